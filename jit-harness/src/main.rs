@@ -1,0 +1,2 @@
+//! Harness.
+fn main() {}

@@ -1,0 +1,76 @@
+//! Edges of the control-flow graph, one for each branch destination.
+//!
+//! Cranelift's `ControlFlowGraph` counts a `brif` with both arms to one block, or a `br_table` with five equal entries,
+//! as one predecessor. A rewrite must see each destination, because each carries arguments of its own.
+
+use cranelift_codegen::flowgraph::ControlFlowGraph;
+use cranelift_codegen::ir::{Block, BlockArg, BlockCall, Function, Inst, Opcode};
+
+/// One destination of one branch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Edge {
+    /// The terminator that the edge belongs to.
+    pub branch: Inst,
+    /// Which of its destinations: then before else, the default of a `br_table` first, the normal return of a
+    /// `try_call` first.
+    pub slot: usize,
+}
+
+impl Edge {
+    /// The block that the edge leaves.
+    pub fn source(self, func: &Function) -> Block {
+        func.layout.inst_block(self.branch).expect("a branch with edges is in the layout")
+    }
+
+    /// The block that the edge enters.
+    pub fn target(self, func: &Function) -> Block {
+        self.block_call(func).block(&func.dfg.value_lists)
+    }
+
+    /// The arguments that the edge passes.
+    pub fn args(self, func: &Function) -> impl ExactSizeIterator<Item = BlockArg> + use<'_> {
+        self.block_call(func).args(&func.dfg.value_lists)
+    }
+
+    fn block_call(self, func: &Function) -> BlockCall {
+        destinations(func, self.branch)[self.slot]
+    }
+}
+
+/// The destinations of an instruction, none if it is not a branch.
+pub fn destinations(func: &Function, inst: Inst) -> &[BlockCall] {
+    let data = &func.dfg.insts[inst];
+    if !data.opcode().is_branch() {
+        return &[];
+    }
+    data.branch_destination(&func.dfg.jump_tables, &func.dfg.exception_tables)
+}
+
+/// The edges that leave `block`.
+pub fn edges_from(func: &Function, block: Block) -> impl Iterator<Item = Edge> + use<'_> {
+    let branch = func.layout.last_inst(block);
+    branch.into_iter().flat_map(|branch| edges_of(func, branch))
+}
+
+/// The edges of the branch `branch`.
+pub fn edges_of(func: &Function, branch: Inst) -> impl Iterator<Item = Edge> + use<> {
+    (0..destinations(func, branch).len()).map(move |slot| Edge { branch, slot })
+}
+
+/// The edges that enter `block`, in a fixed order.
+pub fn edges_into<'a>(
+    func: &'a Function,
+    cfg: &'a ControlFlowGraph,
+    block: Block,
+) -> impl Iterator<Item = Edge> + use<'a> {
+    cfg.pred_iter(block)
+        .flat_map(|pred| edges_of(func, pred.inst))
+        .filter(move |edge| edge.target(func) == block)
+}
+
+/// The destination of the plain `jump` that ends `block`, if that is what ends it.
+pub fn jump_target(func: &Function, block: Block) -> Option<Block> {
+    let branch = func.layout.last_inst(block)?;
+    let is_jump = func.dfg.insts[branch].opcode() == Opcode::Jump;
+    is_jump.then(|| Edge { branch, slot: 0 }.target(func))
+}

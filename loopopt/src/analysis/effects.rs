@@ -1,0 +1,66 @@
+//! What an instruction does besides computing its results.
+//!
+//! `Opcode::can_trap` is false for loads, stores and calls: whether those trap stands in their memory flags, or cannot
+//! be known. This module asks both, so that passes need not.
+
+use cranelift_codegen::ir::{Function, Inst, Opcode};
+
+/// The effects of one instruction. Each flag may be set although the effect does not happen, never the other way round.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Effects {
+    /// It may trap, and a trap observes all memory.
+    pub traps: bool,
+    /// It reads memory, or a register that others may write.
+    pub reads: bool,
+    /// It writes memory, or a register that others may read.
+    pub writes: bool,
+    /// Nothing that touches memory may pass it in either direction: calls, atomics, fences, `sequence_point`.
+    pub fences: bool,
+    /// It may not return: calls.
+    pub diverges: bool,
+    /// It ends its block.
+    pub terminates: bool,
+}
+
+impl Effects {
+    /// The effects of `inst`.
+    pub fn of(func: &Function, inst: Inst) -> Self {
+        let data = &func.dfg.insts[inst];
+        let opcode = data.opcode();
+        let is_call = opcode.is_call();
+        let reads_or_writes = opcode.can_load() || opcode.can_store();
+        let flags = data.memflags().map(|flags| func.dfg.mem_flags[flags]);
+        // A memory access without flags is one that nothing is known about.
+        let access_traps = reads_or_writes && flags.is_none_or(|flags| flags.trap_code().is_some());
+        let unmovable = opcode.other_side_effects();
+        Self {
+            traps: opcode.can_trap() || is_call || access_traps,
+            reads: opcode.can_load() || is_call || opcode == Opcode::GetPinnedReg,
+            writes: opcode.can_store() || is_call || opcode == Opcode::SetPinnedReg,
+            fences: is_call || (unmovable && !accesses_pinned_register(opcode)),
+            diverges: is_call,
+            terminates: opcode.is_terminator(),
+        }
+    }
+
+    /// Nobody can tell whether it runs, nor when: it only computes its results from its operands.
+    pub fn is_pure(self) -> bool {
+        self == Self::default()
+    }
+}
+
+/// Whether a second copy of `inst` elsewhere is the same to everyone as running `inst` twice. Not so for markers that
+/// stand for one place in the program.
+pub fn is_duplicable(func: &Function, inst: Inst) -> bool {
+    !matches!(func.dfg.insts[inst].opcode(), Opcode::SequencePoint | Opcode::Debugtrap)
+}
+
+/// Whether `inst` is a constant, which costs next to nothing wherever it stands.
+pub fn is_constant(func: &Function, inst: Inst) -> bool {
+    use Opcode::{F16const, F32const, F64const, F128const, Iconst, Vconst};
+    matches!(func.dfg.insts[inst].opcode(), Iconst | F16const | F32const | F64const | F128const | Vconst)
+}
+
+fn accesses_pinned_register(opcode: Opcode) -> bool {
+    matches!(opcode, Opcode::GetPinnedReg | Opcode::SetPinnedReg)
+}

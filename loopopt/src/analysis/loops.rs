@@ -1,0 +1,251 @@
+//! The loop forest: all natural loops of a function with their blocks, entries, latches and exits.
+//!
+//! ```text
+//!        entering block          preheader: the only entering block, if it ends in a plain jump
+//!              │ entry edge
+//!              ▼
+//!        ┌── header ◄──┐         dominates the loop
+//!        │     │       │
+//!        │    ...      │ back edge
+//!        │     │       │
+//!        │   latch ────┘         source of a back edge
+//!        │     │
+//!   exit edges │                 from an exiting block inside to an exit block outside
+//!        ▼     ▼
+//! ```
+//!
+//! Nesting and membership come from Cranelift's `LoopAnalysis`; this module adds what that lacks. Blocks are numbered so
+//! that the blocks of each loop, those of its inner loops included, are contiguous: membership is one comparison and the
+//! whole forest takes memory linear in the number of blocks.
+//!
+//! A cycle that can be entered at more than one block has no header. Such irreducible cycles are found, named by their
+//! entries, and are no loops of the forest.
+
+use super::edges::{Edge, edges_from, edges_into, jump_target};
+use cranelift_codegen::dominator_tree::DominatorTree;
+use cranelift_codegen::entity::{PrimaryMap, SecondaryMap, entity_impl, packed_option::PackedOption};
+use cranelift_codegen::flowgraph::ControlFlowGraph;
+use cranelift_codegen::ir::{Block, Function};
+use cranelift_codegen::loop_analysis::LoopAnalysis;
+use std::ops::Range;
+
+/// A loop of a [`LoopForest`]. Dies with the forest: across an edit, remember the header block.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Loop(u32);
+entity_impl!(Loop, "loop");
+
+/// What is known of one loop.
+#[derive(Clone, Debug)]
+pub struct LoopData {
+    /// The block that dominates the loop and that all back edges enter.
+    pub header: Block,
+    /// The loop around this one.
+    pub parent: Option<Loop>,
+    /// 1 for an outermost loop, one more for each loop around.
+    pub depth: u32,
+    /// The edges that enter the header from outside.
+    pub entries: Vec<Edge>,
+    /// The back edges: the edges that enter the header from inside.
+    pub back_edges: Vec<Edge>,
+    /// The edges that leave the loop, in the order of the blocks that they leave.
+    pub exits: Vec<Edge>,
+    range: Range<usize>,
+}
+
+/// All natural loops of a function.
+#[derive(Clone, Debug)]
+pub struct LoopForest {
+    /// Outer loops before the loops inside them.
+    loops: PrimaryMap<Loop, LoopData>,
+    innermost: SecondaryMap<Block, PackedOption<Loop>>,
+    /// The blocks inside loops, those of a loop contiguous.
+    blocks: Vec<Block>,
+    irreducible: Vec<Block>,
+}
+
+impl LoopForest {
+    /// Finds the loops of a function without unreachable blocks. `cfg` and `domtree` must be those of `func`.
+    ///
+    /// Time is linear in the edges, times the nesting depth for those that leave loops.
+    pub fn new(func: &Function, cfg: &ControlFlowGraph, domtree: &DominatorTree) -> Self {
+        let mut analysis = LoopAnalysis::new();
+        analysis.compute(func, cfg, domtree);
+        let mut forest = Self::nest(func, domtree, &analysis);
+        for lp in forest.loops.keys() {
+            let header = forest.loops[lp].header;
+            let (back_edges, entries) =
+                edges_into(func, cfg, header).partition(|edge| forest.contains(lp, edge.source(func)));
+            forest.loops[lp].back_edges = back_edges;
+            forest.loops[lp].entries = entries;
+        }
+        forest.find_exits(func);
+        forest.irreducible = irreducible_entries(func, domtree);
+        forest
+    }
+
+    /// Lays out the blocks so that each loop is contiguous.
+    fn nest(func: &Function, domtree: &DominatorTree, analysis: &LoopAnalysis) -> Self {
+        let mut loops = PrimaryMap::<Loop, LoopData>::new();
+        let ours = |lp: cranelift_codegen::loop_analysis::Loop| Loop(lp.as_u32());
+        for lp in analysis.loops() {
+            let parent = analysis.loop_parent(lp).map(ours);
+            let depth = parent.map_or(1, |parent| loops[parent].depth + 1);
+            let header = analysis.loop_header(lp);
+            loops.push(LoopData {
+                header,
+                parent,
+                depth,
+                entries: Vec::new(),
+                back_edges: Vec::new(),
+                exits: Vec::new(),
+                range: 0..0,
+            });
+        }
+
+        let mut innermost = SecondaryMap::<Block, PackedOption<Loop>>::with_capacity(func.dfg.num_blocks());
+        let mut own = SecondaryMap::<Loop, usize>::with_capacity(loops.len());
+        for &block in domtree.cfg_rpo() {
+            if let Some(lp) = analysis.innermost_loop(block).map(ours) {
+                innermost[block] = lp.into();
+                own[lp] += 1;
+            }
+        }
+        let mut total = own.clone();
+        for lp in loops.keys().rev() {
+            if let Some(parent) = loops[lp].parent {
+                total[parent] += total[lp];
+            }
+        }
+
+        // A loop's range starts with its own blocks, then those of its inner loops follow.
+        let mut next_free = SecondaryMap::<Loop, usize>::with_capacity(loops.len());
+        let mut next_root = 0;
+        for lp in loops.keys() {
+            let cursor = loops[lp].parent.map_or(&mut next_root, |parent| &mut next_free[parent]);
+            let start = *cursor;
+            *cursor += total[lp];
+            loops[lp].range = start..start + total[lp];
+            next_free[lp] = start + own[lp];
+        }
+        let mut blocks = vec![Block::from_u32(0); next_root];
+        let mut filled = SecondaryMap::<Loop, usize>::with_capacity(loops.len());
+        for &block in domtree.cfg_rpo() {
+            if let Some(lp) = innermost[block].expand() {
+                blocks[loops[lp].range.start + filled[lp]] = block;
+                filled[lp] += 1;
+            }
+        }
+        Self { loops, innermost, blocks, irreducible: Vec::new() }
+    }
+
+    fn find_exits(&mut self, func: &Function) {
+        for index in 0..self.blocks.len() {
+            for edge in edges_from(func, self.blocks[index]) {
+                let target = edge.target(func);
+                let mut lp = self.innermost(self.blocks[index]);
+                while let Some(left) = lp.filter(|&lp| !self.contains(lp, target)) {
+                    self.loops[left].exits.push(edge);
+                    lp = self.loops[left].parent;
+                }
+            }
+        }
+    }
+
+    /// All loops, outer loops before the loops inside them.
+    pub fn loops(&self) -> impl DoubleEndedIterator<Item = Loop> + ExactSizeIterator + use<> {
+        self.loops.keys()
+    }
+
+    /// How many loops there are.
+    pub fn len(&self) -> usize {
+        self.loops.len()
+    }
+
+    /// Whether there is no loop.
+    pub fn is_empty(&self) -> bool {
+        self.loops.is_empty()
+    }
+
+    /// What is known of a loop.
+    pub fn data(&self, lp: Loop) -> &LoopData {
+        &self.loops[lp]
+    }
+
+    /// The innermost loop that holds `block`.
+    pub fn innermost(&self, block: Block) -> Option<Loop> {
+        self.innermost[block].expand()
+    }
+
+    /// The loop of which `block` is the header.
+    pub fn loop_of_header(&self, block: Block) -> Option<Loop> {
+        self.innermost(block).filter(|&lp| self.loops[lp].header == block)
+    }
+
+    /// Whether `block` is in `lp` or in a loop inside it.
+    pub fn contains(&self, lp: Loop, block: Block) -> bool {
+        self.innermost(block).is_some_and(|inner| self.encloses(lp, inner))
+    }
+
+    /// Whether `inner` is `outer` or inside it.
+    pub fn encloses(&self, outer: Loop, inner: Loop) -> bool {
+        self.loops[outer].range.contains(&self.loops[inner].range.start)
+    }
+
+    /// The blocks of a loop and of the loops inside it. The header comes first.
+    pub fn blocks(&self, lp: Loop) -> &[Block] {
+        &self.blocks[self.loops[lp].range.clone()]
+    }
+
+    /// The block from which alone the loop is entered, by a plain jump: code put there runs once before the loop, and
+    /// only if the loop runs.
+    pub fn preheader(&self, func: &Function, lp: Loop) -> Option<Block> {
+        let [entry] = self.loops[lp].entries[..] else { return None };
+        let block = entry.source(func);
+        jump_target(func, block).map(|_| block)
+    }
+
+    /// The source of the back edge, if there is one only.
+    pub fn latch(&self, func: &Function, lp: Loop) -> Option<Block> {
+        let [back_edge] = self.loops[lp].back_edges[..] else { return None };
+        Some(back_edge.source(func))
+    }
+
+    /// The entries of irreducible cycles: blocks that a cycle goes through and that do not dominate it.
+    pub fn irreducible(&self) -> &[Block] {
+        &self.irreducible
+    }
+}
+
+/// Targets of edges that go backwards in the traversal to a block that does not dominate their source.
+fn irreducible_entries(func: &Function, domtree: &DominatorTree) -> Vec<Block> {
+    let mut position = SecondaryMap::<Block, u32>::with_capacity(func.dfg.num_blocks());
+    for (index, &block) in (0..).zip(domtree.cfg_rpo()) {
+        position[block] = index;
+    }
+    let mut entries = Vec::new();
+    for &block in domtree.cfg_rpo() {
+        for edge in edges_from(func, block) {
+            let target = edge.target(func);
+            if position[target] <= position[block] && !domtree.block_dominates(target, block) {
+                entries.push(target);
+            }
+        }
+    }
+    entries.sort_unstable();
+    entries.dedup();
+    entries
+}
+
+/// Whether `func` may have a cycle: false only if it has none. One look at each branch, no other analysis needed.
+///
+/// In any order of the blocks, a cycle has an edge that goes to an earlier block or to its own.
+pub fn may_have_cycle(func: &Function) -> bool {
+    let mut seen = cranelift_codegen::entity::EntitySet::<Block>::with_capacity(func.dfg.num_blocks());
+    for block in &func.layout {
+        seen.insert(block);
+        if edges_from(func, block).any(|edge| seen.contains(edge.target(func))) {
+            return true;
+        }
+    }
+    false
+}

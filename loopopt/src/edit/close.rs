@@ -1,0 +1,124 @@
+//! Loop-closed form: a value that is defined in a loop and used after it leaves the loop as a parameter of an exit block.
+//!
+//! ```text
+//! block2(v2: i64):                    block2(v2: i64):
+//!     ...                                 ...
+//!     brif v4, block2(v3), block3         brif v4, block2(v3), block3(v3)
+//! block3:                     ──►     block3(v5: i64):
+//!     return v3                           return v5
+//! ```
+//!
+//! A pass that copies a loop, or a part of it, then has to care for the arguments of the exit edges alone. (GCC and LLVM
+//! call it LCSSA.)
+//!
+//! Needs dedicated exits: all edges into an exit block come from its loop. An exit block that the definition does not
+//! dominate needs no parameter: if a use could be reached from there without passing the definition again, the
+//! definition would not dominate the use.
+
+use crate::analysis::edges::edges_into;
+use crate::analysis::loops::{Loop, LoopForest};
+use crate::edit::funnel::append_arg;
+use crate::edit::labels::copy_labels;
+use crate::edit::rename::{def_block, each_use};
+use crate::edit::ssa::{NewUse, Repair, live_until};
+use cranelift_codegen::dominator_tree::DominatorTree;
+use cranelift_codegen::flowgraph::ControlFlowGraph;
+use cranelift_codegen::ir::{Block, Function, Inst, Value};
+use std::collections::BTreeMap;
+
+/// Values with the instructions that use them outside the innermost loop of the definition.
+type Escapes = BTreeMap<Value, Vec<Inst>>;
+
+/// Brings all loops into closed form. Returns whether anything had to be done.
+pub(crate) fn close_loops(
+    func: &mut Function,
+    cfg: &ControlFlowGraph,
+    domtree: &DominatorTree,
+    forest: &LoopForest,
+) -> bool {
+    let mut closer = Closer { func, cfg, domtree, forest };
+    let mut escapes = escapes(closer.func, forest);
+    let changed = !escapes.is_empty();
+    // What leaves an inner loop may be defined in, and escape from, the loop around it. Each step goes outwards.
+    while let Some((value, users)) = escapes.pop_first() {
+        for new in closer.close(value, &users) {
+            if closer.loop_left(new.value, new.user).is_some() {
+                let users = escapes.entry(new.value).or_default();
+                if users.last() != Some(&new.user) {
+                    users.push(new.user);
+                }
+            }
+        }
+    }
+    changed
+}
+
+/// All values that are used outside their loop.
+pub(crate) fn escapes(func: &Function, forest: &LoopForest) -> Escapes {
+    let mut escapes = Escapes::new();
+    for block in &func.layout {
+        for inst in func.layout.block_insts(block) {
+            each_use(func, inst, |value| {
+                if loop_left(func, forest, value, block).is_some() {
+                    let users = escapes.entry(value).or_default();
+                    if users.last() != Some(&inst) {
+                        users.push(inst);
+                    }
+                }
+            });
+        }
+    }
+    escapes
+}
+
+/// The innermost loop of the definition of `value`, if a use in `block` is outside it.
+fn loop_left(func: &Function, forest: &LoopForest, value: Value, block: Block) -> Option<Loop> {
+    let lp = forest.innermost(def_block(func, value)?)?;
+    (!forest.contains(lp, block)).then_some(lp)
+}
+
+struct Closer<'a> {
+    func: &'a mut Function,
+    cfg: &'a ControlFlowGraph,
+    domtree: &'a DominatorTree,
+    forest: &'a LoopForest,
+}
+
+impl Closer<'_> {
+    fn loop_left(&self, value: Value, user: Inst) -> Option<Loop> {
+        loop_left(self.func, self.forest, value, self.func.layout.inst_block(user)?)
+    }
+
+    /// Lets `value` leave its innermost loop through exit parameters, which `users` use instead. Returns the uses made.
+    fn close(&mut self, value: Value, users: &[Inst]) -> Vec<NewUse> {
+        let def = def_block(self.func, value).expect("an escaping value has a definition");
+        let lp = self.forest.innermost(def).expect("an escaping value is defined in a loop");
+        let mut exits: Vec<_> = self.forest.data(lp).exits.iter().map(|edge| edge.target(self.func)).collect();
+        exits.sort_unstable();
+        exits.dedup();
+        exits.retain(|&exit| self.domtree.block_dominates(def, exit));
+        // Only the exits that lead to a use: a parameter that nobody reads would still cost a move.
+        let blocks: Vec<_> = users.iter().filter_map(|&user| self.func.layout.inst_block(user)).collect();
+        let walk = live_until(self.cfg, &blocks, |block| exits.binary_search(&block).is_ok());
+        exits.retain(|exit| walk.reached.contains(exit));
+        let (defs, mut uses) = self.add_exit_params(value, &exits);
+        uses.extend(Repair::new(self.func, self.cfg, self.domtree, value, defs).run(users));
+        uses
+    }
+
+    fn add_exit_params(&mut self, value: Value, exits: &[Block]) -> (Vec<(Block, Value)>, Vec<NewUse>) {
+        let ty = self.func.dfg.value_type(value);
+        let (mut defs, mut uses) = (Vec::new(), Vec::new());
+        for &exit in exits {
+            let param = self.func.dfg.append_block_param(exit, ty);
+            copy_labels(self.func, value, param);
+            defs.push((exit, param));
+            let edges: Vec<_> = edges_into(self.func, self.cfg, exit).collect();
+            for edge in edges {
+                append_arg(self.func, edge, value);
+                uses.push(NewUse { value, user: edge.branch });
+            }
+        }
+        (defs, uses)
+    }
+}

@@ -1,0 +1,55 @@
+//! Send several edges with one target through a new block.
+//!
+//! ```text
+//!   a    b    c              a    b    c
+//!    \   |   /                \   |    |
+//!     \  |  /         ──►     funnel   |
+//!      target                     \    |
+//!                                  target
+//! ```
+//!
+//! The new block takes the parameters of the target and passes them on. This one edit splits an edge, makes a
+//! preheader, merges latches and makes an exit block that belongs to one loop alone. Edges of `br_table` and `try_call`,
+//! with arguments that only a `try_call` can pass, need nothing special: the arguments stay on the edge.
+
+use crate::analysis::edges::Edge;
+use crate::edit::labels::copy_labels;
+use cranelift_codegen::cursor::{Cursor, FuncCursor};
+use cranelift_codegen::ir::{Block, BlockArg, Function, InstBuilder, Value};
+
+/// Makes the funnel in front of `target` for `edges`, all of which enter `target`. It is cold if nothing hot passes it.
+pub(crate) fn funnel(func: &mut Function, edges: &[Edge], target: Block) -> Block {
+    let block = func.dfg.make_block();
+    func.layout.insert_block(block, target);
+    let cold = func.layout.is_cold(target) || edges.iter().all(|edge| func.layout.is_cold(edge.source(func)));
+    if cold {
+        func.layout.set_cold(block);
+    }
+
+    let mut passed = Vec::new();
+    for param in func.dfg.block_params(target).to_vec() {
+        let ty = func.dfg.value_type(param);
+        let through = func.dfg.append_block_param(block, ty);
+        copy_labels(func, param, through);
+        passed.push(BlockArg::Value(through));
+    }
+    FuncCursor::new(func).at_bottom(block).ins().jump(target, &passed);
+    for &edge in edges {
+        retarget(func, edge, block);
+    }
+    block
+}
+
+/// Lets `edge` enter `target` instead, with the arguments that it has.
+pub(crate) fn retarget(func: &mut Function, edge: Edge, target: Block) {
+    let dfg = &mut func.dfg;
+    let calls = dfg.insts[edge.branch].branch_destination_mut(&mut dfg.jump_tables, &mut dfg.exception_tables);
+    calls[edge.slot].set_block(target, &mut dfg.value_lists);
+}
+
+/// Passes one more argument along `edge`.
+pub(crate) fn append_arg(func: &mut Function, edge: Edge, arg: Value) {
+    let dfg = &mut func.dfg;
+    let calls = dfg.insts[edge.branch].branch_destination_mut(&mut dfg.jump_tables, &mut dfg.exception_tables);
+    calls[edge.slot].append_argument(arg, &mut dfg.value_lists);
+}

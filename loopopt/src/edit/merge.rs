@@ -1,0 +1,64 @@
+//! Join a block with the only block that jumps to it.
+//!
+//! ```text
+//! block1:                         block1:
+//!     v2 = iadd v0, v1                v2 = iadd v0, v1
+//!     jump block2(v2)      ──►        v4 = imul v2, v1
+//! block2(v3: i64):                    return v4
+//!     v4 = imul v3, v1
+//!     return v4
+//! ```
+//!
+//! Cranelift does not merge blocks, and a test that stands in a block of its own hides from rotation. A cold and a hot
+//! block stay apart.
+
+use crate::analysis::edges::{Edge, jump_target};
+use cranelift_codegen::dominator_tree::DominatorTree;
+use cranelift_codegen::flowgraph::ControlFlowGraph;
+use cranelift_codegen::ir::{Block, BlockArg, Function};
+
+/// Merges all that can be merged, and resolves the aliases that this makes. Returns whether there was any.
+///
+/// Afterwards `cfg` and `domtree` are those of the function before.
+pub(crate) fn merge_blocks(func: &mut Function, cfg: &ControlFlowGraph, domtree: &DominatorTree) -> bool {
+    let mut merged = false;
+    // In reverse postorder the first block of a chain comes first, and each instruction is moved once only.
+    for &block in domtree.cfg_rpo() {
+        if !func.layout.is_block_inserted(block) {
+            continue;
+        }
+        while let Some(next) = mergeable_successor(func, cfg, block) {
+            absorb(func, block, next);
+            merged = true;
+        }
+    }
+    if merged {
+        func.dfg.resolve_all_aliases();
+    }
+    merged
+}
+
+/// The block that `block` alone jumps to. Merging changes no block's number of predecessors, so `cfg` still knows it.
+fn mergeable_successor(func: &Function, cfg: &ControlFlowGraph, block: Block) -> Option<Block> {
+    let next = jump_target(func, block)?;
+    let single = cfg.pred_iter(next).count() == 1;
+    let same_heat = func.layout.is_cold(block) == func.layout.is_cold(next);
+    (single && same_heat && next != block).then_some(next)
+}
+
+fn absorb(func: &mut Function, block: Block, next: Block) {
+    let jump = func.layout.last_inst(block).expect("a block that is merged ends in a jump");
+    let args: Vec<_> = Edge { branch: jump, slot: 0 }.args(func).collect();
+    let params = func.dfg.block_params(next).to_vec();
+    func.dfg.detach_block_params(next);
+    for (param, arg) in params.into_iter().zip(args) {
+        let BlockArg::Value(value) = arg else { unreachable!("a jump passes values only") };
+        func.dfg.change_to_alias(param, value);
+    }
+    func.layout.remove_inst(jump);
+    while let Some(inst) = func.layout.first_inst(next) {
+        func.layout.remove_inst(inst);
+        func.layout.append_inst(inst, block);
+    }
+    func.layout.remove_block(next);
+}

@@ -1,0 +1,22 @@
+//! Loop optimization passes for compilers that use Cranelift.
+
+pub mod analysis;
+mod change;
+mod edit;
+mod fuel;
+mod optimizer;
+mod options;
+#[cfg(feature = "oracle")]
+pub mod oracle;
+mod pass;
+mod pipeline;
+mod remark;
+
+pub use optimizer::{LoopOptimizer, Report};
+pub use options::Options;
+pub use remark::{Remark, Remarks, Verdict};
+
+/// The names of the passes, in the order in which they run.
+pub fn pass_names() -> impl Iterator<Item = &'static str> {
+    pipeline::passes().map(|pass| pass.name)
+}

@@ -1,0 +1,63 @@
+//! Every setting and every threshold, each with its unit and the reason for its value.
+
+/// Settings of a [`LoopOptimizer`](crate::LoopOptimizer).
+///
+/// Made with [`Options::default`], then changed field by field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Options {
+    /// Names of the passes that may fire, `None` for all of them. Canonical form is made in any case: it is not an
+    /// optimization but what the others stand on. Unknown names are ignored; [`pass_names`](crate::pass_names) lists
+    /// the known ones.
+    pub passes: Option<Vec<String>>,
+
+    /// How many optional rewrites may be done in one function, `None` for any number. To find the one rewrite that
+    /// breaks a program, bisect this number: the rewrites below it are always the same ones.
+    pub fuel: Option<u64>,
+
+    /// Run Cranelift's verifier, and our own check of canonical form, after each pass, whatever the `enable_verifier`
+    /// flag says. The error names the pass.
+    pub verify_each_pass: bool,
+
+    /// Keep the text of the function before the first pass and after each pass that changed it, in
+    /// [`Report::dumps`](crate::Report::dumps).
+    pub dumps: bool,
+
+    /// Ignore cost: do every rewrite that is legal. For tests.
+    pub ignore_cost: bool,
+
+    /// `rotate`: the most instructions, without the branch and constants, that a header may hold to be copied. 16, as
+    /// LLVM's `rotation-max-header-size`: the copy is run once per entry of the loop and costs its size in code, and a
+    /// test that is longer than this takes most of the iteration's time itself.
+    pub rotate_max_header_insts: usize,
+
+    /// `schedule`: the most instructions in a latch that is put in order. 256: the time can grow with their square, and
+    /// in a longer block one move more does not count.
+    pub schedule_max_insts: usize,
+
+    /// Loops in a function above which it is left alone. 100,000: all work is linear in the size of the function, so
+    /// this only bounds memory.
+    pub max_loops: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            passes: None,
+            fuel: None,
+            verify_each_pass: false,
+            dumps: false,
+            ignore_cost: false,
+            rotate_max_header_insts: 16,
+            schedule_max_insts: 256,
+            max_loops: 100_000,
+        }
+    }
+}
+
+impl Options {
+    /// Whether the pass of this name may fire.
+    pub(crate) fn enables(&self, pass: &str) -> bool {
+        self.passes.as_ref().is_none_or(|passes| passes.iter().any(|name| name == pass))
+    }
+}

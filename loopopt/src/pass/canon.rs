@@ -1,0 +1,173 @@
+//! Canonical form: what the other passes may rely on.
+//!
+//! ```text
+//!      a     b                       a     b
+//!       \   /                         \   /
+//!        \ /                        preheader          one entry edge, from a block that only jumps
+//!     ┌─►header◄─┐      ──►             │
+//!     │  /   \   │               ┌──► header
+//!     │ c     d──┘               │   /     \
+//!     │/ \     \                 │  c ──► latch        one back edge
+//!     ┘   \     e                │  │       │
+//!          exit                  │ exit'    │          an exit block is entered from its loop alone
+//!                                └──┼───────┘
+//!                                  exit
+//! ```
+//!
+//! and values leave a loop through parameters of its exit blocks ([`crate::edit::close`]).
+//!
+//! # Needs        Nothing but a verified function without unreachable blocks.
+//! # Legal when   Always: only empty blocks are put on edges, and values are passed along them.
+//! # Changes      Blocks that form a chain are merged. Then: exit blocks that others enter too are split off for each
+//!                innermost loop that leaves to them; several entry edges, or one that is not a jump's, get a preheader;
+//!                several back edges get one latch; values that leave loops get exit parameters.
+//! # Not done     Nested loops that share a header stay one loop with one latch. Irreducible cycles are named in a
+//!                remark and left alone: copying blocks to make them reducible can double code for each entry.
+//!
+//! The order matters: an exit edge may enter another loop's header, so exits come before preheaders and latches.
+
+use crate::analysis::edges::{Edge, edges_from, edges_into};
+use crate::analysis::loops::{Loop, LoopForest};
+use crate::change::Change;
+use crate::edit::close::{close_loops, escapes};
+use crate::edit::funnel::funnel;
+use crate::edit::merge::merge_blocks;
+use crate::pass::PassCx;
+use crate::remark::Refusal;
+use cranelift_codegen::ir::{Block, Function};
+use cranelift_codegen::{CodegenResult, Context};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// The name of this pass.
+pub(crate) const NAME: &str = "canon";
+
+/// Brings all loops into canonical form.
+pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
+    let mut change = Change::Nothing;
+    for step in [merge, dedicate_exits, single_entries, close] {
+        let done = step(ctx, cx);
+        cx.invalidate(ctx, done);
+        change = change.max(done);
+    }
+    name_irreducible_cycles(ctx, cx);
+    Ok(change)
+}
+
+fn merge(ctx: &mut Context, _: &mut PassCx<'_>) -> Change {
+    let merged = merge_blocks(&mut ctx.func, &ctx.cfg, &ctx.domtree);
+    if merged { Change::Cfg } else { Change::Nothing }
+}
+
+/// Gives each exit block to one loop.
+fn dedicate_exits(ctx: &mut Context, cx: &mut PassCx<'_>) -> Change {
+    let forest = cx.forest(ctx);
+    let shared = shared_exits(ctx, forest);
+    funnel_all(&mut ctx.func, shared)
+}
+
+/// For each exit block that is not entered from one innermost loop alone: the exit edges of each such loop.
+fn shared_exits(ctx: &Context, forest: &LoopForest) -> Vec<(Block, Vec<Edge>)> {
+    let mut exits = BTreeMap::<Block, BTreeMap<Loop, Vec<Edge>>>::new();
+    for lp in forest.loops() {
+        for &block in forest.blocks(lp).iter().filter(|&&block| forest.innermost(block) == Some(lp)) {
+            for edge in edges_from(&ctx.func, block) {
+                let target = edge.target(&ctx.func);
+                if !forest.contains(lp, target) {
+                    exits.entry(target).or_default().entry(lp).or_default().push(edge);
+                }
+            }
+        }
+    }
+    let is_shared = |target, by_loop: &BTreeMap<Loop, Vec<Edge>>| {
+        let leaving: usize = by_loop.values().map(Vec::len).sum();
+        by_loop.len() > 1 || leaving < edges_into(&ctx.func, &ctx.cfg, target).count()
+    };
+    exits
+        .into_iter()
+        .filter(|(target, by_loop)| is_shared(*target, by_loop))
+        .flat_map(|(target, by_loop)| by_loop.into_values().map(move |edges| (target, edges)))
+        .collect()
+}
+
+/// Gives each loop a preheader and a single back edge.
+fn single_entries(ctx: &mut Context, cx: &mut PassCx<'_>) -> Change {
+    let forest = cx.forest(ctx);
+    let mut needed = Vec::new();
+    for lp in forest.loops() {
+        let data = forest.data(lp);
+        if forest.preheader(&ctx.func, lp).is_none() {
+            needed.push((data.header, data.entries.clone()));
+        }
+        if data.back_edges.len() > 1 {
+            needed.push((data.header, data.back_edges.clone()));
+        }
+    }
+    funnel_all(&mut ctx.func, needed)
+}
+
+fn funnel_all(func: &mut Function, needed: Vec<(Block, Vec<Edge>)>) -> Change {
+    let change = if needed.is_empty() { Change::Nothing } else { Change::Cfg };
+    for (target, edges) in needed {
+        funnel(func, &edges, target);
+    }
+    change
+}
+
+/// Lets values leave loops through parameters of exit blocks.
+fn close(ctx: &mut Context, cx: &mut PassCx<'_>) -> Change {
+    let forest = cx.forest(ctx);
+    let changed = close_loops(&mut ctx.func, &ctx.cfg, &ctx.domtree, forest);
+    if changed { Change::Insts } else { Change::Nothing }
+}
+
+/// A cycle that has no header.
+struct Irreducible(Block);
+
+impl Refusal for Irreducible {
+    fn slug(&self) -> &'static str {
+        "irreducible"
+    }
+
+    fn help(&self) -> &'static str {
+        "enter the cycle at one block only"
+    }
+}
+
+impl fmt::Display for Irreducible {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the cycle through {} can be entered elsewhere too, so it is no loop", self.0)
+    }
+}
+
+fn name_irreducible_cycles(ctx: &Context, cx: &mut PassCx<'_>) {
+    for block in cx.forest(ctx).irreducible().to_vec() {
+        cx.remarks.declined(&ctx.func, NAME, block, &Irreducible(block));
+    }
+}
+
+/// Says what is not canonical, if anything: for tests and for `Options::verify_each_pass`.
+pub(crate) fn check(ctx: &Context, forest: &LoopForest) -> Result<(), String> {
+    for lp in forest.loops() {
+        let data = forest.data(lp);
+        let header = data.header;
+        if forest.preheader(&ctx.func, lp).is_none() {
+            return Err(format!("the loop of {header} has no preheader"));
+        }
+        if forest.latch(&ctx.func, lp).is_none() {
+            return Err(format!("the loop of {header} has {} back edges", data.back_edges.len()));
+        }
+        for exit in &data.exits {
+            let target = exit.target(&ctx.func);
+            let foreign = edges_into(&ctx.func, &ctx.cfg, target).find(|edge| !forest.contains(lp, edge.source(&ctx.func)));
+            if let Some(edge) = foreign {
+                let source = edge.source(&ctx.func);
+                return Err(format!("{target} is an exit of the loop of {header} and is entered from {source} too"));
+            }
+        }
+    }
+    match escapes(&ctx.func, forest).first_key_value() {
+        Some((value, _)) => Err(format!("{value} is used outside its loop")),
+        None => Ok(()),
+    }
+}

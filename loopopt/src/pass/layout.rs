@@ -1,0 +1,187 @@
+//! Order the operands of branches so that the machine code of loops is laid out well.
+//!
+//! ```text
+//! brif v1, block3, block9     ──►    brif v2, block9, block3      (block9 leaves the loop, v2 is the inverse of v1)
+//! ```
+//!
+//! Cranelift places blocks in reverse postorder of the dominator tree's traversal, in which the first operand of a `brif`
+//! comes last and the second follows at once (`dominator_tree.rs`, "tends to prioritize loop backedges over out-edges").
+//! So the exit has to be the first operand, or the code behind the loop, and all that follows it, is put between the
+//! blocks of the loop, and the register allocator takes it for a part of the loop. For a latch it is the other way round:
+//! with the header first, moves on the back edge leave it one jump.
+//!
+//! # Needs        Nothing.
+//! # Legal when   (L1) The condition can be inverted: an integer or float comparison, by the opposite comparison (for
+//!                floats the one that is true for unordered operands where the first is false), or any other integer up to 64 bits, by a
+//!                comparison with zero.
+//! # Pays when    A `brif` of a loop has one way out of its innermost loop, in the wrong place.
+//! # Changes      Instructions.
+//! # Not done     Branches with both ways inside the loop: which is likelier, nobody says. Cold blocks need nothing:
+//!                Cranelift moves those to the end.
+
+use crate::analysis::edges::{Edge, edges_from};
+use crate::analysis::loops::LoopForest;
+use crate::change::Change;
+use crate::pass::PassCx;
+use crate::remark::Refusal;
+use cranelift_codegen::cursor::{Cursor, FuncCursor};
+use cranelift_codegen::entity::SecondaryMap;
+use cranelift_codegen::ir::condcodes::{CondCode, FloatCC, IntCC};
+use cranelift_codegen::ir::{Block, Function, Inst, InstBuilder, InstructionData, Opcode, Value, ValueDef, types};
+use cranelift_codegen::{CodegenResult, Context};
+use std::fmt;
+
+/// The name of this pass.
+pub(crate) const NAME: &str = "layout";
+
+/// Puts all branches of loops in order.
+pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
+    let branches = misplaced(&ctx.func, cx.forest(ctx));
+    let mut change = Change::Nothing;
+    let mut uses = None;
+    for Misplaced { header, branch } in branches {
+        match Inversion::prove(&ctx.func, branch) {
+            Ok(inversion) if cx.fuel.take() => {
+                let block = ctx.func.layout.inst_block(branch).expect("a branch is in the layout");
+                let message = format!("the way out of the loop in {block} is placed behind the loop");
+                cx.remarks.fired(&ctx.func, NAME, header, message);
+                let uses = uses.get_or_insert_with(|| count_uses(&ctx.func));
+                inversion.apply(&mut ctx.func, branch, uses);
+                change = Change::Cfg;
+            }
+            Ok(_) => cx.remarks.declined(&ctx.func, NAME, header, &Decline::NoFuel),
+            Err(why) => cx.remarks.declined(&ctx.func, NAME, header, &why),
+        }
+    }
+    Ok(change)
+}
+
+/// A branch of a loop with its ways in the wrong order.
+struct Misplaced {
+    header: Block,
+    branch: Inst,
+}
+
+fn misplaced(func: &Function, forest: &LoopForest) -> Vec<Misplaced> {
+    let mut found = Vec::new();
+    for lp in forest.loops() {
+        let header = forest.data(lp).header;
+        for &block in forest.blocks(lp).iter().filter(|&&block| forest.innermost(block) == Some(lp)) {
+            let [first, second] = edges_from(func, block).collect::<Vec<Edge>>()[..] else { continue };
+            let branch = first.branch;
+            if func.dfg.insts[branch].opcode() != Opcode::Brif {
+                continue;
+            }
+            let (first, second) = (first.target(func), second.target(func));
+            let (first_stays, second_stays) = (forest.contains(lp, first), forest.contains(lp, second));
+            let latch_is_wrong = !first_stays && second == header;
+            let exit_is_wrong = first_stays && !second_stays && first != header;
+            if latch_is_wrong || exit_is_wrong {
+                found.push(Misplaced { header, branch });
+            }
+        }
+    }
+    found
+}
+
+/// How the condition of a branch becomes its opposite.
+enum Inversion {
+    Int { compare: Inst, opposite: IntCC, args: [Value; 2] },
+    Float { compare: Inst, opposite: FloatCC, args: [Value; 2] },
+    IsZero(Value),
+}
+
+impl Inversion {
+    fn prove(func: &Function, branch: Inst) -> Result<Self, Decline> {
+        let condition = func.dfg.inst_args(branch)[0];
+        let ty = func.dfg.value_type(condition);
+        if let ValueDef::Result(compare, _) = func.dfg.value_def(condition) {
+            match func.dfg.insts[compare] {
+                InstructionData::IntCompare { opcode: Opcode::Icmp, cond, args } if ty == types::I8 => {
+                    return Ok(Self::Int { compare, opposite: cond.complement(), args });
+                }
+                InstructionData::FloatCompare { opcode: Opcode::Fcmp, cond, args } if ty == types::I8 => {
+                    return Ok(Self::Float { compare, opposite: cond.complement(), args });
+                }
+                data if matches!(data.opcode(), Opcode::VallTrue | Opcode::VanyTrue) => {
+                    return Err(Decline::VectorTest);
+                }
+                _ => {}
+            }
+        }
+        if ty.is_int() && ty.bits() <= 64 { Ok(Self::IsZero(condition)) } else { Err(Decline::WideCondition) }
+    }
+
+    /// Swaps the ways of `branch`. A comparison that served this branch alone is replaced.
+    fn apply(self, func: &mut Function, branch: Inst, uses: &mut SecondaryMap<Value, u32>) {
+        let old = func.dfg.inst_args(branch)[0];
+        let mut cursor = FuncCursor::new(func).at_inst(branch);
+        let (new, compare) = match self {
+            Self::Int { compare, opposite, args: [x, y] } => (cursor.ins().icmp(opposite, x, y), Some(compare)),
+            Self::Float { compare, opposite, args: [x, y] } => (cursor.ins().fcmp(opposite, x, y), Some(compare)),
+            Self::IsZero(value) => {
+                let ty = cursor.func.dfg.value_type(value);
+                let zero = cursor.ins().iconst(ty, 0);
+                (cursor.ins().icmp(IntCC::Equal, value, zero), None)
+            }
+        };
+        func.dfg.inst_args_mut(branch)[0] = new;
+        uses[new] = 1;
+        uses[old] -= 1;
+        if let Some(compare) = compare.filter(|_| uses[old] == 0) {
+            func.layout.remove_inst(compare);
+        }
+        if let InstructionData::Brif { blocks, .. } = &mut func.dfg.insts[branch] {
+            blocks.swap(0, 1);
+        }
+    }
+}
+
+fn count_uses(func: &Function) -> SecondaryMap<Value, u32> {
+    let mut uses = SecondaryMap::with_capacity(func.dfg.num_values());
+    for block in &func.layout {
+        for inst in func.layout.block_insts(block) {
+            for value in func.dfg.inst_values(inst) {
+                uses[value] += 1;
+            }
+        }
+    }
+    uses
+}
+
+/// Why a branch keeps its order.
+enum Decline {
+    /// (L1) A test of all lanes of a vector branches on flags that an inversion would have to materialize.
+    VectorTest,
+    /// (L1) The condition is wider than 64 bits.
+    WideCondition,
+    /// The fuel is used up.
+    NoFuel,
+}
+
+impl Refusal for Decline {
+    fn slug(&self) -> &'static str {
+        match self {
+            Self::VectorTest => "vector-test",
+            Self::WideCondition => "wide-condition",
+            Self::NoFuel => "no-fuel",
+        }
+    }
+
+    fn help(&self) -> &'static str {
+        match self {
+            Self::VectorTest | Self::WideCondition => "make the way out of the loop the first operand of the brif",
+            Self::NoFuel => "",
+        }
+    }
+}
+
+impl fmt::Display for Decline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::VectorTest => write!(f, "the branch tests the lanes of a vector"),
+            Self::WideCondition => write!(f, "the condition of the branch is wider than 64 bits"),
+            Self::NoFuel => write!(f, "the fuel is used up"),
+        }
+    }
+}

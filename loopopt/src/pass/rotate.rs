@@ -1,0 +1,374 @@
+//! Rotation: a loop that tests at the top becomes a guard and a loop that tests at the bottom.
+//!
+//! ```text
+//! preheader                       preheader
+//!     │                               │
+//!     ▼                               ▼
+//!   header ◄──┐                     guard ─────────┐     the copy of the header
+//!   │    │    │                       │            │
+//!   │    ▼    │                       ▼            │
+//!   │   body  │          ──►      new preheader    │     runs only if the body runs
+//!   │    │    │                       │            │
+//!   │   latch─┘                       ▼            │
+//!   ▼                               entry ◄──┐     │     the new header
+//!  exit                               │      │     │
+//!                                    body    │     │
+//!                                     │      │     │
+//!                                   latch    │     │
+//!                                     │      │     │
+//!                                   header ──┘     │     the old header: now the latch
+//!                                     │            │
+//!                                  new exit        │
+//!                                     └──► exit ◄──┘
+//! ```
+//!
+//! What is hoisted to the new preheader runs only if the body runs, and the loop ends in one conditional branch.
+//!
+//! The copy runs where the header ran first, and the header runs where it ran again: every execution passes through the
+//! same instructions in the same order as before. So loads, traps and calls in the header are copied like all else;
+//! nothing is reordered. (LLVM moves invariant instructions and copies the rest; here those that are pure and invariant
+//! are used from the copy, which comes to the same.)
+//!
+//! A value of the header that the body uses has two definitions afterwards, the header's and the copy's; the new header
+//! gets a parameter for it. This covers the cyclic cases (a value that is tested and carried, parameters that feed each
+//! other): the parameters of the old header become parameters of the new one, all at once. Uses behind the loop are
+//! arguments of exit edges, by closed form, and those of the copy's edges are the copy's values.
+//!
+//! # Needs        Canonical form.
+//! # Legal when   (L1) the header leaves the loop; (L2) and goes on inside it at one block only, or the loop would get
+//!                two headers; (L3) each of its instructions may be copied.
+//! # Pays when    (P1) the loop does not test at the bottom already; (P2) the header is small enough; (P3) neither the
+//!                loop nor the way out is cold.
+//! # Changes      Blocks and edges. Canonical form stays.
+//! # Not done     A loop that leaves in the middle only: everything before the test would have to be copied. Partial
+//!                peeling of that kind is `peel`'s.
+//! # References   LLVM `LoopRotationUtils.cpp`; golang/go#63670 for the cyclic cases.
+
+use crate::analysis::edges::{Edge, edges_from, edges_into, jump_target};
+use crate::analysis::effects::{Effects, is_constant, is_duplicable};
+use crate::analysis::loops::{Loop, LoopForest};
+use crate::change::Change;
+use crate::edit::clone::{Copies, clone_blocks};
+use crate::edit::funnel::{append_arg, funnel, retarget};
+use crate::edit::labels::copy_labels;
+use crate::edit::rename::{def_block, each_use, rename_uses};
+use crate::options::Options;
+use crate::pass::PassCx;
+use crate::remark::Refusal;
+use cranelift_codegen::ir::{Block, Function, Inst, Value};
+use cranelift_codegen::{CodegenResult, Context};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
+
+/// The name of this pass.
+pub(crate) const NAME: &str = "rotate";
+
+/// Rotates all loops that can be and should be. All are planned first and rotated together, so that time is linear in
+/// the size of the function. What one rotation makes possible for the loop around it is found when the pass runs again.
+pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
+    let mut plans = Vec::new();
+    for lp in cx.forest(ctx).loops() {
+        let header = cx.forest(ctx).data(lp).header;
+        let options = cx.options;
+        let plan = Rotation::prove(ctx, cx.forest(ctx), lp).and_then(|plan| plan.judge(ctx, options));
+        match plan {
+            Ok(plan) if cx.fuel.take() => plans.push(plan),
+            Ok(_) => cx.remarks.declined(&ctx.func, NAME, header, &Decline::NoFuel),
+            Err(Decline::TestsAtBottom) if cx.rotated.contains(&header) => {}
+            Err(why) => cx.remarks.declined(&ctx.func, NAME, header, &why),
+        }
+    }
+    if plans.is_empty() {
+        return Ok(Change::Nothing);
+    }
+    for plan in &plans {
+        cx.remarks.fired(&ctx.func, NAME, plan.header, plan.describe(&ctx.func));
+    }
+    let new_headers = apply(&mut ctx.func, &plans);
+    cx.rotated.extend(new_headers);
+    Ok(Change::Cfg)
+}
+
+/// A rotation that is legal.
+struct Rotation {
+    header: Block,
+    preheader: Block,
+    /// The block at which the header goes on inside the loop.
+    body: Block,
+    /// For each block that the header leaves the loop to: all edges of the loop that enter it.
+    exits: BTreeMap<Block, Vec<Edge>>,
+    /// Results of the header's instructions that are pure and invariant: the copy's results serve the body too.
+    invariant: Vec<Value>,
+    /// Instructions to copy, without the branch and constants.
+    size: usize,
+}
+
+impl Rotation {
+    fn prove(ctx: &Context, forest: &LoopForest, lp: Loop) -> Result<Self, Decline> {
+        let func = &ctx.func;
+        let data = forest.data(lp);
+        let header = data.header;
+        if data.exits.is_empty() {
+            return Err(Decline::NeverLeaves);
+        }
+        if tests_at_bottom(ctx, forest, lp) {
+            return Err(Decline::TestsAtBottom);
+        }
+        let (inside, outside): (Vec<_>, Vec<_>) =
+            edges_from(func, header).partition(|edge| forest.contains(lp, edge.target(func)));
+        if outside.is_empty() {
+            return Err(Decline::HeaderStays);
+        }
+        let bodies: BTreeSet<_> = inside.iter().map(|edge| edge.target(func)).collect();
+        if bodies.len() > 1 {
+            return Err(Decline::SeveralBodies(bodies.len()));
+        }
+        if let Some(inst) = func.layout.block_insts(header).find(|&inst| !is_duplicable(func, inst)) {
+            return Err(Decline::NotDuplicable(func.dfg.insts[inst].opcode().to_string()));
+        }
+
+        let mut exits = BTreeMap::new();
+        for target in outside.iter().map(|edge| edge.target(func)) {
+            exits.entry(target).or_insert_with(|| edges_into(func, &ctx.cfg, target).collect());
+        }
+        let insts = || func.layout.block_insts(header).filter(|&inst| !Effects::of(func, inst).terminates);
+        Ok(Self {
+            header,
+            preheader: forest.preheader(func, lp).expect("canonical form"),
+            body: bodies.into_iter().next().expect("a header is on a cycle, so it goes on inside the loop"),
+            exits,
+            invariant: invariant_results(func, forest, lp, insts()),
+            size: insts().filter(|&inst| !is_constant(func, inst)).count(),
+        })
+    }
+
+    fn judge(self, ctx: &Context, options: &Options) -> Result<Self, Decline> {
+        if options.ignore_cost {
+            return Ok(self);
+        }
+        let is_cold = |block| ctx.func.is_effectively_cold(block);
+        if self.size > options.rotate_max_header_insts {
+            return Err(Decline::TooLarge { insts: self.size, max: options.rotate_max_header_insts });
+        }
+        if is_cold(self.header) || is_cold(self.body) {
+            return Err(Decline::ColdLoop);
+        }
+        if self.exits.keys().all(|&exit| leads_to_cold(ctx, exit)) {
+            return Err(Decline::ColdExit);
+        }
+        Ok(self)
+    }
+
+    fn describe(&self, func: &Function) -> String {
+        let exits: Vec<_> = self.exits.keys().map(ToString::to_string).collect();
+        let params = func.dfg.num_block_params(self.header);
+        format!(
+            "the test of {} (instructions copied: {}, parameters: {params}) now ends the loop; the way out leads to {}",
+            self.header,
+            self.size,
+            exits.join(", ")
+        )
+    }
+}
+
+/// The loop leaves at its back edge already. A latch that only gathers several back edges stands for those.
+fn tests_at_bottom(ctx: &Context, forest: &LoopForest, lp: Loop) -> bool {
+    let leaves = |block| edges_from(&ctx.func, block).any(|edge| !forest.contains(lp, edge.target(&ctx.func)));
+    let latch = forest.latch(&ctx.func, lp).expect("canonical form");
+    let only_jumps = ctx.func.layout.first_inst(latch) == ctx.func.layout.last_inst(latch)
+        && jump_target(&ctx.func, latch).is_some();
+    leaves(latch)
+        || (only_jumps
+            && latch != forest.data(lp).header
+            && ctx.cfg.pred_iter(latch).all(|pred| leaves(pred.block)))
+}
+
+/// Whether nothing but cold code comes after `exit`: a funnel in front of a cold block is one itself.
+fn leads_to_cold(ctx: &Context, exit: Block) -> bool {
+    ctx.func.is_effectively_cold(exit)
+        || jump_target(&ctx.func, exit).is_some_and(|next| ctx.func.is_effectively_cold(next))
+}
+
+/// Results among `insts`, instructions of the header, that are the same in each iteration and that anyone may compute at
+/// any time.
+fn invariant_results(
+    func: &Function,
+    forest: &LoopForest,
+    lp: Loop,
+    insts: impl Iterator<Item = Inst>,
+) -> Vec<Value> {
+    let mut invariant = Vec::<Value>::new();
+    for inst in insts {
+        let is_invariant = |value: &Value| {
+            invariant.contains(value) || def_block(func, *value).is_some_and(|def| !forest.contains(lp, def))
+        };
+        if Effects::of(func, inst).is_pure() && func.dfg.inst_args(inst).iter().all(is_invariant) {
+            invariant.extend_from_slice(func.dfg.inst_results(inst));
+        }
+    }
+    invariant
+}
+
+/// Does all rotations. Returns the new headers.
+fn apply(func: &mut Function, plans: &[Rotation]) -> Vec<Block> {
+    let needed = values_needed(func, plans);
+    let mut renames = HashMap::new();
+    let mut new_headers = Vec::new();
+    for plan in plans {
+        let copies = clone_blocks(func, &[plan.header]);
+        let entry = Entry::make(func, plan, &copies);
+        for &value in needed.get(&plan.header).into_iter().flatten() {
+            let renamed =
+                if plan.invariant.contains(&value) { copies.value(value) } else { entry.carry(func, value, &copies) };
+            renames.insert(value, renamed);
+        }
+        for (&exit, edges) in &plan.exits {
+            funnel(func, edges, exit);
+        }
+        new_headers.push(entry.header);
+    }
+    rename_in_bodies(func, &renames);
+    new_headers
+}
+
+/// The values of each header that are used outside it, in the order of their numbers. Closed form keeps all of these
+/// uses inside the loop.
+fn values_needed(func: &Function, plans: &[Rotation]) -> HashMap<Block, BTreeSet<Value>> {
+    let mut needed: HashMap<_, _> = plans.iter().map(|plan| (plan.header, BTreeSet::new())).collect();
+    for block in &func.layout {
+        for inst in func.layout.block_insts(block) {
+            each_use(func, inst, |value| {
+                if let Some(def) = def_block(func, value).filter(|&def| def != block)
+                    && let Some(values) = needed.get_mut(&def)
+                {
+                    values.insert(value);
+                }
+            });
+        }
+    }
+    needed
+}
+
+/// The way into the rotated loop.
+struct Entry {
+    /// The new header.
+    header: Block,
+    /// The jump of the new preheader.
+    from_guard: Edge,
+    /// The edges of the old header into the new one.
+    back_edges: Vec<Edge>,
+}
+
+impl Entry {
+    /// Lets the preheader enter the copy of the header, and puts a new header and a new preheader on the way into the body.
+    fn make(func: &mut Function, plan: &Rotation, copies: &Copies) -> Self {
+        let guard = copies.block(plan.header);
+        let into_loop = func.layout.last_inst(plan.preheader).expect("a preheader ends in a jump");
+        retarget(func, Edge { branch: into_loop, slot: 0 }, guard);
+
+        let edges_to = |func: &Function, block, target| -> Vec<_> {
+            edges_from(func, block).filter(|edge| edge.target(func) == target).collect()
+        };
+        let from_guard = edges_to(func, guard, plan.body);
+        let back_edges = edges_to(func, plan.header, plan.body);
+        let both: Vec<_> = from_guard.iter().chain(&back_edges).copied().collect();
+        let header = funnel(func, &both, plan.body);
+        let preheader = funnel(func, &from_guard, header);
+        let branch = func.layout.last_inst(preheader).expect("a funnel ends in a jump");
+        Self { header, from_guard: Edge { branch, slot: 0 }, back_edges }
+    }
+
+    /// Gives the new header a parameter for `value` of the old one, and returns it.
+    fn carry(&self, func: &mut Function, value: Value, copies: &Copies) -> Value {
+        let ty = func.dfg.value_type(value);
+        let param = func.dfg.append_block_param(self.header, ty);
+        copy_labels(func, value, param);
+        append_arg(func, self.from_guard, copies.value(value));
+        for &edge in &self.back_edges {
+            append_arg(func, edge, value);
+        }
+        param
+    }
+}
+
+/// Lets each use outside the header that defines a value use what stands for it there.
+fn rename_in_bodies(func: &mut Function, renames: &HashMap<Value, Value>) {
+    let homes: HashMap<_, _> = renames.keys().map(|&value| (value, def_block(func, value))).collect();
+    let mut cursor = func.layout.entry_block();
+    while let Some(block) = cursor {
+        let insts: Vec<_> = func.layout.block_insts(block).collect();
+        for inst in insts {
+            rename_uses(func, inst, |value| match renames.get(&value) {
+                Some(&renamed) if homes[&value] != Some(block) => renamed,
+                _ => value,
+            });
+        }
+        cursor = func.layout.next_block(block);
+    }
+}
+
+/// Why a loop is not rotated.
+#[derive(Debug)]
+enum Decline {
+    /// No edge leaves the loop.
+    NeverLeaves,
+    /// (P1) The loop leaves at its back edge already.
+    TestsAtBottom,
+    /// (L1) The header does not leave the loop.
+    HeaderStays,
+    /// (L2) The header goes on inside the loop at several blocks.
+    SeveralBodies(usize),
+    /// (L3) An instruction of the header stands for one place in the program.
+    NotDuplicable(String),
+    /// (P2) The copy would be too large.
+    TooLarge { insts: usize, max: usize },
+    /// (P3) The loop, or its body, is cold.
+    ColdLoop,
+    /// (P3) All that the header leaves to is cold.
+    ColdExit,
+    /// The fuel is used up.
+    NoFuel,
+}
+
+impl Refusal for Decline {
+    fn slug(&self) -> &'static str {
+        match self {
+            Self::NeverLeaves => "never-leaves",
+            Self::TestsAtBottom => "tests-at-bottom",
+            Self::HeaderStays => "header-stays",
+            Self::SeveralBodies(_) => "several-bodies",
+            Self::NotDuplicable(_) => "not-duplicable",
+            Self::TooLarge { .. } => "too-large",
+            Self::ColdLoop => "cold-loop",
+            Self::ColdExit => "cold-exit",
+            Self::NoFuel => "no-fuel",
+        }
+    }
+
+    fn help(&self) -> &'static str {
+        match self {
+            Self::HeaderStays => "test at the start or at the end of an iteration, not in its middle",
+            Self::SeveralBodies(_) => "test the condition of the loop first and branch on in a block of its own",
+            Self::NotDuplicable(_) => "put the instruction behind the test of the loop",
+            Self::TooLarge { .. } => "do less before the test, or raise Options::rotate_max_header_insts",
+            Self::ColdLoop => "do not mark the loop cold if it runs often",
+            Self::NeverLeaves | Self::TestsAtBottom | Self::ColdExit | Self::NoFuel => "",
+        }
+    }
+}
+
+impl fmt::Display for Decline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NeverLeaves => write!(f, "no edge leaves the loop"),
+            Self::TestsAtBottom => write!(f, "the loop tests at the bottom already"),
+            Self::HeaderStays => write!(f, "the header does not leave the loop"),
+            Self::SeveralBodies(count) => write!(f, "the header goes on at {count} blocks of the loop"),
+            Self::NotDuplicable(opcode) => write!(f, "the header holds {opcode}, which must not be copied"),
+            Self::TooLarge { insts, max } => write!(f, "the header holds {insts} instructions, more than {max}"),
+            Self::ColdLoop => write!(f, "the loop is cold"),
+            Self::ColdExit => write!(f, "the header leaves to cold code only"),
+            Self::NoFuel => write!(f, "the fuel is used up"),
+        }
+    }
+}

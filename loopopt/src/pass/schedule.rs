@@ -1,0 +1,375 @@
+//! Order the instructions of a latch so that the back edge needs no move.
+//!
+//! ```text
+//! block2(v2: i64, v3: i64):                block2(v2: i64, v3: i64):
+//!     v4 = iadd v2, v1      (v1 = 1)           v9 = iadd v2, v1
+//!     v5 = uload8.i64 v4                       v5 = uload8.i64 v9        movzbq 1(%rdi), %rdx
+//!     v6 = iadd v3, v5            ──►          v6 = iadd v3, v5
+//!     v7 = icmp ne v5, v0                      v7 = icmp ne v5, v0
+//!                                              v4 = iadd v2, v1          leaq 1(%rdi), %rdi
+//!     brif v7, block2(v4, v6), block3          brif v7, block2(v4, v6), block3
+//! ```
+//!
+//! The next value of a header parameter can take the register of the parameter if the parameter is dead by then. If
+//! not, the back edge needs a move, and a branch with a move on its edge is two jumps: one around the move, one back.
+//! Cranelift keeps the order of instructions and the egraph pass puts pure ones where they are first asked for, so the
+//! order is made here: every user of a parameter before its next value.
+//!
+//! An address is read where the load or store is, because Cranelift folds sums and shifts into addressing modes. So
+//! a load that uses the next value `v4 = v2 + 1` as its address reads `v2`. Such users get a sum of their own,
+//! which vanishes in their addressing mode.
+//!
+//! # Needs        Nothing.
+//! # Legal when   (L1) Only pure instructions pass others; what reads or writes memory, traps or calls keeps its order.
+//!                (L2) Every value is computed before it is used.
+//! # Pays when    (P1) The next value stands in the latch before a user of its parameter, and the order can be turned
+//!                around. Not if the user needs the next value itself, or is the branch.
+//! # Changes      Instructions.
+//! # Not done     Values that swap places on the back edge need a move in any order.
+//! # References   `shared order` of LLVM's pre-RA scheduler aims at the same with copies; Cranelift has no scheduler
+//!                (wasmtime#6260).
+
+use crate::analysis::edges::{Edge, edges_of};
+use crate::analysis::effects::Effects;
+use crate::analysis::loops::{Loop, LoopForest};
+use crate::change::Change;
+use crate::edit::labels::copy_labels;
+use crate::pass::PassCx;
+use crate::remark::Refusal;
+use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, Opcode, Value, ValueDef};
+use cranelift_codegen::{CodegenResult, Context};
+use std::collections::{BTreeSet, HashMap};
+use std::fmt;
+
+/// The name of this pass.
+pub(crate) const NAME: &str = "schedule";
+
+/// Orders all latches.
+pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
+    let mut change = Change::Nothing;
+    for lp in cx.forest(ctx).loops() {
+        let header = cx.forest(ctx).data(lp).header;
+        let max_insts = cx.options.schedule_max_insts;
+        let Some(latch) = Latch::of(&ctx.func, cx.forest(ctx), lp) else { continue };
+        match latch.plan(&ctx.func, max_insts) {
+            Ok(None) => {}
+            Ok(Some(plan)) if cx.fuel.take() => {
+                cx.remarks.fired(&ctx.func, NAME, header, plan.describe());
+                plan.apply(&mut ctx.func, latch.block);
+                change = Change::Insts;
+            }
+            Ok(Some(_)) => cx.remarks.declined(&ctx.func, NAME, header, &Decline::NoFuel),
+            Err(why) => cx.remarks.declined(&ctx.func, NAME, header, &why),
+        }
+    }
+    Ok(change)
+}
+
+/// The block with the only back edge of a loop.
+struct Latch {
+    block: Block,
+    /// The instructions in front of the branch.
+    insts: Vec<Inst>,
+    branch: Inst,
+    /// Header parameters with their next values, for those computed in this block.
+    carried: Vec<(Value, Value)>,
+}
+
+impl Latch {
+    fn of(func: &Function, forest: &LoopForest, lp: Loop) -> Option<Self> {
+        let [back_edge] = forest.data(lp).back_edges[..] else { return None };
+        let block = back_edge.source(func);
+        let Edge { branch, .. } = back_edge;
+        let insts: Vec<_> = func.layout.block_insts(block).filter(|&inst| inst != branch).collect();
+        let params = func.dfg.block_params(forest.data(lp).header).iter().copied();
+        let carried = params.zip(back_edge.args(func)).filter_map(|(param, arg)| match arg {
+            BlockArg::Value(next) if next != param => Some((param, next)),
+            _ => None,
+        });
+        let carried = carried.filter(|&(_, next)| {
+            matches!(func.dfg.value_def(next), ValueDef::Result(inst, _) if func.layout.inst_block(inst) == Some(block))
+        });
+        Some(Self { block, insts, branch, carried: carried.collect() })
+    }
+
+    /// An order in which the back edge needs fewer moves, if there is one.
+    fn plan(&self, func: &Function, max_insts: usize) -> Result<Option<Plan>, Decline> {
+        let mut graph = Graph::of(func, self);
+        let late: Vec<_> = self.carried.iter().filter(|&&(param, next)| graph.is_late(param, next)).copied().collect();
+        if late.is_empty() {
+            return Ok(None);
+        }
+        if self.insts.len() > max_insts {
+            return Err(Decline::TooLarge { insts: self.insts.len(), max: max_insts });
+        }
+        // What is in order has to stay so, which is always possible before anything is turned around.
+        for &(param, next) in self.carried.iter().filter(|pair| !late.contains(pair)) {
+            graph.put_last(func, param, next);
+        }
+        let turned: Vec<_> =
+            late.into_iter().filter(|&(param, next)| graph.put_last(func, param, next)).map(|(param, _)| param).collect();
+        Ok((!turned.is_empty()).then(|| Plan { order: graph.sorted(), turned }))
+    }
+}
+
+/// One place in the new order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Item {
+    /// This instruction.
+    Keep(Inst),
+    /// A copy of `sum`, used as the address of `user`, which comes next.
+    Address { sum: Inst, user: Inst },
+}
+
+/// A better order for a latch.
+struct Plan {
+    order: Vec<Item>,
+    /// The parameters that are dead before their next values now.
+    turned: Vec<Value>,
+}
+
+impl Plan {
+    fn describe(&self) -> String {
+        let turned: Vec<_> = self.turned.iter().map(ToString::to_string).collect();
+        format!("the next value of {} is computed after its last use", turned.join(", "))
+    }
+
+    fn apply(self, func: &mut Function, block: Block) {
+        let branch = func.layout.last_inst(block).expect("a latch ends in a branch");
+        for item in self.order {
+            match item {
+                Item::Keep(inst) => {
+                    func.layout.remove_inst(inst);
+                    func.layout.insert_inst(inst, branch);
+                }
+                Item::Address { sum, user } => {
+                    let copy = func.dfg.clone_inst(sum);
+                    func.layout.insert_inst(copy, branch);
+                    if !func.srcloc(sum).is_default() {
+                        func.set_srcloc(copy, func.srcloc(sum));
+                    }
+                    let (old, new) = (func.dfg.first_result(sum), func.dfg.first_result(copy));
+                    copy_labels(func, old, new);
+                    let address = address_index(func, user).expect("the user is a load or a store");
+                    func.dfg.inst_args_mut(user)[address] = new;
+                }
+            }
+        }
+    }
+}
+
+/// Stands for the branch among the readers of a value.
+const BRANCH: usize = usize::MAX;
+
+/// What has to come before what in a latch.
+struct Graph {
+    nodes: Vec<Node>,
+    index: HashMap<Value, usize>,
+    /// For each value, the nodes that read it, in their own operands or in an addressing mode, or [`BRANCH`].
+    readers: HashMap<Value, BTreeSet<usize>>,
+}
+
+struct Node {
+    item: Item,
+    /// Nodes that come first.
+    after: BTreeSet<usize>,
+    /// Where the node stands in the old order; a new address stands right in front of its user.
+    rank: usize,
+}
+
+impl Graph {
+    fn of(func: &Function, latch: &Latch) -> Self {
+        let mut graph = Self { nodes: Vec::new(), index: HashMap::new(), readers: HashMap::new() };
+        let mut last_effect = None;
+        for (position, &inst) in latch.insts.iter().enumerate() {
+            let mut after: BTreeSet<_> =
+                func.dfg.inst_args(inst).iter().filter_map(|arg| graph.index.get(arg).copied()).collect();
+            if !Effects::of(func, inst).is_pure() {
+                after.extend(last_effect.replace(position));
+            }
+            for value in values_read(func, latch.block, inst) {
+                graph.readers.entry(value).or_default().insert(position);
+            }
+            graph.index.extend(func.dfg.inst_results(inst).iter().map(|&result| (result, position)));
+            graph.nodes.push(Node { item: Item::Keep(inst), after, rank: 2 * position + 1 });
+        }
+        let compare = func.dfg.inst_args(latch.branch).first().and_then(|&value| func.dfg.value_def(value).inst());
+        let fused = compare.into_iter().flat_map(|inst| func.dfg.inst_args(inst).to_vec());
+        // What the compare reads is read at the branch, into which it is folded.
+        for value in fused {
+            graph.readers.entry(value).or_default().insert(BRANCH);
+        }
+        for value in edges_of(func, latch.branch).flat_map(|edge| edge.args(func)).filter_map(|arg| arg.as_value()) {
+            graph.readers.entry(value).or_default().insert(BRANCH);
+        }
+        graph
+    }
+
+    fn readers(&self, param: Value) -> impl Iterator<Item = usize> + use<'_> {
+        self.readers.get(&param).into_iter().flatten().copied()
+    }
+
+    /// Whether a reader of `param` comes after its next value, and none is the branch.
+    fn is_late(&self, param: Value, next: Value) -> bool {
+        let def = self.index[&next];
+        self.readers(param).all(|reader| reader != BRANCH) && self.readers(param).any(|reader| reader > def)
+    }
+
+    /// Demands that `next` comes after all readers of `param`. Returns whether that can be; if not, demands nothing.
+    fn put_last(&mut self, func: &Function, param: Value, next: Value) -> bool {
+        let def = self.index[&next];
+        let readers: Vec<_> = self.readers(param).filter(|&reader| reader != def && reader != BRANCH).collect();
+        let (bound, free): (Vec<_>, Vec<_>) = readers.into_iter().partition(|&reader| self.needs(reader, def));
+        // A reader that needs the next value can be freed if it is an access at that address.
+        let Item::Keep(sum) = self.nodes[def].item else { return false };
+        let freeable = |&reader: &usize| match self.nodes[reader].item {
+            Item::Keep(user) => {
+                folds_into_addresses(func, sum)
+                    && address_index(func, user).is_some_and(|at| {
+                        let args = func.dfg.inst_args(user);
+                        args[at] == next && args.iter().filter(|&&arg| arg == next).count() == 1
+                    })
+            }
+            Item::Address { .. } => false,
+        };
+        if !bound.iter().all(freeable) {
+            return false;
+        }
+        let undo: Vec<_> = bound.iter().map(|&reader| (reader, self.nodes[reader].after.clone())).collect();
+        for &reader in &bound {
+            self.nodes[reader].after.remove(&def);
+        }
+        if bound.iter().chain(&free).any(|&reader| self.needs(reader, def)) {
+            for (reader, after) in undo {
+                self.nodes[reader].after = after;
+            }
+            return false;
+        }
+        for &reader in &bound {
+            let Item::Keep(user) = self.nodes[reader].item else { continue };
+            let after = self.operands_of(func, sum);
+            let rank = self.nodes[reader].rank - 1;
+            self.nodes.push(Node { item: Item::Address { sum, user }, after, rank });
+            let address = self.nodes.len() - 1;
+            self.nodes[reader].after.insert(address);
+        }
+        self.nodes[def].after.extend(bound.into_iter().chain(free));
+        true
+    }
+
+    fn operands_of(&self, func: &Function, inst: Inst) -> BTreeSet<usize> {
+        func.dfg.inst_args(inst).iter().filter_map(|arg| self.index.get(arg).copied()).collect()
+    }
+
+    /// Whether `node` has to come after `other`.
+    fn needs(&self, node: usize, other: usize) -> bool {
+        let mut seen = BTreeSet::new();
+        let mut stack = vec![node];
+        while let Some(node) = stack.pop() {
+            if self.nodes[node].after.contains(&other) {
+                return true;
+            }
+            stack.extend(self.nodes[node].after.iter().copied().filter(|&before| seen.insert(before)));
+        }
+        false
+    }
+
+    /// The order that keeps closest to the old one.
+    fn sorted(&self) -> Vec<Item> {
+        let mut missing: Vec<_> = self.nodes.iter().map(|node| node.after.len()).collect();
+        let mut ready: BTreeSet<_> = (0..self.nodes.len())
+            .filter(|&node| missing[node] == 0)
+            .map(|node| (self.nodes[node].rank, node))
+            .collect();
+        let mut followers = vec![Vec::new(); self.nodes.len()];
+        for (node, data) in self.nodes.iter().enumerate() {
+            for &before in &data.after {
+                followers[before].push(node);
+            }
+        }
+        let mut order = Vec::new();
+        while let Some((_, node)) = ready.pop_first() {
+            order.push(self.nodes[node].item);
+            for &follower in &followers[node] {
+                missing[follower] -= 1;
+                if missing[follower] == 0 {
+                    ready.insert((self.nodes[follower].rank, follower));
+                }
+            }
+        }
+        order
+    }
+}
+
+/// The values that `inst` reads where it stands: its operands and, for a load or a store, what its address is summed up
+/// from in this block.
+fn values_read(func: &Function, block: Block, inst: Inst) -> Vec<Value> {
+    /// x86-64 addressing modes are sums of two registers, one of them shifted, and a constant: no deeper than this.
+    const DEPTH: usize = 4;
+    let mut values = func.dfg.inst_args(inst).to_vec();
+    let Some(address) = address_index(func, inst) else { return values };
+    let mut frontier = vec![values[address]];
+    for _ in 0..DEPTH {
+        let parts = frontier.iter().filter_map(|&value| func.dfg.value_def(value).inst()).filter(|&inst| {
+            let folds = matches!(func.dfg.insts[inst].opcode(), Opcode::Iadd | Opcode::Ishl | Opcode::Uextend);
+            folds && func.layout.inst_block(inst) == Some(block)
+        });
+        frontier = parts.flat_map(|inst| func.dfg.inst_args(inst).to_vec()).collect();
+        values.extend_from_slice(&frontier);
+    }
+    values
+}
+
+/// Which operand of a plain load or store is the address.
+fn address_index(func: &Function, inst: Inst) -> Option<usize> {
+    use cranelift_codegen::ir::InstructionData::{Load, Store};
+    match func.dfg.insts[inst] {
+        Load { .. } => Some(0),
+        Store { .. } => Some(1),
+        _ => None,
+    }
+}
+
+/// Whether `inst` is the sum of a value and a small constant, which costs nothing in an addressing mode.
+fn folds_into_addresses(func: &Function, inst: Inst) -> bool {
+    use cranelift_codegen::ir::InstructionData::UnaryImm;
+    let is_small = |value| {
+        let def = func.dfg.value_def(value).inst();
+        matches!(def.map(|def| func.dfg.insts[def]),
+            Some(UnaryImm { opcode: Opcode::Iconst, imm }) if i32::try_from(imm.bits()).is_ok())
+    };
+    func.dfg.insts[inst].opcode() == Opcode::Iadd && func.dfg.inst_args(inst).iter().any(|&arg| is_small(arg))
+}
+
+/// Why a latch keeps its order.
+enum Decline {
+    /// Finding an order takes time that grows with the square of the instructions.
+    TooLarge { insts: usize, max: usize },
+    /// The fuel is used up.
+    NoFuel,
+}
+
+impl Refusal for Decline {
+    fn slug(&self) -> &'static str {
+        match self {
+            Self::TooLarge { .. } => "too-large",
+            Self::NoFuel => "no-fuel",
+        }
+    }
+
+    fn help(&self) -> &'static str {
+        match self {
+            Self::TooLarge { .. } => "raise Options::schedule_max_insts",
+            Self::NoFuel => "",
+        }
+    }
+}
+
+impl fmt::Display for Decline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooLarge { insts, max } => write!(f, "the latch holds {insts} instructions, more than {max}"),
+            Self::NoFuel => write!(f, "the fuel is used up"),
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! The passes, their order with the reason for it, and the driver.
+
+use crate::analysis::loops::may_have_cycle;
+use crate::change::Change;
+use crate::optimizer::Report;
+use crate::pass::{Pass, PassCx, canon, cleanup, layout, rotate, schedule, tidy};
+use cranelift_codegen::verifier::VerifierErrors;
+use cranelift_codegen::{CodegenError, CodegenResult, Context};
+use std::time::{Duration, Instant};
+
+/// A step of the pipeline.
+enum Step {
+    /// These passes in turn, again and again until the optional ones among them find nothing more to do.
+    Repeat(&'static [Pass]),
+    /// This pass, if an edge was changed by an optional pass.
+    IfEdgesChanged(Pass),
+    /// This pass.
+    Once(Pass),
+}
+
+const CANON: Pass = Pass { name: canon::NAME, run: canon::run };
+const ROTATE: Pass = Pass { name: rotate::NAME, run: rotate::run };
+const CLEANUP: Pass = Pass { name: cleanup::NAME, run: cleanup::run };
+const LAYOUT: Pass = Pass { name: layout::NAME, run: layout::run };
+const TIDY: Pass = Pass { name: tidy::NAME, run: tidy::run };
+const SCHEDULE: Pass = Pass { name: schedule::NAME, run: schedule::run };
+
+/// The pipeline as data.
+static STEPS: &[Step] = &[
+    Step::Repeat(&[CANON, ROTATE]),
+    Step::IfEdgesChanged(CLEANUP),
+    Step::Once(TIDY),
+    Step::Once(LAYOUT),
+    Step::Once(SCHEDULE),
+];
+
+/// `(before, after, why)`: what [`STEPS`] has to respect. A test checks it.
+#[cfg(test)]
+static ORDER: &[(&str, &str, &str)] = &[
+    ("canon", "rotate", "rotate needs preheaders, single back edges, dedicated exits and closed form"),
+    ("rotate", "cleanup", "the copy of a header that sees constants folds"),
+    ("cleanup", "tidy", "a guard that folds leaves blocks to merge"),
+    ("tidy", "schedule", "the test of a rotated loop is in the latch once both are one block"),
+    ("cleanup", "schedule", "the egraph pass puts pure instructions in an order of its own"),
+    ("layout", "schedule", "an inverted comparison has to stand where the order is made"),
+];
+
+/// Passes that make no decision: they run whatever the options enable, and take no fuel.
+const MANDATORY: [&str; 3] = [canon::NAME, cleanup::NAME, tidy::NAME];
+
+/// The most rounds of a [`Step::Repeat`]. A round that finds something makes at least one loop final, and loops that
+/// wait for one inside them are rare: this bounds the time for nests made to be slow.
+const MAX_ROUNDS: usize = 8;
+
+/// The passes in the order in which they run first.
+pub(crate) fn passes() -> impl Iterator<Item = &'static Pass> {
+    STEPS.iter().flat_map(|step| match step {
+        Step::Repeat(passes) => passes.iter(),
+        Step::IfEdgesChanged(pass) | Step::Once(pass) => std::slice::from_ref(pass).iter(),
+    })
+}
+
+/// Runs all passes on `ctx.func`. If none of the optional ones finds anything to do, the function stays as it was.
+pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Report> {
+    if !may_have_cycle(&ctx.func) {
+        return Ok(Report::default());
+    }
+    let original = ctx.func.clone();
+    let mut driver = Driver { ctx, cx, report: Report::default() };
+    let result = driver.prepare().and_then(|loops| if loops { driver.run_steps() } else { Ok(()) });
+    let mut report = driver.report;
+    report.remarks = std::mem::take(&mut cx.remarks);
+    report.changed = result.is_ok() && report.remarks.any_fired();
+    if !report.changed {
+        ctx.func = original;
+        ctx.flowgraph();
+    }
+    ctx.compute_loop_analysis();
+    result.map(|()| report)
+}
+
+struct Driver<'a, 'b> {
+    ctx: &'a mut Context,
+    cx: &'a mut PassCx<'b>,
+    report: Report,
+}
+
+impl Driver<'_, '_> {
+    /// Brings about what passes need, in case the context is not fresh from `Context::optimize`. Returns whether there is
+    /// a loop to look at.
+    fn prepare(&mut self) -> CodegenResult<bool> {
+        self.ctx.flowgraph();
+        self.ctx.verify_if(self.cx.isa)?;
+        self.ctx.eliminate_unreachable_code(self.cx.isa)?;
+        self.ctx.func.dfg.resolve_all_aliases();
+        if self.cx.options.dumps {
+            self.report.dumps.push(("input", self.ctx.func.display().to_string()));
+        }
+        let max_loops = self.cx.options.max_loops;
+        let forest = self.cx.forest(self.ctx);
+        self.report.loops = forest.len();
+        Ok(forest.len() <= max_loops && (!forest.is_empty() || !forest.irreducible().is_empty()))
+    }
+
+    fn run_steps(&mut self) -> CodegenResult<()> {
+        for step in STEPS {
+            match step {
+                Step::Repeat(passes) => self.repeat(passes)?,
+                Step::IfEdgesChanged(_) if !self.cx.remarks.any_fired() => {}
+                Step::IfEdgesChanged(pass) | Step::Once(pass) => drop(self.run_pass(pass)?),
+            }
+        }
+        self.ctx.verify_if(self.cx.isa)
+    }
+
+    fn repeat(&mut self, passes: &[Pass]) -> CodegenResult<()> {
+        for _ in 0..MAX_ROUNDS {
+            let mut found = false;
+            for pass in passes {
+                let change = self.run_pass(pass)?;
+                found |= change != Change::Nothing && !MANDATORY.contains(&pass.name);
+            }
+            if !found {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn run_pass(&mut self, pass: &Pass) -> CodegenResult<Change> {
+        if !MANDATORY.contains(&pass.name) && !self.cx.options.enables(pass.name) {
+            return Ok(Change::Nothing);
+        }
+        let start = Instant::now();
+        let change = (pass.run)(self.ctx, self.cx)?;
+        self.cx.invalidate(self.ctx, change);
+        self.add_time(pass.name, start.elapsed());
+        if change != Change::Nothing {
+            if self.cx.options.dumps {
+                self.report.dumps.push((pass.name, self.ctx.func.display().to_string()));
+            }
+            if self.cx.options.verify_each_pass {
+                self.verify_after(pass)?;
+            }
+        }
+        Ok(change)
+    }
+
+    fn add_time(&mut self, pass: &'static str, time: Duration) {
+        match self.report.timings.iter_mut().find(|(name, _)| *name == pass) {
+            Some((_, total)) => *total += time,
+            None => self.report.timings.push((pass, time)),
+        }
+    }
+
+    /// The verifier, and canonical form where it has to hold.
+    fn verify_after(&mut self, pass: &Pass) -> CodegenResult<()> {
+        self.ctx.verify(self.cx.isa).map_err(|errors| blame(pass, &errors))?;
+        if pass.name == canon::NAME || pass.name == rotate::NAME {
+            let forest = self.cx.forest(self.ctx);
+            canon::check(self.ctx, forest).map_err(|what| CodegenError::Unsupported(format!("{} broke canonical form: {what}", pass.name)))?;
+        }
+        Ok(())
+    }
+}
+
+/// Verifier errors with the name of the pass that caused them.
+fn blame(pass: &Pass, errors: &VerifierErrors) -> CodegenError {
+    let mut errors = errors.clone();
+    for error in &mut errors.0 {
+        error.message = format!("after {}: {}", pass.name, error.message);
+    }
+    CodegenError::Verifier(errors)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_respect_the_order() {
+        let names: Vec<_> = passes().map(|pass| pass.name).collect();
+        for (before, after, why) in ORDER {
+            let position = |name| names.iter().position(|n| n == name).expect("ORDER names known passes");
+            assert!(position(before) < position(after), "{before} before {after}: {why}");
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Remarks: what was done to which loop, what was not, and why.
+//!
+//! Remarks are the only record that passes keep. Counters are counted from them, tests read them, and `jit-harness
+//! explain` prints them, so that the three never disagree.
+
+use cranelift_codegen::ir::{Block, Function, SourceLoc};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// What a remark says about its loop.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Verdict {
+    /// The pass changed the loop.
+    Fired,
+    /// The pass left the loop alone.
+    Declined {
+        /// A short name for the reason, in kebab-case: the key for statistics, and the name of the reason's test.
+        reason: &'static str,
+        /// What the author of the program, or of the front end, could do about it. Empty if there is nothing to do.
+        help: &'static str,
+    },
+}
+
+/// One thing that one pass did, or did not do, to one loop.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Remark {
+    /// The name of the pass, one of [`pass_names`](crate::pass_names).
+    pub pass: &'static str,
+    /// The header of the loop when the pass looked at it. For irreducible cycles, the first of their entries.
+    pub header: Block,
+    /// The source location of the header's first instruction, the default location if there is none.
+    pub srcloc: SourceLoc,
+    /// What happened.
+    pub verdict: Verdict,
+    /// The same in words, with the values of this loop.
+    pub message: Cow<'static, str>,
+}
+
+impl Remark {
+    /// Whether the pass changed the loop.
+    pub fn fired(&self) -> bool {
+        self.verdict == Verdict::Fired
+    }
+
+    /// The reason for which the pass left the loop alone, if it did.
+    pub fn reason(&self) -> Option<&'static str> {
+        match self.verdict {
+            Verdict::Fired => None,
+            Verdict::Declined { reason, .. } => Some(reason),
+        }
+    }
+}
+
+impl fmt::Display for Remark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { pass, header, message, .. } = self;
+        match &self.verdict {
+            Verdict::Fired => write!(f, "{header}: {pass}: {message}"),
+            Verdict::Declined { reason, .. } => write!(f, "{header}: {pass}: not done ({reason}): {message}"),
+        }
+    }
+}
+
+/// Why a pass leaves a loop alone: implemented by the refusal enum of each pass.
+pub(crate) trait Refusal: fmt::Display {
+    /// The reason in kebab-case.
+    fn slug(&self) -> &'static str;
+
+    /// What would help, or nothing.
+    fn help(&self) -> &'static str {
+        ""
+    }
+}
+
+/// The remarks of one run, in the order in which they were made.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Remarks(Vec<Remark>);
+
+impl Remarks {
+    /// Records that `pass` changed the loop at `header`.
+    pub(crate) fn fired(
+        &mut self,
+        func: &Function,
+        pass: &'static str,
+        header: Block,
+        message: impl Into<Cow<'static, str>>,
+    ) {
+        self.push(Remark {
+            pass,
+            header,
+            srcloc: header_srcloc(func, header),
+            verdict: Verdict::Fired,
+            message: message.into(),
+        });
+    }
+
+    /// Records that `pass` left the loop at `header` alone. A pass that looks at a loop again replaces what it said.
+    pub(crate) fn declined(&mut self, func: &Function, pass: &'static str, header: Block, why: &dyn Refusal) {
+        self.0.retain(|old| old.fired() || (old.pass, old.header) != (pass, header));
+        self.push(Remark {
+            pass,
+            header,
+            srcloc: header_srcloc(func, header),
+            verdict: Verdict::Declined { reason: why.slug(), help: why.help() },
+            message: why.to_string().into(),
+        });
+    }
+
+    fn push(&mut self, remark: Remark) {
+        self.0.push(remark);
+    }
+
+    /// All remarks.
+    pub fn iter(&self) -> std::slice::Iter<'_, Remark> {
+        self.0.iter()
+    }
+
+    /// How often each pass fired; passes that did not fire are absent.
+    pub fn fired_counts(&self) -> BTreeMap<&'static str, usize> {
+        let mut counts = BTreeMap::new();
+        for remark in self.iter().filter(|remark| remark.fired()) {
+            *counts.entry(remark.pass).or_default() += 1;
+        }
+        counts
+    }
+
+    /// Whether a pass fired.
+    pub fn any_fired(&self) -> bool {
+        self.iter().any(Remark::fired)
+    }
+}
+
+impl<'a> IntoIterator for &'a Remarks {
+    type Item = &'a Remark;
+    type IntoIter = std::slice::Iter<'a, Remark>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+fn header_srcloc(func: &Function, header: Block) -> SourceLoc {
+    func.layout.first_inst(header).map_or_else(SourceLoc::default, |inst| func.srcloc(inst))
+}
