@@ -4,6 +4,8 @@ pub mod analysis;
 mod change;
 mod edit;
 mod fuel;
+mod isa;
+mod module;
 mod optimizer;
 mod options;
 #[cfg(feature = "oracle")]
@@ -11,7 +13,11 @@ pub mod oracle;
 mod pass;
 mod pipeline;
 mod remark;
+#[cfg(test)]
+mod testing;
 
+pub use isa::lowering_isa;
+pub use module::LoopOptModule;
 pub use optimizer::{LoopOptimizer, Report};
 pub use options::Options;
 pub use remark::{Remark, Remarks, Verdict};

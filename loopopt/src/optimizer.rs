@@ -43,7 +43,12 @@ impl LoopOptimizer {
     }
 
     /// Rewrites the loops of `ctx.func` in place.
-    pub fn run(&mut self, ctx: &mut Context, isa: &dyn TargetIsa, ctrl_plane: &mut ControlPlane) -> CodegenResult<Report> {
+    pub fn run(
+        &mut self,
+        ctx: &mut Context,
+        isa: &dyn TargetIsa,
+        ctrl_plane: &mut ControlPlane,
+    ) -> CodegenResult<Report> {
         pipeline::run(ctx, &mut PassCx::new(&self.options, isa, ctrl_plane))
     }
 

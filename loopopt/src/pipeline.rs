@@ -158,7 +158,8 @@ impl Driver<'_, '_> {
         self.ctx.verify(self.cx.isa).map_err(|errors| blame(pass, &errors))?;
         if pass.name == canon::NAME || pass.name == rotate::NAME {
             let forest = self.cx.forest(self.ctx);
-            canon::check(self.ctx, forest).map_err(|what| CodegenError::Unsupported(format!("{} broke canonical form: {what}", pass.name)))?;
+            canon::check(self.ctx, forest)
+                .map_err(|what| CodegenError::Unsupported(format!("{} broke canonical form: {what}", pass.name)))?;
         }
         Ok(())
     }

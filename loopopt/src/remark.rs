@@ -57,7 +57,9 @@ impl fmt::Display for Remark {
         let Self { pass, header, message, .. } = self;
         match &self.verdict {
             Verdict::Fired => write!(f, "{header}: {pass}: {message}"),
-            Verdict::Declined { reason, .. } => write!(f, "{header}: {pass}: not done ({reason}): {message}"),
+            Verdict::Declined { reason, .. } => {
+                write!(f, "{header}: {pass}: not done ({reason}): {message}")
+            }
         }
     }
 }

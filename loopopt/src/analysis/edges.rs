@@ -63,9 +63,7 @@ pub fn edges_into<'a>(
     cfg: &'a ControlFlowGraph,
     block: Block,
 ) -> impl Iterator<Item = Edge> + use<'a> {
-    cfg.pred_iter(block)
-        .flat_map(|pred| edges_of(func, pred.inst))
-        .filter(move |edge| edge.target(func) == block)
+    cfg.pred_iter(block).flat_map(|pred| edges_of(func, pred.inst)).filter(move |edge| edge.target(func) == block)
 }
 
 /// The destination of the plain `jump` that ends `block`, if that is what ends it.

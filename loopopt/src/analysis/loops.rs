@@ -199,14 +199,18 @@ impl LoopForest {
     /// The block from which alone the loop is entered, by a plain jump: code put there runs once before the loop, and
     /// only if the loop runs.
     pub fn preheader(&self, func: &Function, lp: Loop) -> Option<Block> {
-        let [entry] = self.loops[lp].entries[..] else { return None };
+        let [entry] = self.loops[lp].entries[..] else {
+            return None;
+        };
         let block = entry.source(func);
         jump_target(func, block).map(|_| block)
     }
 
     /// The source of the back edge, if there is one only.
     pub fn latch(&self, func: &Function, lp: Loop) -> Option<Block> {
-        let [back_edge] = self.loops[lp].back_edges[..] else { return None };
+        let [back_edge] = self.loops[lp].back_edges[..] else {
+            return None;
+        };
         Some(back_edge.source(func))
     }
 
@@ -248,4 +252,118 @@ pub fn may_have_cycle(func: &Function) -> bool {
         }
     }
     false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{block, context, forest};
+
+    fn loop_at(forest: &LoopForest, header: u32) -> Loop {
+        forest.loop_of_header(block(header)).expect("a loop with this header")
+    }
+
+    #[test]
+    fn nest_with_exits_that_leave_two_loops() {
+        let ctx = context(
+            "function %f(i64) {
+            block0(v0: i64):
+                jump block1
+            block1:
+                brif v0, block2, block9
+            block2:
+                brif v0, block3, block4
+            block3:
+                brif v0, block2, block9
+            block4:
+                jump block1
+            block9:
+                return
+            }",
+        );
+        let forest = forest(&ctx);
+        let (outer, inner) = (loop_at(&forest, 1), loop_at(&forest, 2));
+        assert_eq!(forest.len(), 2);
+        assert_eq!(forest.data(inner).parent, Some(outer));
+        assert_eq!((forest.data(outer).depth, forest.data(inner).depth), (1, 2));
+        assert_eq!(forest.blocks(outer)[0], block(1));
+        assert_eq!(forest.blocks(outer).len(), 4);
+        assert_eq!(forest.blocks(inner), [block(2), block(3)]);
+        assert!(forest.contains(outer, block(3)) && !forest.contains(inner, block(4)));
+        assert!(!forest.contains(outer, block(9)));
+        let targets = |lp| forest.data(lp).exits.iter().map(|edge| edge.target(&ctx.func)).collect::<Vec<_>>();
+        assert_eq!(targets(inner), [block(4), block(9)]);
+        assert_eq!(targets(outer), [block(9), block(9)]);
+        assert_eq!(forest.preheader(&ctx.func, outer), Some(block(0)));
+        assert_eq!(forest.preheader(&ctx.func, inner), None, "block1 branches");
+        assert_eq!(forest.latch(&ctx.func, outer), Some(block(4)));
+    }
+
+    #[test]
+    fn each_destination_is_an_edge() {
+        let ctx = context(
+            "function %f(i32) {
+            block0(v0: i32):
+                jump block1
+            block1:
+                br_table v0, block2, [block1, block1, block3, block2]
+            block2:
+                return
+            block3:
+                return
+            }",
+        );
+        let forest = forest(&ctx);
+        let data = forest.data(loop_at(&forest, 1));
+        assert_eq!(data.back_edges.len(), 2);
+        assert_eq!(data.exits.len(), 3);
+        assert_eq!(forest.latch(&ctx.func, loop_at(&forest, 1)), None);
+    }
+
+    #[test]
+    fn exits_of_try_call() {
+        let ctx = context(
+            "function %f(i64) {
+                sig0 = (i64) -> i64 system_v
+                fn0 = %g(i64) -> i64 system_v
+            block0(v0: i64):
+                jump block1
+            block1:
+                try_call fn0(v0), sig0, block1, [ tag0: block2(exn0), default: block2(exn0) ]
+            block2(v1: i64):
+                return
+            }",
+        );
+        let forest = forest(&ctx);
+        let data = forest.data(loop_at(&forest, 1));
+        assert_eq!((data.back_edges.len(), data.exits.len()), (1, 2));
+    }
+
+    #[test]
+    fn irreducible_cycles_are_no_loops() {
+        let ctx = context(
+            "function %f(i64) {
+            block0(v0: i64):
+                brif v0, block1, block2
+            block1:
+                jump block2
+            block2:
+                brif v0, block1, block3
+            block3:
+                return
+            }",
+        );
+        let forest = forest(&ctx);
+        assert!(forest.is_empty());
+        assert_eq!(forest.irreducible().len(), 1);
+        assert!(may_have_cycle(&ctx.func));
+    }
+
+    #[test]
+    fn straight_code_has_no_cycle() {
+        let ctx =
+            context("function %f(i64) { block0(v0: i64): brif v0, block1, block2 block1: jump block2 block2: return }");
+        assert!(!may_have_cycle(&ctx.func));
+        assert!(forest(&ctx).is_empty());
+    }
 }

@@ -110,3 +110,92 @@ fn map_operands(func: &mut Function, copy: Inst, copies: &Copies) {
         retarget(func, edge, copies.block(target));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::edges::edges_from;
+    use crate::edit::funnel::retarget;
+    use crate::testing::{block, context, verify};
+    use cranelift_codegen::ir::{ExceptionTableItem, SourceLoc, UserStackMapEntry, types};
+
+    /// Lets block0 enter the copy of block1, so that the copy is reachable, and verifies.
+    fn enter_copy(ctx: &mut cranelift_codegen::Context, copies: &Copies) {
+        let edge = edges_from(&ctx.func, block(0)).next().expect("block0 jumps");
+        retarget(&mut ctx.func, edge, copies.block(block(1)));
+        ctx.flowgraph();
+        verify(ctx);
+    }
+
+    #[test]
+    fn tables_are_not_shared() {
+        let mut ctx = context(
+            "function %f(i32) {
+            block0(v0: i32):
+                jump block1(v0)
+            block1(v1: i32):
+                br_table v1, block2(v1), [block3, block1(v1)]
+            block2(v2: i32):
+                return
+            block3:
+                return
+            }",
+        );
+        let copies = clone_blocks(&mut ctx.func, &[block(1)]);
+        let copy = copies.block(block(1));
+        let edge = edges_from(&ctx.func, copy).nth(1).expect("an entry of the table");
+        assert_eq!(edge.target(&ctx.func), block(3));
+        retarget(&mut ctx.func, edge, block(2));
+        let original: Vec<_> = edges_from(&ctx.func, block(1)).map(|edge| edge.target(&ctx.func)).collect();
+        assert_eq!(original, [block(2), block(3), block(1)]);
+        let copied: Vec<_> = edges_from(&ctx.func, copy).map(|edge| edge.target(&ctx.func)).collect();
+        assert_eq!(copied, [block(2), block(2), copy], "an edge inside the set goes to the copy");
+    }
+
+    #[test]
+    fn what_belongs_to_an_instruction_is_copied() {
+        let mut ctx = context(
+            "function %f(i64) -> i64 system_v {
+                ss0 = explicit_slot 8
+                sig0 = (i64) -> i64 system_v
+                fn0 = %g(i64) -> i64 system_v
+            block0(v0: i64):
+                jump block1(v0)
+            block1(v1: i64) cold:
+                v2 = iadd v1, v0
+                try_call fn0(v2), sig0, block2(ret0), [ tag1: block3(exn0), context v2, default: block3(exn0) ]
+            block2(v3: i64):
+                return v3
+            block3(v4: i64):
+                return v4
+            }",
+        );
+        let func = &mut ctx.func;
+        let call = func.layout.last_inst(block(1)).expect("the call");
+        let slot = func.sized_stack_slots.keys().next().expect("ss0");
+        func.set_srcloc(call, SourceLoc::new(7));
+        func.dfg.append_user_stack_map_entry(call, UserStackMapEntry { ty: types::I64, slot, offset: 0 });
+        let copies = clone_blocks(func, &[block(1)]);
+        let copy = copies.block(block(1));
+        let copied_call = func.layout.last_inst(copy).expect("the copied call");
+        assert!(func.layout.is_cold(copy));
+        assert_eq!(func.srcloc(copied_call), SourceLoc::new(7));
+        assert_eq!(func.dfg.user_stack_map_entries(copied_call).map(<[_]>::len), Some(1));
+        let (old, new) = (func.dfg.insts[call].exception_table(), func.dfg.insts[copied_call].exception_table());
+        assert_ne!(old, new);
+        let sum = func.dfg.inst_args(copied_call)[0];
+        let table = &func.dfg.exception_tables[new.expect("a try_call has a table")];
+        let is_context = |item| matches!(item, ExceptionTableItem::Context(value) if value == sum);
+        assert!(table.items().any(is_context), "the context is the copied sum");
+        enter_copy(&mut ctx, &copies);
+    }
+
+    #[test]
+    fn nothing_is_invented_without_source_locations() {
+        let mut ctx =
+            context("function %f(i64) { block0(v0: i64): jump block1 block1: brif v0, block1, block2 block2: return }");
+        let copies = clone_blocks(&mut ctx.func, &[block(1)]);
+        assert!(ctx.func.srclocs.iter().all(|(_, srcloc)| srcloc.is_default()));
+        enter_copy(&mut ctx, &copies);
+    }
+}

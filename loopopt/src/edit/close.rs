@@ -122,3 +122,127 @@ impl Closer<'_> {
         (defs, uses)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::Options;
+    use crate::pass::PassCx;
+    use crate::pass::canon;
+    use crate::testing::{context, forest, isa, verify};
+    use cranelift_codegen::Context;
+    use cranelift_codegen::control::ControlPlane;
+
+    /// Runs `canon`, checks what it promises, and returns the context.
+    fn canonical(text: &str) -> Context {
+        let mut ctx = context(text);
+        let (isa, options, mut ctrl_plane) = (isa(), Options::default(), ControlPlane::default());
+        canon::run(&mut ctx, &mut PassCx::new(&options, &*isa, &mut ctrl_plane)).expect("canon does not fail");
+        verify(&ctx);
+        let forest = forest(&ctx);
+        canon::check(&ctx, &forest).unwrap_or_else(|what| panic!("{what}\n{}", ctx.func));
+        ctx
+    }
+
+    #[test]
+    fn value_leaves_two_loops_at_once_and_one_by_one() {
+        let ctx = canonical(
+            "function %f(i64, i64) -> i64 {
+            block0(v0: i64, v1: i64):
+                jump block1
+            block1:
+                jump block2
+            block2:
+                v2 = iadd v0, v1
+                brif v1, block3, block9
+            block3:
+                brif v2, block2, block4
+            block4:
+                brif v0, block1, block9
+            block9:
+                return v2
+            }",
+        );
+        assert!(!ctx.func.to_string().contains("return v2"));
+    }
+
+    #[test]
+    fn exit_that_the_definition_does_not_dominate() {
+        canonical(
+            "function %f(i64, i64) -> i64 {
+            block0(v0: i64, v1: i64):
+                jump block1
+            block1:
+                brif v0, block2, block5
+            block2:
+                v2 = iadd v0, v1
+                brif v2, block1, block3
+            block3:
+                return v2
+            block5:
+                return v0
+            }",
+        );
+    }
+
+    #[test]
+    fn several_exits_meet_before_the_use() {
+        canonical(
+            "function %f(i64, i64) -> i64 {
+            block0(v0: i64, v1: i64):
+                jump block1
+            block1:
+                v2 = iadd v0, v1
+                brif v0, block2, block4
+            block2:
+                brif v1, block3, block5
+            block3:
+                brif v2, block1, block6
+            block4:
+                jump block7
+            block5:
+                jump block7
+            block6:
+                jump block7
+            block7:
+                return v2
+            }",
+        );
+    }
+
+    #[test]
+    fn use_in_an_outer_loop_that_comes_back() {
+        canonical(
+            "function %f(i64, i64) -> i64 {
+            block0(v0: i64, v1: i64):
+                jump block1(v0)
+            block1(v9: i64):
+                jump block2(v9)
+            block2(v3: i64):
+                v2 = iadd v3, v1
+                brif v0, block2(v2), block3
+            block3:
+                brif v1, block1(v2), block4
+            block4:
+                v5 = iadd v2, v3
+                return v5
+            }",
+        );
+    }
+
+    #[test]
+    fn latch_and_exit_by_br_table() {
+        canonical(
+            "function %f(i32, i64) -> i64 {
+            block0(v0: i32, v1: i64):
+                jump block1(v1)
+            block1(v2: i64):
+                v3 = iadd v2, v1
+                br_table v0, block2, [block1(v3), block2, block1(v2), block3]
+            block2:
+                return v3
+            block3:
+                return v2
+            }",
+        );
+    }
+}

@@ -4,7 +4,9 @@ use cranelift_codegen::ir::{Function, Value, ValueLabelAssignments};
 
 /// Lets `to` carry the labels of `from`: for a value that holds the same variable in another place.
 pub(crate) fn copy_labels(func: &mut Function, from: Value, to: Value) {
-    let Some(labels) = &mut func.dfg.values_labels else { return };
+    let Some(labels) = &mut func.dfg.values_labels else {
+        return;
+    };
     match labels.get(&from).cloned() {
         Some(ValueLabelAssignments::Starts(starts)) => {
             labels.insert(to, ValueLabelAssignments::Starts(starts));

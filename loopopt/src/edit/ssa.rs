@@ -97,7 +97,6 @@ impl<'a> Repair<'a> {
         self.func.layout.inst_block(inst).expect("a user is in the layout")
     }
 
-
     /// Adds a parameter to each live block where definitions meet. Returns these blocks, in a fixed order.
     fn add_params(&mut self, live: &HashSet<Block>) -> BTreeSet<Block> {
         let frontier = self.frontier(live);

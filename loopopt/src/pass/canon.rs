@@ -159,7 +159,8 @@ pub(crate) fn check(ctx: &Context, forest: &LoopForest) -> Result<(), String> {
         }
         for exit in &data.exits {
             let target = exit.target(&ctx.func);
-            let foreign = edges_into(&ctx.func, &ctx.cfg, target).find(|edge| !forest.contains(lp, edge.source(&ctx.func)));
+            let foreign =
+                edges_into(&ctx.func, &ctx.cfg, target).find(|edge| !forest.contains(lp, edge.source(&ctx.func)));
             if let Some(edge) = foreign {
                 let source = edge.source(&ctx.func);
                 return Err(format!("{target} is an exit of the loop of {header} and is entered from {source} too"));

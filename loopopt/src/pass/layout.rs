@@ -67,7 +67,9 @@ fn misplaced(func: &Function, forest: &LoopForest) -> Vec<Misplaced> {
     for lp in forest.loops() {
         let header = forest.data(lp).header;
         for &block in forest.blocks(lp).iter().filter(|&&block| forest.innermost(block) == Some(lp)) {
-            let [first, second] = edges_from(func, block).collect::<Vec<Edge>>()[..] else { continue };
+            let [first, second] = edges_from(func, block).collect::<Vec<Edge>>()[..] else {
+                continue;
+            };
             let branch = first.branch;
             if func.dfg.insts[branch].opcode() != Opcode::Brif {
                 continue;

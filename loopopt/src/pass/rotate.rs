@@ -178,9 +178,7 @@ fn tests_at_bottom(ctx: &Context, forest: &LoopForest, lp: Loop) -> bool {
     let only_jumps = ctx.func.layout.first_inst(latch) == ctx.func.layout.last_inst(latch)
         && jump_target(&ctx.func, latch).is_some();
     leaves(latch)
-        || (only_jumps
-            && latch != forest.data(lp).header
-            && ctx.cfg.pred_iter(latch).all(|pred| leaves(pred.block)))
+        || (only_jumps && latch != forest.data(lp).header && ctx.cfg.pred_iter(latch).all(|pred| leaves(pred.block)))
 }
 
 /// Whether nothing but cold code comes after `exit`: a funnel in front of a cold block is one itself.
@@ -191,12 +189,7 @@ fn leads_to_cold(ctx: &Context, exit: Block) -> bool {
 
 /// Results among `insts`, instructions of the header, that are the same in each iteration and that anyone may compute at
 /// any time.
-fn invariant_results(
-    func: &Function,
-    forest: &LoopForest,
-    lp: Loop,
-    insts: impl Iterator<Item = Inst>,
-) -> Vec<Value> {
+fn invariant_results(func: &Function, forest: &LoopForest, lp: Loop, insts: impl Iterator<Item = Inst>) -> Vec<Value> {
     let mut invariant = Vec::<Value>::new();
     for inst in insts {
         let is_invariant = |value: &Value| {
@@ -363,9 +356,15 @@ impl fmt::Display for Decline {
             Self::NeverLeaves => write!(f, "no edge leaves the loop"),
             Self::TestsAtBottom => write!(f, "the loop tests at the bottom already"),
             Self::HeaderStays => write!(f, "the header does not leave the loop"),
-            Self::SeveralBodies(count) => write!(f, "the header goes on at {count} blocks of the loop"),
-            Self::NotDuplicable(opcode) => write!(f, "the header holds {opcode}, which must not be copied"),
-            Self::TooLarge { insts, max } => write!(f, "the header holds {insts} instructions, more than {max}"),
+            Self::SeveralBodies(count) => {
+                write!(f, "the header goes on at {count} blocks of the loop")
+            }
+            Self::NotDuplicable(opcode) => {
+                write!(f, "the header holds {opcode}, which must not be copied")
+            }
+            Self::TooLarge { insts, max } => {
+                write!(f, "the header holds {insts} instructions, more than {max}")
+            }
             Self::ColdLoop => write!(f, "the loop is cold"),
             Self::ColdExit => write!(f, "the header leaves to cold code only"),
             Self::NoFuel => write!(f, "the fuel is used up"),

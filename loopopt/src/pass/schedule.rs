@@ -50,7 +50,9 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     for lp in cx.forest(ctx).loops() {
         let header = cx.forest(ctx).data(lp).header;
         let max_insts = cx.options.schedule_max_insts;
-        let Some(latch) = Latch::of(&ctx.func, cx.forest(ctx), lp) else { continue };
+        let Some(latch) = Latch::of(&ctx.func, cx.forest(ctx), lp) else {
+            continue;
+        };
         match latch.plan(&ctx.func, max_insts) {
             Ok(None) => {}
             Ok(Some(plan)) if cx.fuel.take() => {
@@ -77,7 +79,9 @@ struct Latch {
 
 impl Latch {
     fn of(func: &Function, forest: &LoopForest, lp: Loop) -> Option<Self> {
-        let [back_edge] = forest.data(lp).back_edges[..] else { return None };
+        let [back_edge] = forest.data(lp).back_edges[..] else {
+            return None;
+        };
         let block = back_edge.source(func);
         let Edge { branch, .. } = back_edge;
         let insts: Vec<_> = func.layout.block_insts(block).filter(|&inst| inst != branch).collect();
@@ -106,8 +110,11 @@ impl Latch {
         for &(param, next) in self.carried.iter().filter(|pair| !late.contains(pair)) {
             graph.put_last(func, param, next);
         }
-        let turned: Vec<_> =
-            late.into_iter().filter(|&(param, next)| graph.put_last(func, param, next)).map(|(param, _)| param).collect();
+        let turned: Vec<_> = late
+            .into_iter()
+            .filter(|&(param, next)| graph.put_last(func, param, next))
+            .map(|(param, _)| param)
+            .collect();
         Ok((!turned.is_empty()).then(|| Plan { order: graph.sorted(), turned }))
     }
 }
@@ -221,7 +228,9 @@ impl Graph {
         let readers: Vec<_> = self.readers(param).filter(|&reader| reader != def && reader != BRANCH).collect();
         let (bound, free): (Vec<_>, Vec<_>) = readers.into_iter().partition(|&reader| self.needs(reader, def));
         // A reader that needs the next value can be freed if it is an access at that address.
-        let Item::Keep(sum) = self.nodes[def].item else { return false };
+        let Item::Keep(sum) = self.nodes[def].item else {
+            return false;
+        };
         let freeable = |&reader: &usize| match self.nodes[reader].item {
             Item::Keep(user) => {
                 folds_into_addresses(func, sum)
@@ -246,7 +255,9 @@ impl Graph {
             return false;
         }
         for &reader in &bound {
-            let Item::Keep(user) = self.nodes[reader].item else { continue };
+            let Item::Keep(user) = self.nodes[reader].item else {
+                continue;
+            };
             let after = self.operands_of(func, sum);
             let rank = self.nodes[reader].rank - 1;
             self.nodes.push(Node { item: Item::Address { sum, user }, after, rank });
@@ -307,7 +318,9 @@ fn values_read(func: &Function, block: Block, inst: Inst) -> Vec<Value> {
     /// x86-64 addressing modes are sums of two registers, one of them shifted, and a constant: no deeper than this.
     const DEPTH: usize = 4;
     let mut values = func.dfg.inst_args(inst).to_vec();
-    let Some(address) = address_index(func, inst) else { return values };
+    let Some(address) = address_index(func, inst) else {
+        return values;
+    };
     let mut frontier = vec![values[address]];
     for _ in 0..DEPTH {
         let parts = frontier.iter().filter_map(|&value| func.dfg.value_def(value).inst()).filter(|&inst| {
@@ -368,7 +381,9 @@ impl Refusal for Decline {
 impl fmt::Display for Decline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::TooLarge { insts, max } => write!(f, "the latch holds {insts} instructions, more than {max}"),
+            Self::TooLarge { insts, max } => {
+                write!(f, "the latch holds {insts} instructions, more than {max}")
+            }
             Self::NoFuel => write!(f, "the fuel is used up"),
         }
     }
