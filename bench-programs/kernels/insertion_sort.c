@@ -1,0 +1,28 @@
+#include <stdint.h>
+
+static inline void check(int64_t index, int64_t len) {
+    if ((uint64_t)index >= (uint64_t)len)
+        __builtin_trap();
+}
+
+void insertion_sort(const int64_t *source, int64_t *sorted, int64_t len) {
+    for (int64_t i = 0; i < len; i++) {
+        check(i, len);
+        sorted[i] = source[i];
+    }
+    for (int64_t i = 1; i < len; i++) {
+        check(i, len);
+        int64_t x = sorted[i], j = i;
+        while (j > 0) {
+            check(j - 1, len);
+            int64_t y = sorted[j - 1];
+            if (y <= x)
+                break;
+            check(j, len);
+            sorted[j] = y;
+            j--;
+        }
+        check(j, len);
+        sorted[j] = x;
+    }
+}

@@ -1,0 +1,131 @@
+//! Sample loops for loopopt: each of one idea, deterministic, with a checked result.
+//!
+//! A [`Program`] is one function in CLIF, either built with cranelift-frontend the way a simple compiler would emit it
+//! or written as text, together with a small and a large [`Input`] and a Rust implementation that says what must come
+//! out. Nothing here compiles or runs anything: the harness does.
+
+mod build;
+mod memory;
+mod programs;
+
+use cranelift_codegen::ir::Function;
+
+use programs::{arrays, bytes, checked, control, grids, nests, objects, scalar, search};
+
+/// A sample loop.
+pub struct Program {
+    /// Short, kebab-case, unique.
+    pub name: &'static str,
+    /// The one idea that the program is about, in one sentence.
+    pub about: &'static str,
+    /// What kind of code it is, for filters and for tables: `checked` (explicit bounds or null checks), `memory` (loads
+    /// or stores that a loop pass could move), `slots` (locals in stack slots), `float`, `call`, `switch`, `nest`.
+    pub tags: &'static [&'static str],
+    /// How many of its loops test at the top and have to be rotated: all of its while loops.
+    pub while_loops: usize,
+    /// Where the CLIF comes from.
+    pub source: Source,
+    /// A few iterations: for checking.
+    pub small: fn() -> Input,
+    /// Enough work for one call to take 50 to 500 microseconds: for timing.
+    pub large: fn() -> Input,
+    /// What a call must give: changes `memory` as the program would and returns its result.
+    pub reference: fn(input: &Input, memory: &mut [u8]) -> Option<Value>,
+    /// The same kernel in C: one function with the program's name (`-` as `_`) and signature, for the native reference
+    /// column.
+    pub c: Option<&'static str>,
+}
+
+/// Where the CLIF of a program comes from.
+pub enum Source {
+    /// Built with cranelift-frontend.
+    Built(fn() -> Function),
+    /// A file of `kernels/`.
+    Clif(&'static str),
+}
+
+/// One call: arguments and the memory that they point into.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Input {
+    /// The arguments, in the order of the signature.
+    pub args: Vec<Arg>,
+    /// The memory before the call; 64-byte aligned wherever it is placed.
+    pub memory: Vec<u8>,
+}
+
+/// An argument.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Arg {
+    /// A number.
+    Value(Value),
+    /// A pointer to this byte of the memory.
+    Pointer(usize),
+}
+
+/// A number that goes in or comes out.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[expect(missing_docs, reason = "the names say it all")]
+pub enum Value {
+    I32(i32),
+    I64(i64),
+    F64(f64),
+}
+
+/// All programs, in the order in which they are reported.
+pub fn all() -> &'static [Program] {
+    ALL
+}
+
+static ALL: &[Program] = &[
+    scalar::COUNTED,
+    scalar::DOWNWARD,
+    scalar::NARROW,
+    scalar::INVARIANT_DIVISION,
+    scalar::COLLATZ,
+    scalar::GCD,
+    scalar::POPCOUNT,
+    scalar::POLYNOMIAL,
+    scalar::MANDELBROT,
+    arrays::SUM,
+    arrays::EARLY_EXIT,
+    arrays::SKIP_ZEROS,
+    arrays::ARGMAX,
+    arrays::SCALE_RELOAD,
+    checked::SUM_CHECKED,
+    checked::DOT,
+    checked::SAXPY,
+    checked::PREFIX_SUM,
+    checked::REVERSE_COPY,
+    checked::INVARIANT_ELEMENT,
+    checked::STENCIL3,
+    checked::HISTOGRAM,
+    bytes::FNV_HASH,
+    bytes::CRC32,
+    bytes::CRC32_BITWISE,
+    bytes::ATOI,
+    bytes::STRING_LENGTH,
+    bytes::STRING_COPY,
+    bytes::SWITCH_EXIT,
+    control::SWITCH_LOOP,
+    control::RARE_CALL,
+    control::INVARIANT_BRANCH,
+    control::CLAMP_SUM,
+    control::FIRST_ITERATION,
+    objects::MEMORY_ACCUMULATOR,
+    objects::SLOTS,
+    objects::STRUCT_FIELDS,
+    objects::BOXED_LOOKUP,
+    objects::LINKED_LIST,
+    search::BINARY_SEARCH,
+    search::INSERTION_SORT,
+    search::SIEVE,
+    nests::NEST3,
+    nests::MATMUL,
+    nests::MATMUL_MEMORY,
+    nests::FLOYD_WARSHALL,
+    nests::COLUMN_SUMS,
+    nests::SHORT_INNER,
+    nests::DEAD_LOOP,
+    grids::EDIT_DISTANCE,
+    grids::GAME_OF_LIFE,
+];

@@ -1,0 +1,11 @@
+//! The programs, by topic.
+
+pub(crate) mod arrays;
+pub(crate) mod bytes;
+pub(crate) mod checked;
+pub(crate) mod control;
+pub(crate) mod grids;
+pub(crate) mod nests;
+pub(crate) mod objects;
+pub(crate) mod scalar;
+pub(crate) mod search;

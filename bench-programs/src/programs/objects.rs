@@ -1,0 +1,183 @@
+//! Pointers, fields, stack slots, and values that live in memory.
+//!
+//! A pointer in memory is a distance from the first argument, because an input does not know its address.
+
+use cranelift_codegen::ir::types::I64;
+use cranelift_codegen::ir::{Function, Opcode};
+
+use crate::build::{Array, function};
+use crate::memory::{bytes, get, ints, read, write};
+use crate::{Input, Program, Source, Value};
+
+pub(crate) const MEMORY_ACCUMULATOR: Program = Program {
+    name: "memory-accumulator",
+    about: "A sum that is kept in memory: `*p += a[i]`.",
+    tags: &["memory"],
+    while_loops: 1,
+    source: Source::Clif(include_str!("../../kernels/memory_accumulator.clif")),
+    small: || Input::new().array(&[7_i64]).array(&bytes(1, 5, 256)).int(5),
+    large: || Input::new().array(&[7_i64]).array(&bytes(1, 450_000, 256)).int(450_000),
+    reference: |input, memory| {
+        let sum: i64 = read::<u8>(memory, input.at(1), input.size(2)).into_iter().map(i64::from).sum();
+        let old: i64 = get(memory, input.at(0));
+        write(memory, input.at(0), &[old + sum]);
+        None
+    },
+    c: Some(include_str!("../../kernels/memory_accumulator.c")),
+};
+
+pub(crate) const SLOTS: Program = Program {
+    name: "slots",
+    about: "All locals are stack slots, as before any promotion to registers.",
+    tags: &["slots", "memory"],
+    while_loops: 1,
+    source: Source::Built(slots),
+    small: || Input::new().int(5),
+    large: || Input::new().int(120_000),
+    reference: |input, _| {
+        let step = |total: i64, i| total.wrapping_mul(3).wrapping_add(i);
+        Some(Value::I64((0..input.get_int(0)).fold(1, step)))
+    },
+    c: Some(include_str!("../../kernels/slots.c")),
+};
+
+fn slots() -> Function {
+    function("slots", [I64], Some(I64), |f, [n]| {
+        let (n, i, total) = (f.slot(n), f.slot(0), f.slot(1));
+        f.while_loop(
+            |f| {
+                let (x, y) = (f.get_slot(i), f.get_slot(n));
+                f.less(x, y)
+            },
+            |f| {
+                let old = f.get_slot(total);
+                let tripled = f.mul(old, 3);
+                let x = f.get_slot(i);
+                let new = f.add(tripled, x);
+                f.set_slot(total, new);
+                let x = f.get_slot(i);
+                let next = f.add(x, 1);
+                f.set_slot(i, next);
+            },
+        );
+        let result = f.get_slot(total);
+        f.ret(result);
+    })
+}
+
+pub(crate) const STRUCT_FIELDS: Program = Program {
+    name: "struct-fields",
+    about: "Pointer, length and sum are fields that each iteration loads again, because it also stores one.",
+    tags: &["checked", "memory"],
+    while_loops: 2,
+    source: Source::Built(struct_fields),
+    small: || vector(5, 2),
+    large: || vector(4_000, 60),
+    reference: |input, memory| {
+        let [start, len, sum]: [i64; 3] = [0, 8, 16].map(|field| get(memory, input.at(1) + field));
+        let data: Vec<i64> = read(memory, input.at(0) + start as usize, len as usize);
+        write(memory, input.at(1) + 16, &[data.iter().sum::<i64>() * input.get_int(2) + sum]);
+        None
+    },
+    c: Some(include_str!("../../kernels/struct_fields.c")),
+};
+
+/// The data, and the fields `start`, `len` and `sum`.
+fn vector(len: usize, rounds: usize) -> Input {
+    Input::new().array(&ints(2, len + 1, 1000)).array(&[8, len as i64, 100]).int(rounds)
+}
+
+fn struct_fields() -> Function {
+    const START: i32 = 0;
+    const LEN: i32 = 8;
+    const SUM: i32 = 16;
+    function("struct_fields", [I64; 3], None, |f, [base, vector, rounds]| {
+        f.repeat(rounds, |f| {
+            let i = f.local(I64, 0);
+            f.while_loop(
+                |f| {
+                    let len = f.field(I64, vector, LEN);
+                    f.less(i, len)
+                },
+                |f| {
+                    let start = f.field(I64, vector, START);
+                    let data = f.add(base, start);
+                    let len = f.field(I64, vector, LEN);
+                    let x = f.load(Array::trapping(data, len, I64), i);
+                    let sum = f.field(I64, vector, SUM);
+                    let sum = f.add(sum, x);
+                    f.set_field(vector, SUM, sum);
+                    f.increase(i, 1);
+                },
+            );
+        });
+        f.ret_nothing();
+    })
+}
+
+pub(crate) const BOXED_LOOKUP: Program = Program {
+    name: "boxed-lookup",
+    about: "A chain of invariants: load a pointer, check it for null, load what it points to.",
+    tags: &["checked", "memory"],
+    while_loops: 1,
+    source: Source::Built(boxed_lookup),
+    small: || boxed(5),
+    large: || boxed(250_000),
+    reference: |input, memory| {
+        let distance = get::<i64>(memory, input.at(1)) as usize;
+        let x: i64 = get(memory, input.at(0) + distance + 8);
+        Some(Value::I64((0..input.get_int(2)).fold(0, |total, i| (total ^ i).wrapping_add(x))))
+    },
+    c: Some(include_str!("../../kernels/boxed_lookup.c")),
+};
+
+/// Some objects, the variable that refers to one of them, and how often to look.
+fn boxed(count: usize) -> Input {
+    Input::new().array(&[0_i64, 0, 0, 0, 99, 1234]).array(&[32_i64]).int(count)
+}
+
+fn boxed_lookup() -> Function {
+    function("boxed_lookup", [I64, I64, I64], Some(I64), |f, [base, variable, count]| {
+        let total = f.local(I64, 0);
+        f.for_range(0, count, |f, i| {
+            let mixed = f.op(Opcode::Bxor, total, i);
+            let distance = f.field(I64, variable, 0);
+            f.null_check(distance);
+            let object = f.add(base, distance);
+            let x = f.field(I64, object, 8);
+            let next = f.add(mixed, x);
+            f.set(total, next);
+        });
+        f.ret(total);
+    })
+}
+
+pub(crate) const LINKED_LIST: Program = Program {
+    name: "linked-list",
+    about: "Every load needs the one of the iteration before, and the trip count is unknown.",
+    tags: &["memory"],
+    while_loops: 1,
+    source: Source::Clif(include_str!("../../kernels/linked_list.clif")),
+    small: || list(5),
+    large: || list(32_000),
+    reference: |input, memory| {
+        let (base, mut node, mut total) = (input.at(0), input.size(1), 0_i64);
+        while node != 0 {
+            let [next, value]: [i64; 2] = [0, 8].map(|field| get(memory, base + node + field));
+            (node, total) = (next as usize, total.wrapping_mul(3).wrapping_add(value));
+        }
+        Some(Value::I64(total))
+    },
+    c: Some(include_str!("../../kernels/linked_list.c")),
+};
+
+/// Nodes of `next` and `value`, linked across the memory; nothing is at distance 0.
+fn list(count: usize) -> Input {
+    let place = |position: usize| 1 + position * 7_919 % count;
+    let mut nodes = ints(3, 2 * (count + 1), 1000);
+    for position in 0..count {
+        let is_last = position + 1 == count;
+        nodes[2 * place(position)] = if is_last { 0 } else { 16 * place(position + 1) as i64 };
+    }
+    Input::new().array(&nodes).int(16 * place(0))
+}
