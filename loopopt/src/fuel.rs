@@ -1,26 +1,27 @@
 //! Fuel: one unit for each optional rewrite, so that the one that breaks a program can be found by bisection.
 
-/// The rewrites that may still be done.
-#[derive(Clone, Copy, Debug)]
+/// The rewrites that were done and that may still be done.
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Fuel {
-    left: Option<u64>,
+    limit: Option<u64>,
+    used: u64,
 }
 
 impl Fuel {
     /// So many rewrites, or any number.
-    pub(crate) fn new(left: Option<u64>) -> Self {
-        Self { left }
+    pub(crate) fn new(limit: Option<u64>) -> Self {
+        Self { limit, used: 0 }
+    }
+
+    /// Units taken so far.
+    pub(crate) fn used(self) -> u64 {
+        self.used
     }
 
     /// Takes a unit. A rewrite that gets none must not happen. Repairs do not ask.
     pub(crate) fn take(&mut self) -> bool {
-        match &mut self.left {
-            None => true,
-            Some(0) => false,
-            Some(left) => {
-                *left -= 1;
-                true
-            }
-        }
+        let granted = self.limit.is_none_or(|limit| self.used < limit);
+        self.used += u64::from(granted);
+        granted
     }
 }

@@ -26,3 +26,8 @@ pub use remark::{Remark, Remarks, Verdict};
 pub fn pass_names() -> impl Iterator<Item = &'static str> {
     pipeline::passes().map(|pass| pass.name)
 }
+
+/// All reasons for which a pass leaves a loop alone, as `(pass, reason)`: the reasons of [`Verdict::Declined`].
+pub fn decline_reasons() -> impl Iterator<Item = (&'static str, &'static str)> {
+    pipeline::passes().flat_map(|pass| pass.reasons.iter().map(|&reason| (pass.name, reason)))
+}

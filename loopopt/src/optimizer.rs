@@ -1,5 +1,6 @@
 //! The way in: [`LoopOptimizer`] and the [`Report`] that it gives.
 
+use crate::fuel::Fuel;
 use crate::options::Options;
 use crate::pass::PassCx;
 use crate::pipeline;
@@ -29,12 +30,19 @@ pub struct Report {
 #[derive(Clone, Debug, Default)]
 pub struct LoopOptimizer {
     options: Options,
+    fuel: Fuel,
 }
 
 impl LoopOptimizer {
     /// An optimizer with these settings.
     pub fn new(options: Options) -> Self {
-        Self { options }
+        let fuel = Fuel::new(options.fuel);
+        Self { options, fuel }
+    }
+
+    /// How many optional rewrites were done so far: the largest number worth trying as [`Options::fuel`].
+    pub fn rewrites(&self) -> u64 {
+        self.fuel.used()
     }
 
     /// The settings.
@@ -49,7 +57,7 @@ impl LoopOptimizer {
         isa: &dyn TargetIsa,
         ctrl_plane: &mut ControlPlane,
     ) -> CodegenResult<Report> {
-        pipeline::run(ctx, &mut PassCx::new(&self.options, isa, ctrl_plane))
+        pipeline::run(ctx, &mut PassCx::new(&self.options, &mut self.fuel, isa, ctrl_plane))
     }
 
     /// Optimizes with Cranelift's own mid-end, rewrites the loops, and compiles.

@@ -11,8 +11,9 @@ pub struct Options {
     /// the known ones.
     pub passes: Option<Vec<String>>,
 
-    /// How many optional rewrites may be done in one function, `None` for any number. To find the one rewrite that
-    /// breaks a program, bisect this number: the rewrites below it are always the same ones.
+    /// How many optional rewrites a [`LoopOptimizer`](crate::LoopOptimizer) may do in all its runs together, `None` for
+    /// any number. To find the one rewrite that breaks a program, bisect this number: with one unit more, the rewrites
+    /// before are the same.
     pub fuel: Option<u64>,
 
     /// Run Cranelift's verifier, and our own check of canonical form, after each pass, whatever the `enable_verifier`

@@ -18,12 +18,12 @@ enum Step {
     Once(Pass),
 }
 
-const CANON: Pass = Pass { name: canon::NAME, run: canon::run };
-const ROTATE: Pass = Pass { name: rotate::NAME, run: rotate::run };
-const CLEANUP: Pass = Pass { name: cleanup::NAME, run: cleanup::run };
-const LAYOUT: Pass = Pass { name: layout::NAME, run: layout::run };
-const TIDY: Pass = Pass { name: tidy::NAME, run: tidy::run };
-const SCHEDULE: Pass = Pass { name: schedule::NAME, run: schedule::run };
+const CANON: Pass = Pass { name: canon::NAME, run: canon::run, reasons: canon::REASONS };
+const ROTATE: Pass = Pass { name: rotate::NAME, run: rotate::run, reasons: rotate::REASONS };
+const CLEANUP: Pass = Pass { name: cleanup::NAME, run: cleanup::run, reasons: cleanup::REASONS };
+const LAYOUT: Pass = Pass { name: layout::NAME, run: layout::run, reasons: layout::REASONS };
+const TIDY: Pass = Pass { name: tidy::NAME, run: tidy::run, reasons: tidy::REASONS };
+const SCHEDULE: Pass = Pass { name: schedule::NAME, run: schedule::run, reasons: schedule::REASONS };
 
 /// The pipeline as data.
 static STEPS: &[Step] = &[
@@ -156,7 +156,7 @@ impl Driver<'_, '_> {
     /// The verifier, and canonical form where it has to hold.
     fn verify_after(&mut self, pass: &Pass) -> CodegenResult<()> {
         self.ctx.verify(self.cx.isa).map_err(|errors| blame(pass, &errors))?;
-        if pass.name == canon::NAME || pass.name == rotate::NAME {
+        if pass.name == canon::NAME {
             let forest = self.cx.forest(self.ctx);
             canon::check(self.ctx, forest)
                 .map_err(|what| CodegenError::Unsupported(format!("{} broke canonical form: {what}", pass.name)))?;

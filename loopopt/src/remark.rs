@@ -27,7 +27,8 @@ pub enum Verdict {
 pub struct Remark {
     /// The name of the pass, one of [`pass_names`](crate::pass_names).
     pub pass: &'static str,
-    /// The header of the loop when the pass looked at it. For irreducible cycles, the first of their entries.
+    /// The header of the loop in the function as it came in, also if a pass has moved it since. For irreducible cycles,
+    /// one of their entries.
     pub header: Block,
     /// The source location of the header's first instruction, the default location if there is none.
     pub srcloc: SourceLoc,
@@ -66,7 +67,7 @@ impl fmt::Display for Remark {
 
 /// Why a pass leaves a loop alone: implemented by the refusal enum of each pass.
 pub(crate) trait Refusal: fmt::Display {
-    /// The reason in kebab-case.
+    /// The reason in kebab-case, one of those that the pass lists.
     fn slug(&self) -> &'static str;
 
     /// What would help, or nothing.
@@ -99,7 +100,7 @@ impl Remarks {
 
     /// Records that `pass` left the loop at `header` alone. A pass that looks at a loop again replaces what it said.
     pub(crate) fn declined(&mut self, func: &Function, pass: &'static str, header: Block, why: &dyn Refusal) {
-        self.0.retain(|old| old.fired() || (old.pass, old.header) != (pass, header));
+        self.retract(pass, header);
         self.push(Remark {
             pass,
             header,
@@ -107,6 +108,11 @@ impl Remarks {
             verdict: Verdict::Declined { reason: why.slug(), help: why.help() },
             message: why.to_string().into(),
         });
+    }
+
+    /// Forgets why `pass` left the loop at `header` alone.
+    pub(crate) fn retract(&mut self, pass: &'static str, header: Block) {
+        self.0.retain(|old| old.fired() || (old.pass, old.header) != (pass, header));
     }
 
     fn push(&mut self, remark: Remark) {

@@ -126,6 +126,7 @@ impl Closer<'_> {
 #[cfg(test)]
 mod tests {
     use crate::Options;
+    use crate::fuel::Fuel;
     use crate::pass::PassCx;
     use crate::pass::canon;
     use crate::testing::{context, forest, isa, verify};
@@ -136,7 +137,8 @@ mod tests {
     fn canonical(text: &str) -> Context {
         let mut ctx = context(text);
         let (isa, options, mut ctrl_plane) = (isa(), Options::default(), ControlPlane::default());
-        canon::run(&mut ctx, &mut PassCx::new(&options, &*isa, &mut ctrl_plane)).expect("canon does not fail");
+        canon::run(&mut ctx, &mut PassCx::new(&options, &mut Fuel::default(), &*isa, &mut ctrl_plane))
+            .expect("canon does not fail");
         verify(&ctx);
         let forest = forest(&ctx);
         canon::check(&ctx, &forest).unwrap_or_else(|what| panic!("{what}\n{}", ctx.func));

@@ -15,7 +15,7 @@
 use crate::analysis::edges::Edge;
 use crate::edit::labels::copy_labels;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
-use cranelift_codegen::ir::{Block, BlockArg, Function, InstBuilder, Value};
+use cranelift_codegen::ir::{Block, BlockArg, BlockCall, Function, InstBuilder, Value};
 
 /// Makes the funnel in front of `target` for `edges`, all of which enter `target`. It is cold if nothing hot passes it.
 pub(crate) fn funnel(func: &mut Function, edges: &[Edge], target: Block) -> Block {
@@ -52,4 +52,25 @@ pub(crate) fn append_arg(func: &mut Function, edge: Edge, arg: Value) {
     let dfg = &mut func.dfg;
     let calls = dfg.insts[edge.branch].branch_destination_mut(&mut dfg.jump_tables, &mut dfg.exception_tables);
     calls[edge.slot].append_argument(arg, &mut dfg.value_lists);
+}
+
+/// Undoes a funnel that `edge` alone enters: lets the edge enter the target of the jump that `block` consists of, and
+/// removes the block. What the jump passes dominates the block, and so the source of the edge.
+pub(crate) fn skip_block(func: &mut Function, edge: Edge, block: Block) {
+    let jump = func.layout.last_inst(block).expect("a funnel ends in a jump");
+    let onwards = Edge { branch: jump, slot: 0 };
+    let target = onwards.target(func);
+    let given: Vec<_> = edge.args(func).collect();
+    let params = func.dfg.block_params(block);
+    let args: Vec<_> = onwards
+        .args(func)
+        .map(|arg| match params.iter().position(|&param| arg == BlockArg::Value(param)) {
+            Some(position) => given[position],
+            None => arg,
+        })
+        .collect();
+    let dfg = &mut func.dfg;
+    let calls = dfg.insts[edge.branch].branch_destination_mut(&mut dfg.jump_tables, &mut dfg.exception_tables);
+    calls[edge.slot] = BlockCall::new(target, args, &mut dfg.value_lists);
+    func.layout.remove_block_and_insts(block);
 }

@@ -1,6 +1,6 @@
 //! Replace uses of values, in operands and in the arguments of edges.
 
-use cranelift_codegen::ir::{Block, Function, Inst, Value};
+use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, Value};
 
 /// Calls `visit` with each value that `inst` uses, once for each use.
 pub(crate) fn each_use(func: &Function, inst: Inst, visit: impl FnMut(Value)) {
@@ -19,5 +19,17 @@ pub(crate) fn def_block(func: &Function, value: Value) -> Option<Block> {
         ValueDef::Param(block, _) => Some(block),
         ValueDef::Result(inst, _) => func.layout.inst_block(inst),
         ValueDef::Union(..) => None,
+    }
+}
+
+/// Replaces each value that the edges of `branch` pass by what `rename` says.
+pub(crate) fn rename_edge_args(func: &mut Function, branch: Inst, mut rename: impl FnMut(Value) -> Value) {
+    let dfg = &mut func.dfg;
+    let calls = dfg.insts[branch].branch_destination_mut(&mut dfg.jump_tables, &mut dfg.exception_tables);
+    for call in calls {
+        call.update_args(&mut dfg.value_lists, |arg| match arg {
+            BlockArg::Value(value) => BlockArg::Value(rename(value)),
+            BlockArg::TryCallRet(_) | BlockArg::TryCallExn(_) => arg,
+        });
     }
 }

@@ -16,13 +16,24 @@
 //!
 //! and values leave a loop through parameters of its exit blocks ([`crate::edit::close`]).
 //!
-//! # Needs        Nothing but a verified function without unreachable blocks.
-//! # Legal when   Always: only empty blocks are put on edges, and values are passed along them.
-//! # Changes      Blocks that form a chain are merged. Then: exit blocks that others enter too are split off for each
-//!                innermost loop that leaves to them; several entry edges, or one that is not a jump's, get a preheader;
-//!                several back edges get one latch; values that leave loops get exit parameters.
-//! # Not done     Nested loops that share a header stay one loop with one latch. Irreducible cycles are named in a
-//!                remark and left alone: copying blocks to make them reducible can double code for each entry.
+//! # Needs
+//!
+//! Nothing but a verified function without unreachable blocks.
+//!
+//! # Legal when
+//!
+//! Always: only empty blocks are put on edges, and values are passed along them.
+//!
+//! # Changes
+//!
+//! Blocks that form a chain are merged. Then: exit blocks that others enter too are split off for each
+//! innermost loop that leaves to them; several entry edges, or one that is not a jump's, get a preheader;
+//! several back edges get one latch; values that leave loops get exit parameters.
+//!
+//! # Not done
+//!
+//! Nested loops that share a header stay one loop with one latch. Irreducible cycles are named in a
+//! remark and left alone: copying blocks to make them reducible can double code for each entry.
 //!
 //! The order matters: an exit edge may enter another loop's header, so exits come before preheaders and latches.
 
@@ -41,6 +52,9 @@ use std::fmt;
 
 /// The name of this pass.
 pub(crate) const NAME: &str = "canon";
+
+/// The reasons for which it leaves a loop alone.
+pub(crate) const REASONS: &[&str] = &["irreducible"];
 
 /// Brings all loops into canonical form.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
@@ -142,7 +156,7 @@ impl fmt::Display for Irreducible {
 
 fn name_irreducible_cycles(ctx: &Context, cx: &mut PassCx<'_>) {
     for block in cx.forest(ctx).irreducible().to_vec() {
-        cx.remarks.declined(&ctx.func, NAME, block, &Irreducible(block));
+        cx.declined(&ctx.func, NAME, block, &Irreducible(block));
     }
 }
 

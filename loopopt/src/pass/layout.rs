@@ -10,14 +10,28 @@
 //! blocks of the loop, and the register allocator takes it for a part of the loop. For a latch it is the other way round:
 //! with the header first, moves on the back edge leave it one jump.
 //!
-//! # Needs        Nothing.
-//! # Legal when   (L1) The condition can be inverted: an integer or float comparison, by the opposite comparison (for
-//!                floats the one that is true for unordered operands where the first is false), or any other integer up to 64 bits, by a
-//!                comparison with zero.
-//! # Pays when    A `brif` of a loop has one way out of its innermost loop, in the wrong place.
-//! # Changes      Instructions.
-//! # Not done     Branches with both ways inside the loop: which is likelier, nobody says. Cold blocks need nothing:
-//!                Cranelift moves those to the end.
+//! # Needs
+//!
+//! Nothing.
+//!
+//! # Legal when
+//!
+//! (L1) The condition can be inverted: an integer or float comparison, by the opposite comparison (for
+//! floats the one that is true for unordered operands where the first is false), or any other integer up to 64 bits, by a
+//! comparison with zero.
+//!
+//! # Pays when
+//!
+//! A `brif` of a loop has one way out of its innermost loop, in the wrong place.
+//!
+//! # Changes
+//!
+//! Instructions.
+//!
+//! # Not done
+//!
+//! Branches with both ways inside the loop: which is likelier, nobody says. Cold blocks need nothing:
+//! Cranelift moves those to the end.
 
 use crate::analysis::edges::{Edge, edges_from};
 use crate::analysis::loops::LoopForest;
@@ -34,6 +48,9 @@ use std::fmt;
 /// The name of this pass.
 pub(crate) const NAME: &str = "layout";
 
+/// The reasons for which it leaves a loop alone.
+pub(crate) const REASONS: &[&str] = &["vector-test", "wide-condition", "no-fuel"];
+
 /// Puts all branches of loops in order.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
     let branches = misplaced(&ctx.func, cx.forest(ctx));
@@ -44,13 +61,13 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
             Ok(inversion) if cx.fuel.take() => {
                 let block = ctx.func.layout.inst_block(branch).expect("a branch is in the layout");
                 let message = format!("the way out of the loop in {block} is placed behind the loop");
-                cx.remarks.fired(&ctx.func, NAME, header, message);
+                cx.fired(&ctx.func, NAME, header, message);
                 let uses = uses.get_or_insert_with(|| count_uses(&ctx.func));
                 inversion.apply(&mut ctx.func, branch, uses);
                 change = Change::Cfg;
             }
-            Ok(_) => cx.remarks.declined(&ctx.func, NAME, header, &Decline::NoFuel),
-            Err(why) => cx.remarks.declined(&ctx.func, NAME, header, &why),
+            Ok(_) => cx.declined(&ctx.func, NAME, header, &Decline::NoFuel),
+            Err(why) => cx.declined(&ctx.func, NAME, header, &why),
         }
     }
     Ok(change)

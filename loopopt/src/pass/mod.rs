@@ -11,12 +11,13 @@ use crate::analysis::loops::LoopForest;
 use crate::change::Change;
 use crate::fuel::Fuel;
 use crate::options::Options;
-use crate::remark::Remarks;
+use crate::remark::{Refusal, Remarks};
 use cranelift_codegen::control::ControlPlane;
-use cranelift_codegen::ir::Block;
+use cranelift_codegen::ir::{Block, Function};
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_codegen::{CodegenResult, Context};
-use std::collections::HashSet;
+use std::borrow::Cow;
+use std::collections::HashMap;
 
 /// A pass: a name, which is also its module, its option and its remarks' name, and what it does.
 ///
@@ -25,6 +26,8 @@ use std::collections::HashSet;
 pub(crate) struct Pass {
     pub(crate) name: &'static str,
     pub(crate) run: fn(&mut Context, &mut PassCx<'_>) -> CodegenResult<Change>,
+    /// The reasons for which it leaves a loop alone.
+    pub(crate) reasons: &'static [&'static str],
 }
 
 /// What passes share in one run.
@@ -33,23 +36,20 @@ pub(crate) struct PassCx<'a> {
     pub(crate) isa: &'a dyn TargetIsa,
     pub(crate) ctrl_plane: &'a mut ControlPlane,
     pub(crate) remarks: Remarks,
-    pub(crate) fuel: Fuel,
-    /// Headers of loops that `rotate` made: it has nothing to say about those.
-    pub(crate) rotated: HashSet<Block>,
+    pub(crate) fuel: &'a mut Fuel,
+    /// For each header that a pass made, the header of the same loop in the function as it came in.
+    origins: HashMap<Block, Block>,
     forest: Option<LoopForest>,
 }
 
 impl<'a> PassCx<'a> {
-    pub(crate) fn new(options: &'a Options, isa: &'a dyn TargetIsa, ctrl_plane: &'a mut ControlPlane) -> Self {
-        Self {
-            options,
-            isa,
-            ctrl_plane,
-            remarks: Remarks::default(),
-            fuel: Fuel::new(options.fuel),
-            rotated: HashSet::new(),
-            forest: None,
-        }
+    pub(crate) fn new(
+        options: &'a Options,
+        fuel: &'a mut Fuel,
+        isa: &'a dyn TargetIsa,
+        ctrl_plane: &'a mut ControlPlane,
+    ) -> Self {
+        Self { fuel, options, isa, ctrl_plane, remarks: Remarks::default(), origins: HashMap::new(), forest: None }
     }
 
     /// The loops of the function as it is now.
@@ -63,5 +63,41 @@ impl<'a> PassCx<'a> {
             ctx.flowgraph();
             self.forest = None;
         }
+    }
+
+    /// Remembers that the loop of `old` has the header `new` now.
+    pub(crate) fn header_moved(&mut self, old: Block, new: Block) {
+        self.origins.insert(new, self.origin(old));
+    }
+
+    /// Whether a pass made this header.
+    pub(crate) fn is_new_header(&self, header: Block) -> bool {
+        self.origins.contains_key(&header)
+    }
+
+    fn origin(&self, header: Block) -> Block {
+        self.origins.get(&header).copied().unwrap_or(header)
+    }
+
+    /// Records that `pass` changed the loop of `header`.
+    pub(crate) fn fired(
+        &mut self,
+        func: &Function,
+        pass: &'static str,
+        header: Block,
+        message: impl Into<Cow<'static, str>>,
+    ) {
+        self.remarks.fired(func, pass, self.origin(header), message);
+    }
+
+    /// Forgets why `pass` left the loop of `header` alone: it has thought better of it.
+    pub(crate) fn retract(&mut self, pass: &'static str, header: Block) {
+        let origin = self.origin(header);
+        self.remarks.retract(pass, origin);
+    }
+
+    /// Records that `pass` left the loop of `header` alone.
+    pub(crate) fn declined(&mut self, func: &Function, pass: &'static str, header: Block, why: &dyn Refusal) {
+        self.remarks.declined(func, pass, self.origin(header), why);
     }
 }

@@ -34,15 +34,32 @@
 //! other): the parameters of the old header become parameters of the new one, all at once. Uses behind the loop are
 //! arguments of exit edges, by closed form, and those of the copy's edges are the copy's values.
 //!
-//! # Needs        Canonical form.
-//! # Legal when   (L1) the header leaves the loop; (L2) and goes on inside it at one block only, or the loop would get
-//!                two headers; (L3) each of its instructions may be copied.
-//! # Pays when    (P1) the loop does not test at the bottom already; (P2) the header is small enough; (P3) neither the
-//!                loop nor the way out is cold.
-//! # Changes      Blocks and edges. Canonical form stays.
-//! # Not done     A loop that leaves in the middle only: everything before the test would have to be copied. Partial
-//!                peeling of that kind is `peel`'s.
-//! # References   LLVM `LoopRotationUtils.cpp`; golang/go#63670 for the cyclic cases.
+//! # Needs
+//!
+//! Canonical form.
+//!
+//! # Legal when
+//!
+//! (L1) the header leaves the loop; (L2) and goes on inside it by one edge only, or the loop would get
+//! two headers or two back edges; (L3) each of its instructions may be copied.
+//!
+//! # Pays when
+//!
+//! (P1) the loop does not test at the bottom already; (P2) the header is small enough; (P3) neither the
+//! loop nor the way out is cold.
+//!
+//! # Changes
+//!
+//! Blocks and edges. Canonical form has to be made anew: a guard may leave the loop around, too.
+//!
+//! # Not done
+//!
+//! A loop that leaves in the middle only: everything before the test would have to be copied. Partial
+//! peeling of that kind is `peel`'s.
+//!
+//! # References
+//!
+//! LLVM `LoopRotationUtils.cpp`; golang/go#63670 for the cyclic cases.
 
 use crate::analysis::edges::{Edge, edges_from, edges_into, jump_target};
 use crate::analysis::effects::{Effects, is_constant, is_duplicable};
@@ -51,7 +68,7 @@ use crate::change::Change;
 use crate::edit::clone::{Copies, clone_blocks};
 use crate::edit::funnel::{append_arg, funnel, retarget};
 use crate::edit::labels::copy_labels;
-use crate::edit::rename::{def_block, each_use, rename_uses};
+use crate::edit::rename::{def_block, each_use, rename_edge_args, rename_uses};
 use crate::options::Options;
 use crate::pass::PassCx;
 use crate::remark::Refusal;
@@ -63,6 +80,19 @@ use std::fmt;
 /// The name of this pass.
 pub(crate) const NAME: &str = "rotate";
 
+/// The reasons for which it leaves a loop alone.
+pub(crate) const REASONS: &[&str] = &[
+    "never-leaves",
+    "tests-at-bottom",
+    "header-stays",
+    "several-ways-on",
+    "not-duplicable",
+    "too-large",
+    "cold-loop",
+    "cold-exit",
+    "no-fuel",
+];
+
 /// Rotates all loops that can be and should be. All are planned first and rotated together, so that time is linear in
 /// the size of the function. What one rotation makes possible for the loop around it is found when the pass runs again.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
@@ -73,19 +103,21 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         let plan = Rotation::prove(ctx, cx.forest(ctx), lp).and_then(|plan| plan.judge(ctx, options));
         match plan {
             Ok(plan) if cx.fuel.take() => plans.push(plan),
-            Ok(_) => cx.remarks.declined(&ctx.func, NAME, header, &Decline::NoFuel),
-            Err(Decline::TestsAtBottom) if cx.rotated.contains(&header) => {}
-            Err(why) => cx.remarks.declined(&ctx.func, NAME, header, &why),
+            Ok(_) => cx.declined(&ctx.func, NAME, header, &Decline::NoFuel),
+            Err(Decline::TestsAtBottom) if cx.is_new_header(header) => {}
+            Err(why) => cx.declined(&ctx.func, NAME, header, &why),
         }
     }
     if plans.is_empty() {
         return Ok(Change::Nothing);
     }
     for plan in &plans {
-        cx.remarks.fired(&ctx.func, NAME, plan.header, plan.describe(&ctx.func));
+        cx.retract(NAME, plan.header);
+        cx.fired(&ctx.func, NAME, plan.header, plan.describe(&ctx.func));
     }
-    let new_headers = apply(&mut ctx.func, &plans);
-    cx.rotated.extend(new_headers);
+    for (plan, new_header) in plans.iter().zip(apply(&mut ctx.func, &plans)) {
+        cx.header_moved(plan.header, new_header);
+    }
     Ok(Change::Cfg)
 }
 
@@ -93,8 +125,8 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
 struct Rotation {
     header: Block,
     preheader: Block,
-    /// The block at which the header goes on inside the loop.
-    body: Block,
+    /// The edge by which the header goes on inside the loop.
+    into_body: Edge,
     /// For each block that the header leaves the loop to: all edges of the loop that enter it.
     exits: BTreeMap<Block, Vec<Edge>>,
     /// Results of the header's instructions that are pure and invariant: the copy's results serve the body too.
@@ -119,10 +151,9 @@ impl Rotation {
         if outside.is_empty() {
             return Err(Decline::HeaderStays);
         }
-        let bodies: BTreeSet<_> = inside.iter().map(|edge| edge.target(func)).collect();
-        if bodies.len() > 1 {
-            return Err(Decline::SeveralBodies(bodies.len()));
-        }
+        let [into_body] = inside[..] else {
+            return Err(Decline::SeveralWaysOn(inside.len()));
+        };
         if let Some(inst) = func.layout.block_insts(header).find(|&inst| !is_duplicable(func, inst)) {
             return Err(Decline::NotDuplicable(func.dfg.insts[inst].opcode().to_string()));
         }
@@ -135,7 +166,7 @@ impl Rotation {
         Ok(Self {
             header,
             preheader: forest.preheader(func, lp).expect("canonical form"),
-            body: bodies.into_iter().next().expect("a header is on a cycle, so it goes on inside the loop"),
+            into_body,
             exits,
             invariant: invariant_results(func, forest, lp, insts()),
             size: insts().filter(|&inst| !is_constant(func, inst)).count(),
@@ -150,7 +181,7 @@ impl Rotation {
         if self.size > options.rotate_max_header_insts {
             return Err(Decline::TooLarge { insts: self.size, max: options.rotate_max_header_insts });
         }
-        if is_cold(self.header) || is_cold(self.body) {
+        if is_cold(self.header) || is_cold(self.into_body.target(&ctx.func)) {
             return Err(Decline::ColdLoop);
         }
         if self.exits.keys().all(|&exit| leads_to_cold(ctx, exit)) {
@@ -206,22 +237,28 @@ fn invariant_results(func: &Function, forest: &LoopForest, lp: Loop, insts: impl
 fn apply(func: &mut Function, plans: &[Rotation]) -> Vec<Block> {
     let needed = values_needed(func, plans);
     let mut renames = HashMap::new();
-    let mut new_headers = Vec::new();
+    let mut entries = Vec::new();
     for plan in plans {
         let copies = clone_blocks(func, &[plan.header]);
         let entry = Entry::make(func, plan, &copies);
+        // With the same value on the edges of the header and of its copy, no parameter is needed for it.
+        let copied = |value| if plan.invariant.contains(&value) { copies.value(value) } else { value };
+        rename_edge_args(func, plan.into_body.branch, copied);
         for &value in needed.get(&plan.header).into_iter().flatten() {
             let renamed =
                 if plan.invariant.contains(&value) { copies.value(value) } else { entry.carry(func, value, &copies) };
             renames.insert(value, renamed);
         }
-        for (&exit, edges) in &plan.exits {
-            funnel(func, edges, exit);
-        }
-        new_headers.push(entry.header);
+        entries.push(entry);
     }
     rename_in_bodies(func, &renames);
-    new_headers
+    for (&exit, edges) in plans.iter().flat_map(|plan| &plan.exits) {
+        funnel(func, edges, exit);
+    }
+    for entry in &entries {
+        funnel(func, &[entry.from_guard], entry.header);
+    }
+    entries.into_iter().map(|entry| entry.header).collect()
 }
 
 /// The values of each header that are used outside it, in the order of their numbers. Closed form keeps all of these
@@ -242,33 +279,27 @@ fn values_needed(func: &Function, plans: &[Rotation]) -> HashMap<Block, BTreeSet
     needed
 }
 
-/// The way into the rotated loop.
+/// The new header and the edges that enter it.
 struct Entry {
-    /// The new header.
     header: Block,
-    /// The jump of the new preheader.
+    /// The edge from the copy of the old header.
     from_guard: Edge,
-    /// The edges of the old header into the new one.
-    back_edges: Vec<Edge>,
+    /// The edge from the old header.
+    back_edge: Edge,
 }
 
 impl Entry {
-    /// Lets the preheader enter the copy of the header, and puts a new header and a new preheader on the way into the body.
+    /// Lets the preheader enter the copy of the header, and puts a new header on the way into the body.
     fn make(func: &mut Function, plan: &Rotation, copies: &Copies) -> Self {
         let guard = copies.block(plan.header);
         let into_loop = func.layout.last_inst(plan.preheader).expect("a preheader ends in a jump");
         retarget(func, Edge { branch: into_loop, slot: 0 }, guard);
 
-        let edges_to = |func: &Function, block, target| -> Vec<_> {
-            edges_from(func, block).filter(|edge| edge.target(func) == target).collect()
-        };
-        let from_guard = edges_to(func, guard, plan.body);
-        let back_edges = edges_to(func, plan.header, plan.body);
-        let both: Vec<_> = from_guard.iter().chain(&back_edges).copied().collect();
-        let header = funnel(func, &both, plan.body);
-        let preheader = funnel(func, &from_guard, header);
-        let branch = func.layout.last_inst(preheader).expect("a funnel ends in a jump");
-        Self { header, from_guard: Edge { branch, slot: 0 }, back_edges }
+        let guard_branch = func.layout.last_inst(guard).expect("a copy of a terminator");
+        let from_guard = Edge { branch: guard_branch, slot: plan.into_body.slot };
+        let body = plan.into_body.target(func);
+        let header = funnel(func, &[from_guard, plan.into_body], body);
+        Self { header, from_guard, back_edge: plan.into_body }
     }
 
     /// Gives the new header a parameter for `value` of the old one, and returns it.
@@ -277,9 +308,7 @@ impl Entry {
         let param = func.dfg.append_block_param(self.header, ty);
         copy_labels(func, value, param);
         append_arg(func, self.from_guard, copies.value(value));
-        for &edge in &self.back_edges {
-            append_arg(func, edge, value);
-        }
+        append_arg(func, self.back_edge, value);
         param
     }
 }
@@ -309,8 +338,8 @@ enum Decline {
     TestsAtBottom,
     /// (L1) The header does not leave the loop.
     HeaderStays,
-    /// (L2) The header goes on inside the loop at several blocks.
-    SeveralBodies(usize),
+    /// (L2) The header goes on inside the loop by several edges.
+    SeveralWaysOn(usize),
     /// (L3) An instruction of the header stands for one place in the program.
     NotDuplicable(String),
     /// (P2) The copy would be too large.
@@ -329,7 +358,7 @@ impl Refusal for Decline {
             Self::NeverLeaves => "never-leaves",
             Self::TestsAtBottom => "tests-at-bottom",
             Self::HeaderStays => "header-stays",
-            Self::SeveralBodies(_) => "several-bodies",
+            Self::SeveralWaysOn(_) => "several-ways-on",
             Self::NotDuplicable(_) => "not-duplicable",
             Self::TooLarge { .. } => "too-large",
             Self::ColdLoop => "cold-loop",
@@ -341,7 +370,7 @@ impl Refusal for Decline {
     fn help(&self) -> &'static str {
         match self {
             Self::HeaderStays => "test at the start or at the end of an iteration, not in its middle",
-            Self::SeveralBodies(_) => "test the condition of the loop first and branch on in a block of its own",
+            Self::SeveralWaysOn(_) => "test the condition of the loop first and branch on in a block of its own",
             Self::NotDuplicable(_) => "put the instruction behind the test of the loop",
             Self::TooLarge { .. } => "do less before the test, or raise Options::rotate_max_header_insts",
             Self::ColdLoop => "do not mark the loop cold if it runs often",
@@ -356,8 +385,8 @@ impl fmt::Display for Decline {
             Self::NeverLeaves => write!(f, "no edge leaves the loop"),
             Self::TestsAtBottom => write!(f, "the loop tests at the bottom already"),
             Self::HeaderStays => write!(f, "the header does not leave the loop"),
-            Self::SeveralBodies(count) => {
-                write!(f, "the header goes on at {count} blocks of the loop")
+            Self::SeveralWaysOn(count) => {
+                write!(f, "the header goes on in the loop by {count} edges")
             }
             Self::NotDuplicable(opcode) => {
                 write!(f, "the header holds {opcode}, which must not be copied")

@@ -19,15 +19,32 @@
 //! a load that uses the next value `v4 = v2 + 1` as its address reads `v2`. Such users get a sum of their own,
 //! which vanishes in their addressing mode.
 //!
-//! # Needs        Nothing.
-//! # Legal when   (L1) Only pure instructions pass others; what reads or writes memory, traps or calls keeps its order.
-//!                (L2) Every value is computed before it is used.
-//! # Pays when    (P1) The next value stands in the latch before a user of its parameter, and the order can be turned
-//!                around. Not if the user needs the next value itself, or is the branch.
-//! # Changes      Instructions.
-//! # Not done     Values that swap places on the back edge need a move in any order.
-//! # References   `shared order` of LLVM's pre-RA scheduler aims at the same with copies; Cranelift has no scheduler
-//!                (wasmtime#6260).
+//! # Needs
+//!
+//! Nothing.
+//!
+//! # Legal when
+//!
+//! (L1) Only pure instructions pass others; what reads or writes memory, traps or calls keeps its order.
+//! (L2) Every value is computed before it is used.
+//!
+//! # Pays when
+//!
+//! (P1) The next value stands in the latch before a user of its parameter, and the order can be turned
+//! around. Not if the user needs the next value itself, or is the branch.
+//!
+//! # Changes
+//!
+//! Instructions.
+//!
+//! # Not done
+//!
+//! Values that swap places on the back edge need a move in any order.
+//!
+//! # References
+//!
+//! `shared order` of LLVM's pre-RA scheduler aims at the same with copies; Cranelift has no scheduler
+//! (wasmtime#6260).
 
 use crate::analysis::edges::{Edge, edges_of};
 use crate::analysis::effects::Effects;
@@ -44,6 +61,9 @@ use std::fmt;
 /// The name of this pass.
 pub(crate) const NAME: &str = "schedule";
 
+/// The reasons for which it leaves a loop alone.
+pub(crate) const REASONS: &[&str] = &["too-large", "no-fuel"];
+
 /// Orders all latches.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
     let mut change = Change::Nothing;
@@ -56,12 +76,12 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         match latch.plan(&ctx.func, max_insts) {
             Ok(None) => {}
             Ok(Some(plan)) if cx.fuel.take() => {
-                cx.remarks.fired(&ctx.func, NAME, header, plan.describe());
+                cx.fired(&ctx.func, NAME, header, plan.describe());
                 plan.apply(&mut ctx.func, latch.block);
                 change = Change::Insts;
             }
-            Ok(Some(_)) => cx.remarks.declined(&ctx.func, NAME, header, &Decline::NoFuel),
-            Err(why) => cx.remarks.declined(&ctx.func, NAME, header, &why),
+            Ok(Some(_)) => cx.declined(&ctx.func, NAME, header, &Decline::NoFuel),
+            Err(why) => cx.declined(&ctx.func, NAME, header, &why),
         }
     }
     Ok(change)
@@ -226,7 +246,8 @@ impl Graph {
     fn put_last(&mut self, func: &Function, param: Value, next: Value) -> bool {
         let def = self.index[&next];
         let readers: Vec<_> = self.readers(param).filter(|&reader| reader != def && reader != BRANCH).collect();
-        let (bound, free): (Vec<_>, Vec<_>) = readers.into_iter().partition(|&reader| self.needs(reader, def));
+        let (bound, free): (Vec<_>, Vec<_>) =
+            readers.into_iter().partition(|&reader| self.nodes[reader].after.contains(&def));
         // A reader that needs the next value can be freed if it is an access at that address.
         let Item::Keep(sum) = self.nodes[def].item else {
             return false;

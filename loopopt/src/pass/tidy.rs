@@ -1,14 +1,25 @@
 //! Undo what canonical form no longer serves.
 //!
 //! Closed form leaves parameters that have one value only where no copy of the loop was made, and a rotated header is
-//! entered by its latch alone. Such parameters go, and blocks that form a chain are merged. Preheaders, single back
+//! entered by its latch alone. Such parameters go, blocks that form a chain are merged, and the one edge into a latch that
+//! only jumps goes to the header itself, so that the branch that it belongs to ends the loop. Preheaders, single back
 //! edges and dedicated exits stay: Cranelift would have to split those edges again, with worse places for the blocks.
 //!
-//! # Needs        Nothing.
-//! # Legal when   Always.
-//! # Changes      Parameters and blocks.
+//! # Needs
+//!
+//! Nothing.
+//!
+//! # Legal when
+//!
+//! Always.
+//!
+//! # Changes
+//!
+//! Parameters and blocks.
 
+use crate::analysis::edges::{edges_into, jump_target};
 use crate::change::Change;
+use crate::edit::funnel::skip_block;
 use crate::edit::merge::merge_blocks;
 use crate::pass::PassCx;
 use cranelift_codegen::{CodegenResult, Context};
@@ -16,10 +27,36 @@ use cranelift_codegen::{CodegenResult, Context};
 /// The name of this pass.
 pub(crate) const NAME: &str = "tidy";
 
+/// The reasons for which it leaves a loop alone.
+pub(crate) const REASONS: &[&str] = &[];
+
 /// Tidies up.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
     ctx.remove_constant_phis(cx.isa)?;
     ctx.func.dfg.resolve_all_aliases();
-    let merged = merge_blocks(&mut ctx.func, &ctx.cfg, &ctx.domtree);
-    Ok(if merged { Change::Cfg } else { Change::Insts })
+    if skip_empty_latches(ctx, cx) {
+        ctx.flowgraph();
+    }
+    merge_blocks(&mut ctx.func, &ctx.cfg, &ctx.domtree);
+    Ok(Change::Cfg)
+}
+
+/// Sends the edge into a latch that only jumps on to the header. Returns whether there was any.
+fn skip_empty_latches(ctx: &mut Context, cx: &mut PassCx<'_>) -> bool {
+    let mut skipped = false;
+    let forest = cx.forest(ctx);
+    for lp in forest.loops() {
+        let Some(latch) = forest.latch(&ctx.func, lp) else { continue };
+        let only_jumps = jump_target(&ctx.func, latch).is_some()
+            && ctx.func.layout.first_inst(latch) == ctx.func.layout.last_inst(latch);
+        let mut edges = edges_into(&ctx.func, &ctx.cfg, latch);
+        if let (true, Some(edge), None) = (only_jumps, edges.next(), edges.next())
+            && ctx.func.layout.is_cold(edge.source(&ctx.func)) == ctx.func.layout.is_cold(latch)
+        {
+            drop(edges);
+            skip_block(&mut ctx.func, edge, latch);
+            skipped = true;
+        }
+    }
+    skipped
 }

@@ -1,0 +1,443 @@
+//! The comparison itself.
+
+use super::compile::{Compiled, codegen_error, optimize};
+use super::interpret::{Interpreted, interpret};
+use super::{Call, HostCall, Observation, Outcome, Pipeline, Program, Rewrite, Settings};
+use crate::{LoopOptimizer, Options, Report};
+use anyhow::{Context as _, Result};
+use cranelift_codegen::control::ControlPlane;
+use cranelift_codegen::data_value::DataValue;
+use cranelift_codegen::ir::{Function, SourceLoc, TrapCode, Type, types};
+use cranelift_codegen::isa::TargetIsa;
+use cranelift_codegen::{CodegenResult, Context};
+use std::fmt;
+
+/// Instructions that the interpreter may run in one call: about 1 ms.
+const FUEL: u64 = 10_000;
+
+/// A call and the memory image for it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Case {
+    /// The call.
+    pub call: Call,
+    /// The memory image before the call.
+    pub memory: Vec<u8>,
+}
+
+/// That all arms do the same.
+#[derive(Clone, Debug, Default)]
+pub struct Agreement {
+    /// Calls that were compared.
+    pub compared: usize,
+    /// Calls among them that the interpreter agrees on as well.
+    pub interpreted: usize,
+    /// Calls that were not compared because an arm that is not loopopt's did not end in time.
+    pub timed_out: usize,
+    /// Calls that were not compared because they ran out of stack. How large a frame is, is for the code generator to say.
+    pub overflowed: usize,
+    /// What loopopt did to each function, in the order of the program.
+    pub reports: Vec<(String, Report)>,
+}
+
+/// A way to run a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Arm {
+    /// Cranelift's interpreter.
+    Interpreter,
+    /// Machine code, with [`Pipeline::None`].
+    None,
+    /// Machine code, with [`Pipeline::Speed`].
+    Speed,
+    /// Machine code, with [`Pipeline::LoopOpt`].
+    LoopOpt,
+}
+
+/// That something is wrong. The error of [`check`] can be downcast to it.
+#[derive(Clone, Debug)]
+pub enum Difference {
+    /// Two arms do not do the same.
+    Behavior {
+        /// Which of the cases it is, from 0.
+        case: usize,
+        /// Its call.
+        call: Call,
+        /// The two arms.
+        arms: [Arm; 2],
+        /// What is not the same.
+        mismatch: Mismatch,
+    },
+    /// loopopt says that it did not change a function that it changed.
+    Unreported {
+        /// The name of the function.
+        function: String,
+        /// The function before, as text.
+        before: String,
+        /// The function after, as text.
+        after: String,
+    },
+    /// loopopt changes its own output.
+    Unsettled {
+        /// The name of the function.
+        function: String,
+        /// The function after the first run, as text.
+        once: String,
+        /// The function after the second run, as text. If it is the same, the report alone says that it changed.
+        twice: String,
+    },
+}
+
+/// What is not the same in two arms. Two values stand in the order of the arms.
+#[derive(Clone, Debug)]
+pub enum Mismatch {
+    /// How the call ended.
+    Outcome(Box<[Outcome; 2]>),
+    /// The memory image at the end.
+    Memory {
+        /// The first byte that is not the same.
+        offset: usize,
+        /// Its values.
+        bytes: [u8; 2],
+        /// How many bytes are not the same.
+        count: usize,
+    },
+    /// The calls to host functions.
+    HostCall {
+        /// The number of the first call that is not the same, from 0.
+        index: usize,
+        /// The calls.
+        calls: Box<[Option<HostCall>; 2]>,
+    },
+}
+
+/// Whether a program does the same before and after loopopt.
+///
+/// Makes every call in every arm and compares all that an [`Observation`] holds. NaNs are equal to each other as results and
+/// as arguments of host functions; in memory, bytes are compared. The source location of a trap is compared if the two arms
+/// without loopopt agree on it. Also checks what [`check_reports`] checks.
+///
+/// The error is a [`Difference`] if one was found. It is something else if the program could not be compiled or called, or
+/// if loopopt failed.
+///
+/// ```
+/// # use loopopt::oracle::{Difference, Program, check};
+/// # let program = Program::parse("function %f() { block0: return }")?;
+/// match check(&program, &[], &loopopt::Options::default()) {
+///     Ok(agreement) => println!("{} calls agree", agreement.compared),
+///     Err(error) => match error.downcast_ref::<Difference>() {
+///         Some(difference) => println!("found: {difference}"),
+///         None => return Err(error),
+///     },
+/// }
+/// # Ok::<(), anyhow::Error>(())
+/// ```
+pub fn check(program: &Program, cases: &[Case], options: &Options) -> Result<Agreement> {
+    check_with(program, cases, Settings::default(), &mut rewrite(options))
+}
+
+/// loopopt with these options, for [`check_with`] and [`check_reports`].
+pub fn rewrite(options: &Options) -> impl FnMut(&mut Context, &dyn TargetIsa) -> CodegenResult<Report> + 'static {
+    let mut loops = LoopOptimizer::new(options.clone());
+    move |context, isa| loops.run(context, isa, &mut ControlPlane::default())
+}
+
+/// Like [`check`], with something else in the place of loopopt and with other settings.
+pub fn check_with(
+    program: &Program,
+    cases: &[Case],
+    settings: Settings,
+    rewrite: &mut Rewrite<'_>,
+) -> Result<Agreement> {
+    let (optimized, defect) = compile_strictly(program, settings, rewrite)?;
+    let mut arms = Arms {
+        program,
+        none: Compiled::new(program, Pipeline::None, settings)?,
+        speed: Compiled::new(program, Pipeline::Speed, settings)?,
+        optimized,
+    };
+    let mut agreement = Agreement::default();
+    for (number, case) in cases.iter().enumerate() {
+        arms.compare(number, case, &mut agreement)?;
+    }
+    if let Some(defect) = defect {
+        return Err(defect.into());
+    }
+    agreement.reports = reports(arms.optimized);
+    Ok(agreement)
+}
+
+/// Whether loopopt does to a program what it says: a function that it says it left alone is the same to the letter, and a
+/// second run on its output changes nothing and says so. Nothing is called. Gives the reports of the first run.
+///
+/// The error is as of [`check`].
+pub fn check_reports(program: &Program, rewrite: &mut Rewrite<'_>) -> Result<Vec<(String, Report)>> {
+    match compile_strictly(program, Settings::default(), rewrite)? {
+        (_, Some(defect)) => Err(defect.into()),
+        (compiled, None) => Ok(reports(compiled)),
+    }
+}
+
+fn reports(compiled: Compiled) -> Vec<(String, Report)> {
+    let functions = compiled.into_functions().into_iter();
+    functions.filter_map(|function| Some((function.name, function.report?))).collect()
+}
+
+/// Compiles with a rewrite, and holds it to its reports.
+fn compile_strictly(
+    program: &Program,
+    settings: Settings,
+    rewrite: &mut Rewrite<'_>,
+) -> Result<(Compiled, Option<Difference>)> {
+    let mut defect = None;
+    let compiled = Compiled::build(program, settings, &mut |context, isa| {
+        optimize(context, isa)?;
+        let (report, found) = rewrite_strictly(context, isa, rewrite)?;
+        defect = defect.take().or(found);
+        Ok(Some(report))
+    })?;
+    Ok((compiled, defect))
+}
+
+fn rewrite_strictly(
+    context: &mut Context,
+    isa: &dyn TargetIsa,
+    rewrite: &mut Rewrite<'_>,
+) -> Result<(Report, Option<Difference>)> {
+    let before = context.func.to_string();
+    let report = rewrite(context, isa).map_err(|error| codegen_error(&error)).context("loopopt fails")?;
+    let once = context.func.to_string();
+    let function = context.func.name.to_string();
+    if !report.changed && before != once {
+        return Ok((report, Some(Difference::Unreported { function, before, after: once })));
+    }
+    let mut again = Context::for_function(context.func.clone());
+    again.compute_cfg();
+    again.compute_domtree();
+    again.compute_loop_analysis();
+    let second =
+        rewrite(&mut again, isa).map_err(|error| codegen_error(&error)).context("loopopt fails on its output")?;
+    let twice = again.func.to_string();
+    if second.changed || once != twice {
+        return Ok((report, Some(Difference::Unsettled { function, once, twice })));
+    }
+    Ok((report, None))
+}
+
+/// A program in all arms.
+struct Arms<'a> {
+    program: &'a Program,
+    none: Compiled,
+    speed: Compiled,
+    optimized: Compiled,
+}
+
+impl Arms<'_> {
+    fn compare(&mut self, number: usize, case: &Case, agreement: &mut Agreement) -> Result<()> {
+        let Case { call, memory } = case;
+        let observe = |arm: &mut Compiled| arm.observe_timed(call, memory).with_context(|| format!("{call}"));
+        let (none, _) = observe(&mut self.none)?;
+        if is_undecided(&none, agreement) {
+            return Ok(());
+        }
+        let (speed, time) = observe(&mut self.speed)?;
+        if is_undecided(&speed, agreement) {
+            return Ok(());
+        }
+        let (optimized, _) = observe(&mut self.optimized)?;
+        // Slow, rather than endless: the others were near the limit too.
+        let is_near_limit = time > self.speed.limit / 10;
+        if (is_overflow(&optimized.outcome) || is_near_limit) && is_undecided(&optimized, agreement) {
+            return Ok(());
+        }
+        let function = self.program.function(&call.function).context("the function is known")?;
+        let fail = |arms, mismatch| Difference::Behavior { case: number, call: call.clone(), arms, mismatch };
+        if let Some(mismatch) = mismatch(function, &none, &speed, false) {
+            return Err(fail([Arm::None, Arm::Speed], mismatch).into());
+        }
+        let srcloc = srcloc(&none.outcome) == srcloc(&speed.outcome);
+        if let Some(mismatch) = mismatch(function, &speed, &optimized, srcloc) {
+            return Err(fail([Arm::Speed, Arm::LoopOpt], mismatch).into());
+        }
+        if let Some(interpreted) = interpreted(self.program, call) {
+            if !same_as_interpreted(function, &interpreted, &none.outcome) {
+                let outcomes = Box::new([interpreted, none.outcome]);
+                return Err(fail([Arm::Interpreter, Arm::None], Mismatch::Outcome(outcomes)).into());
+            }
+            agreement.interpreted += 1;
+        }
+        agreement.compared += 1;
+        Ok(())
+    }
+}
+
+/// Counts a call that cannot be compared.
+fn is_undecided(observation: &Observation, agreement: &mut Agreement) -> bool {
+    let timed_out = observation.outcome == Outcome::TimedOut;
+    let overflowed = is_overflow(&observation.outcome);
+    agreement.timed_out += usize::from(timed_out);
+    agreement.overflowed += usize::from(overflowed);
+    timed_out || overflowed
+}
+
+fn is_overflow(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Trapped { code: TrapCode::STACK_OVERFLOW, .. })
+}
+
+fn srcloc(outcome: &Outcome) -> Option<SourceLoc> {
+    match outcome {
+        Outcome::Trapped { srcloc, .. } => Some(*srcloc),
+        _ => None,
+    }
+}
+
+/// What the interpreter says, if it can run the call to its end. It does not say where a trap is.
+fn interpreted(program: &Program, call: &Call) -> Option<Outcome> {
+    match interpret(program, call, FUEL)? {
+        Interpreted::Returned(values) => Some(Outcome::Returned(values)),
+        Interpreted::Trapped(code) => {
+            Some(Outcome::Trapped { code, function: call.function.clone(), srcloc: SourceLoc::default() })
+        }
+        Interpreted::TimedOut => None,
+    }
+}
+
+fn same_as_interpreted(function: &Function, interpreted: &Outcome, outcome: &Outcome) -> bool {
+    match (interpreted, outcome) {
+        (Outcome::Trapped { code: a, .. }, Outcome::Trapped { code: b, .. }) => a == b,
+        _ => same_outcome(function, interpreted, outcome, false),
+    }
+}
+
+/// The first thing that is not the same.
+fn mismatch(function: &Function, a: &Observation, b: &Observation, srcloc: bool) -> Option<Mismatch> {
+    if !same_outcome(function, &a.outcome, &b.outcome, srcloc) {
+        return Some(Mismatch::Outcome(Box::new([a.outcome.clone(), b.outcome.clone()])));
+    }
+    let calls = a.calls.len().max(b.calls.len());
+    for index in 0..calls {
+        let calls = [a.calls.get(index), b.calls.get(index)];
+        if !same_host_call(calls) {
+            return Some(Mismatch::HostCall { index, calls: Box::new(calls.map(Option::<&HostCall>::cloned)) });
+        }
+    }
+    if a.memory == b.memory {
+        return None;
+    }
+    let mut differing = a.memory.iter().zip(&b.memory).enumerate().filter(|(_, (a, b))| a != b);
+    let (offset, (&first, &second)) = differing.next().expect("images are of the same size, and not equal");
+    Some(Mismatch::Memory { offset, bytes: [first, second], count: 1 + differing.count() })
+}
+
+fn same_outcome(function: &Function, a: &Outcome, b: &Outcome, compare_srcloc: bool) -> bool {
+    match (a, b) {
+        (Outcome::Returned(a), Outcome::Returned(b)) => {
+            let types = function.signature.returns.iter().map(|ret| ret.value_type);
+            a.len() == b.len() && a.iter().zip(b).zip(types).all(|((a, b), ty)| same_value(a, b, ty))
+        }
+        (
+            Outcome::Trapped { code: code_a, function: function_a, srcloc: srcloc_a },
+            Outcome::Trapped { code: code_b, function: function_b, srcloc: srcloc_b },
+        ) => code_a == code_b && function_a == function_b && (!compare_srcloc || srcloc_a == srcloc_b),
+        _ => a == b,
+    }
+}
+
+fn same_host_call(calls: [Option<&HostCall>; 2]) -> bool {
+    match calls {
+        [Some(a), Some(b)] => {
+            a.name == b.name
+                && a.memory == b.memory
+                && a.args.len() == b.args.len()
+                && a.args.iter().zip(&b.args).all(|(a, b)| same_value(a, b, a.ty()))
+        }
+        _ => false,
+    }
+}
+
+/// Whether two values of a type are the same to the bit, or NaN.
+fn same_value(a: &DataValue, b: &DataValue, ty: Type) -> bool {
+    if a.bitwise_eq(b) {
+        return true;
+    }
+    let (mut bytes_a, mut bytes_b) = ([0; 16], [0; 16]);
+    a.write_to_slice_ne(&mut bytes_a);
+    b.write_to_slice_ne(&mut bytes_b);
+    let lane = match ty.lane_type() {
+        types::F32 => 4,
+        types::F64 => 8,
+        _ => return false,
+    };
+    a.ty() == b.ty() && bytes_a.chunks(lane).zip(bytes_b.chunks(lane)).all(|(a, b)| a == b || (is_nan(a) && is_nan(b)))
+}
+
+fn is_nan(bytes: &[u8]) -> bool {
+    match *bytes {
+        [a, b, c, d] => f32::from_ne_bytes([a, b, c, d]).is_nan(),
+        [a, b, c, d, e, f, g, h] => f64::from_ne_bytes([a, b, c, d, e, f, g, h]).is_nan(),
+        _ => false,
+    }
+}
+
+impl std::error::Error for Difference {}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Behavior { case, call, arms: [a, b], mismatch } => {
+                write!(f, "case {case}, {call}: {a} and {b} differ: {mismatch}")
+            }
+            Self::Unreported { function, before, after } => {
+                write!(
+                    f,
+                    "{function} is reported as unchanged, but was
+{before}
+and is
+{after}"
+                )
+            }
+            Self::Unsettled { function, once, twice } if once == twice => {
+                write!(
+                    f,
+                    "{function} is reported as changed by a second run that does not change it:
+{once}"
+                )
+            }
+            Self::Unsettled { function, once, twice } => {
+                write!(
+                    f,
+                    "a second run changes {function} from
+{once}
+to
+{twice}"
+                )
+            }
+        }
+    }
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Outcome(outcomes) => {
+                write!(f, "the first {}, the second {}", outcomes[0], outcomes[1])
+            }
+            Self::Memory { offset, bytes: [a, b], count } => {
+                write!(f, "{count} bytes of memory, the first at mem+{offset}: {a:#04x} and {b:#04x}")
+            }
+            Self::HostCall { index, calls } => {
+                let [a, b] = calls.each_ref().map(|call| call.as_ref().map_or("none".to_owned(), HostCall::to_string));
+                write!(f, "host call {index}: {a} and {b}")
+            }
+        }
+    }
+}
+
+impl fmt::Display for Arm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Interpreter => "the interpreter",
+            Self::None => "Cranelift at opt_level=none",
+            Self::Speed => "Cranelift at opt_level=speed",
+            Self::LoopOpt => "loopopt",
+        })
+    }
+}

@@ -1,0 +1,308 @@
+//! From CLIF to machine code: one arm of a comparison.
+//!
+//! All arms are lowered for the same target. What one arm has more than another happens before that: Cranelift's own
+//! optimizations, and loopopt. Cranelift looks at `opt_level` nowhere else, so this is the same as to compile with it.
+
+use super::code::CodeMemory;
+use super::host::{Import, Session};
+use super::isa::{self, Use};
+use super::library;
+use super::native;
+use super::thunk::Shim;
+use super::{Pipeline, Program, Rewrite, Settings, rewrite};
+use crate::Report;
+use anyhow::{Context as _, Error, Result, anyhow, bail, ensure};
+use cranelift_codegen::control::ControlPlane;
+use cranelift_codegen::ir::{
+    ExternalName, FuncRef, Function, GlobalValueData, Signature, SourceLoc, TrapCode, UserExternalName,
+};
+use cranelift_codegen::isa::{OwnedTargetIsa, TargetIsa};
+use cranelift_codegen::{CodegenError, CompiledCode, Context};
+use cranelift_jit::{JITBuilder, JITModule};
+use cranelift_module::{FuncId, Linkage, Module, ModuleError, default_libcall_names};
+use std::collections::HashMap;
+use std::fmt;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// A function as it was compiled.
+#[derive(Debug)]
+pub struct CompiledFunction {
+    /// Its name.
+    pub name: String,
+    /// The CLIF that was lowered.
+    pub clif: Function,
+    /// The machine code, before relocation.
+    pub code: Vec<u8>,
+    /// What loopopt did, with [`Pipeline::LoopOpt`].
+    pub report: Option<Report>,
+    /// How long it took from CLIF to machine code.
+    pub compile_time: Duration,
+}
+
+/// A program in machine code, ready to be called.
+///
+/// Its memory is given back on drop.
+pub struct Compiled {
+    functions: Vec<CompiledFunction>,
+    pub(super) limit: Duration,
+    pub(super) session: Arc<Mutex<Session>>,
+    /// In the order of `functions`, then the shims.
+    pub(super) code: Vec<CodeRange>,
+    /// From the first to the last byte of code.
+    pub(super) span: Range<usize>,
+    /// Keeps what the shims refer to.
+    _imports: Vec<Arc<Import>>,
+    /// Keeps the code.
+    _module: JITModule,
+}
+
+impl fmt::Debug for Compiled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Compiled").field("functions", &self.functions).finish_non_exhaustive()
+    }
+}
+
+/// Where the code of a function is, and where it may trap.
+#[derive(Debug)]
+pub(super) struct CodeRange {
+    pub(super) name: String,
+    pub(super) address: usize,
+    pub(super) size: usize,
+    /// Sorted by offset.
+    pub(super) traps: Vec<(usize, TrapCode, SourceLoc)>,
+}
+
+impl Compiled {
+    /// Compiles a program.
+    ///
+    /// Fails if the host is not x86-64 Linux, if a function uses what the oracle does not provide (data, thread-local
+    /// storage, floats other than `f32` and `f64` in the signature of a host function), or if a pass fails.
+    pub fn new(program: &Program, pipeline: Pipeline<'_>, settings: Settings) -> Result<Self> {
+        match pipeline {
+            Pipeline::None => Self::build(program, settings, &mut |_, _| Ok(None)),
+            Pipeline::Speed => Self::build(program, settings, &mut |context, isa| {
+                optimize(context, isa)?;
+                Ok(None)
+            }),
+            Pipeline::LoopOpt(options) => Self::with_rewrite(program, settings, &mut rewrite(options)),
+        }
+    }
+
+    /// Compiles a program as with [`Pipeline::LoopOpt`], but with this in the place of loopopt.
+    pub fn with_rewrite(program: &Program, settings: Settings, rewrite: &mut Rewrite<'_>) -> Result<Self> {
+        Self::build(program, settings, &mut |context, isa| {
+            optimize(context, isa)?;
+            rewrite(context, isa).map(Some).map_err(|error| codegen_error(&error).context("loopopt fails"))
+        })
+    }
+
+    pub(super) fn build(program: &Program, settings: Settings, midend: &mut Midend<'_>) -> Result<Self> {
+        let mut builder = Builder::new(program, settings)?;
+        let mut context = Context::new();
+        let mut functions = Vec::with_capacity(program.functions().len());
+        for function in program.functions() {
+            let name = Program::name_of(function).expect("a program's functions have names");
+            context.clear();
+            context.func.clone_from(function);
+            let compiled =
+                builder.compile(&name, &mut context, midend).with_context(|| format!("cannot compile %{name}"))?;
+            functions.push(compiled);
+        }
+        builder.finish(functions, settings.limit)
+    }
+
+    /// The functions, in the order of the program.
+    pub fn functions(&self) -> &[CompiledFunction] {
+        &self.functions
+    }
+
+    pub(super) fn into_functions(self) -> Vec<CompiledFunction> {
+        self.functions
+    }
+
+    /// The function of this name, without `%`.
+    pub fn function(&self, name: &str) -> Option<&CompiledFunction> {
+        self.functions.iter().find(|function| function.name == name)
+    }
+
+    /// The address of the machine code of this function.
+    pub fn address(&self, name: &str) -> Option<usize> {
+        self.code[..self.functions.len()].iter().find(|code| code.name == name).map(|code| code.address)
+    }
+}
+
+/// What happens to a function before it is lowered. The target is the one for optimization.
+pub(super) type Midend<'a> = dyn FnMut(&mut Context, &dyn TargetIsa) -> Result<Option<Report>> + 'a;
+
+/// Runs Cranelift's own optimizations.
+pub(super) fn optimize(context: &mut Context, isa: &dyn TargetIsa) -> Result<()> {
+    context.optimize(isa, &mut ControlPlane::default()).map_err(|error| codegen_error(&error))
+}
+
+/// The error, with the first finding of the verifier if it is from there.
+pub(super) fn codegen_error(error: &CodegenError) -> Error {
+    match error {
+        CodegenError::Verifier(findings) => match findings.0.first() {
+            Some(first) => anyhow!("the verifier finds: {first}"),
+            None => anyhow!("the verifier fails"),
+        },
+        other => anyhow!("{other}"),
+    }
+}
+
+fn module_error(error: ModuleError) -> Error {
+    match error {
+        ModuleError::Compilation(error) => codegen_error(&error),
+        other => other.into(),
+    }
+}
+
+/// A program on its way to machine code.
+struct Builder {
+    module: JITModule,
+    optimizing: OwnedTargetIsa,
+    /// The functions of the program, by name.
+    defined: HashMap<String, (FuncId, Signature)>,
+    /// The host functions, in the order in which they were met.
+    imported: Vec<(FuncId, Arc<Import>)>,
+    session: Arc<Mutex<Session>>,
+    /// What is compiled so far. The addresses come at the end.
+    code: Vec<(FuncId, CodeRange)>,
+}
+
+impl Builder {
+    fn new(program: &Program, settings: Settings) -> Result<Self> {
+        native::require()?;
+        let lowering = isa::host(Use::Lower, settings.verifier)?;
+        let mut builder = JITBuilder::with_isa(lowering, default_libcall_names());
+
+        builder.symbols(library::symbols());
+        builder.memory_provider(Box::new(CodeMemory::new(settings.placement.offset())?));
+        let mut module = JITModule::new(builder);
+        let mut defined = HashMap::new();
+        for function in program.functions() {
+            let name = Program::name_of(function).expect("a program's functions have names");
+            let id = module.declare_function(&name, Linkage::Local, &function.signature)?;
+            defined.insert(name, (id, function.signature.clone()));
+        }
+        Ok(Self {
+            module,
+            optimizing: isa::host(Use::Optimize, settings.verifier)?,
+            defined,
+            imported: Vec::new(),
+            session: Arc::default(),
+            code: Vec::new(),
+        })
+    }
+
+    fn compile(&mut self, name: &str, context: &mut Context, midend: &mut Midend<'_>) -> Result<CompiledFunction> {
+        let (id, _) = self.defined[name];
+        let start = Instant::now();
+        let report = midend(context, &*self.optimizing)?;
+        let mut compile_time = start.elapsed();
+        let clif = context.func.clone();
+        self.link(&mut context.func)?;
+        let start = Instant::now();
+        self.module.define_function(id, context).map_err(module_error)?;
+        compile_time += start.elapsed();
+        let code = context.compiled_code().expect("the function was compiled just now");
+        self.code.push((id, CodeRange::new(name, code)));
+        Ok(CompiledFunction { name: name.to_owned(), clif, code: code.code_buffer().to_vec(), report, compile_time })
+    }
+
+    /// Replaces the names of the functions that this one calls by those that the module gave them.
+    fn link(&mut self, function: &mut Function) -> Result<()> {
+        for global in function.global_values.values() {
+            ensure!(!matches!(global, GlobalValueData::Symbol { .. }), "data symbols are not supported");
+        }
+        let callees: Vec<FuncRef> = function.dfg.ext_funcs.keys().collect();
+        for callee in callees {
+            let data = &function.dfg.ext_funcs[callee];
+            let signature = &function.dfg.signatures[data.signature];
+            let id = match &data.name {
+                ExternalName::LibCall(_) => None,
+                ExternalName::KnownSymbol(symbol) => bail!("the symbol {symbol} is not supported"),
+                name => {
+                    let name = name.display(Some(&function.params)).to_string();
+                    Some(self.callee(name.trim_start_matches('%'), signature)?)
+                }
+            };
+            match id {
+                Some(id) => {
+                    let name = function.declare_imported_user_function(UserExternalName::new(0, id.as_u32()));
+                    function.dfg.ext_funcs[callee].name = ExternalName::user(name);
+                }
+                None => function.dfg.ext_funcs[callee].colocated = false,
+            }
+        }
+        Ok(())
+    }
+
+    fn callee(&mut self, name: &str, signature: &Signature) -> Result<FuncId> {
+        if let Some((id, own)) = self.defined.get(name) {
+            ensure!(own == signature, "%{name} is called as {signature}, but is {own}");
+            return Ok(*id);
+        }
+        let known = self.imported.iter().find(|(_, import)| import.name == name && import.signature == *signature);
+        if let Some((id, _)) = known {
+            return Ok(*id);
+        }
+        let id = self.module.declare_function(&format!("{name}{signature}"), Linkage::Local, signature)?;
+        let import = Import { name: name.to_owned(), signature: signature.clone(), session: self.session.clone() };
+        self.imported.push((id, Arc::new(import)));
+        Ok(id)
+    }
+
+    fn finish(mut self, functions: Vec<CompiledFunction>, limit: Duration) -> Result<Compiled> {
+        for (id, import) in &self.imported {
+            let shim = Shim::new(&import.signature).with_context(|| format!("host function %{}", import.name))?;
+            self.module
+                .define_function_bytes(*id, 1, &shim.code_for(Arc::as_ptr(import)), &[])
+                .map_err(module_error)?;
+            self.code.push((*id, shim.range(&import.name)));
+        }
+        // A name that nobody knows is a panic there.
+        catch_unwind(AssertUnwindSafe(|| self.module.finalize_definitions().map_err(module_error)))
+            .map_err(|_| anyhow!("a library function that the program needs is missing"))??;
+        let mut code = Vec::with_capacity(self.code.len());
+        for (id, mut range) in self.code {
+            range.address = self.module.get_finalized_function(id).addr();
+            code.push(range);
+        }
+        let start = code.iter().map(|range| range.address).min().unwrap_or(0);
+        let end = code.iter().map(|range| range.address + range.size).max().unwrap_or(0);
+        Ok(Compiled {
+            functions,
+            limit,
+            session: self.session,
+            code,
+            span: start..end,
+            _imports: self.imported.into_iter().map(|(_, import)| import).collect(),
+            _module: self.module,
+        })
+    }
+}
+
+impl CodeRange {
+    /// Code that has no address yet.
+    pub(super) fn new(name: &str, code: &CompiledCode) -> Self {
+        let srclocs = code.buffer.get_srclocs_sorted();
+        let srcloc = |offset: u32| {
+            let end = srclocs.partition_point(|range| range.start <= offset);
+            srclocs[..end].last().filter(|range| offset < range.end).map_or_else(SourceLoc::default, |range| range.loc)
+        };
+        let mut traps: Vec<_> =
+            code.buffer.traps().iter().map(|trap| (trap.offset as usize, trap.code, srcloc(trap.offset))).collect();
+        traps.sort_by_key(|(offset, ..)| *offset);
+        Self { name: name.to_owned(), address: 0, size: code.code_buffer().len(), traps }
+    }
+
+    /// The trap at this offset.
+    pub(super) fn trap(&self, offset: usize) -> Option<(TrapCode, SourceLoc)> {
+        let index = self.traps.binary_search_by_key(&offset, |(offset, ..)| *offset).ok()?;
+        Some((self.traps[index].1, self.traps[index].2))
+    }
+}

@@ -1,0 +1,162 @@
+//! Host functions: what a program calls that it does not define.
+//!
+//! All of them do the same, whatever their name and signature. An integer result is the wrapping sum of all integer
+//! arguments, cut off or sign-extended to the result's type; a float result is the sum of all float arguments of its type,
+//! from the first to the last; a vector result is zero. An integer that is an address on the program's stack counts as
+//! zero, because frames differ from arm to arm.
+//!
+//! For each of them the program has a shim, machine code that puts the arguments into slots and calls [`host_call`].
+
+#![allow(unsafe_code, reason = "slots and imports come from machine code as pointers")]
+
+use super::HostCall;
+use super::native::{self, Slot};
+use cranelift_codegen::data_value::DataValue;
+use cranelift_codegen::ir::immediates::{Ieee32, Ieee64};
+use cranelift_codegen::ir::{Signature, Type, types};
+use std::cell::Cell;
+use std::slice;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+/// Stack that a host function needs. With less, the call is a stack overflow of the program.
+const NEEDED_STACK: usize = 64 << 10;
+/// The most calls that are logged. A program with more of them is stopped.
+const MAX_CALLS: usize = 100_000;
+
+thread_local! {
+    static RUNNING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this thread runs a host function.
+#[cfg_attr(not(all(target_arch = "x86_64", target_os = "linux")), allow(dead_code, reason = "for signal handlers"))]
+pub(super) fn is_running() -> bool {
+    RUNNING.get()
+}
+
+/// What the host functions of a compiled program share.
+#[derive(Debug, Default)]
+pub(super) struct Session {
+    /// What is logged, if anything.
+    pub(super) log: Option<Log>,
+}
+
+/// A log of calls.
+#[derive(Debug)]
+pub(super) struct Log {
+    /// The calls so far.
+    pub(super) calls: Vec<HostCall>,
+    /// Address and size of the memory image.
+    pub(super) image: (usize, usize),
+    /// Until when the program may run.
+    pub(super) deadline: Instant,
+    /// Whether the program was stopped.
+    pub(super) stopped: bool,
+}
+
+impl Log {
+    /// An empty log.
+    pub(super) fn new(image: (usize, usize), deadline: Instant) -> Self {
+        Self { calls: Vec::new(), image, deadline, stopped: false }
+    }
+}
+
+/// A host function of a compiled program. Its address is part of the shim.
+#[derive(Debug)]
+pub(super) struct Import {
+    /// The name, without `%`.
+    pub(super) name: String,
+    pub(super) signature: Signature,
+    pub(super) session: Arc<Mutex<Session>>,
+}
+
+/// Locks a session. What a panic left of it is good enough: it is reset before each call.
+pub(super) fn lock(session: &Mutex<Session>) -> MutexGuard<'_, Session> {
+    session.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Runs a host function. Gives 0, or 1 if the program must stop.
+///
+/// # Safety
+///
+/// `import` must live, and the slots must be enough for its signature.
+pub(super) unsafe extern "C" fn host_call(import: *const Import, args: *const Slot, results: *mut Slot) -> u8 {
+    if native::program_stack_left() < NEEDED_STACK {
+        return 1;
+    }
+    RUNNING.set(true);
+    // SAFETY: the shim passes the import that it was made for, and slots for its signature.
+    let (import, args, results) = unsafe {
+        let import = &*import;
+        let args = slice::from_raw_parts(args, import.signature.params.len());
+        (import, args, slice::from_raw_parts_mut(results, import.signature.returns.len()))
+    };
+    let args: Vec<DataValue> =
+        args.iter().zip(&import.signature.params).map(|(slot, param)| argument(slot, param.value_type)).collect();
+    for (slot, result) in results.iter_mut().zip(&import.signature.returns) {
+        meaning(&args, result.value_type).write_to_slice_ne(&mut slot.0);
+    }
+    let go_on = lock(&import.session).log.as_mut().is_none_or(|log| record(log, &import.name, args));
+    RUNNING.set(false);
+    u8::from(!go_on)
+}
+
+/// Logs a call, and says whether the program may go on.
+fn record(log: &mut Log, name: &str, args: Vec<DataValue>) -> bool {
+    let (address, len) = log.image;
+    // SAFETY: the image was loaded before the call and stays until its end; the program is not running meanwhile.
+    let image = unsafe { slice::from_raw_parts(address as *const u8, len) };
+    log.calls.push(HostCall { name: name.to_owned(), args, memory: hash(image) });
+    log.stopped = log.calls.len() >= MAX_CALLS || Instant::now() > log.deadline;
+    !log.stopped
+}
+
+fn argument(slot: &Slot, ty: Type) -> DataValue {
+    let value = DataValue::read_from_slice_ne(&slot.0, ty);
+    match value {
+        DataValue::I64(address) if native::on_program_stack(address as usize) => DataValue::I64(0),
+        _ => value,
+    }
+}
+
+/// A result of this type, for these arguments.
+fn meaning(args: &[DataValue], ty: Type) -> DataValue {
+    match ty {
+        types::F32 => {
+            let floats =
+                args.iter().filter_map(|arg| if let DataValue::F32(x) = arg { Some(x.as_f32()) } else { None });
+            DataValue::F32(Ieee32::with_float(floats.sum::<f32>()))
+        }
+        types::F64 => {
+            let floats =
+                args.iter().filter_map(|arg| if let DataValue::F64(x) = arg { Some(x.as_f64()) } else { None });
+            DataValue::F64(Ieee64::with_float(floats.sum::<f64>()))
+        }
+        _ if ty.is_int() => {
+            let sum = args.iter().filter_map(integer).fold(0, i128::wrapping_add);
+            DataValue::from_integer(sum, ty).expect("integer types up to i128 are known")
+        }
+        _ => DataValue::read_from_slice_ne(&Slot::default().0, ty),
+    }
+}
+
+fn integer(value: &DataValue) -> Option<i128> {
+    match *value {
+        DataValue::I8(x) => Some(x.into()),
+        DataValue::I16(x) => Some(x.into()),
+        DataValue::I32(x) => Some(x.into()),
+        DataValue::I64(x) => Some(x.into()),
+        DataValue::I128(x) => Some(x),
+        _ => None,
+    }
+}
+
+/// A hash that tells memory images apart that a wrong optimization makes, and is fast on small ones.
+fn hash(bytes: &[u8]) -> u64 {
+    let words = bytes.chunks(8).map(|chunk| {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        u64::from_le_bytes(word)
+    });
+    words.fold(bytes.len() as u64, |hash, word| (hash.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95))
+}

@@ -1,0 +1,250 @@
+//! Programs, and the calls that stand in their comments.
+
+use super::isa::{self, Use};
+use super::{Arg, Call, run};
+use anyhow::{Context as _, Error, Result, anyhow, bail, ensure};
+use cranelift_codegen::data_value::DataValue;
+use cranelift_codegen::ir::{AbiParam, Function, Signature, Type, UserFuncName};
+use cranelift_codegen::isa::CallConv;
+use cranelift_codegen::verify_function;
+use cranelift_reader::{ParseError, ParseOptions, RunCommand, parse_run_command, parse_test};
+use std::collections::HashSet;
+
+/// Functions that call each other by name, and host functions by any other name.
+#[derive(Clone, Debug)]
+pub struct Program {
+    functions: Vec<Function>,
+}
+
+/// A call that a `run:` or `print:` comment asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Run {
+    /// The line of the comment, from 1.
+    pub line: usize,
+    /// The call.
+    pub call: Call,
+    /// What it should return.
+    pub expectation: Expectation,
+}
+
+/// What a call should return.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Expectation {
+    /// `== values`.
+    Equal(Vec<DataValue>),
+    /// `!= values`.
+    NotEqual(Vec<DataValue>),
+    /// Of a `print:` comment: anything.
+    Anything,
+}
+
+/// A call that a `bench:` comment asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bench {
+    /// The line of the comment, from 1.
+    pub line: usize,
+    /// The call.
+    pub call: Call,
+}
+
+impl Expectation {
+    /// Whether these results are as expected. Floats are compared by their bits.
+    pub fn holds(&self, results: &[DataValue]) -> bool {
+        let equal = |expected: &[DataValue]| {
+            expected.len() == results.len() && expected.iter().zip(results).all(|(a, b)| a.bitwise_eq(b))
+        };
+        match self {
+            Self::Equal(expected) => equal(expected),
+            Self::NotEqual(expected) => !equal(expected),
+            Self::Anything => true,
+        }
+    }
+}
+
+impl Program {
+    /// A program of these functions, whose names are test-case names (`%name`).
+    ///
+    /// Fails if two names are equal or the verifier finds anything.
+    pub fn new(functions: Vec<Function>) -> Result<Self> {
+        for function in &functions {
+            verify(function)?;
+        }
+        Self::of_verified(functions)
+    }
+
+    /// The program of a CLIF file. Its `test`, `set` and `target` lines must be right but mean nothing, except that
+    /// `test run` makes the host's calling convention the default, as in Cranelift.
+    ///
+    /// Fails if the text is not CLIF, with the line in the message, or as [`Program::new`].
+    pub fn parse(text: &str) -> Result<Self> {
+        let file = parse_test(text, ParseOptions::default()).map_err(|error| at_line(&error))?;
+        ensure!(!file.functions.is_empty(), "there is no function");
+        let lines: Vec<usize> = file.functions.iter().map(|(_, details)| details.location.line_number).collect();
+        let functions: Vec<Function> = file.functions.into_iter().map(|(function, _)| function).collect();
+        for (function, line) in functions.iter().zip(lines) {
+            verify(function).with_context(|| format!("line {line}"))?;
+        }
+        Self::of_verified(functions)
+    }
+
+    fn of_verified(functions: Vec<Function>) -> Result<Self> {
+        let mut names = HashSet::new();
+        for function in &functions {
+            ensure!(names.insert(&function.name), "there are two functions {}", function.name);
+        }
+        Ok(Self { functions })
+    }
+
+    /// The functions.
+    pub fn functions(&self) -> &[Function] {
+        &self.functions
+    }
+
+    /// The function of this name, without `%`.
+    pub fn function(&self, name: &str) -> Option<&Function> {
+        self.functions.iter().find(|function| match &function.name {
+            UserFuncName::Testcase(own) => own.raw() == name.as_bytes(),
+            UserFuncName::User(_) => false,
+        })
+    }
+
+    /// The name of a function without `%`, if it is a test-case name.
+    pub(super) fn name_of(function: &Function) -> Option<String> {
+        match &function.name {
+            UserFuncName::Testcase(name) => Some(String::from_utf8_lossy(name.raw()).into_owned()),
+            UserFuncName::User(_) => None,
+        }
+    }
+
+    /// A call from text: `f(1, 0x1.8p0, mem+16)`, with or without `%`. `mem` is the address of the memory image; other
+    /// arguments are read according to the function's signature.
+    pub fn parse_call(&self, text: &str) -> Result<Call> {
+        let text = text.trim();
+        let (name, rest) =
+            text.split_once('(').with_context(|| format!("`{text}` is not a call, as in `f(1, mem)`"))?;
+        let args = rest.trim_end().strip_suffix(')').with_context(|| format!("`{text}` does not end with `)`"))?;
+        let name = name.trim().trim_start_matches('%');
+        let function = self.function(name).with_context(|| format!("there is no function %{name}"))?;
+        let args: Vec<&str> = if args.trim().is_empty() { Vec::new() } else { args.split(',').collect() };
+        let params = &function.signature.params;
+        ensure!(args.len() == params.len(), "%{name} takes {} arguments, not {}", params.len(), args.len());
+        let args = args.iter().zip(params).map(|(arg, param)| parse_arg(arg.trim(), param.value_type));
+        let call = Call { function: name.to_owned(), args: args.collect::<Result<_>>()? };
+        run::require_args(&call, &function.signature)?;
+        Ok(call)
+    }
+
+    /// The calls in the `run:` and `print:` comments of a text, usually the one that the program is from.
+    ///
+    /// A comment is read as Cranelift's file tests do, except that the call can be to any function and can have `mem` as
+    /// an argument. `; run` alone calls the function before it, which should not return 0.
+    pub fn runs(&self, text: &str) -> Result<Vec<Run>> {
+        let mut before = None;
+        let mut runs = Vec::new();
+        for (line, content) in (1..).zip(text.lines()) {
+            if let Some(header) = content.trim_start().strip_prefix("function ") {
+                before = header.split_once('(').map(|(name, _)| name.trim());
+            }
+            let run = match directive(content) {
+                Some(("run", Some(command))) => self.parse_run(command),
+                Some(("run", None)) => self.run_without_call(before),
+                Some(("print", Some(call))) => self.parse_call(call).map(|call| (call, Expectation::Anything)),
+                _ => continue,
+            };
+            let (call, expectation) = run.with_context(|| format!("line {line}"))?;
+            runs.push(Run { line, call, expectation });
+        }
+        Ok(runs)
+    }
+
+    /// The calls in the `bench:` comments of a text, usually the one that the program is from.
+    pub fn benches(&self, text: &str) -> Result<Vec<Bench>> {
+        let mut benches = Vec::new();
+        for (line, content) in (1..).zip(text.lines()) {
+            if let Some(("bench", Some(call))) = directive(content) {
+                let call = self.parse_call(call).with_context(|| format!("line {line}"))?;
+                benches.push(Bench { line, call });
+            }
+        }
+        Ok(benches)
+    }
+
+    fn parse_run(&self, command: &str) -> Result<(Call, Expectation)> {
+        let equal = command.find("==").map(|at| (at, true));
+        let not_equal = command.find("!=").map(|at| (at, false));
+        let Some((at, equal)) = equal.or(not_equal) else { bail!("`==` or `!=` is missing") };
+        let call = self.parse_call(&command[..at])?;
+        let function = self.function(&call.function).expect("the call names a function of the program");
+        let values = parse_values(command[at + 2..].trim(), &function.signature.returns)?;
+        Ok((call, if equal { Expectation::Equal(values) } else { Expectation::NotEqual(values) }))
+    }
+
+    fn run_without_call(&self, name: Option<&str>) -> Result<(Call, Expectation)> {
+        let call = self.parse_call(&format!("{}()", name.context("there is no function before it")?))?;
+        let function = self.function(&call.function).expect("the call names a function of the program");
+        match &function.signature.returns[..] {
+            [result] if result.value_type.is_int() => {
+                let zero = DataValue::from_integer(0, result.value_type)?;
+                Ok((call, Expectation::NotEqual(vec![zero])))
+            }
+            _ => bail!("%{} does not return one integer", call.function),
+        }
+    }
+}
+
+fn verify(function: &Function) -> Result<()> {
+    let isa = isa::host(Use::Optimize, true)?;
+    let name = Program::name_of(function)
+        .with_context(|| format!("the function name {} is not of the form %name", function.name))?;
+    match verify_function(function, &*isa).map_err(|errors| errors.0.into_iter().next()) {
+        Ok(()) => Ok(()),
+        Err(Some(first)) => bail!("%{name} is not valid CLIF: {first}"),
+        Err(None) => bail!("%{name} is not valid CLIF"),
+    }
+}
+
+fn at_line(error: &ParseError) -> Error {
+    anyhow!("line {}: {}", error.location.line_number, error.message)
+}
+
+/// The word of a comment like `; word: rest` or `; word`, and the rest.
+fn directive(line: &str) -> Option<(&str, Option<&str>)> {
+    let comment = line.trim().strip_prefix(';')?.trim_start_matches([' ', ';']);
+    match comment.split_once(':') {
+        Some((word, rest)) => Some((word.trim(), Some(rest))),
+        None => Some((comment, None)),
+    }
+}
+
+fn parse_arg(text: &str, ty: Type) -> Result<Arg> {
+    let Some(offset) = text.strip_prefix("mem") else {
+        let values = parse_values(text, &[AbiParam::new(ty)])?;
+        return Ok(Arg::Value(values.into_iter().next().expect("one value was asked for")));
+    };
+    let offset = offset.trim();
+    if offset.is_empty() {
+        return Ok(Arg::Memory(0));
+    }
+    let digits = offset.strip_prefix('+').with_context(|| format!("`{text}` is not `mem` or `mem+N`"))?.trim();
+    let number = match digits.strip_prefix("0x") {
+        Some(digits) => usize::from_str_radix(digits, 16),
+        None => digits.parse(),
+    };
+    Ok(Arg::Memory(number.with_context(|| format!("`{text}` is not `mem` or `mem+N`"))?))
+}
+
+/// Reads values of these types: one as it is, any other number of them in brackets.
+fn parse_values(text: &str, types: &[AbiParam]) -> Result<Vec<DataValue>> {
+    let text = text.split(';').next().unwrap_or_default().trim();
+    let list =
+        if types.len() == 1 { Some(text) } else { text.strip_prefix('[').and_then(|text| text.strip_suffix(']')) };
+    let list = list.with_context(|| format!("`{text}` is not a list in brackets"))?;
+    // As the arguments of a call, because after them the reader looks for the end.
+    let mut signature = Signature::new(CallConv::Fast);
+    signature.params.extend_from_slice(types);
+    match parse_run_command(&format!("run: %f({list}) == []"), &signature) {
+        Ok(Some(RunCommand::Run(call, ..))) => Ok(call.args),
+        Ok(_) => bail!("`{text}` is not a value"),
+        Err(error) => bail!("`{text}`: {}", error.message),
+    }
+}

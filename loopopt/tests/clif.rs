@@ -1,0 +1,180 @@
+//! Runs the files of `tests/clif/`: one idea per file, in a folder named after the pass that it is about.
+//!
+//! * `; remark: fired` or `; remark: <reason>` behind a block says what the folder's pass remarks on the loop of
+//!   that header. All of its remarks have to be written down, and no others.
+//! * `; options: <name>=<value> …` sets options for the file.
+//! * `; run: %f(1) == 2` as in Cranelift's own tests; `; call: %f(mem, 3)` for a call without an expected result, with
+//!   `mem` the address of a memory image of [`MEMORY`] bytes. All arms of the oracle have to agree on each call.
+//! * Behind `; ---- after ----` stands the exact output. `LOOPOPT_BLESS=1` writes it anew.
+//!
+//! The verifier and the check of canonical form run after each pass, and a second run must find nothing.
+
+use anyhow::{Context as _, Result, bail, ensure};
+use cranelift_codegen::control::ControlPlane;
+use cranelift_codegen::ir::{Function, entities::AnyEntity};
+use cranelift_codegen::settings::{self, Configurable};
+use cranelift_codegen::{Context, isa::OwnedTargetIsa};
+use loopopt::oracle::{Case, Program, check};
+use loopopt::{LoopOptimizer, Options, Report, Verdict};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+const MEMORY: usize = 4096;
+const MARKER: &str = "; ---- after ----";
+
+#[test]
+fn files() {
+    let mut failures = Vec::new();
+    for path in clif_files().expect("the folder is there") {
+        let result = run_file(&path).with_context(|| path.display().to_string());
+        failures.extend(result.err().map(|error| format!("{error:#}\n")));
+    }
+    assert!(failures.is_empty(), "{} files failed\n\n{}", failures.len(), failures.join("\n"));
+}
+
+/// A reason that no file shows may be dead, or wrong.
+#[test]
+fn every_reason_is_seen() -> Result<()> {
+    let mut seen = BTreeSet::new();
+    for path in clif_files()? {
+        let text = std::fs::read_to_string(&path)?;
+        let pass = pass_of(&path)?;
+        seen.extend(
+            text.lines().filter_map(|line| Some((pass.clone(), line.split_once("; remark: ")?.1.trim().to_string()))),
+        );
+    }
+    for (pass, reason) in loopopt::decline_reasons() {
+        ensure!(seen.contains(&(pass.into(), reason.into())), "no file in {pass}/ shows the reason {reason}");
+    }
+    for pass in seen.iter().map(|(pass, _)| pass).collect::<BTreeSet<_>>() {
+        ensure!(loopopt::pass_names().any(|name| name == pass), "{pass} is not a pass");
+    }
+    Ok(())
+}
+
+fn clif_files() -> Result<Vec<PathBuf>> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clif");
+    let mut files = Vec::new();
+    for folder in std::fs::read_dir(root)? {
+        for file in std::fs::read_dir(folder?.path())? {
+            files.push(file?.path());
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// The name of the folder.
+fn pass_of(path: &Path) -> Result<String> {
+    let folder = path.parent().and_then(Path::file_name).context("a file is in a folder")?;
+    Ok(folder.to_string_lossy().into_owned())
+}
+
+fn run_file(path: &Path) -> Result<()> {
+    let text = std::fs::read_to_string(path)?;
+    let input = text.split(MARKER).next().context("split gives at least one part")?;
+    let options = options(input)?;
+    let mut after = String::new();
+    let mut expected = expected_remarks(input)?;
+    let mut found = BTreeSet::new();
+    for func in cranelift_reader::parse_functions(input)? {
+        let name = func.name.to_string();
+        let (func, report) = optimize(func, &options)?;
+        for remark in report.remarks.iter().filter(|remark| pass_of(path).is_ok_and(|pass| pass == remark.pass)) {
+            let what = match &remark.verdict {
+                Verdict::Fired => "fired",
+                Verdict::Declined { reason, .. } => reason,
+            };
+            found.insert((name.clone(), remark.header.to_string(), what.to_string()));
+        }
+        after.push_str(&format!("\n{}", func.display()));
+    }
+    let common: Vec<_> = found.intersection(&expected).cloned().collect();
+    for remark in common {
+        found.remove(&remark);
+        expected.remove(&remark);
+    }
+    ensure!(expected.is_empty(), "expected, but not remarked: {expected:?}");
+    ensure!(found.is_empty(), "remarked, but not expected: {found:?}");
+    compare_calls(input, &options)?;
+    compare_output(path, &text, input, &after)
+}
+
+fn optimize(func: Function, options: &Options) -> Result<(Function, Report)> {
+    let mut ctx = Context::for_function(func);
+    let (isa, ctrl_plane) = (isa()?, &mut ControlPlane::default());
+    ctx.optimize(&*isa, ctrl_plane)?;
+    let report = LoopOptimizer::new(options.clone()).run(&mut ctx, &*isa, ctrl_plane)?;
+    Ok((ctx.func, report))
+}
+
+fn isa() -> Result<OwnedTargetIsa> {
+    let mut flags = settings::builder();
+    flags.set("opt_level", "speed")?;
+    let builder = cranelift_native::builder().map_err(anyhow::Error::msg)?;
+    Ok(builder.finish(settings::Flags::new(flags))?)
+}
+
+fn options(input: &str) -> Result<Options> {
+    let mut options = Options::default();
+    options.verify_each_pass = true;
+    for setting in input.lines().filter_map(|line| line.strip_prefix("; options: ")).flat_map(str::split_whitespace) {
+        let (name, value) = setting.split_once('=').context("an option is name=value")?;
+        match name {
+            "passes" => options.passes = Some(value.split(',').map(String::from).collect()),
+            "fuel" => options.fuel = Some(value.parse()?),
+            "ignore_cost" => options.ignore_cost = value.parse()?,
+            "rotate_max_header_insts" => options.rotate_max_header_insts = value.parse()?,
+            "schedule_max_insts" => options.schedule_max_insts = value.parse()?,
+            _ => bail!("no option {name}"),
+        }
+    }
+    Ok(options)
+}
+
+/// `(function, block, remark)` of each `; remark:` comment.
+fn expected_remarks(input: &str) -> Result<BTreeSet<(String, String, String)>> {
+    let mut remarks = BTreeSet::new();
+    let test = cranelift_reader::parse_test(input, Default::default())?;
+    for (func, details) in &test.functions {
+        for comment in &details.comments {
+            let Some(remark) = comment.text.strip_prefix("; remark: ") else { continue };
+            let AnyEntity::Block(block) = comment.entity else { bail!("{remark} does not stand behind a block") };
+            remarks.insert((func.name.to_string(), block.to_string(), remark.trim().to_string()));
+        }
+    }
+    Ok(remarks)
+}
+
+fn compare_calls(input: &str, options: &Options) -> Result<()> {
+    let program = Program::parse(input)?;
+    let memory: Vec<u8> = (0..MEMORY).map(|at| (at * 7 + at / 64) as u8).collect();
+    let mut cases = Vec::new();
+    for line in input.lines().filter_map(|line| line.strip_prefix("; call: %")) {
+        cases.push(Case { call: program.parse_call(line)?, memory: memory.clone() });
+    }
+    let runs = program.runs(input)?;
+    cases.extend(runs.iter().map(|run| Case { call: run.call.clone(), memory: memory.clone() }));
+    let agreement = check(&program, &cases, options)?;
+    ensure!(agreement.timed_out == 0, "a call did not end in time");
+    let mut compiled = loopopt::oracle::Compiled::new(&program, loopopt::oracle::Pipeline::None, Default::default())?;
+    for run in &runs {
+        let seen = compiled.observe(&run.call, &memory)?;
+        let holds =
+            matches!(&seen.outcome, loopopt::oracle::Outcome::Returned(values) if run.expectation.holds(values));
+        ensure!(holds, "line {}: {} gives {}", run.line, run.call, seen.outcome);
+    }
+    Ok(())
+}
+
+fn compare_output(path: &Path, text: &str, input: &str, after: &str) -> Result<()> {
+    let commented: String =
+        after.lines().map(|line| if line.is_empty() { ";\n".into() } else { format!("; {line}\n") }).collect();
+    let expected = format!("{input}{MARKER}\n{commented}");
+    if std::env::var_os("LOOPOPT_BLESS").is_some() {
+        std::fs::write(path, expected)?;
+        return Ok(());
+    }
+    ensure!(text == expected, "the output is another now; if it is right, set LOOPOPT_BLESS=1\n{after}");
+    Ok(())
+}
