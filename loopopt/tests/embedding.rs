@@ -1,0 +1,304 @@
+//! The ways in, as embedders use them: `run` and `compile`, a JIT module, an object file that the C compiler links.
+
+#![allow(unsafe_code, reason = "the tests call functions that they compiled")]
+
+use anyhow::{Context as _, Result, ensure};
+use cranelift_codegen::control::ControlPlane;
+use cranelift_codegen::ir::Function;
+use cranelift_codegen::isa::OwnedTargetIsa;
+use cranelift_codegen::settings::{self, Configurable};
+use cranelift_codegen::{CodegenError, Context};
+use cranelift_jit::{JITBuilder, JITModule};
+use cranelift_module::{Linkage, Module, default_libcall_names};
+use cranelift_object::{ObjectBuilder, ObjectModule};
+use loopopt::{LoopOptModule, LoopOptimizer, Options, lowering_isa};
+use std::path::Path;
+use std::process::Command;
+
+/// `0 + 1 + … + (n - 1)`, with a while loop.
+const SUM: &str = "function %sum(i64) -> i64 system_v {
+block0(v0: i64):
+    v1 = iconst.i64 0
+    v2 = iconst.i64 1
+    jump block1(v1, v1)
+block1(v3: i64, v4: i64):
+    v5 = icmp slt v3, v0
+    brif v5, block2, block3
+block2:
+    v6 = iadd v4, v3
+    v7 = iadd v3, v2
+    jump block1(v7, v6)
+block3:
+    return v4
+}";
+
+/// Calls `visit` with `0 … n - 1`.
+const VISIT: &str = "function %visit_all(i64) system_v {
+    fn0 = u0:0(i64) system_v
+block0(v0: i64):
+    v1 = iconst.i64 0
+    v2 = iconst.i64 1
+    jump block1(v1)
+block1(v3: i64):
+    v5 = icmp slt v3, v0
+    brif v5, block2, block3
+block2:
+    call fn0(v3)
+    v7 = iadd v3, v2
+    jump block1(v7)
+block3:
+    return
+}";
+
+const STRAIGHT: &str = "function %straight(i64) -> i64 system_v {
+block0(v0: i64):
+    brif v0, block1, block2(v0)
+block1:
+    v1 = iadd v0, v0
+    jump block2(v1)
+block2(v2: i64):
+    return v2
+}";
+
+fn function(text: &str) -> Function {
+    cranelift_reader::parse_functions(text).expect("valid CLIF").remove(0)
+}
+
+fn isa(settings: &[(&str, &str)]) -> Result<OwnedTargetIsa> {
+    let mut flags = settings::builder();
+    flags.set("opt_level", "speed")?;
+    for (name, value) in settings {
+        flags.set(name, value)?;
+    }
+    let builder = cranelift_native::builder().map_err(anyhow::Error::msg)?;
+    Ok(builder.finish(settings::Flags::new(flags))?)
+}
+
+fn optimized(text: &str, isa: &OwnedTargetIsa) -> Result<Context> {
+    let mut ctx = Context::for_function(function(text));
+    ctx.optimize(&**isa, &mut ControlPlane::default())?;
+    Ok(ctx)
+}
+
+#[test]
+fn run_then_compile() -> Result<()> {
+    let isa = isa(&[])?;
+    let mut ctx = optimized(SUM, &isa)?;
+    let mut loops = LoopOptimizer::new(Options::default());
+    let report = loops.run(&mut ctx, &*isa, &mut ControlPlane::default())?;
+    ensure!(report.changed && report.loops == 1);
+    ensure!(report.remarks.fired_counts().get("rotate") == Some(&1));
+    ensure!(ctx.cfg.is_valid() && ctx.domtree.is_valid() && ctx.loop_analysis.is_valid());
+    ensure!(ctx.loop_analysis.loops().count() == 1);
+    ctx.verify(&*isa)?;
+    for value in ctx.func.dfg.values() {
+        ensure!(ctx.func.dfg.resolve_aliases(value) == value, "{value} is an alias");
+    }
+
+    let mut fresh = Context::for_function(function(SUM));
+    let code = loops.compile(&mut fresh, &*isa, &mut ControlPlane::default())?;
+    ensure!(!code.code_buffer().is_empty());
+    ensure!(fresh.func.to_string() == ctx.func.to_string(), "run and compile do the same");
+    ensure!(code.create_unwind_info(&*isa)?.is_some(), "unwind information is there");
+    Ok(())
+}
+
+#[test]
+fn function_without_loops_is_untouched() -> Result<()> {
+    let isa = isa(&[])?;
+    let mut ctx = optimized(STRAIGHT, &isa)?;
+    let before = ctx.func.clone();
+    let report = LoopOptimizer::new(Options::default()).run(&mut ctx, &*isa, &mut ControlPlane::default())?;
+    ensure!(!report.changed && report.loops == 0 && report.remarks.iter().len() == 0);
+    ensure!(ctx.func.to_string() == before.to_string());
+    ensure!(ctx.cfg.is_valid() && ctx.domtree.is_valid() && ctx.loop_analysis.is_valid());
+    Ok(())
+}
+
+#[test]
+fn second_run_changes_nothing() -> Result<()> {
+    let isa = isa(&[])?;
+    let mut loops = LoopOptimizer::new(Options::default());
+    for text in [SUM, VISIT] {
+        let mut ctx = optimized(text, &isa)?;
+        ensure!(loops.run(&mut ctx, &*isa, &mut ControlPlane::default())?.changed);
+        let once = ctx.func.to_string();
+        ensure!(!loops.run(&mut ctx, &*isa, &mut ControlPlane::default())?.changed);
+        ensure!(ctx.func.to_string() == once);
+    }
+    Ok(())
+}
+
+#[test]
+fn same_input_gives_same_output() -> Result<()> {
+    let isa = isa(&[])?;
+    let output = |loops: &mut LoopOptimizer| -> Result<String> {
+        let mut ctx = optimized(SUM, &isa)?;
+        loops.run(&mut ctx, &*isa, &mut ControlPlane::default())?;
+        Ok(ctx.func.to_string())
+    };
+    let mut reused = LoopOptimizer::new(Options::default());
+    let first = output(&mut reused)?;
+    ensure!(output(&mut reused)? == first);
+    ensure!(std::thread::scope(|scope| scope.spawn(|| output(&mut reused)).join().expect("no panic"))? == first);
+    Ok(())
+}
+
+#[test]
+fn jit_module() -> Result<()> {
+    let isa = isa(&[])?;
+    let jit = JITModule::new(JITBuilder::with_isa(lowering_isa(&*isa)?, default_libcall_names()));
+    let mut module = LoopOptModule::new(jit, isa, Options::default())?;
+    let mut ctx = module.make_context();
+    ctx.func = function(SUM);
+    let id = module.declare_function("sum", Linkage::Export, &ctx.func.signature)?;
+    module.define_function(id, &mut ctx)?;
+    ensure!(module.last_report().remarks.fired_counts().get("rotate") == Some(&1));
+    ensure!(ctx.compiled_code().is_some_and(|code| !code.code_buffer().is_empty()));
+    module.inner_mut().finalize_definitions()?;
+    let code = module.inner().get_finalized_function(id);
+    // SAFETY: `code` is a finalized function of this type, and the module is still there.
+    let sum = unsafe { std::mem::transmute::<*const u8, extern "C" fn(i64) -> i64>(code) };
+    for n in [-1, 0, 1, 2, 10] {
+        ensure!(sum(n) == (0..n).sum());
+    }
+    Ok(())
+}
+
+/// An object file with the two functions, `visit` imported.
+fn object() -> Result<Vec<u8>> {
+    let isa = isa(&[("is_pic", "true")])?;
+    let mut builder = ObjectBuilder::new(lowering_isa(&*isa)?, "loops", default_libcall_names())?;
+    builder.unwind_info(true);
+    let mut module = LoopOptModule::new(ObjectModule::new(builder), isa, Options::default())?;
+    // The first function that is declared is `u0:0`.
+    module.declare_function("visit", Linkage::Import, &function(VISIT).signature)?;
+    for (name, text) in [("sum", SUM), ("visit_all", VISIT)] {
+        let mut ctx = Context::for_function(function(text));
+        let id = module.declare_function(name, Linkage::Export, &ctx.func.signature)?;
+        module.define_function(id, &mut ctx)?;
+        ensure!(module.last_report().changed, "{name} is rotated");
+    }
+    Ok(module.into_inner().finish().emit()?)
+}
+
+/// Calls both, and in the third visit looks for `main` on the stack, behind the frame of `visit_all`.
+const MAIN: &str = r#"
+#define _GNU_SOURCE
+#include <stdint.h>
+#include <unwind.h>
+
+int64_t sum(int64_t);
+void visit_all(int64_t);
+int main(void);
+
+static int64_t total;
+static int main_seen;
+
+static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *unused) {
+    (void)unused;
+    if (_Unwind_FindEnclosingFunction((void *)_Unwind_GetIP(context)) == (void *)main) main_seen = 1;
+    return _URC_NO_REASON;
+}
+
+void visit(int64_t i) {
+    total += i;
+    if (i == 2) _Unwind_Backtrace(step, 0);
+}
+
+int main(void) {
+    if (sum(10) != 45 || sum(0) != 0 || sum(-3) != 0) return 1;
+    visit_all(4);
+    if (total != 6) return 2;
+    return main_seen ? 0 : 3;
+}
+"#;
+
+#[test]
+fn object_module_linked_by_the_c_compiler() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let path = |name: &str| folder.path().join(name);
+    std::fs::write(path("loops.o"), object()?)?;
+    std::fs::write(path("main.c"), MAIN)?;
+    run(Command::new("cc").arg("-o").arg(path("main")).arg(path("main.c")).arg(path("loops.o")), folder.path())?;
+    run(&mut Command::new(path("main")), folder.path())
+}
+
+fn run(command: &mut Command, folder: &Path) -> Result<()> {
+    let output = command.current_dir(folder).output().with_context(|| format!("{command:?} cannot be run"))?;
+    ensure!(output.status.success(), "{command:?}: {}\n{}", output.status, String::from_utf8_lossy(&output.stderr));
+    Ok(())
+}
+
+#[test]
+fn module_with_another_isa_is_an_error() -> Result<()> {
+    let refused = |module: OwnedTargetIsa, isa: OwnedTargetIsa| {
+        let jit = JITModule::new(JITBuilder::with_isa(module, default_libcall_names()));
+        LoopOptModule::new(jit, isa, Options::default()).err().map(|error| error.to_string())
+    };
+    let error = refused(isa(&[])?, isa(&[])?).context("the module would optimize again")?;
+    ensure!(error.contains("lowering_isa"), "{error}");
+    let error = refused(isa(&[("opt_level", "none"), ("preserve_frame_pointers", "true")])?, isa(&[])?);
+    ensure!(error.is_some_and(|error| error.contains("preserve_frame_pointers")));
+    let canonical = isa(&[("enable_nan_canonicalization", "true"), ("enable_verifier", "false")])?;
+    ensure!(refused(lowering_isa(&*canonical)?, canonical).is_none());
+    Ok(())
+}
+
+#[test]
+fn context_that_was_not_optimized() -> Result<()> {
+    let isa = isa(&[])?;
+    let mut ctx = Context::for_function(function(SUM));
+    let report = LoopOptimizer::new(Options::default()).run(&mut ctx, &*isa, &mut ControlPlane::default())?;
+    ensure!(report.changed);
+    ctx.verify(&*isa)?;
+    Ok(())
+}
+
+#[test]
+fn invalid_function_is_an_error_and_stays() -> Result<()> {
+    let isa = isa(&[])?;
+    // The back edge lacks an argument.
+    let text = SUM.replace("jump block1(v7, v6)", "jump block1(v7)");
+    let mut ctx = Context::for_function(function(&text));
+    let before = ctx.func.to_string();
+    let result = LoopOptimizer::new(Options::default()).run(&mut ctx, &*isa, &mut ControlPlane::default());
+    ensure!(matches!(result, Err(CodegenError::Verifier(_))));
+    ensure!(ctx.func.to_string() == before);
+    Ok(())
+}
+
+#[test]
+fn fuel_bounds_the_rewrites_and_is_counted() -> Result<()> {
+    let isa = isa(&[])?;
+    let with_fuel = |fuel| -> Result<(String, u64)> {
+        let mut options = Options::default();
+        options.fuel = fuel;
+        options.verify_each_pass = true;
+        let mut loops = LoopOptimizer::new(options);
+        let mut ctx = optimized(SUM, &isa)?;
+        loops.run(&mut ctx, &*isa, &mut ControlPlane::default())?;
+        Ok((ctx.func.to_string(), loops.rewrites()))
+    };
+    let (all, rewrites) = with_fuel(None)?;
+    ensure!(rewrites >= 1);
+    for fuel in 0..=rewrites {
+        ensure!(with_fuel(Some(fuel))?.1 == fuel);
+    }
+    ensure!(with_fuel(Some(rewrites))?.0 == all);
+    ensure!(with_fuel(Some(0))?.0 == optimized(SUM, &isa)?.func.to_string());
+    Ok(())
+}
+
+#[test]
+fn report_has_times_and_dumps() -> Result<()> {
+    let isa = isa(&[])?;
+    let mut options = Options::default();
+    options.dumps = true;
+    let mut ctx = optimized(SUM, &isa)?;
+    let report = LoopOptimizer::new(options).run(&mut ctx, &*isa, &mut ControlPlane::default())?;
+    ensure!(report.dumps.first().is_some_and(|(name, _)| *name == "input"));
+    ensure!(report.dumps.iter().any(|(name, text)| *name == "rotate" && text.contains("block")));
+    ensure!(report.timings.iter().any(|(name, _)| *name == "rotate"));
+    Ok(())
+}
