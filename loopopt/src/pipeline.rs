@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 
 /// A step of the pipeline.
 enum Step {
-    /// These passes in turn, again and again until the optional ones among them find nothing more to do.
+    /// These passes in turn, again if one of them asks for another round.
     Repeat(&'static [Pass]),
-    /// This pass, if an edge was changed by an optional pass.
-    IfEdgesChanged(Pass),
+    /// This pass, if another has left it something to fold.
+    IfWanted(Pass),
     /// This pass.
     Once(Pass),
 }
@@ -28,7 +28,7 @@ const SCHEDULE: Pass = Pass { name: schedule::NAME, run: schedule::run, reasons:
 /// The pipeline as data.
 static STEPS: &[Step] = &[
     Step::Repeat(&[CANON, ROTATE]),
-    Step::IfEdgesChanged(CLEANUP),
+    Step::IfWanted(CLEANUP),
     Step::Once(TIDY),
     Step::Once(LAYOUT),
     Step::Once(SCHEDULE),
@@ -48,15 +48,15 @@ static ORDER: &[(&str, &str, &str)] = &[
 /// Passes that make no decision: they run whatever the options enable, and take no fuel.
 const MANDATORY: [&str; 3] = [canon::NAME, cleanup::NAME, tidy::NAME];
 
-/// The most rounds of a [`Step::Repeat`]. A round that finds something makes at least one loop final, and loops that
-/// wait for one inside them are rare: this bounds the time for nests made to be slow.
+/// The most rounds of a [`Step::Repeat`]. Each further round is for loops that wait for one inside them, which are rare:
+/// this bounds the time for nests made to be slow.
 const MAX_ROUNDS: usize = 8;
 
 /// The passes in the order in which they run first.
 pub(crate) fn passes() -> impl Iterator<Item = &'static Pass> {
     STEPS.iter().flat_map(|step| match step {
         Step::Repeat(passes) => passes.iter(),
-        Step::IfEdgesChanged(pass) | Step::Once(pass) => std::slice::from_ref(pass).iter(),
+        Step::IfWanted(pass) | Step::Once(pass) => std::slice::from_ref(pass).iter(),
     })
 }
 
@@ -106,8 +106,8 @@ impl Driver<'_, '_> {
         for step in STEPS {
             match step {
                 Step::Repeat(passes) => self.repeat(passes)?,
-                Step::IfEdgesChanged(_) if !self.cx.remarks.any_fired() => {}
-                Step::IfEdgesChanged(pass) | Step::Once(pass) => drop(self.run_pass(pass)?),
+                Step::IfWanted(_) if !self.cx.wants_cleanup => {}
+                Step::IfWanted(pass) | Step::Once(pass) => self.run_pass(pass)?,
             }
         }
         self.ctx.verify_if(self.cx.isa)
@@ -115,21 +115,20 @@ impl Driver<'_, '_> {
 
     fn repeat(&mut self, passes: &[Pass]) -> CodegenResult<()> {
         for _ in 0..MAX_ROUNDS {
-            let mut found = false;
+            self.cx.wants_another_round = false;
             for pass in passes {
-                let change = self.run_pass(pass)?;
-                found |= change != Change::Nothing && !MANDATORY.contains(&pass.name);
+                self.run_pass(pass)?;
             }
-            if !found {
+            if !self.cx.wants_another_round {
                 break;
             }
         }
         Ok(())
     }
 
-    fn run_pass(&mut self, pass: &Pass) -> CodegenResult<Change> {
+    fn run_pass(&mut self, pass: &Pass) -> CodegenResult<()> {
         if !MANDATORY.contains(&pass.name) && !self.cx.options.enables(pass.name) {
-            return Ok(Change::Nothing);
+            return Ok(());
         }
         let start = Instant::now();
         let change = (pass.run)(self.ctx, self.cx)?;
@@ -143,7 +142,7 @@ impl Driver<'_, '_> {
                 self.verify_after(pass)?;
             }
         }
-        Ok(change)
+        Ok(())
     }
 
     fn add_time(&mut self, pass: &'static str, time: Duration) {

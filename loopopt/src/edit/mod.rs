@@ -5,5 +5,6 @@ pub(crate) mod close;
 pub(crate) mod funnel;
 pub(crate) mod labels;
 pub(crate) mod merge;
+pub(crate) mod params;
 pub(crate) mod rename;
 pub(crate) mod ssa;

@@ -9,13 +9,15 @@
 //!
 //! # Pays when
 //!
-//! An edge was changed since it ran last: nothing else gives it anything new to find. The pipeline asks.
+//! A pass has left something to fold ([`PassCx::wants_cleanup`]). It takes as long as the first run of the egraph pass, half
+//! the time of all loop passes together, so it is not done on suspicion.
 //!
 //! # Changes
 //!
 //! Everything that `Context::optimize` changes, but NaN canonicalization, which ran before.
 
 use crate::change::Change;
+use crate::edit::params::remove_redundant_params;
 use crate::pass::PassCx;
 use cranelift_codegen::settings::OptLevel;
 use cranelift_codegen::{CodegenResult, Context};
@@ -29,7 +31,7 @@ pub(crate) const REASONS: &[&str] = &[];
 /// Runs it, unless the embedder compiles without optimization.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
     ctx.remove_constant_phis(cx.isa)?;
-    ctx.func.dfg.resolve_all_aliases();
+    remove_redundant_params(ctx);
     if cx.isa.flags().opt_level() != OptLevel::None {
         ctx.egraph_pass(cx.isa, cx.ctrl_plane)?;
         ctx.eliminate_unreachable_code(cx.isa)?;

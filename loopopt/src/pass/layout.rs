@@ -33,8 +33,8 @@
 //! Branches with both ways inside the loop: which is likelier, nobody says. Cold blocks need nothing:
 //! Cranelift moves those to the end.
 
-use crate::analysis::edges::{Edge, edges_from};
-use crate::analysis::loops::LoopForest;
+use crate::analysis::edges::{edges_from, edges_into};
+use crate::analysis::loops::{Loop, LoopForest};
 use crate::change::Change;
 use crate::pass::PassCx;
 use crate::remark::Refusal;
@@ -53,14 +53,14 @@ pub(crate) const REASONS: &[&str] = &["vector-test", "wide-condition", "no-fuel"
 
 /// Puts all branches of loops in order.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
-    let branches = misplaced(&ctx.func, cx.forest(ctx));
+    let branches = misplaced(ctx, cx.forest(ctx));
     let mut change = Change::Nothing;
     let mut uses = None;
-    for Misplaced { header, branch } in branches {
+    for Misplaced { header, branch, what } in branches {
         match Inversion::prove(&ctx.func, branch) {
             Ok(inversion) if cx.fuel.take() => {
                 let block = ctx.func.layout.inst_block(branch).expect("a branch is in the layout");
-                let message = format!("the way out of the loop in {block} is placed behind the loop");
+                let message = format!("{what} in {block} is placed behind the loop");
                 cx.fired(&ctx.func, NAME, header, message);
                 let uses = uses.get_or_insert_with(|| count_uses(&ctx.func));
                 inversion.apply(&mut ctx.func, branch, uses);
@@ -73,34 +73,51 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     Ok(change)
 }
 
-/// A branch of a loop with its ways in the wrong order.
+/// A branch with its ways in the wrong order.
 struct Misplaced {
+    /// The header of the loop that it is about.
     header: Block,
     branch: Inst,
+    /// What is in the wrong place.
+    what: &'static str,
 }
 
-fn misplaced(func: &Function, forest: &LoopForest) -> Vec<Misplaced> {
+fn misplaced(ctx: &Context, forest: &LoopForest) -> Vec<Misplaced> {
+    let func = &ctx.func;
     let mut found = Vec::new();
     for lp in forest.loops() {
         let header = forest.data(lp).header;
         for &block in forest.blocks(lp).iter().filter(|&&block| forest.innermost(block) == Some(lp)) {
-            let [first, second] = edges_from(func, block).collect::<Vec<Edge>>()[..] else {
-                continue;
-            };
-            let branch = first.branch;
-            if func.dfg.insts[branch].opcode() != Opcode::Brif {
-                continue;
-            }
-            let (first, second) = (first.target(func), second.target(func));
+            let Some((branch, [first, second])) = two_ways(func, block) else { continue };
             let (first_stays, second_stays) = (forest.contains(lp, first), forest.contains(lp, second));
             let latch_is_wrong = !first_stays && second == header;
             let exit_is_wrong = first_stays && !second_stays && first != header;
             if latch_is_wrong || exit_is_wrong {
-                found.push(Misplaced { header, branch });
+                found.push(Misplaced { header, branch, what: "the way out of the loop" });
             }
+        }
+        if let Some(branch) = misplaced_guard(ctx, forest, lp) {
+            found.push(Misplaced { header, branch, what: "the way around the loop" });
         }
     }
     found
+}
+
+/// The branch that enters the preheader alone, if the preheader is its first way.
+fn misplaced_guard(ctx: &Context, forest: &LoopForest, lp: Loop) -> Option<Inst> {
+    let preheader = forest.preheader(&ctx.func, lp)?;
+    let mut entering = edges_into(&ctx.func, &ctx.cfg, preheader);
+    let (guard, None) = (entering.next()?.source(&ctx.func), entering.next()) else { return None };
+    let (branch, [first, second]) = two_ways(&ctx.func, guard)?;
+    let leaves_loop_around = forest.innermost(guard) != forest.innermost(second);
+    (first == preheader && !leaves_loop_around).then_some(branch)
+}
+
+/// The `brif` that ends `block`, and its targets.
+fn two_ways(func: &Function, block: Block) -> Option<(Inst, [Block; 2])> {
+    let [first, second] = edges_from(func, block).collect::<Vec<_>>()[..] else { return None };
+    let is_brif = func.dfg.insts[first.branch].opcode() == Opcode::Brif;
+    is_brif.then(|| (first.branch, [first.target(func), second.target(func)]))
 }
 
 /// How the condition of a branch becomes its opposite.

@@ -37,6 +37,10 @@ pub(crate) struct PassCx<'a> {
     pub(crate) ctrl_plane: &'a mut ControlPlane,
     pub(crate) remarks: Remarks,
     pub(crate) fuel: &'a mut Fuel,
+    /// Whether a pass has left something to fold, so that `cleanup` pays.
+    pub(crate) wants_cleanup: bool,
+    /// Whether a pass has made something possible for one before it.
+    pub(crate) wants_another_round: bool,
     /// For each header that a pass made, the header of the same loop in the function as it came in.
     origins: HashMap<Block, Block>,
     forest: Option<LoopForest>,
@@ -49,7 +53,17 @@ impl<'a> PassCx<'a> {
         isa: &'a dyn TargetIsa,
         ctrl_plane: &'a mut ControlPlane,
     ) -> Self {
-        Self { fuel, options, isa, ctrl_plane, remarks: Remarks::default(), origins: HashMap::new(), forest: None }
+        Self {
+            fuel,
+            options,
+            isa,
+            ctrl_plane,
+            remarks: Remarks::default(),
+            wants_cleanup: false,
+            wants_another_round: false,
+            origins: HashMap::new(),
+            forest: None,
+        }
     }
 
     /// The loops of the function as it is now.

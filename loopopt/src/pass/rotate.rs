@@ -18,11 +18,12 @@
 //!                                     │      │     │
 //!                                   header ──┘     │     the old header: now the latch
 //!                                     │            │
-//!                                  new exit        │
+//!                                  new exit    new exit
 //!                                     └──► exit ◄──┘
 //! ```
 //!
-//! What is hoisted to the new preheader runs only if the body runs, and the loop ends in one conditional branch.
+//! What is hoisted to the new preheader runs only if the body runs, and the loop ends in one conditional branch. The way
+//! around the loop has a block of its own, so that it can stand behind the loop and the guard fall through into it.
 //!
 //! The copy runs where the header ran first, and the header runs where it ran again: every execution passes through the
 //! same instructions in the same order as before. So loads, traps and calls in the header are copied like all else;
@@ -61,7 +62,7 @@
 //!
 //! LLVM `LoopRotationUtils.cpp`; golang/go#63670 for the cyclic cases.
 
-use crate::analysis::edges::{Edge, edges_from, edges_into, jump_target};
+use crate::analysis::edges::{Edge, edges_from, edges_into, edges_of, jump_target};
 use crate::analysis::effects::{Effects, is_constant, is_duplicable};
 use crate::analysis::loops::{Loop, LoopForest};
 use crate::change::Change;
@@ -72,7 +73,7 @@ use crate::edit::rename::{def_block, each_use, rename_edge_args, rename_uses};
 use crate::options::Options;
 use crate::pass::PassCx;
 use crate::remark::Refusal;
-use cranelift_codegen::ir::{Block, Function, Inst, Value};
+use cranelift_codegen::ir::{Block, Function, Inst, Value, ValueDef};
 use cranelift_codegen::{CodegenResult, Context};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
@@ -115,6 +116,8 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         cx.retract(NAME, plan.header);
         cx.fired(&ctx.func, NAME, plan.header, plan.describe(&ctx.func));
     }
+    cx.wants_cleanup |= plans.iter().any(|plan| plan.folds);
+    cx.wants_another_round |= plans.iter().any(|plan| plan.guard_leaves_parent);
     for (plan, new_header) in plans.iter().zip(apply(&mut ctx.func, &plans)) {
         cx.header_moved(plan.header, new_header);
     }
@@ -133,6 +136,10 @@ struct Rotation {
     invariant: Vec<Value>,
     /// Instructions to copy, without the branch and constants.
     size: usize,
+    /// An instruction of the copy has constant operands only.
+    folds: bool,
+    /// The guard leaves the loop around, too, which may make that one a loop that tests at the top.
+    guard_leaves_parent: bool,
 }
 
 impl Rotation {
@@ -163,9 +170,14 @@ impl Rotation {
             exits.entry(target).or_insert_with(|| edges_into(func, &ctx.cfg, target).collect());
         }
         let insts = || func.layout.block_insts(header).filter(|&inst| !Effects::of(func, inst).terminates);
+        let preheader = forest.preheader(func, lp).expect("canonical form");
         Ok(Self {
             header,
-            preheader: forest.preheader(func, lp).expect("canonical form"),
+            preheader,
+            guard_leaves_parent: data
+                .parent
+                .is_some_and(|parent| exits.keys().any(|&exit| !forest.contains(parent, exit))),
+            folds: insts().any(|inst| folds_on_entry(func, inst, header, preheader)),
             into_body,
             exits,
             invariant: invariant_results(func, forest, lp, insts()),
@@ -233,6 +245,22 @@ fn invariant_results(func: &Function, forest: &LoopForest, lp: Loop, insts: impl
     invariant
 }
 
+/// Whether all operands of `inst`, an instruction of `header`, are constants when the loop is entered from `preheader`.
+fn folds_on_entry(func: &Function, inst: Inst, header: Block, preheader: Block) -> bool {
+    let args = func.dfg.inst_args(inst);
+    let is_constant = |&value: &Value| {
+        let value = match func.dfg.value_def(value) {
+            ValueDef::Param(block, index) if block == header => {
+                let entry = func.layout.last_inst(preheader).map(|branch| Edge { branch, slot: 0 });
+                entry.and_then(|edge| edge.args(func).nth(index)?.as_value()).unwrap_or(value)
+            }
+            _ => value,
+        };
+        func.dfg.value_def(value).inst().is_some_and(|def| is_constant(func, def))
+    };
+    !args.is_empty() && args.iter().all(is_constant)
+}
+
 /// Does all rotations. Returns the new headers.
 fn apply(func: &mut Function, plans: &[Rotation]) -> Vec<Block> {
     let needed = values_needed(func, plans);
@@ -252,10 +280,13 @@ fn apply(func: &mut Function, plans: &[Rotation]) -> Vec<Block> {
         entries.push(entry);
     }
     rename_in_bodies(func, &renames);
-    for (&exit, edges) in plans.iter().flat_map(|plan| &plan.exits) {
-        funnel(func, edges, exit);
-    }
-    for entry in &entries {
+    for (plan, entry) in plans.iter().zip(&entries) {
+        for (&exit, from_loop) in &plan.exits {
+            let from_guard: Vec<_> =
+                edges_of(func, entry.from_guard.branch).filter(|edge| edge.target(func) == exit).collect();
+            funnel(func, &from_guard, exit);
+            funnel(func, from_loop, exit);
+        }
         funnel(func, &[entry.from_guard], entry.header);
     }
     entries.into_iter().map(|entry| entry.header).collect()

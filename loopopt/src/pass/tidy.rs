@@ -21,6 +21,7 @@ use crate::analysis::edges::{edges_into, jump_target};
 use crate::change::Change;
 use crate::edit::funnel::skip_block;
 use crate::edit::merge::merge_blocks;
+use crate::edit::params::remove_redundant_params;
 use crate::pass::PassCx;
 use cranelift_codegen::{CodegenResult, Context};
 
@@ -33,7 +34,7 @@ pub(crate) const REASONS: &[&str] = &[];
 /// Tidies up.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
     ctx.remove_constant_phis(cx.isa)?;
-    ctx.func.dfg.resolve_all_aliases();
+    remove_redundant_params(ctx);
     if skip_empty_latches(ctx, cx) {
         ctx.flowgraph();
     }
