@@ -4,6 +4,8 @@ pub mod analysis;
 mod change;
 mod edit;
 mod fuel;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod isa;
 mod module;
 mod optimizer;

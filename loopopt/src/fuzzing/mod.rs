@@ -1,0 +1,1 @@
+//! Loop programs made from bytes, and what is demanded of the passes for each of them.
