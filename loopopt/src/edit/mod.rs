@@ -2,6 +2,7 @@
 
 pub(crate) mod clone;
 pub(crate) mod close;
+pub(crate) mod constants;
 pub(crate) mod funnel;
 pub(crate) mod labels;
 pub(crate) mod merge;

@@ -1,6 +1,7 @@
 //! Replace uses of values, in operands and in the arguments of edges.
 
 use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, Value};
+use std::collections::HashMap;
 
 /// Calls `visit` with each value that `inst` uses, once for each use.
 pub(crate) fn each_use(func: &Function, inst: Inst, visit: impl FnMut(Value)) {
@@ -31,5 +32,22 @@ pub(crate) fn rename_edge_args(func: &mut Function, branch: Inst, mut rename: im
             BlockArg::Value(value) => BlockArg::Value(rename(value)),
             BlockArg::TryCallRet(_) | BlockArg::TryCallExn(_) => arg,
         });
+    }
+}
+
+/// Replaces the values of `renames` in all blocks but those that define them.
+pub(crate) fn rename_elsewhere(func: &mut Function, renames: &HashMap<Value, Value>) {
+    let homes: HashMap<_, _> = renames.keys().map(|&value| (value, def_block(func, value))).collect();
+    let mut cursor = func.layout.entry_block();
+    while let Some(block) = cursor {
+        let mut next = func.layout.first_inst(block);
+        while let Some(inst) = next {
+            rename_uses(func, inst, |value| match renames.get(&value) {
+                Some(&renamed) if homes[&value] != Some(block) => renamed,
+                _ => value,
+            });
+            next = func.layout.next_inst(inst);
+        }
+        cursor = func.layout.next_block(block);
     }
 }

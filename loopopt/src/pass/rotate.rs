@@ -69,7 +69,7 @@ use crate::change::Change;
 use crate::edit::clone::{Copies, clone_blocks};
 use crate::edit::funnel::{append_arg, funnel, retarget};
 use crate::edit::labels::copy_labels;
-use crate::edit::rename::{def_block, each_use, rename_edge_args, rename_uses};
+use crate::edit::rename::{def_block, each_use, rename_edge_args, rename_elsewhere};
 use crate::options::Options;
 use crate::pass::PassCx;
 use crate::remark::Refusal;
@@ -279,7 +279,7 @@ fn apply(func: &mut Function, plans: &[Rotation]) -> Vec<Block> {
         }
         entries.push(entry);
     }
-    rename_in_bodies(func, &renames);
+    rename_elsewhere(func, &renames);
     for (plan, entry) in plans.iter().zip(&entries) {
         for (&exit, from_loop) in &plan.exits {
             let from_guard: Vec<_> =
@@ -341,22 +341,6 @@ impl Entry {
         append_arg(func, self.from_guard, copies.value(value));
         append_arg(func, self.back_edge, value);
         param
-    }
-}
-
-/// Lets each use outside the header that defines a value use what stands for it there.
-fn rename_in_bodies(func: &mut Function, renames: &HashMap<Value, Value>) {
-    let homes: HashMap<_, _> = renames.keys().map(|&value| (value, def_block(func, value))).collect();
-    let mut cursor = func.layout.entry_block();
-    while let Some(block) = cursor {
-        let insts: Vec<_> = func.layout.block_insts(block).collect();
-        for inst in insts {
-            rename_uses(func, inst, |value| match renames.get(&value) {
-                Some(&renamed) if homes[&value] != Some(block) => renamed,
-                _ => value,
-            });
-        }
-        cursor = func.layout.next_block(block);
     }
 }
 

@@ -2,12 +2,12 @@
 //!
 //! ```text
 //! block2(v2: i64, v3: i64):                block2(v2: i64, v3: i64):
-//!     v4 = iadd v2, v1      (v1 = 1)           v9 = iadd v2, v1
-//!     v5 = uload8.i64 v4                       v5 = uload8.i64 v9        movzbq 1(%rdi), %rdx
+//!     v4 = iadd v2, v1      (v1 = 1)           v4 = iadd v2, v1
+//!     v5 = uload8.i64 v4                       v5 = uload8.i64 v4         movzx rdx, byte ptr [rdi+1]
 //!     v6 = iadd v3, v5            ──►          v6 = iadd v3, v5
+//!                                              v9 = iadd v2, v1           add rdi, 1
 //!     v7 = icmp ne v5, v0                      v7 = icmp ne v5, v0
-//!                                              v4 = iadd v2, v1          leaq 1(%rdi), %rdi
-//!     brif v7, block2(v4, v6), block3          brif v7, block2(v4, v6), block3
+//!     brif v7, block2(v4, v6), block3          brif v7, block2(v9, v6), block3
 //! ```
 //!
 //! The next value of a header parameter can take the register of the parameter if the parameter is dead by then. If
@@ -16,8 +16,13 @@
 //! order is made here: every user of a parameter before its next value.
 //!
 //! An address is read where the load or store is, because Cranelift folds sums and shifts into addressing modes. So
-//! a load that uses the next value `v4 = v2 + 1` as its address reads `v2`. Such users get a sum of their own,
-//! which vanishes in their addressing mode.
+//! a load whose address is made from the next value `v4 = v2 + 1` reads `v2`. The branch then gets a sum of its own,
+//! computed last; the first one vanishes in the addressing mode. Where something else needs the first one, it costs an
+//! addition, which is still less than a move and a jump.
+//!
+//! Most x86-64 instructions leave their result in the register of their first operand. Where the next value is
+//! a commutative operation on the parameter and something else, the parameter has to come first, or the result is in
+//! the register of the other.
 //!
 //! # Needs
 //!
@@ -25,13 +30,13 @@
 //!
 //! # Legal when
 //!
-//! (L1) Only pure instructions pass others; what reads or writes memory, traps or calls keeps its order.
-//! (L2) Every value is computed before it is used.
+//! (L1) Only pure instructions pass others; what reads or writes memory, traps or calls keeps its order. (L2) Every value
+//! is computed before it is used.
 //!
 //! # Pays when
 //!
-//! (P1) The next value stands in the latch before a user of its parameter, and the order can be turned
-//! around. Not if the user needs the next value itself, or is the branch.
+//! (P1) The next value stands in the latch before a user of its parameter, and the order can be turned around. Not if the
+//! branch itself uses the parameter: then both are alive.
 //!
 //! # Changes
 //!
@@ -43,14 +48,15 @@
 //!
 //! # References
 //!
-//! `shared order` of LLVM's pre-RA scheduler aims at the same with copies; Cranelift has no scheduler
-//! (wasmtime#6260).
+//! Register allocators coalesce such copies where live ranges allow it; this makes them allow it. Cranelift has no
+//! scheduler (wasmtime#6260).
 
 use crate::analysis::edges::{Edge, edges_of};
 use crate::analysis::effects::Effects;
 use crate::analysis::loops::{Loop, LoopForest};
 use crate::change::Change;
 use crate::edit::labels::copy_labels;
+use crate::edit::rename::{rename_elsewhere, rename_uses};
 use crate::pass::PassCx;
 use crate::remark::Refusal;
 use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, Opcode, Value, ValueDef};
@@ -67,6 +73,7 @@ pub(crate) const REASONS: &[&str] = &["too-large", "no-fuel"];
 /// Orders all latches.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
     let mut change = Change::Nothing;
+    let mut renames = HashMap::new();
     for lp in cx.forest(ctx).loops() {
         let header = cx.forest(ctx).data(lp).header;
         let max_insts = cx.options.schedule_max_insts;
@@ -77,12 +84,15 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
             Ok(None) => {}
             Ok(Some(plan)) if cx.fuel.take() => {
                 cx.fired(&ctx.func, NAME, header, plan.describe());
-                plan.apply(&mut ctx.func, latch.block);
+                plan.apply(&mut ctx.func, &latch, &mut renames);
                 change = Change::Insts;
             }
             Ok(Some(_)) => cx.declined(&ctx.func, NAME, header, &Decline::NoFuel),
             Err(why) => cx.declined(&ctx.func, NAME, header, &why),
         }
+    }
+    if !renames.is_empty() {
+        rename_elsewhere(&mut ctx.func, &renames);
     }
     Ok(change)
 }
@@ -119,8 +129,9 @@ impl Latch {
     /// An order in which the back edge needs fewer moves, if there is one.
     fn plan(&self, func: &Function, max_insts: usize) -> Result<Option<Plan>, Decline> {
         let mut graph = Graph::of(func, self);
+        let swaps = self.swaps(func);
         let late: Vec<_> = self.carried.iter().filter(|&&(param, next)| graph.is_late(param, next)).copied().collect();
-        if late.is_empty() {
+        if late.is_empty() && swaps.is_empty() {
             return Ok(None);
         }
         if self.insts.len() > max_insts {
@@ -130,13 +141,64 @@ impl Latch {
         for &(param, next) in self.carried.iter().filter(|pair| !late.contains(pair)) {
             graph.put_last(func, param, next);
         }
-        let turned: Vec<_> = late
+        let mut turned: Vec<_> = late
             .into_iter()
             .filter(|&(param, next)| graph.put_last(func, param, next))
             .map(|(param, _)| param)
             .collect();
-        Ok((!turned.is_empty()).then(|| Plan { order: graph.sorted(), turned }))
+        turned.extend(swaps.iter().map(|&(param, _)| param));
+        let swaps = swaps.into_iter().map(|(_, inst)| inst).collect();
+        Ok((!turned.is_empty()).then(|| Plan { order: graph.sorted(), swaps, turned }))
     }
+
+    /// The comparison in this block that the branch tests, and that is folded into it.
+    fn compare(&self, func: &Function) -> Option<Inst> {
+        let condition = *func.dfg.inst_args(self.branch).first()?;
+        let def = func.dfg.value_def(condition).inst()?;
+        let is_compare = matches!(func.dfg.insts[def].opcode(), Opcode::Icmp | Opcode::Fcmp);
+        (is_compare && func.layout.inst_block(def) == Some(self.block)).then_some(def)
+    }
+
+    /// Next values that are commutative operations with their parameter on the second operand.
+    fn swaps(&self, func: &Function) -> Vec<(Value, Inst)> {
+        let swaps = self.carried.iter().filter_map(|&(param, next)| {
+            let inst = func.dfg.value_def(next).inst()?;
+            let commutes = matches!(
+                func.dfg.insts[inst].opcode(),
+                Opcode::Iadd | Opcode::Imul | Opcode::Band | Opcode::Bor | Opcode::Bxor
+            );
+            let &[first, second] = func.dfg.inst_args(inst) else {
+                return None;
+            };
+            let misplaced =
+                !takes_register(func, self.block, first, param) && takes_register(func, self.block, second, param);
+            (commutes && misplaced).then_some((param, inst))
+        });
+        swaps.collect()
+    }
+}
+
+/// Whether `value` is `param`, or is computed from it in `block` by instructions with it as their first operand.
+fn takes_register(func: &Function, block: Block, value: Value, param: Value) -> bool {
+    /// Chains that are longer than this are rare; a bound on time.
+    const LENGTH: usize = 8;
+    let mut value = value;
+    for _ in 0..LENGTH {
+        if value == param {
+            return true;
+        }
+        let ValueDef::Result(inst, _) = func.dfg.value_def(value) else {
+            return false;
+        };
+        let first = func.dfg.inst_args(inst).first();
+        match first {
+            Some(&first) if func.layout.inst_block(inst) == Some(block) && Effects::of(func, inst).is_pure() => {
+                value = first
+            }
+            _ => return false,
+        }
+    }
+    false
 }
 
 /// One place in the new order.
@@ -144,41 +206,48 @@ impl Latch {
 enum Item {
     /// This instruction.
     Keep(Inst),
-    /// A copy of `sum`, used as the address of `user`, which comes next.
-    Address { sum: Inst, user: Inst },
+    /// A copy of this instruction, for the branch.
+    Again(Inst),
 }
 
 /// A better order for a latch.
 struct Plan {
     order: Vec<Item>,
-    /// The parameters that are dead before their next values now.
+    /// Commutative instructions whose operands change places.
+    swaps: Vec<Inst>,
+    /// The parameters whose next values are in order now.
     turned: Vec<Value>,
 }
 
 impl Plan {
     fn describe(&self) -> String {
         let turned: Vec<_> = self.turned.iter().map(ToString::to_string).collect();
-        format!("the next value of {} is computed after its last use", turned.join(", "))
+        format!("the next value of {} can take its register", turned.join(", "))
     }
 
-    fn apply(self, func: &mut Function, block: Block) {
-        let branch = func.layout.last_inst(block).expect("a latch ends in a branch");
+    /// Puts the latch in order. Behind the loop, the next values are to be replaced as `renames` says.
+    fn apply(self, func: &mut Function, latch: &Latch, renames: &mut HashMap<Value, Value>) {
+        for inst in self.swaps {
+            func.dfg.inst_args_mut(inst).swap(0, 1);
+        }
         for item in self.order {
             match item {
                 Item::Keep(inst) => {
                     func.layout.remove_inst(inst);
-                    func.layout.insert_inst(inst, branch);
+                    func.layout.insert_inst(inst, latch.branch);
                 }
-                Item::Address { sum, user } => {
+                Item::Again(sum) => {
                     let copy = func.dfg.clone_inst(sum);
-                    func.layout.insert_inst(copy, branch);
+                    func.layout.insert_inst(copy, latch.branch);
                     if !func.srcloc(sum).is_default() {
                         func.set_srcloc(copy, func.srcloc(sum));
                     }
                     let (old, new) = (func.dfg.first_result(sum), func.dfg.first_result(copy));
                     copy_labels(func, old, new);
-                    let address = address_index(func, user).expect("the user is a load or a store");
-                    func.dfg.inst_args_mut(user)[address] = new;
+                    for reader in latch.compare(func).into_iter().chain([latch.branch]) {
+                        rename_uses(func, reader, |value| if value == old { new } else { value });
+                    }
+                    renames.insert(old, new);
                 }
             }
         }
@@ -194,19 +263,21 @@ struct Graph {
     index: HashMap<Value, usize>,
     /// For each value, the nodes that read it, in their own operands or in an addressing mode, or [`BRANCH`].
     readers: HashMap<Value, BTreeSet<usize>>,
+    /// The comparison that is folded into the branch.
+    compare: Option<usize>,
 }
 
 struct Node {
     item: Item,
     /// Nodes that come first.
     after: BTreeSet<usize>,
-    /// Where the node stands in the old order; a new address stands right in front of its user.
+    /// Where the node stands in the old order.
     rank: usize,
 }
 
 impl Graph {
     fn of(func: &Function, latch: &Latch) -> Self {
-        let mut graph = Self { nodes: Vec::new(), index: HashMap::new(), readers: HashMap::new() };
+        let mut graph = Self { nodes: Vec::new(), index: HashMap::new(), readers: HashMap::new(), compare: None };
         let mut last_effect = None;
         for (position, &inst) in latch.insts.iter().enumerate() {
             let mut after: BTreeSet<_> =
@@ -218,12 +289,12 @@ impl Graph {
                 graph.readers.entry(value).or_default().insert(position);
             }
             graph.index.extend(func.dfg.inst_results(inst).iter().map(|&result| (result, position)));
-            graph.nodes.push(Node { item: Item::Keep(inst), after, rank: 2 * position + 1 });
+            graph.nodes.push(Node { item: Item::Keep(inst), after, rank: position });
         }
-        let compare = func.dfg.inst_args(latch.branch).first().and_then(|&value| func.dfg.value_def(value).inst());
-        let fused = compare.into_iter().flat_map(|inst| func.dfg.inst_args(inst).to_vec());
-        // What the compare reads is read at the branch, into which it is folded.
-        for value in fused {
+        let compare = latch.compare(func);
+        graph.compare = compare.and_then(|compare| latch.insts.iter().position(|&inst| inst == compare));
+        // What the comparison reads is read at the branch.
+        for &value in compare.iter().flat_map(|&compare| func.dfg.inst_args(compare)) {
             graph.readers.entry(value).or_default().insert(BRANCH);
         }
         for value in edges_of(func, latch.branch).flat_map(|edge| edge.args(func)).filter_map(|arg| arg.as_value()) {
@@ -246,46 +317,27 @@ impl Graph {
     fn put_last(&mut self, func: &Function, param: Value, next: Value) -> bool {
         let def = self.index[&next];
         let readers: Vec<_> = self.readers(param).filter(|&reader| reader != def && reader != BRANCH).collect();
-        let (bound, free): (Vec<_>, Vec<_>) =
-            readers.into_iter().partition(|&reader| self.nodes[reader].after.contains(&def));
-        // A reader that needs the next value can be freed if it is an access at that address.
+        if !readers.iter().any(|&reader| self.needs(reader, def)) {
+            self.nodes[def].after.extend(readers);
+            return true;
+        }
+        // Some reader needs the next value itself. The branch can have one of its own.
         let Item::Keep(sum) = self.nodes[def].item else {
             return false;
         };
-        let freeable = |&reader: &usize| match self.nodes[reader].item {
-            Item::Keep(user) => {
-                folds_into_addresses(func, sum)
-                    && address_index(func, user).is_some_and(|at| {
-                        let args = func.dfg.inst_args(user);
-                        args[at] == next && args.iter().filter(|&&arg| arg == next).count() == 1
-                    })
-            }
-            Item::Address { .. } => false,
-        };
-        if !bound.iter().all(freeable) {
+        let compare = self.compare.filter(|&compare| self.nodes[compare].after.contains(&def));
+        let compare_is_needed =
+            compare.is_some_and(|compare| readers.iter().any(|&reader| self.needs(reader, compare)));
+        if compare_is_needed || !is_small_sum(func, sum) {
             return false;
         }
-        let undo: Vec<_> = bound.iter().map(|&reader| (reader, self.nodes[reader].after.clone())).collect();
-        for &reader in &bound {
-            self.nodes[reader].after.remove(&def);
+        let mut after = self.operands_of(func, sum);
+        after.extend(readers);
+        self.nodes.push(Node { item: Item::Again(sum), after, rank: self.nodes.len() });
+        let again = self.nodes.len() - 1;
+        if let Some(compare) = compare {
+            self.nodes[compare].after.insert(again);
         }
-        if bound.iter().chain(&free).any(|&reader| self.needs(reader, def)) {
-            for (reader, after) in undo {
-                self.nodes[reader].after = after;
-            }
-            return false;
-        }
-        for &reader in &bound {
-            let Item::Keep(user) = self.nodes[reader].item else {
-                continue;
-            };
-            let after = self.operands_of(func, sum);
-            let rank = self.nodes[reader].rank - 1;
-            self.nodes.push(Node { item: Item::Address { sum, user }, after, rank });
-            let address = self.nodes.len() - 1;
-            self.nodes[reader].after.insert(address);
-        }
-        self.nodes[def].after.extend(bound.into_iter().chain(free));
         true
     }
 
@@ -364,8 +416,8 @@ fn address_index(func: &Function, inst: Inst) -> Option<usize> {
     }
 }
 
-/// Whether `inst` is the sum of a value and a small constant, which costs nothing in an addressing mode.
-fn folds_into_addresses(func: &Function, inst: Inst) -> bool {
+/// Whether `inst` is the sum of a value and a small constant, which costs nothing in an addressing mode and little elsewhere.
+fn is_small_sum(func: &Function, inst: Inst) -> bool {
     use cranelift_codegen::ir::InstructionData::UnaryImm;
     let is_small = |value| {
         let def = func.dfg.value_def(value).inst();

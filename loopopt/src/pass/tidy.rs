@@ -2,7 +2,8 @@
 //!
 //! Closed form leaves parameters that have one value only where no copy of the loop was made, and a rotated header is
 //! entered by its latch alone. Such parameters go, blocks that form a chain are merged, and the one edge into a latch that
-//! only jumps goes to the header itself, so that the branch that it belongs to ends the loop. Preheaders, single back
+//! only jumps goes to the header itself, so that the branch that it belongs to ends the loop. Constants that edits have moved
+//! away from their uses are made again beside them. Preheaders, single back
 //! edges and dedicated exits stay: Cranelift would have to split those edges again, with worse places for the blocks.
 //!
 //! # Needs
@@ -19,6 +20,7 @@
 
 use crate::analysis::edges::{edges_into, jump_target};
 use crate::change::Change;
+use crate::edit::constants::localize_constants;
 use crate::edit::funnel::skip_block;
 use crate::edit::merge::merge_blocks;
 use crate::edit::params::remove_redundant_params;
@@ -39,6 +41,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         ctx.flowgraph();
     }
     merge_blocks(&mut ctx.func, &ctx.cfg, &ctx.domtree);
+    localize_constants(&mut ctx.func);
     Ok(Change::Cfg)
 }
 
