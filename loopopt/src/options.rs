@@ -36,6 +36,13 @@ pub struct Options {
     /// in a longer block one move more does not count.
     pub schedule_max_insts: usize,
 
+    /// `unshare`: the most instructions, without the branch and constants, of a test that is copied into each latch. 4: a
+    /// copy saves one jump per iteration, and costs its size in code and in the branch predictor.
+    pub unshare_max_insts: usize,
+
+    /// `unshare`: the most latches that get a test of their own. 8, as many as a small interpreter loop has.
+    pub unshare_max_copies: usize,
+
     /// Loops in a function above which it is left alone. 100,000: all work is linear in the size of the function, so
     /// this only bounds memory.
     pub max_loops: usize,
@@ -51,6 +58,8 @@ impl Default for Options {
             ignore_cost: false,
             rotate_max_header_insts: 16,
             schedule_max_insts: 256,
+            unshare_max_insts: 4,
+            unshare_max_copies: 8,
             max_loops: 100_000,
         }
     }

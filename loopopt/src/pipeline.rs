@@ -3,7 +3,7 @@
 use crate::analysis::loops::may_have_cycle;
 use crate::change::Change;
 use crate::optimizer::Report;
-use crate::pass::{Pass, PassCx, canon, cleanup, layout, rotate, schedule, tidy};
+use crate::pass::{Pass, PassCx, canon, cleanup, layout, rotate, schedule, tidy, unshare};
 use cranelift_codegen::verifier::VerifierErrors;
 use cranelift_codegen::{CodegenError, CodegenResult, Context};
 use std::time::{Duration, Instant};
@@ -23,6 +23,7 @@ const ROTATE: Pass = Pass { name: rotate::NAME, run: rotate::run, reasons: rotat
 const CLEANUP: Pass = Pass { name: cleanup::NAME, run: cleanup::run, reasons: cleanup::REASONS };
 const LAYOUT: Pass = Pass { name: layout::NAME, run: layout::run, reasons: layout::REASONS };
 const TIDY: Pass = Pass { name: tidy::NAME, run: tidy::run, reasons: tidy::REASONS };
+const UNSHARE: Pass = Pass { name: unshare::NAME, run: unshare::run, reasons: unshare::REASONS };
 const SCHEDULE: Pass = Pass { name: schedule::NAME, run: schedule::run, reasons: schedule::REASONS };
 
 /// The pipeline as data.
@@ -30,6 +31,7 @@ static STEPS: &[Step] = &[
     Step::Repeat(&[CANON, ROTATE]),
     Step::IfWanted(CLEANUP),
     Step::Once(TIDY),
+    Step::Once(UNSHARE),
     Step::Once(LAYOUT),
     Step::Once(SCHEDULE),
 ];
@@ -41,6 +43,8 @@ static ORDER: &[(&str, &str, &str)] = &[
     ("rotate", "cleanup", "the copy of a header that sees constants folds"),
     ("cleanup", "tidy", "a guard that folds leaves blocks to merge"),
     ("tidy", "schedule", "the test of a rotated loop is in the latch once both are one block"),
+    ("tidy", "unshare", "a latch that only gathers others is merged with the test first"),
+    ("unshare", "layout", "each copy of a test ends in a branch to be ordered"),
     ("cleanup", "schedule", "the egraph pass puts pure instructions in an order of its own"),
     ("layout", "schedule", "an inverted comparison has to stand where the order is made"),
 ];

@@ -125,6 +125,8 @@ fn options(input: &str) -> Result<Options> {
             "fuel" => options.fuel = Some(value.parse()?),
             "ignore_cost" => options.ignore_cost = value.parse()?,
             "rotate_max_header_insts" => options.rotate_max_header_insts = value.parse()?,
+            "unshare_max_insts" => options.unshare_max_insts = value.parse()?,
+            "unshare_max_copies" => options.unshare_max_copies = value.parse()?,
             "schedule_max_insts" => options.schedule_max_insts = value.parse()?,
             _ => bail!("no option {name}"),
         }

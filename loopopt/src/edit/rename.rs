@@ -38,12 +38,21 @@ pub(crate) fn rename_edge_args(func: &mut Function, branch: Inst, mut rename: im
 /// Replaces the values of `renames` in all blocks but those that define them.
 pub(crate) fn rename_elsewhere(func: &mut Function, renames: &HashMap<Value, Value>) {
     let homes: HashMap<_, _> = renames.keys().map(|&value| (value, def_block(func, value))).collect();
+    rename_where(func, renames, |value, block| homes[&value] != Some(block));
+}
+
+/// Replaces the values of `renames` in the blocks for which `applies` says so.
+pub(crate) fn rename_where(
+    func: &mut Function,
+    renames: &HashMap<Value, Value>,
+    applies: impl Fn(Value, Block) -> bool,
+) {
     let mut cursor = func.layout.entry_block();
     while let Some(block) = cursor {
         let mut next = func.layout.first_inst(block);
         while let Some(inst) = next {
             rename_uses(func, inst, |value| match renames.get(&value) {
-                Some(&renamed) if homes[&value] != Some(block) => renamed,
+                Some(&renamed) if applies(value, block) => renamed,
                 _ => value,
             });
             next = func.layout.next_inst(inst);

@@ -46,8 +46,7 @@ impl CodeMemory {
     }
 
     fn take(&mut self, size: usize, align: usize) -> Result<usize> {
-        // Constants after the code may ask for more alignment than the offset allows. That asks for at most 16 so far,
-        // which every offset is a multiple of.
+        // Constants behind the code may ask for more alignment than the offset has.
         let start = (self.used.next_multiple_of(LINE) + self.offset).next_multiple_of(align);
         let end = start + size;
         ensure!(end <= CAPACITY, "a program may have at most {CAPACITY} bytes of code");

@@ -42,7 +42,7 @@ fn build(purpose: Use, verifier: bool) -> Result<OwnedTargetIsa> {
         // So that a large frame cannot skip the guard of the stack.
         ("enable_probestack", "true"),
         ("probestack_strategy", "inline"),
-        ("log2_min_function_alignment", "4"),
+        ("log2_min_function_alignment", "2"),
     ] {
         flags.set(name, value).with_context(|| format!("cannot set {name}={value}"))?;
     }

@@ -33,7 +33,7 @@
 //! Branches with both ways inside the loop: which is likelier, nobody says. Cold blocks need nothing:
 //! Cranelift moves those to the end.
 
-use crate::analysis::edges::{edges_from, edges_into};
+use crate::analysis::edges::{edges_from, edges_into, jump_target};
 use crate::analysis::loops::{Loop, LoopForest};
 use crate::change::Change;
 use crate::pass::PassCx;
@@ -90,8 +90,11 @@ fn misplaced(ctx: &Context, forest: &LoopForest) -> Vec<Misplaced> {
         for &block in forest.blocks(lp).iter().filter(|&&block| forest.innermost(block) == Some(lp)) {
             let Some((branch, [first, second])) = two_ways(func, block) else { continue };
             let (first_stays, second_stays) = (forest.contains(lp, first), forest.contains(lp, second));
-            let latch_is_wrong = !first_stays && second == header;
-            let exit_is_wrong = first_stays && !second_stays && first != header;
+            // A latch that only gathers several back edges stands for the header.
+            let is_header =
+                |block| block == header || jump_target(func, block) == Some(header) && is_empty(func, block);
+            let latch_is_wrong = !first_stays && second_stays && is_header(second);
+            let exit_is_wrong = first_stays && !second_stays && !is_header(first);
             if latch_is_wrong || exit_is_wrong {
                 found.push(Misplaced { header, branch, what: "the way out of the loop" });
             }
@@ -111,6 +114,11 @@ fn misplaced_guard(ctx: &Context, forest: &LoopForest, lp: Loop) -> Option<Inst>
     let (branch, [first, second]) = two_ways(&ctx.func, guard)?;
     let leaves_loop_around = forest.innermost(guard) != forest.innermost(second);
     (first == preheader && !leaves_loop_around).then_some(branch)
+}
+
+/// Whether `block` holds a terminator only.
+fn is_empty(func: &Function, block: Block) -> bool {
+    func.layout.first_inst(block) == func.layout.last_inst(block)
 }
 
 /// The `brif` that ends `block`, and its targets.

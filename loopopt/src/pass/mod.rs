@@ -6,6 +6,7 @@ pub(crate) mod layout;
 pub(crate) mod rotate;
 pub(crate) mod schedule;
 pub(crate) mod tidy;
+pub(crate) mod unshare;
 
 use crate::analysis::loops::LoopForest;
 use crate::change::Change;

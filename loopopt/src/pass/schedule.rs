@@ -53,10 +53,10 @@
 
 use crate::analysis::edges::{Edge, edges_of};
 use crate::analysis::effects::Effects;
-use crate::analysis::loops::{Loop, LoopForest};
+use crate::analysis::loops::LoopForest;
 use crate::change::Change;
 use crate::edit::labels::copy_labels;
-use crate::edit::rename::{rename_elsewhere, rename_uses};
+use crate::edit::rename::{rename_uses, rename_where};
 use crate::pass::PassCx;
 use crate::remark::Refusal;
 use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, Opcode, Value, ValueDef};
@@ -73,57 +73,73 @@ pub(crate) const REASONS: &[&str] = &["too-large", "no-fuel"];
 /// Orders all latches.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
     let mut change = Change::Nothing;
-    let mut renames = HashMap::new();
-    for lp in cx.forest(ctx).loops() {
-        let header = cx.forest(ctx).data(lp).header;
-        let max_insts = cx.options.schedule_max_insts;
-        let Some(latch) = Latch::of(&ctx.func, cx.forest(ctx), lp) else {
-            continue;
-        };
-        match latch.plan(&ctx.func, max_insts) {
+    let mut copies = Copies::default();
+    for latch in latches(&ctx.func, cx.forest(ctx)) {
+        match latch.plan(&ctx.func, cx.options.schedule_max_insts) {
             Ok(None) => {}
             Ok(Some(plan)) if cx.fuel.take() => {
-                cx.fired(&ctx.func, NAME, header, plan.describe());
-                plan.apply(&mut ctx.func, &latch, &mut renames);
+                cx.fired(&ctx.func, NAME, latch.header, plan.describe());
+                plan.apply(&mut ctx.func, &latch, &mut copies);
                 change = Change::Insts;
             }
-            Ok(Some(_)) => cx.declined(&ctx.func, NAME, header, &Decline::NoFuel),
-            Err(why) => cx.declined(&ctx.func, NAME, header, &why),
+            Ok(Some(_)) => cx.declined(&ctx.func, NAME, latch.header, &Decline::NoFuel),
+            Err(why) => cx.declined(&ctx.func, NAME, latch.header, &why),
         }
     }
-    if !renames.is_empty() {
-        rename_elsewhere(&mut ctx.func, &renames);
+    // Behind a latch that computes a next value again, the first one would be kept alive for nothing.
+    if !copies.renames.is_empty() {
+        let homes = &copies.homes;
+        rename_where(&mut ctx.func, &copies.renames, |value, block| {
+            homes[&value] != block && ctx.domtree.block_dominates(homes[&value], block)
+        });
     }
     Ok(change)
 }
 
-/// The block with the only back edge of a loop.
+/// Next values that were computed again: what stands for them behind the latch.
+#[derive(Default)]
+struct Copies {
+    renames: HashMap<Value, Value>,
+    /// The latch.
+    homes: HashMap<Value, Block>,
+}
+
+fn latches(func: &Function, forest: &LoopForest) -> Vec<Latch> {
+    let back_edges = forest.loops().flat_map(|lp| {
+        let data = forest.data(lp);
+        data.back_edges.iter().map(|&back_edge| (data.header, back_edge))
+    });
+    back_edges.map(|(header, back_edge)| Latch::new(func, header, back_edge)).collect()
+}
+
+/// A block with a back edge of a loop.
 struct Latch {
+    header: Block,
     block: Block,
     /// The instructions in front of the branch.
     insts: Vec<Inst>,
     branch: Inst,
-    /// Header parameters with their next values, for those computed in this block.
+    /// Header parameters with their next values, for those computed in this block, and for those that can be computed again
+    /// in it.
     carried: Vec<(Value, Value)>,
 }
 
 impl Latch {
-    fn of(func: &Function, forest: &LoopForest, lp: Loop) -> Option<Self> {
-        let [back_edge] = forest.data(lp).back_edges[..] else {
-            return None;
-        };
+    fn new(func: &Function, header: Block, back_edge: Edge) -> Self {
         let block = back_edge.source(func);
         let Edge { branch, .. } = back_edge;
         let insts: Vec<_> = func.layout.block_insts(block).filter(|&inst| inst != branch).collect();
-        let params = func.dfg.block_params(forest.data(lp).header).iter().copied();
+        let params = func.dfg.block_params(header).iter().copied();
         let carried = params.zip(back_edge.args(func)).filter_map(|(param, arg)| match arg {
             BlockArg::Value(next) if next != param => Some((param, next)),
             _ => None,
         });
-        let carried = carried.filter(|&(_, next)| {
-            matches!(func.dfg.value_def(next), ValueDef::Result(inst, _) if func.layout.inst_block(inst) == Some(block))
+        let carried = carried.filter(|&(param, next)| {
+            let ValueDef::Result(inst, _) = func.dfg.value_def(next) else { return false };
+            func.layout.inst_block(inst) == Some(block)
+                || (is_small_sum(func, inst) && func.dfg.inst_args(inst).contains(&param))
         });
-        Some(Self { block, insts, branch, carried: carried.collect() })
+        Self { header, block, insts, branch, carried: carried.collect() }
     }
 
     /// An order in which the back edge needs fewer moves, if there is one.
@@ -225,8 +241,8 @@ impl Plan {
         format!("the next value of {} can take its register", turned.join(", "))
     }
 
-    /// Puts the latch in order. Behind the loop, the next values are to be replaced as `renames` says.
-    fn apply(self, func: &mut Function, latch: &Latch, renames: &mut HashMap<Value, Value>) {
+    /// Puts the latch in order. What is computed again is added to `copies`.
+    fn apply(self, func: &mut Function, latch: &Latch, copies: &mut Copies) {
         for inst in self.swaps {
             func.dfg.inst_args_mut(inst).swap(0, 1);
         }
@@ -247,7 +263,8 @@ impl Plan {
                     for reader in latch.compare(func).into_iter().chain([latch.branch]) {
                         rename_uses(func, reader, |value| if value == old { new } else { value });
                     }
-                    renames.insert(old, new);
+                    copies.renames.insert(old, new);
+                    copies.homes.insert(old, latch.block);
                 }
             }
         }
@@ -309,23 +326,24 @@ impl Graph {
 
     /// Whether a reader of `param` comes after its next value, and none is the branch.
     fn is_late(&self, param: Value, next: Value) -> bool {
-        let def = self.index[&next];
-        self.readers(param).all(|reader| reader != BRANCH) && self.readers(param).any(|reader| reader > def)
+        let comes_after = |reader| self.index.get(&next).is_none_or(|&def| reader > def);
+        self.readers(param).all(|reader| reader != BRANCH) && self.readers(param).any(comes_after)
     }
 
     /// Demands that `next` comes after all readers of `param`. Returns whether that can be; if not, demands nothing.
     fn put_last(&mut self, func: &Function, param: Value, next: Value) -> bool {
-        let def = self.index[&next];
-        let readers: Vec<_> = self.readers(param).filter(|&reader| reader != def && reader != BRANCH).collect();
-        if !readers.iter().any(|&reader| self.needs(reader, def)) {
+        let def = self.index.get(&next).copied();
+        let readers: Vec<_> = self.readers(param).filter(|&reader| Some(reader) != def && reader != BRANCH).collect();
+        if let Some(def) = def.filter(|&def| !readers.iter().any(|&reader| self.needs(reader, def))) {
             self.nodes[def].after.extend(readers);
             return true;
         }
         // Some reader needs the next value itself. The branch can have one of its own.
-        let Item::Keep(sum) = self.nodes[def].item else {
-            return false;
-        };
-        let compare = self.compare.filter(|&compare| self.nodes[compare].after.contains(&def));
+        let ValueDef::Result(sum, _) = func.dfg.value_def(next) else { return false };
+        let compare = self.compare.filter(|&compare| match self.nodes[compare].item {
+            Item::Keep(inst) => func.dfg.inst_args(inst).contains(&next),
+            Item::Again(_) => false,
+        });
         let compare_is_needed =
             compare.is_some_and(|compare| readers.iter().any(|&reader| self.needs(reader, compare)));
         if compare_is_needed || !is_small_sum(func, sum) {
@@ -416,7 +434,7 @@ fn address_index(func: &Function, inst: Inst) -> Option<usize> {
     }
 }
 
-/// Whether `inst` is the sum of a value and a small constant, which costs nothing in an addressing mode and little elsewhere.
+/// Whether `inst` is the sum or difference of a value and a small constant, which costs nothing in an addressing mode and little elsewhere.
 fn is_small_sum(func: &Function, inst: Inst) -> bool {
     use cranelift_codegen::ir::InstructionData::UnaryImm;
     let is_small = |value| {
@@ -424,7 +442,12 @@ fn is_small_sum(func: &Function, inst: Inst) -> bool {
         matches!(def.map(|def| func.dfg.insts[def]),
             Some(UnaryImm { opcode: Opcode::Iconst, imm }) if i32::try_from(imm.bits()).is_ok())
     };
-    func.dfg.insts[inst].opcode() == Opcode::Iadd && func.dfg.inst_args(inst).iter().any(|&arg| is_small(arg))
+    let args = func.dfg.inst_args(inst);
+    match func.dfg.insts[inst].opcode() {
+        Opcode::Iadd => args.iter().any(|&arg| is_small(arg)),
+        Opcode::Isub => is_small(args[1]),
+        _ => false,
+    }
 }
 
 /// Why a latch keeps its order.

@@ -1,0 +1,82 @@
+//! That loopopt changes nothing that can be seen: what has to hold before anything is timed.
+
+use crate::error::{guard, in_file};
+use crate::input::CANNOT_COMPILE;
+use crate::subject::Subject;
+use anyhow::{Result, bail};
+use cranelift_codegen::data_value::{DataValue, DisplayDataValues};
+use loopopt::oracle::{Case, Difference, Expectation, Observation, Outcome, check};
+use loopopt::{Options, Report};
+
+/// A program of which all arms do the same.
+pub struct Agreed<'a> {
+    /// The program.
+    pub subject: &'a Subject,
+    /// The optimizer's settings.
+    pub options: &'a Options,
+    /// What loopopt did to each function.
+    pub reports: Vec<(String, Report)>,
+    /// What the large call must give, if the program says.
+    expected: Option<(Vec<DataValue>, Vec<u8>)>,
+}
+
+/// What the comparison says. The error is for programs that cannot be compared.
+pub enum Verdict<'a> {
+    /// All is well.
+    Agreed(Agreed<'a>),
+    /// What is not the same, in one line.
+    Differs(String),
+}
+
+/// Compares all arms with each other on the small call, and if they agree, makes them ready for the large one.
+pub fn agree<'a>(subject: &'a Subject, options: &'a Options) -> Result<Verdict<'a>> {
+    let agreement = match guard(|| check(&subject.program, std::slice::from_ref(&subject.small), options)) {
+        Ok(agreement) => agreement,
+        Err(error) => {
+            let differs = difference(error).map(Verdict::Differs);
+            return differs.map_err(|error| in_file(&subject.name, &error, CANNOT_COMPILE));
+        }
+    };
+    if agreement.compared == 0 {
+        bail!("{}: {} did not end in time, or used up the stack; give it less to do", subject.name, subject.small.call);
+    }
+    let agreed = Agreed { subject, options, reports: agreement.reports, expected: subject.expected(true) };
+    Ok(Verdict::Agreed(agreed))
+}
+
+/// What the oracle found, in one line, or the error if it is something else.
+pub fn difference(error: anyhow::Error) -> Result<String> {
+    let text = match error.downcast_ref::<Difference>() {
+        Some(difference) => difference.to_string(),
+        None => return Err(error),
+    };
+    Ok(text.lines().next().unwrap_or_default().to_owned())
+}
+
+impl Agreed<'_> {
+    /// Whether one arm does on the large call what it should; if not, what is wrong.
+    ///
+    /// If the program does not say what should come out, `first` is what another arm did. The error is for calls that do
+    /// not return.
+    pub fn mismatch(&self, seen: &Observation, first: Option<&Observation>) -> Result<Option<String>> {
+        let Case { call, .. } = &self.subject.large;
+        let values = match &seen.outcome {
+            Outcome::Returned(values) => values,
+            other => bail!("{}: {call} {other}; a call that is timed must return", self.subject.name),
+        };
+        let expected = match (&self.expected, first) {
+            (Some((values, memory)), _) => Some((values, memory)),
+            (None, Some(Observation { outcome: Outcome::Returned(values), memory, .. })) => Some((values, memory)),
+            (None, _) => None,
+        };
+        Ok(expected.and_then(|(expected, memory)| {
+            if !Expectation::Equal(expected.clone()).holds(values) {
+                let (seen, expected) = (DisplayDataValues(values), DisplayDataValues(expected));
+                Some(format!("{call} returned {seen} instead of {expected}"))
+            } else {
+                let at = seen.memory.iter().zip(memory).position(|(a, b)| a != b)?;
+                Some(format!("{call} left another value at mem+{at}: {} instead of {}", seen.memory[at], memory[at]))
+            }
+        }))
+    }
+}

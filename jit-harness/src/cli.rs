@@ -1,0 +1,137 @@
+//! The arguments of the command line, and nothing else.
+
+use anyhow::{Result, bail};
+use clap::{Args, Parser, Subcommand};
+use loopopt::Options;
+use std::path::PathBuf;
+
+/// Compiles CLIF programs with and without loopopt, proves that both do the same, and measures native code.
+#[derive(Debug, Parser)]
+#[command(version)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Check and time programs: Cranelift against Cranelift and loopopt.
+    Bench(BenchArgs),
+    /// Compile with loopopt and run.
+    Run(RunArgs),
+    /// Say in words what loopopt does to each loop, and what it does not and why.
+    Explain(ExplainArgs),
+    /// Show CLIF and machine code before and after loopopt.
+    Show(ShowArgs),
+    /// List the sample programs and the passes.
+    List,
+}
+
+/// Arguments of `bench`.
+#[derive(Debug, Args)]
+pub struct BenchArgs {
+    /// CLIF files: each `; bench:` line is a program, without any each `; run:` line. Without files: all samples.
+    pub files: Vec<PathBuf>,
+    /// Only programs with this in their name, or with this tag.
+    #[arg(long, value_name = "TEXT")]
+    pub filter: Option<String>,
+    /// Fewer samples: all sample programs within a minute.
+    #[arg(long)]
+    pub quick: bool,
+    /// Write the figures to this file.
+    #[arg(long, value_name = "PATH")]
+    pub json: Option<PathBuf>,
+    /// Time the programs' C kernels as well, compiled by `cc -O2` without vectorization.
+    #[arg(long, conflicts_with = "compile_time")]
+    pub native: bool,
+    /// Measure the compiler instead: time per pass, growth with size, peak memory.
+    #[arg(long, conflicts_with_all = ["files", "filter"])]
+    pub compile_time: bool,
+    /// The optimizer's settings.
+    #[command(flatten)]
+    pub optimizer: OptimizerArgs,
+}
+
+/// Arguments of `run`.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// A CLIF file, or the name of a sample program.
+    pub file: PathBuf,
+    /// Only the `; run:` lines that call this function.
+    #[arg(long, value_name = "NAME", conflicts_with = "invoke")]
+    pub function: Option<String>,
+    /// Make this call instead: `f(1, 0x1.8p0, mem+16)`, where `mem` is the address of 64 KiB of memory.
+    #[arg(long, value_name = "CALL")]
+    pub invoke: Option<String>,
+    /// The optimizer's settings.
+    #[command(flatten)]
+    pub optimizer: OptimizerArgs,
+}
+
+/// Arguments of `explain`.
+#[derive(Debug, Args)]
+pub struct ExplainArgs {
+    /// A CLIF file, or the name of a sample program.
+    pub file: PathBuf,
+    /// Only this function.
+    #[arg(long, value_name = "NAME")]
+    pub function: Option<String>,
+    /// The optimizer's settings.
+    #[command(flatten)]
+    pub optimizer: OptimizerArgs,
+}
+
+/// Arguments of `show`.
+#[derive(Debug, Args)]
+pub struct ShowArgs {
+    /// A CLIF file, or the name of a sample program.
+    pub file: PathBuf,
+    /// Only this function.
+    #[arg(long, value_name = "NAME")]
+    pub function: Option<String>,
+    /// Only CLIF.
+    #[arg(long)]
+    pub clif: bool,
+    /// Only machine code.
+    #[arg(long)]
+    pub asm: bool,
+    /// As a unified diff.
+    #[arg(long)]
+    pub diff: bool,
+    /// The optimizer's settings.
+    #[command(flatten)]
+    pub optimizer: OptimizerArgs,
+}
+
+/// The optimizer's settings.
+#[derive(Debug, Args)]
+pub struct OptimizerArgs {
+    /// Only these passes, separated by commas; `list` names them all.
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub passes: Option<Vec<String>>,
+    /// At most this many optional rewrites in one function, to find the one that breaks a program.
+    #[arg(long, value_name = "N")]
+    pub fuel: Option<u64>,
+    /// Verify the function after each pass.
+    #[arg(long)]
+    pub verify: bool,
+}
+
+impl OptimizerArgs {
+    /// The settings, if all passes are known.
+    pub fn options(&self) -> Result<Options> {
+        let mut options = Options::default();
+        options.passes = self.passes.as_ref().map(|names| names.iter().map(|name| name.trim().to_owned()).collect());
+        options.fuel = self.fuel;
+        options.verify_each_pass = self.verify;
+        for name in options.passes.iter().flatten() {
+            if !loopopt::pass_names().any(|known| known == name) {
+                let known: Vec<&str> = loopopt::pass_names().collect();
+                bail!("unknown pass `{name}`; the passes are {}", known.join(", "));
+            }
+        }
+        Ok(options)
+    }
+}

@@ -1,0 +1,143 @@
+//! `explain`: what was done to each loop, and what was not and why, in words.
+
+use super::Ending;
+use crate::cli::ExplainArgs;
+use crate::error::in_file;
+use crate::input::Input;
+use crate::listing::count;
+use crate::target;
+use anyhow::{Result, anyhow};
+use cranelift_codegen::Context;
+use cranelift_codegen::control::ControlPlane;
+use cranelift_codegen::ir::{Block, Function};
+use cranelift_codegen::isa::TargetIsa;
+use loopopt::analysis::loops::{Loop, LoopForest};
+use loopopt::{LoopOptimizer, Options, Remark, Report, Verdict};
+use std::collections::HashMap;
+use std::io::{self, Write};
+
+pub(super) fn run(args: &ExplainArgs, out: &mut dyn Write) -> Result<Ending> {
+    let options = args.optimizer.options()?;
+    let input = Input::open(&args.file)?;
+    let names = input.selected(args.function.as_deref())?;
+    let isa = target::host()?;
+    let lines = input.block_lines();
+    for (name, function) in input.function_names().iter().zip(input.program.functions()) {
+        if names.contains(name) {
+            let explained = Explained::new(function, &*isa, &options)
+                .map_err(|error| in_file(&input.name, &error, "the function cannot be compiled for this host"))?;
+            explained.print(name, &lines, out)?;
+        }
+    }
+    Ok(Ending::Fine)
+}
+
+/// A function with its loops as they were, and what became of them.
+struct Explained {
+    before: LoopForest,
+    after: LoopForest,
+    report: Report,
+}
+
+impl Explained {
+    fn new(function: &Function, isa: &dyn TargetIsa, options: &Options) -> Result<Self> {
+        let plane = &mut ControlPlane::default();
+        let mut ctx = Context::for_function(function.clone());
+        ctx.optimize(isa, plane).map_err(|error| anyhow!("{}: {error}", function.name))?;
+        let before = LoopForest::new(&ctx.func, &ctx.cfg, &ctx.domtree);
+        let report = LoopOptimizer::new(options.clone())
+            .run(&mut ctx, isa, plane)
+            .map_err(|error| anyhow!("{}: loopopt fails: {error}", function.name))?;
+        let after = LoopForest::new(&ctx.func, &ctx.cfg, &ctx.domtree);
+        Ok(Self { before, after, report })
+    }
+
+    fn print(&self, name: &str, lines: &HashMap<(String, Block), usize>, out: &mut dyn Write) -> io::Result<()> {
+        if self.before.is_empty() && self.before.irreducible().is_empty() {
+            return writeln!(out, "function %{name}: no loops, nothing to do\n");
+        }
+        let change = if self.report.changed { "changed" } else { "left as it is" };
+        writeln!(out, "function %{name}: {}, {change}", count(self.before.len(), "loop"))?;
+        for lp in self.before.loops() {
+            let data = self.before.data(lp);
+            let indent = "    ".repeat(data.depth as usize);
+            let line =
+                lines.get(&(name.to_owned(), data.header)).map_or(String::new(), |line| format!(" (line {line})"));
+            let kind = if data.depth == 1 { "loop" } else { "inner loop" };
+            writeln!(out, "\n{indent}{kind} at {}{line}", data.header)?;
+            self.print_remarks(&indent, |remark| self.owner(remark.header) == Some(lp), out)?;
+        }
+        if self.report.remarks.iter().any(|remark| self.owner(remark.header).is_none()) {
+            writeln!(out, "\n    cycles that are no loops")?;
+            self.print_remarks("    ", |remark| self.owner(remark.header).is_none(), out)?;
+        }
+        self.print_gains(out)?;
+        writeln!(out)
+    }
+
+    /// What it is good for that passes fired, once for the function.
+    fn print_gains(&self, out: &mut dyn Write) -> io::Result<()> {
+        let fired = self.report.remarks.fired_counts();
+        let mut gains = loopopt::pass_names().filter(|pass| fired.contains_key(pass)).filter_map(gain).peekable();
+        if gains.peek().is_some() {
+            writeln!(out, "\n    what this gives")?;
+        }
+        for gain in gains {
+            writeln!(out, "      {gain}")?;
+        }
+        Ok(())
+    }
+
+    fn print_remarks(&self, indent: &str, select: impl Fn(&Remark) -> bool, out: &mut dyn Write) -> io::Result<()> {
+        let mut remarks = self.report.remarks.iter().filter(|remark| select(remark)).peekable();
+        if remarks.peek().is_none() {
+            writeln!(out, "{indent}  no pass found anything to do")?;
+        }
+        for remark in remarks {
+            print_remark(indent, remark, out)?;
+        }
+        Ok(())
+    }
+
+    /// The loop that a header belongs to. Passes make other blocks headers, of which some are new: those belong to the
+    /// outermost of the loops that their loop's old blocks are from.
+    fn owner(&self, header: Block) -> Option<Loop> {
+        if self.before.irreducible().contains(&header) {
+            return None;
+        }
+        self.before.innermost(header).or_else(|| {
+            let now = self.after.innermost(header)?;
+            let old = self.after.blocks(now).iter().filter_map(|&block| self.before.innermost(block));
+            old.min_by_key(|&lp| self.before.data(lp).depth)
+        })
+    }
+}
+
+fn print_remark(indent: &str, remark: &Remark, out: &mut dyn Write) -> io::Result<()> {
+    let Remark { pass, message, .. } = remark;
+    match &remark.verdict {
+        Verdict::Fired => {
+            writeln!(out, "{indent}  {pass}: done: {message}")
+        }
+        Verdict::Declined { reason, help } => {
+            writeln!(out, "{indent}  {pass}: not done: {message} ({reason})")?;
+            if help.is_empty() { Ok(()) } else { writeln!(out, "{indent}      what would help: {help}") }
+        }
+    }
+}
+
+/// What it is good for that a pass fired.
+fn gain(pass: &str) -> Option<&'static str> {
+    Some(match pass {
+        "rotate" => {
+            "rotate: the loop tests at its end, so an iteration has one jump where it had two. A first test decides whether \
+             the loop runs at all: values that are computed before the loop are computed only if it runs"
+        }
+        "layout" => "layout: the code of the loop is in one piece, and goes on without a jump as long as the loop does",
+        "schedule" => {
+            "schedule: the old value is not needed any more when the new one is made, so both can be in the same register, \
+             and no iteration moves one to the other"
+        }
+        _ => return None,
+    })
+}

@@ -1,0 +1,46 @@
+//! The commands, one file each.
+
+mod bench;
+mod compile_time;
+mod explain;
+mod list;
+mod run;
+mod show;
+
+use crate::cli::{Cli, Command};
+use anyhow::Result;
+use std::io::Write;
+
+/// How a command ended that could do its work. If it could not, that is an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// All is well.
+    Fine,
+    /// A program does not do what it should.
+    Differs,
+    /// A program that was run did not return.
+    Trapped,
+}
+
+impl Ending {
+    /// The exit code.
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Fine => 0,
+            Self::Differs => 1,
+            Self::Trapped => 2,
+        }
+    }
+}
+
+/// Runs a command.
+pub fn run(cli: &Cli, out: &mut dyn Write) -> Result<Ending> {
+    match &cli.command {
+        Command::Bench(args) if args.compile_time => compile_time::run(args, out),
+        Command::Bench(args) => bench::run(args, out),
+        Command::Run(args) => run::run(args, out),
+        Command::Explain(args) => explain::run(args, out),
+        Command::Show(args) => show::run(args, out),
+        Command::List => list::run(out),
+    }
+}

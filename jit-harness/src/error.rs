@@ -1,0 +1,83 @@
+//! Errors as one line: where, what is wrong, and what to do about it.
+
+use anyhow::{Error, Result, anyhow};
+use std::cell::RefCell;
+use std::io;
+use std::panic::{self, AssertUnwindSafe, PanicHookInfo};
+
+thread_local! {
+    static LAST_PANIC: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+/// Makes panics silent: [`guard`] turns them into errors.
+pub fn silence_panics() {
+    panic::set_hook(Box::new(|info| LAST_PANIC.set(describe(info))));
+}
+
+/// Runs `f`, with a panic as an error: some valid CLIF makes Cranelift panic, and that is for the user to know.
+pub fn guard<T>(f: impl FnOnce() -> Result<T>) -> Result<T> {
+    panic::catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|_| Err(anyhow!("{}", LAST_PANIC.take())))
+}
+
+/// What the panic says, and the source line without the folders that are different on each machine.
+fn describe(info: &PanicHookInfo<'_>) -> String {
+    let what = info.payload_as_str().unwrap_or("no message");
+    let place = info.location().map_or(String::new(), |location| {
+        let mut parts: Vec<&str> = location.file().rsplit('/').take(4).collect();
+        parts.reverse();
+        format!(" ({}:{})", parts.join("/"), location.line())
+    });
+    format!("panic: {what}{place}")
+}
+
+/// An error in a file: `FILE:LINE: what is wrong; what to do`.
+///
+/// Messages of the library begin with `line N: ` if the line is known, which then becomes a part of the place.
+pub fn in_file(file: &str, error: &Error, advice: &str) -> Error {
+    let what = one_line(error);
+    let line = what.strip_prefix("line ").and_then(|rest| rest.split_once(": "));
+    match line {
+        Some((number, what)) if number.bytes().all(|byte| byte.is_ascii_digit()) => {
+            anyhow!("{file}:{number}: {what}; {advice}")
+        }
+        _ => anyhow!("{file}: {what}; {advice}"),
+    }
+}
+
+/// The error with all its causes, without line breaks.
+pub fn one_line(error: &Error) -> String {
+    let text = format!("{error:#}");
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    lines.join(" ")
+}
+
+/// Whether the reader of our output has gone away: no reason to complain.
+pub fn is_broken_pipe(error: &Error) -> bool {
+    error
+        .chain()
+        .any(|cause| cause.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_becomes_a_part_of_the_place() {
+        let error = anyhow!("no such\nblock").context("line 12");
+        assert_eq!(in_file("a.clif", &error, "fix it").to_string(), "a.clif:12: no such block; fix it");
+    }
+
+    #[test]
+    fn other_messages_stay() {
+        let error = anyhow!("line up: wrong");
+        assert_eq!(in_file("a.clif", &error, "fix it").to_string(), "a.clif: line up: wrong; fix it");
+    }
+
+    #[test]
+    fn a_broken_pipe_is_found_below_a_context() {
+        let error = Error::from(io::Error::from(io::ErrorKind::BrokenPipe)).context("printing");
+        assert!(is_broken_pipe(&error));
+        assert!(!is_broken_pipe(&anyhow!("another")));
+    }
+}

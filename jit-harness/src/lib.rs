@@ -1,0 +1,33 @@
+//! The harness: compiles programs with and without loopopt, proves that both do the same, and measures native code.
+//!
+//! ```text
+//! command   what the user asked for, one file each
+//!    │
+//! input → subject → agree → arms → sample → stats     from a file to figures, one type per phase
+//!    │                                └ schedule
+//! native    the same kernels in C
+//! report    figures as a table or as JSON
+//! listing → machine                                   what was emitted, and the loops in it
+//! generate, heap                                      for measuring the compiler
+//! ```
+//!
+//! A phase takes what the one before it gives, so that what does not agree cannot be timed: [`arms::Arms`] is made from
+//! [`agree::Agreed`] only.
+
+pub mod agree;
+pub mod arms;
+pub mod cli;
+pub mod command;
+pub mod error;
+pub mod generate;
+pub mod heap;
+pub mod input;
+pub mod listing;
+pub mod machine;
+pub mod native;
+pub mod report;
+pub mod sample;
+pub mod schedule;
+pub mod stats;
+pub mod subject;
+pub mod target;

@@ -1,0 +1,145 @@
+//! The records of `bench`, as they are written with `--json`.
+
+use crate::arms::{PLACES, Static};
+use crate::sample::Figures;
+use crate::stats::geomean;
+use crate::subject::Subject;
+use loopopt::Report;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// A whole run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Bench {
+    /// One record for each program, in the order in which they ran.
+    pub programs: Vec<Record>,
+    /// The geometric mean of the ratios, `null` if there are none.
+    pub geomean: Option<f64>,
+    /// The largest ratio, `null` if there are none.
+    pub worst: Option<f64>,
+    /// The geometric mean of the baseline against itself.
+    pub noise_geomean: Option<f64>,
+    /// The model name of the processor.
+    pub cpu: String,
+}
+
+/// A program.
+#[derive(Clone, Debug, Serialize)]
+pub struct Record {
+    /// The name of the sample, or the file and line.
+    pub name: String,
+    /// The sample's tags.
+    pub tags: Vec<String>,
+    /// Whether all arms do the same. If not, nothing was timed.
+    pub agree: bool,
+    /// What is not the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub difference: Option<String>,
+    /// How often each pass fired.
+    pub fired: BTreeMap<&'static str, usize>,
+    /// What was measured.
+    #[serde(flatten)]
+    pub measured: Option<Measured>,
+    /// The time of the C kernel in nanoseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub native_ns: Option<f64>,
+}
+
+/// What was measured. In pairs, the first is of the baseline and the second of loopopt.
+#[derive(Clone, Debug, Serialize)]
+pub struct Measured {
+    /// Time of a call.
+    pub baseline_ns: f64,
+    /// Time of a call.
+    pub loopopt_ns: f64,
+    /// The median of the ratios of time, loopopt by baseline.
+    pub ratio: f64,
+    /// The lower end of the median's 95 % interval.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
+    /// The ratio of the baseline to itself.
+    pub noise: f64,
+    /// Whether the ratio may be noise.
+    pub no_gain: bool,
+    /// How many rounds the medians are of.
+    pub rounds: usize,
+    /// Time of a call at each placement.
+    pub placements_ns: [[f64; PLACES]; 2],
+    /// The time at loopopt's best placement divided by that at the baseline's best.
+    pub best: f64,
+    /// The slowest placement divided by the fastest.
+    pub spread: [f64; 2],
+    /// Bytes of machine code.
+    pub code_bytes: [usize; 2],
+    /// Time from CLIF to machine code.
+    pub compile_ns: [u128; 2],
+    /// Instructions in innermost loops.
+    pub loop_insts: [usize; 2],
+}
+
+impl Record {
+    /// A program of which nothing is known yet.
+    pub fn new(subject: &Subject) -> Self {
+        Self {
+            name: subject.name.clone(),
+            tags: subject.tags.clone(),
+            agree: false,
+            difference: None,
+            fired: BTreeMap::new(),
+            measured: None,
+            native_ns: None,
+        }
+    }
+
+    /// Counts what was done to all functions of the program.
+    pub fn count_fired(&mut self, reports: &[(String, Report)]) {
+        for (pass, count) in reports.iter().flat_map(|(_, report)| report.remarks.fired_counts()) {
+            *self.fired.entry(pass).or_default() += count;
+        }
+    }
+}
+
+impl Measured {
+    /// Puts together what was measured of a program.
+    pub fn new(figures: &Figures, rounds: usize, arms: [Static; 2]) -> Self {
+        Self {
+            baseline_ns: figures.ns()[0],
+            loopopt_ns: figures.ns()[1],
+            ratio: figures.ratio.median,
+            low: figures.ratio.low,
+            high: figures.ratio.high,
+            noise: figures.noise.median,
+            no_gain: figures.is_noise(),
+            rounds,
+            placements_ns: figures.placements,
+            best: figures.best(),
+            spread: figures.spread(),
+            code_bytes: arms.map(|arm| arm.code_bytes),
+            compile_ns: arms.map(|arm| arm.compile_time.as_nanos()),
+            loop_insts: arms.map(|arm| arm.loop_insts),
+        }
+    }
+}
+
+impl Bench {
+    /// Adds the means to the records.
+    pub fn new(programs: Vec<Record>, cpu: String) -> Self {
+        let ratios = || programs.iter().filter_map(|record| Some(record.measured.as_ref()?.ratio));
+        let noises = || programs.iter().filter_map(|record| Some(record.measured.as_ref()?.noise));
+        let any = ratios().next().is_some();
+        Self {
+            geomean: any.then(|| geomean(ratios())),
+            worst: ratios().reduce(f64::max),
+            noise_geomean: any.then(|| geomean(noises())),
+            programs,
+            cpu,
+        }
+    }
+
+    /// The range of the baseline against itself.
+    pub fn noise_range(&self) -> Option<(f64, f64)> {
+        let noises = || self.programs.iter().filter_map(|record| Some(record.measured.as_ref()?.noise));
+        noises().reduce(f64::min).zip(noises().reduce(f64::max))
+    }
+}

@@ -1,0 +1,4 @@
+//! The results of `bench`, for people and for machines.
+
+pub mod json;
+pub mod table;

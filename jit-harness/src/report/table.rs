@@ -1,0 +1,187 @@
+//! The results of `bench` as a table.
+
+use super::json::{Bench, Measured, Record};
+use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
+use std::fmt;
+use std::io::{self, Write};
+
+/// A spread over placements from which it is shown.
+const LARGE_SPREAD: f64 = 1.10;
+/// The natural logarithm of what lies between two ratios that should be the same.
+const UNSTEADY: f64 = 0.05;
+/// A time of a call below which the clock is a part of it, in nanoseconds.
+const TOO_SHORT: f64 = 5_000.0;
+
+/// A table in the style of the harness: columns and no lines.
+pub struct Columns {
+    table: Table,
+    alignments: Vec<CellAlignment>,
+}
+
+impl Columns {
+    /// An empty table. Columns are for numbers, except for the first and those whose title ends with a colon.
+    pub fn new(titles: &[&str]) -> Self {
+        let is_text = |column: usize| column == 0 || titles[column].ends_with(':');
+        let alignment = |column| if is_text(column) { CellAlignment::Left } else { CellAlignment::Right };
+        let alignments: Vec<CellAlignment> = (0..titles.len()).map(alignment).collect();
+        let mut columns = Self { table: Table::new(), alignments };
+        columns.table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+        let titles: Vec<String> = titles.iter().map(|title| title.trim_end_matches(':').to_owned()).collect();
+        columns.table.set_header(columns.cells(&titles));
+        columns
+    }
+
+    /// Adds a row.
+    pub fn add(&mut self, row: &[String]) {
+        self.table.add_row(self.cells(row));
+    }
+
+    fn cells(&self, row: &[String]) -> Vec<Cell> {
+        row.iter().zip(&self.alignments).map(|(text, &side)| Cell::new(text).set_alignment(side)).collect()
+    }
+}
+
+impl fmt::Display for Columns {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.table.trim_fmt())
+    }
+}
+
+/// Prints the table, the means below it, and what is to be known to read it.
+pub fn print(bench: &Bench, native: bool, out: &mut dyn Write) -> io::Result<()> {
+    let mut header = vec!["program", "baseline", "loopopt", "ratio", "95 % interval", "", "best", "loop", "placement"];
+    if native {
+        header.extend(["native", "loopopt/native"]);
+    }
+    header.push("fired:");
+    let mut table = Columns::new(&header);
+    for record in &bench.programs {
+        table.add(&row(record, native));
+    }
+    writeln!(out, "{table}")?;
+    print_means(bench, out)?;
+    print_notes(bench, out)
+}
+
+fn row(record: &Record, native: bool) -> Vec<String> {
+    let mut cells = vec![record.name.clone()];
+    match &record.measured {
+        None => cells.extend(["-", "-", "-", "DIFFERS", "", "", "", ""].map(str::to_owned)),
+        Some(measured) => cells.extend([
+            time(measured.baseline_ns),
+            time(measured.loopopt_ns),
+            format!("{:.3}", measured.ratio),
+            format!("{:.3} - {:.3}", measured.low, measured.high),
+            mark(measured.no_gain, measured.ratio).to_owned(),
+            format!("{:.3}", measured.best),
+            format!("{} -> {}", measured.loop_insts[0], measured.loop_insts[1]),
+            spread(measured.spread),
+        ]),
+    }
+    if native {
+        let ratio = record.native_ns.zip(record.measured.as_ref()).map(|(ns, measured)| measured.loopopt_ns / ns);
+        cells.push(record.native_ns.map_or("-".to_owned(), time));
+        cells.push(ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.2}")));
+    }
+    let fired: Vec<String> = record.fired.iter().map(|(pass, count)| format!("{pass} {count}")).collect();
+    cells.push(fired.join(", "));
+    cells
+}
+
+fn mark(no_gain: bool, ratio: f64) -> &'static str {
+    match ratio {
+        _ if no_gain => "≈",
+        ratio if ratio > 1.02 => "slower",
+        _ => "",
+    }
+}
+
+fn spread(spread: [f64; 2]) -> String {
+    let large = spread.iter().any(|&spread| spread > LARGE_SPREAD);
+    if large { format!("x{:.2} -> x{:.2}", spread[0], spread[1]) } else { String::new() }
+}
+
+/// The ratio of the shortest times, if it is another than that of all: the processor then runs the same code in a fast and
+/// in a slow way, depending on what ran before.
+fn unsteady(measured: &Measured) -> Option<f64> {
+    let ratio = measured.loopopt_ns / measured.baseline_ns;
+    ((ratio / measured.ratio).ln().abs() > UNSTEADY).then_some(ratio)
+}
+
+/// A time in the unit that suits it.
+pub fn time(ns: f64) -> String {
+    match ns {
+        ns if ns < 1e3 => format!("{ns:.0} ns"),
+        ns if ns < 1e6 => format!("{:.2} us", ns / 1e3),
+        ns if ns < 1e9 => format!("{:.2} ms", ns / 1e6),
+        ns => format!("{:.2} s", ns / 1e9),
+    }
+}
+
+fn print_means(bench: &Bench, out: &mut dyn Write) -> io::Result<()> {
+    let measured = || bench.programs.iter().filter_map(|record| Some((&record.name, record.measured.as_ref()?)));
+    if let (Some(mean), Some((name, worst))) =
+        (bench.geomean, measured().max_by(|(_, a), (_, b)| a.ratio.total_cmp(&b.ratio)))
+    {
+        writeln!(out, "\ngeometric mean {mean:.4}, worst {:.3} ({name})", worst.ratio)?;
+    }
+    if let (Some(mean), Some((low, high))) = (bench.noise_geomean, bench.noise_range()) {
+        writeln!(out, "noise floor: baseline against itself, geomean {mean:.4}, worst {low:.3}..{high:.3}")?;
+    }
+    Ok(())
+}
+
+fn print_notes(bench: &Bench, out: &mut dyn Write) -> io::Result<()> {
+    let measured = || bench.programs.iter().filter_map(|record| record.measured.as_ref());
+    if measured().any(|measured| measured.no_gain) {
+        writeln!(out, "≈ no gain: the interval includes 1, or the change is below 0.5 % or the program's own noise")?;
+    }
+    writeln!(out, "best: the ratio of the times at each arm's best placement; loop: instructions in innermost loops")?;
+    if measured().any(|measured| !spread(measured.spread).is_empty()) {
+        writeln!(out, "placement: slowest by fastest of the places in a cache line at which the code was put")?;
+    }
+    let unsteady =
+        bench.programs.iter().filter_map(|record| Some((&record.name, unsteady(record.measured.as_ref()?)?)));
+    let unsteady: Vec<String> = unsteady.map(|(name, ratio)| format!("{name} {ratio:.3}")).collect();
+    if !unsteady.is_empty() {
+        writeln!(
+            out,
+            "unsteady: times vary more than they should, by the shortest alone the ratio is: {}",
+            unsteady.join(", ")
+        )?;
+    }
+    for record in &bench.programs {
+        if record.measured.as_ref().is_some_and(|measured| measured.baseline_ns < TOO_SHORT) {
+            writeln!(out, "{}: too short a call to rely on its ratio, give it more to do", record.name)?;
+        }
+        if let Some(difference) = &record.difference {
+            writeln!(out, "{}: DIFFERS: {difference}", record.name)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_the_unit_that_suits_them() {
+        assert_eq!(time(12.3), "12 ns");
+        assert_eq!(time(12_345.0), "12.35 us");
+        assert_eq!(time(12_345_678.0), "12.35 ms");
+        assert_eq!(time(2e9), "2.00 s");
+    }
+
+    #[test]
+    fn text_is_on_the_left_and_numbers_are_on_the_right() {
+        let mut columns = Columns::new(&["name", "number", "about:"]);
+        columns.add(&["a".to_owned(), "1".to_owned(), "b".to_owned()]);
+        assert_eq!(columns.to_string(), " name  number  about\n a          1  b");
+    }
+
+    #[test]
+    fn marks() {
+        assert_eq!((mark(true, 1.5), mark(false, 1.03), mark(false, 1.01)), ("≈", "slower", ""));
+    }
+}

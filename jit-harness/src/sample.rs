@@ -1,0 +1,194 @@
+//! Samples, and the figures that are made of them.
+//!
+//! A round is a turn (see [`crate::schedule`]) at each placement. All ratios are of times of the same round: what slows
+//! the machine down for longer than a round slows all arms. The median over the rounds discards those that were hit in
+//! part.
+
+use crate::arms::{Arms, PLACES};
+use crate::schedule::{ARMS, Arm, turn};
+use crate::stats::Estimate;
+use anyhow::Result;
+use loopopt::oracle::Prepared;
+use std::time::{Duration, Instant};
+
+/// The fewest rounds of a visit. Those of three visits are enough for an interval of 95 %.
+const MIN_ROUNDS: usize = 3;
+/// The most rounds of a visit: more make nothing better.
+const MAX_ROUNDS: usize = 1_000;
+
+/// Changes below this are never taken for more than noise: the same code at other addresses differs by as much.
+const NOISE_FLOOR: f64 = 0.005;
+
+/// How long to sample.
+///
+/// Each program is visited several times, with all others between, so that a phase in which the machine treats two arms
+/// differently does not hit all samples of a program. Each visit compiles anew, which gives other addresses.
+#[derive(Clone, Copy, Debug)]
+pub struct Effort {
+    /// Visits to each program.
+    pub visits: usize,
+    /// Time before the first sample of a visit, for caches, predictors and the clock frequency.
+    pub warm_up: Duration,
+    /// Time for the samples of a visit.
+    pub budget: Duration,
+}
+
+impl Effort {
+    /// For an overview.
+    pub const QUICK: Self = Self { visits: 3, warm_up: Duration::from_millis(10), budget: Duration::from_millis(170) };
+    /// For figures to rely on.
+    pub const FULL: Self = Self { visits: 7, warm_up: Duration::from_millis(20), budget: Duration::from_millis(300) };
+}
+
+/// The two samples that a round takes of an arm at a placement, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Pair {
+    sum: f64,
+    least: f64,
+}
+
+impl Pair {
+    /// Two samples.
+    pub fn new(first: f64, second: f64) -> Self {
+        Self { sum: first + second, least: first.min(second) }
+    }
+}
+
+/// The samples of one round, by placement and arm.
+pub type Round = [[Pair; ARMS]; PLACES];
+
+/// What the samples say.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Figures {
+    /// Time with loopopt divided by the time without.
+    pub ratio: Estimate,
+    /// The same for the baseline and itself: what is only noise.
+    pub noise: Estimate,
+    /// The shortest time at each placement, in nanoseconds, without and with loopopt.
+    pub placements: [[f64; PLACES]; 2],
+}
+
+/// Takes the samples of one visit: until the budget is spent.
+pub fn sample(arms: &mut Arms, call: &mut Prepared<'_>, effort: Effort) -> Result<Vec<Round>> {
+    let start = Instant::now();
+    let mut turns = 0;
+    while turns == 0 || start.elapsed() < effort.warm_up {
+        round(arms, call, turns)?;
+        turns += PLACES;
+    }
+    let start = Instant::now();
+    let mut rounds = Vec::new();
+    while rounds.len() < MIN_ROUNDS || (rounds.len() < MAX_ROUNDS && start.elapsed() < effort.budget) {
+        rounds.push(round(arms, call, turns)?);
+        turns += PLACES;
+    }
+    Ok(rounds)
+}
+
+fn round(arms: &mut Arms, call: &mut Prepared<'_>, turns: usize) -> Result<Round> {
+    let mut round = Round::default();
+    for (place, pairs) in round.iter_mut().enumerate() {
+        let mut times = [const { Vec::new() }; ARMS];
+        for arm in turn(turns + place) {
+            times[arm as usize].push(arms.time(place, arm, call)?);
+        }
+        *pairs = times.map(|times| Pair::new(times[0], times[1]));
+    }
+    Ok(round)
+}
+
+impl Figures {
+    /// What the samples say.
+    ///
+    /// # Panics
+    ///
+    /// If there are none.
+    pub fn new(rounds: &[Round]) -> Self {
+        Self {
+            ratio: ratio(rounds, Arm::LoopOpt),
+            noise: ratio(rounds, Arm::Again),
+            placements: [Arm::Baseline, Arm::LoopOpt].map(|arm| shortest(rounds, arm)),
+        }
+    }
+
+    /// The mean over the placements of the shortest time, in nanoseconds, without and with loopopt.
+    pub fn ns(&self) -> [f64; 2] {
+        self.placements.map(|times| times.iter().sum::<f64>() / PLACES as f64)
+    }
+
+    /// The slowest placement divided by the fastest, without and with loopopt.
+    pub fn spread(&self) -> [f64; 2] {
+        self.placements.map(|times| {
+            let slowest = times.iter().copied().fold(0.0, f64::max);
+            slowest / times.iter().copied().fold(f64::INFINITY, f64::min)
+        })
+    }
+
+    /// The time at loopopt's best placement divided by that at the baseline's best: the ratio without bad luck.
+    pub fn best(&self) -> f64 {
+        let [baseline, loopopt] = self.placements.map(|times| times.iter().copied().fold(f64::INFINITY, f64::min));
+        loopopt / baseline
+    }
+
+    /// Whether the ratio may be noise: its interval holds 1, or it is no farther from 1 than the interval of the
+    /// baseline against itself is.
+    pub fn is_noise(&self) -> bool {
+        let floor = (self.noise.low - 1.0).abs().max((self.noise.high - 1.0).abs()).max(NOISE_FLOOR);
+        self.ratio.includes(1.0) || (self.ratio.median - 1.0).abs() <= floor
+    }
+}
+
+/// An arm's time divided by the baseline's, over all placements, round by round.
+fn ratio(rounds: &[Round], arm: Arm) -> Estimate {
+    let sum = |round: &Round, arm: Arm| round.iter().map(|pairs| pairs[arm as usize].sum).sum::<f64>();
+    let ratios: Vec<f64> = rounds.iter().map(|round| sum(round, arm) / sum(round, Arm::Baseline)).collect();
+    Estimate::of(&ratios)
+}
+
+/// The shortest time of an arm at each placement.
+fn shortest(rounds: &[Round], arm: Arm) -> [f64; PLACES] {
+    std::array::from_fn(|place| {
+        rounds.iter().map(|round| round[place][arm as usize].least).fold(f64::INFINITY, f64::min)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A round in which the machine is slower by `factor`, loopopt needs `loopopt`, and the last placement costs 3 more.
+    fn round(factor: f64, loopopt: f64) -> Round {
+        std::array::from_fn(|place| {
+            let more = if place == PLACES - 1 { 3.0 } else { 0.0 };
+            [10.0, loopopt, 10.0].map(|time| Pair::new(factor * (time + more), factor * (time + more)))
+        })
+    }
+
+    /// The mean over the placements of a time to which the last one adds 3.
+    fn mean(time: f64) -> f64 {
+        time + 3.0 / PLACES as f64
+    }
+
+    #[test]
+    fn slow_rounds_do_not_change_the_ratio() {
+        let rounds: Vec<Round> = (0..20).map(|number| round(f64::from(1 + number % 7), 5.0)).collect();
+        let figures = Figures::new(&rounds);
+        assert!((figures.ratio.median - mean(5.0) / mean(10.0)).abs() < 1e-12);
+        assert!((figures.ratio.high - figures.ratio.low).abs() < 1e-12);
+        assert_eq!(figures.noise.median, 1.0);
+        assert!(!figures.is_noise());
+    }
+
+    #[test]
+    fn times_are_the_shortest_and_spread_is_over_placements() {
+        let figures = Figures::new(&[round(3.0, 5.0), round(1.0, 5.0), round(2.0, 5.0)]);
+        assert_eq!(figures.ns(), [mean(10.0), mean(5.0)]);
+        assert_eq!(figures.best(), 0.5);
+        assert_eq!(figures.spread(), [1.3, 8.0 / 5.0]);
+    }
+
+    #[test]
+    fn no_change_is_noise() {
+        assert!(Figures::new(&[round(1.0, 10.0); 10]).is_noise());
+    }
+}

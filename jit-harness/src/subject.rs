@@ -1,0 +1,142 @@
+//! What is measured: a program, and a small and a large call to it.
+
+use crate::error::in_file;
+use crate::input::{self, Input};
+use anyhow::{Context as _, Result, bail};
+use bench_programs as samples;
+use cranelift_codegen::data_value::DataValue;
+use cranelift_codegen::ir::Function;
+use cranelift_codegen::ir::immediates::Ieee64;
+use cranelift_reader::parse_functions;
+use loopopt::oracle::{Arg, Call, Case, Program};
+use std::path::PathBuf;
+
+/// A program to be checked and timed.
+pub struct Subject {
+    /// The name of the sample, or the file and line.
+    pub name: String,
+    /// The sample's tags.
+    pub tags: Vec<String>,
+    /// The program.
+    pub program: Program,
+    /// A call that is quick to check.
+    pub small: Case,
+    /// The call that is timed.
+    pub large: Case,
+    /// The sample that this is, which knows what must come out.
+    pub sample: Option<&'static samples::Program>,
+}
+
+impl Subject {
+    /// A sample program.
+    pub fn of_sample(sample: &'static samples::Program) -> Result<Self> {
+        let function = sample_function(sample)?;
+        let program = Program::new(vec![function]).with_context(|| format!("sample program {}", sample.name))?;
+        Ok(Self {
+            name: sample.name.to_owned(),
+            tags: sample.tags.iter().map(|&tag| tag.to_owned()).collect(),
+            small: case(sample, (sample.small)()),
+            large: case(sample, (sample.large)()),
+            program,
+            sample: Some(sample),
+        })
+    }
+
+    /// All sample programs, or those of the files.
+    pub fn all(files: &[PathBuf]) -> Result<Vec<Self>> {
+        if files.is_empty() {
+            return samples::all().iter().map(Self::of_sample).collect();
+        }
+        let mut subjects = Vec::new();
+        for path in files {
+            subjects.extend(Self::of_file(&Input::open(path)?)?);
+        }
+        Ok(subjects)
+    }
+
+    /// The programs of a file: its `; bench:` lines, without any its `; run:` lines.
+    fn of_file(input: &Input) -> Result<Vec<Self>> {
+        if let Some(sample) = sample_named(&input.name) {
+            return Ok(vec![Self::of_sample(sample)?]);
+        }
+        let advice = "write it as in `; bench: %f(mem, 1000)`";
+        let benches = input.program.benches(&input.text).map_err(|error| in_file(&input.name, &error, advice))?;
+        let mut calls: Vec<_> = benches.into_iter().map(|bench| (bench.line, bench.call)).collect();
+        if calls.is_empty() {
+            let advice = "write it as in `; run: %f(1) == 2`";
+            let runs = input.program.runs(&input.text).map_err(|error| in_file(&input.name, &error, advice))?;
+            calls.extend(runs.into_iter().map(|run| (run.line, run.call)));
+        }
+        if calls.is_empty() {
+            bail!("{}: there is nothing to time; add a line like `; bench: %f(mem, 1000)`", input.name);
+        }
+        Ok(calls.into_iter().map(|(line, call)| Self::of_call(input, line, call)).collect())
+    }
+
+    fn of_call(input: &Input, line: usize, call: Call) -> Self {
+        let case = Case { call, memory: input::image() };
+        Self {
+            name: format!("{}:{line}", input.name),
+            tags: Vec::new(),
+            program: input.program.clone(),
+            small: case.clone(),
+            large: case,
+            sample: None,
+        }
+    }
+
+    /// Whether a filter selects this program: text in its name, or a tag.
+    pub fn matches(&self, filter: Option<&str>) -> bool {
+        filter.is_none_or(|filter| self.name.contains(filter) || self.tags.iter().any(|tag| tag == filter))
+    }
+
+    /// What a call must return, and the memory after it, if the program says.
+    pub fn expected(&self, large: bool) -> Option<(Vec<DataValue>, Vec<u8>)> {
+        let sample = self.sample?;
+        let input = if large { (sample.large)() } else { (sample.small)() };
+        let mut memory = input.memory.clone();
+        let result = (sample.reference)(&input, &mut memory);
+        Some((result.into_iter().map(data_value).collect(), memory))
+    }
+}
+
+/// The function of a sample program.
+pub fn sample_function(sample: &samples::Program) -> Result<Function> {
+    match sample.source {
+        samples::Source::Built(build) => Ok(build()),
+        samples::Source::Clif(text) => {
+            let functions = parse_functions(text).with_context(|| format!("sample program {}", sample.name))?;
+            functions.into_iter().next().with_context(|| format!("sample program {} is empty", sample.name))
+        }
+    }
+}
+
+/// The CLIF of the sample program of this name.
+pub fn sample_text(name: &str) -> Option<String> {
+    let sample = sample_named(name)?;
+    match sample.source {
+        samples::Source::Built(build) => Some(build().display().to_string()),
+        samples::Source::Clif(text) => Some(text.to_owned()),
+    }
+}
+
+fn sample_named(name: &str) -> Option<&'static samples::Program> {
+    samples::all().iter().find(|sample| sample.name == name)
+}
+
+fn case(sample: &samples::Program, input: samples::Input) -> Case {
+    let args = input.args.iter().map(|arg| match *arg {
+        samples::Arg::Value(value) => Arg::Value(data_value(value)),
+        samples::Arg::Pointer(offset) => Arg::Memory(offset),
+    });
+    let call = Call { function: sample.name.replace('-', "_"), args: args.collect() };
+    Case { call, memory: input.memory }
+}
+
+fn data_value(value: samples::Value) -> DataValue {
+    match value {
+        samples::Value::I32(value) => DataValue::I32(value),
+        samples::Value::I64(value) => DataValue::I64(value),
+        samples::Value::F64(value) => DataValue::F64(Ieee64::with_float(value)),
+    }
+}

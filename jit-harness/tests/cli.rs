@@ -1,0 +1,364 @@
+//! The binary from outside: what each command prints, and what it says about bad input.
+
+use serde_json::Value;
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use tempfile::TempDir;
+
+const GOOD: &str = "function %sum(i64, i64) -> i64 {
+block0(v0: i64, v1: i64):
+    v2 = iconst.i64 0
+    jump block1(v2, v2)
+block1(v3: i64, v4: i64):
+    v5 = icmp slt v3, v1
+    brif v5, block2, block3
+block2:
+    v6 = iadd v0, v3
+    v7 = uload8.i64 v6
+    v8 = iadd v4, v7
+    v9 = iconst.i64 1
+    v10 = iadd v3, v9
+    jump block1(v10, v8)
+block3:
+    return v4
+}
+; run: %sum(mem, 5) == 10
+; run: %sum(mem, 0) == 0
+; bench: %sum(mem, 20000)
+
+function %half(f64) -> f64 {
+block0(v0: f64):
+    v1 = f64const 0x1.0p-1
+    v2 = fmul v0, v1
+    return v2
+}
+; run: %half(0x1.8p0) == 0x1.8p-1
+";
+
+const TRAPS: &str = "function %check(i32) -> i32 {
+block0(v0: i32):
+    trapz v0, heap_oob
+    return v0
+}
+; bench: %check(0)
+";
+
+/// A run of the binary on files of a folder of its own.
+struct Bench(TempDir);
+
+impl Bench {
+    fn new() -> Self {
+        Self(tempfile::tempdir().expect("there is room for files"))
+    }
+
+    fn file(&self, name: &str, text: impl AsRef<[u8]>) -> String {
+        fs::write(self.path(name), text).expect("the file can be written");
+        name.to_owned()
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_jit-harness"));
+        command.current_dir(self.0.path()).args(args).output().expect("the binary is there")
+    }
+
+    /// What it prints if all is well.
+    #[track_caller]
+    fn prints(&self, args: &[&str]) -> String {
+        let output = self.run(args);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        assert_eq!(text(&output.stderr), "");
+        text(&output.stdout)
+    }
+
+    /// Bad input: exit code 2 and one line on the standard error, which has all these words.
+    #[track_caller]
+    fn complains(&self, args: &[&str], words: &[&str]) {
+        let output = self.run(args);
+        let error = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {error}");
+        assert!(error.starts_with("error: ") && error.ends_with('\n'), "{args:?}: {error}");
+        assert_eq!(error.lines().count(), 1, "{args:?}: {error}");
+        assert!(!error.contains("panicked"), "{args:?}: {error}");
+        assert!(error.contains("; "), "{args:?} is not told what to do: {error}");
+        for word in words {
+            assert!(error.contains(word), "{args:?}: `{word}` is not in: {error}");
+        }
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("the output is text")
+}
+
+#[test]
+fn list_names_programs_and_passes() {
+    let output = Bench::new().prints(&["list"]);
+    for program in bench_programs::all() {
+        assert!(output.contains(program.name) && output.contains(program.about), "{}", program.name);
+    }
+    for pass in loopopt::pass_names() {
+        assert!(output.contains(pass), "{pass}");
+    }
+}
+
+#[test]
+fn a_closed_pipe_is_no_error() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_jit-harness"));
+    let mut child =
+        command.arg("list").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary is there");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
+}
+
+#[test]
+fn run_checks_the_run_lines() {
+    let bench = Bench::new();
+    let file = bench.file("good.clif", GOOD);
+    let output = bench.prints(&["run", &file]);
+    assert_eq!(
+        output,
+        "line 18: %sum(mem, 5): ok\nline 19: %sum(mem, 0): ok\nline 28: %half(0x1.8000000000000p0): ok\n"
+    );
+    assert_eq!(bench.prints(&["run", &file, "--function", "half"]).lines().count(), 1);
+    assert_eq!(bench.prints(&["run", &file, "--function", "%half", "--verify", "--fuel", "0"]).lines().count(), 1);
+}
+
+#[test]
+fn run_fails_if_a_run_line_fails() {
+    let bench = Bench::new();
+    let file = bench.file("wrong.clif", GOOD.replace("== 10", "== 11"));
+    let output = bench.run(&["run", &file]);
+    assert_eq!(output.status.code(), Some(1));
+    let output = text(&output.stdout);
+    assert!(output.contains("line 18: %sum(mem, 5): FAILED: 10 (i64), expected 11"), "{output}");
+    assert!(output.contains("1 of 3 calls failed"), "{output}");
+}
+
+#[test]
+fn run_makes_a_call() {
+    let bench = Bench::new();
+    let file = bench.file("good.clif", GOOD);
+    assert_eq!(bench.prints(&["run", &file, "--invoke", "sum(mem+1, 3)"]), "6 (i64)\n");
+    assert_eq!(bench.prints(&["run", &file, "--invoke", "half(0x1.0p1)"]), "0x1.0000000000000p0 (f64)\n");
+}
+
+#[test]
+fn run_prints_a_trap() {
+    let bench = Bench::new();
+    let file = bench.file("traps.clif", TRAPS);
+    let output = bench.run(&["run", &file, "--invoke", "check(0)"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!((text(&output.stdout), text(&output.stderr)), ("trap: heap_oob in %check\n".to_owned(), String::new()));
+}
+
+#[test]
+fn explain_says_what_was_done_and_what_not() {
+    let bench = Bench::new();
+    let file = bench.file("good.clif", GOOD);
+    let output = bench.prints(&["explain", &file]);
+    assert!(output.contains("function %sum: 1 loop, changed"), "{output}");
+    assert!(output.contains("loop at block1 (line 5)"), "{output}");
+    assert!(output.contains("rotate: done: "), "{output}");
+    assert!(output.contains("function %half: no loops"), "{output}");
+    let without = bench.prints(&["explain", &file, "--passes", "layout", "--function", "sum"]);
+    assert!(!without.contains("rotate: done") && !without.contains("%half"), "{without}");
+}
+
+#[test]
+fn explain_says_why_a_loop_stays() {
+    let bench = Bench::new();
+    let file = bench.file("endless.clif", "function %f() {\nblock0:\n    jump block1\nblock1:\n    jump block1\n}\n");
+    let output = bench.prints(&["explain", &file]);
+    assert!(output.contains("loop at block1 (line 4)"), "{output}");
+    assert!(output.contains("rotate: not done: no edge leaves the loop (never-leaves)"), "{output}");
+}
+
+#[test]
+fn show_has_clif_and_machine_code() {
+    let bench = Bench::new();
+    let file = bench.file("good.clif", GOOD);
+    let both = bench.prints(&["show", &file]);
+    for part in
+        ["CLIF of %sum before loopopt", "CLIF of %sum after loopopt", "machine code of %half, which loopopt does not"]
+    {
+        assert!(both.contains(part), "{both}");
+    }
+    let clif = bench.prints(&["show", &file, "--clif", "--function", "sum"]);
+    assert!(clif.contains("brif") && !clif.contains("machine code"), "{clif}");
+    let asm = bench.prints(&["show", &file, "--asm", "--function", "sum"]);
+    assert!(asm.contains("after : loop of ") && !asm.contains("brif"), "{asm}");
+    let diff = bench.prints(&["show", &file, "--diff", "--asm"]);
+    assert!(diff.contains("--- machine code of %sum before loopopt\n+++ machine code of %sum after"), "{diff}");
+    assert!(diff.contains("machine code of %half: no change"), "{diff}");
+}
+
+#[test]
+fn show_and_explain_know_the_sample_programs() {
+    let bench = Bench::new();
+    assert!(bench.prints(&["explain", "sum"]).contains("function %sum: 2 loops, changed"));
+    assert!(bench.prints(&["show", "counted", "--asm"]).contains("loop of "));
+}
+
+#[test]
+fn bench_writes_its_record() {
+    let bench = Bench::new();
+    let output = bench.prints(&["bench", "--quick", "--filter", "sum", "--json", "out.json"]);
+    assert!(output.contains("geometric mean ") && output.contains("noise floor: "), "{output}");
+    let record = json(&bench, "out.json");
+    for key in ["geomean", "worst", "noise_geomean"] {
+        assert!(record[key].is_f64(), "{key}: {record}");
+    }
+    assert!(record["cpu"].is_string());
+    let programs = record["programs"].as_array().expect("a list");
+    let expected = bench_programs::all().iter().filter(|program| program.name.contains("sum")).count();
+    assert_eq!(programs.len(), expected);
+    for program in programs {
+        assert_eq!(program["agree"], true, "{program}");
+        assert!(program["name"].is_string() && program["tags"].is_array() && program["fired"].is_object(), "{program}");
+        for key in ["baseline_ns", "loopopt_ns", "ratio", "low", "high", "noise", "best"] {
+            assert!(program[key].is_f64(), "{key}: {program}");
+        }
+        for key in ["code_bytes", "compile_ns", "loop_insts", "spread", "placements_ns"] {
+            assert_eq!(program[key].as_array().map(Vec::len), Some(2), "{key}: {program}");
+        }
+        let [low, ratio, high] = ["low", "ratio", "high"].map(|key| program[key].as_f64().expect("a number"));
+        assert!(low <= ratio && ratio <= high, "{program}");
+    }
+}
+
+#[test]
+fn bench_times_the_calls_of_a_file() {
+    let bench = Bench::new();
+    let file = bench.file("good.clif", GOOD);
+    bench.prints(&["bench", &file, "--quick", "--passes", "rotate,layout", "--json", "out.json"]);
+    let record = json(&bench, "out.json");
+    assert_eq!(record["programs"][0]["name"], "good.clif:20");
+    assert_eq!(record["programs"].as_array().map(Vec::len), Some(1));
+    let file = bench.file("runs.clif", GOOD.replace("; bench", "; no bench"));
+    let output = bench.prints(&["bench", &file, "--quick"]);
+    for line in ["runs.clif:18", "runs.clif:19", "runs.clif:28"] {
+        assert!(output.contains(line), "{output}");
+    }
+}
+
+/// With a C compiler there is another column, without one there is a line that says so.
+#[test]
+fn bench_times_c_kernels() {
+    let bench = Bench::new();
+    let output = bench.prints(&["bench", "--quick", "--filter", "rare-call", "--native", "--json", "out.json"]);
+    let native = &json(&bench, "out.json")["programs"][0]["native_ns"];
+    assert!(native.as_f64().is_some_and(|ns| ns > 0.0) || output.contains("no C compiler"), "{output}");
+}
+
+#[test]
+fn bench_measures_the_compiler() {
+    let bench = Bench::new();
+    let output = bench.prints(&["bench", "--compile-time", "--quick", "--json", "out.json"]);
+    assert!(output.contains("enable_verifier=false") && output.contains("peak memory"), "{output}");
+    let record = json(&bench, "out.json");
+    assert_eq!(record["loop_free"]["loops"], 0);
+    let growth = record["growth"].as_array().expect("a list");
+    let blocks: Vec<_> = growth.iter().map(|row| row["blocks"].as_u64().expect("a number")).collect();
+    assert!(blocks[0] >= 5_000 && blocks[1] >= 15_000 && blocks[2] >= 50_000, "{blocks:?}");
+    for row in growth.iter().chain([&record["loop_free"], &record["samples"]]) {
+        assert!(row["baseline_ns"].is_f64() && row["loopopt_ns"].is_f64() && row["run_ns"].is_f64(), "{row}");
+        assert_eq!(row["peak_bytes"].as_array().map(Vec::len), Some(2), "{row}");
+    }
+}
+
+fn json(bench: &Bench, name: &str) -> Value {
+    let text = fs::read_to_string(bench.path(name)).expect("the record was written");
+    serde_json::from_str(&text).expect("the record is JSON")
+}
+
+#[test]
+fn files_that_are_no_programs() {
+    let bench = Bench::new();
+    let not_clif = bench.file("not.clif", "hello, world\n");
+    let invalid = bench.file("invalid.clif", "\nfunction %f(i32) -> i64 {\nblock0(v0: i32):\n    return v0\n}\n");
+    let empty = bench.file("empty.clif", "");
+    let binary = bench.file("binary.clif", [0xFF, 0xFE, 0]);
+    for command in ["run", "explain", "show", "bench"] {
+        bench.complains(&[command, "missing.clif"], &["missing.clif: "]);
+        bench.complains(&[command, &not_clif], &["not.clif:1: "]);
+        bench.complains(&[command, &invalid], &["invalid.clif:2: ", "not valid CLIF"]);
+        bench.complains(&[command, &empty], &["empty.clif: ", "no function"]);
+        bench.complains(&[command, &binary], &["binary.clif: "]);
+        bench.complains(&[command, "."], &[".: "]);
+    }
+}
+
+#[test]
+fn names_that_nobody_knows() {
+    let bench = Bench::new();
+    let file = bench.file("good.clif", GOOD);
+    for command in ["run", "explain", "show"] {
+        bench.complains(&[command, &file, "--function", "nobody"], &["good.clif", "%nobody", "%sum, %half"]);
+        bench.complains(&[command, &file, "--passes", "rotate,foo"], &["`foo`", "rotate", "schedule"]);
+    }
+    bench.complains(&["bench", "--passes", "foo"], &["`foo`", "canon, rotate"]);
+    bench.complains(&["bench", "--compile-time", "--passes", "foo"], &["`foo`"]);
+    bench.complains(&["bench", "--filter", "no such program"], &["no such program"]);
+    bench.complains(&["run", &file, "--invoke", "nobody()"], &["%nobody"]);
+}
+
+#[test]
+fn calls_that_do_not_fit() {
+    let bench = Bench::new();
+    let file = bench.file("good.clif", GOOD);
+    bench.complains(&["run", &file, "--invoke", "sum(mem)"], &["good.clif", "2 arguments"]);
+    bench.complains(&["run", &file, "--invoke", "sum(mem, x)"], &["good.clif", "`x`"]);
+    bench.complains(&["run", &file, "--invoke", "half(mem)"], &["good.clif", "f64"]);
+    bench.complains(&["run", &file, "--invoke", "sum"], &["good.clif", "call"]);
+    let wrong = bench.file("wrong.clif", GOOD.replace("%sum(mem, 0)", "%sum(mem)"));
+    bench.complains(&["run", &wrong], &["wrong.clif:19: "]);
+    let wrong = bench.file("bench.clif", GOOD.replace("bench: %sum", "bench: %nobody"));
+    bench.complains(&["bench", &wrong], &["bench.clif:20: "]);
+}
+
+#[test]
+fn functions_that_cannot_be_called() {
+    let bench = Bench::new();
+    let text = "function %f(f16) -> f16 {\nblock0(v0: f16):\n    return v0\n}\n; run: %f(0x1.0p0) == 0x1.0p0\n";
+    let file = bench.file("f16.clif", text);
+    bench.complains(&["run", &file], &["f16.clif", "not supported"]);
+    // Valid for the verifier, but Cranelift panics.
+    let text = "function %f(i64 sret) -> i64 {\nblock0(v0: i64):\n    return v0\n}\n; run: %f(1) == 1\n";
+    let file = bench.file("sret.clif", text);
+    for command in ["run", "show", "bench"] {
+        bench.complains(&[command, &file], &["sret.clif"]);
+    }
+}
+
+#[test]
+fn programs_with_nothing_to_do() {
+    let bench = Bench::new();
+    let file = bench.file("silent.clif", "function %f() {\nblock0:\n    return\n}\n");
+    bench.complains(&["run", &file], &["silent.clif", "--invoke"]);
+    bench.complains(&["bench", &file], &["silent.clif", "; bench:"]);
+}
+
+#[test]
+fn programs_that_trap_cannot_be_timed() {
+    let bench = Bench::new();
+    let file = bench.file("traps.clif", TRAPS);
+    bench.complains(&["bench", &file, "--quick"], &["traps.clif:6: ", "heap_oob", "%check"]);
+}
+
+#[test]
+fn wrong_command_lines() {
+    let bench = Bench::new();
+    bench.complains(&[], &["no command"]);
+    bench.complains(&["frobnicate"], &["frobnicate"]);
+    bench.complains(&["run"], &["<FILE>"]);
+    bench.complains(&["run", "x.clif", "--wrong"], &["--wrong"]);
+    bench.complains(&["show", "x.clif", "--fuel", "x"], &["--fuel"]);
+    bench.complains(&["bench", "--filter", "sum", "--json", "missing/out.json"], &["missing/out.json"]);
+    assert!(bench.prints(&["--help"]).contains("bench"));
+}

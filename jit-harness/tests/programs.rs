@@ -1,0 +1,63 @@
+//! Every sample program does what its reference says, in all arms, and all of its while loops are rotated.
+
+use jit_harness::agree::{Verdict, agree};
+use jit_harness::arms::Arms;
+use jit_harness::subject::Subject;
+use loopopt::Options;
+use loopopt::oracle::{Compiled, Expectation, Outcome, Pipeline, Settings};
+
+fn subjects() -> Vec<Subject> {
+    Subject::all(&[]).expect("the sample programs are valid")
+}
+
+#[test]
+fn all_arms_agree_on_both_inputs_and_with_the_reference() {
+    let options = Options::default();
+    for subject in subjects() {
+        let name = &subject.name;
+        let agreed = match agree(&subject, &options).unwrap_or_else(|error| panic!("{name}: {error:#}")) {
+            Verdict::Agreed(agreed) => agreed,
+            Verdict::Differs(what) => panic!("{name}: {what}"),
+        };
+        // Makes the large call with every arm at every placement, and compares with the reference.
+        let arms = Arms::new(&agreed).unwrap_or_else(|error| panic!("{name}: {error:#}"));
+        if let Err(what) = arms {
+            panic!("{name}: {what}");
+        }
+    }
+}
+
+#[test]
+fn the_reference_is_right_on_the_small_input() {
+    for subject in subjects() {
+        let name = &subject.name;
+        let (values, memory) = subject.expected(false).expect("sample programs have a reference");
+        for pipeline in [Pipeline::None, Pipeline::Speed, Pipeline::LoopOpt(&Options::default())] {
+            let mut compiled = Compiled::new(&subject.program, pipeline, Settings::default()).expect("it compiles");
+            let seen = compiled.observe(&subject.small.call, &subject.small.memory).expect("it can be called");
+            match seen.outcome {
+                Outcome::Returned(seen) => assert!(Expectation::Equal(values.clone()).holds(&seen), "{name}: {seen:?}"),
+                other => panic!("{name}: {other}"),
+            }
+            assert_eq!(seen.memory, memory, "{name}");
+        }
+    }
+}
+
+#[test]
+fn every_while_loop_is_rotated() {
+    let options = Options::default();
+    let mut wrong = Vec::new();
+    for subject in subjects() {
+        let expected = subject.sample.expect("it is a sample program").while_loops;
+        let compiled = Compiled::new(&subject.program, Pipeline::LoopOpt(&options), Settings::default())
+            .unwrap_or_else(|error| panic!("{}: {error:#}", subject.name));
+        let reports = compiled.functions().iter().filter_map(|function| function.report.as_ref());
+        let counts = reports.map(|report| report.remarks.fired_counts().get("rotate").copied().unwrap_or(0));
+        let rotated: usize = counts.sum();
+        if rotated != expected {
+            wrong.push(format!("{}: {rotated} of {expected} while loops are rotated", subject.name));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

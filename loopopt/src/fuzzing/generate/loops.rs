@@ -1,0 +1,411 @@
+//! Loops: what counts their iterations, and where they test it.
+//!
+//! Every loop ends. Either a counter with constant bounds was seen to reach its bound, or the loop has fuel: a second
+//! counter, in a parameter or on the stack, that starts at a small number and is counted down to zero.
+
+use super::choices::Choices;
+use super::features::Feature;
+use super::induction::{Counter, condition};
+use super::outline::{Draft, End, Frame, On, Way};
+use cranelift_codegen::cursor::Cursor;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{
+    Block, BlockArg, InstBuilder, MemFlagsData, Opcode, StackSlot, StackSlotData, StackSlotKind, Type, Value, types,
+};
+
+/// A parameter of a header that changes in the same way in each iteration.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Control {
+    pub(super) param: Value,
+    opcode: Opcode,
+    by: i128,
+    /// The constant `by`, if it is outside of the loop.
+    outside: Option<Value>,
+}
+
+/// What says whether a loop goes on.
+#[derive(Clone, Copy, Debug)]
+struct Test {
+    /// Which control is compared how with what.
+    counter: Option<(usize, IntCC, Bound)>,
+    fuel: Fuel,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Bound {
+    Constant(Type, i128),
+    Value(Value),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Fuel {
+    None,
+    /// This control.
+    Param(usize),
+    Slot(StackSlot),
+}
+
+/// Where a loop tests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shape {
+    /// In the header.
+    Top,
+    /// In the latch, on the next values or on the present ones.
+    Bottom,
+    /// After a part of the body.
+    Middle,
+}
+
+/// A loop before it has blocks.
+struct Plan {
+    shape: Shape,
+    /// In the order of the controls.
+    starts: Vec<Value>,
+    controls: Vec<Control>,
+    test: Test,
+    trips: u64,
+}
+
+impl Draft<'_, '_, '_> {
+    /// A loop that is entered from `at`. Gives the block after it.
+    pub(super) fn looping(&mut self, at: Block) -> Option<Block> {
+        let trips = u64::min(self.random.pick(&[3, 1, 2, 4, 5, 8, 0, 16, 33, 64]), self.work);
+        let work = self.work;
+        self.work /= trips + 1;
+        let after = self.repeat(at, trips);
+        self.work = work;
+        after
+    }
+
+    fn repeat(&mut self, at: Block, trips: u64) -> Option<Block> {
+        let mut plan = self.plan(at, trips);
+        let header = self.block();
+        let front = if self.random.chance(30) { 1 + self.random.below(2) } else { 0 };
+        for _ in 0..front {
+            let ty = self.value_type();
+            self.pos.func.dfg.append_block_param(header, ty);
+        }
+        for (control, &start) in plan.controls.iter_mut().zip(&plan.starts) {
+            let ty = self.pos.func.dfg.value_type(start);
+            control.param = self.pos.func.dfg.append_block_param(header, ty);
+            if let Some(&stride) = self.outline.walkers.get(&start) {
+                self.outline.walkers.insert(control.param, stride);
+            }
+        }
+        let leaves = !self.frames.is_empty() && self.random.chance(10);
+        let exit = if leaves { None } else { Some(self.block()) };
+        let starts = plan.starts.iter().map(|&start| Some(BlockArg::Value(start)));
+        let enter = Way { block: header, args: vec![None; front].into_iter().chain(starts).collect() };
+        let end = match exit {
+            Some(exit) if self.random.chance(15) => End::Branch(On::Data, [enter, Way::to(exit)]),
+            _ => End::Jump(enter),
+        };
+        self.finish(at, end);
+        self.frames.push(Frame { again: None, exit, front, controls: plan.controls.clone() });
+        match plan.shape {
+            Shape::Top => self.test_at_top(header, header, &plan),
+            Shape::Middle => {
+                if let Some(middle) = self.region(header, 2) {
+                    self.test_at_top(header, middle, &plan);
+                }
+            }
+            Shape::Bottom => self.test_at_bottom(header, &plan),
+        }
+        self.frames.pop();
+        exit
+    }
+
+    /// Tests in `at`, goes on with the body and back to the header.
+    fn test_at_top(&mut self, header: Block, at: Block, plan: &Plan) {
+        let values: Vec<Value> = plan.controls.iter().map(|control| control.param).collect();
+        let (at, stay) = self.test(at, plan, &values);
+        let body = self.block();
+        let out = self.way_out(at);
+        self.branch(at, stay, Way::to(body), out);
+        self.frame().again = Some((header, true));
+        if let Some(latch) = self.region(body, 3) {
+            let frame = self.frame().clone();
+            let back = Way { block: header, args: self.next_args(latch, &frame) };
+            let end = if self.random.chance(5) {
+                End::Branch(On::Data, [back.clone(), back])
+            } else {
+                End::Jump(back)
+            };
+            self.finish(latch, end);
+        }
+    }
+
+    /// The body, then the test and the way back.
+    fn test_at_bottom(&mut self, header: Block, plan: &Plan) {
+        let bottom = if self.random.chance(30) { Some(self.block()) } else { None };
+        self.frame().again = bottom.map(|block| (block, false));
+        let end = self.region(header, 3);
+        let latch = match (bottom, end) {
+            (Some(bottom), Some(end)) => {
+                self.finish(end, End::Jump(Way::to(bottom)));
+                bottom
+            }
+            (Some(block), None) | (None, Some(block)) => block,
+            (None, None) => return,
+        };
+        let frame = self.frame().clone();
+        let back = Way { block: header, args: self.next_args(latch, &frame) };
+        let nexts: Vec<Value> = back.args[frame.front..]
+            .iter()
+            .map(|arg| arg.and_then(BlockArg::as_value).expect("controls have next values"))
+            .collect();
+        let (latch, stay) = self.test(latch, plan, &nexts);
+        let out = self.way_out(latch);
+        self.branch(latch, stay, back, out);
+    }
+
+    fn frame(&mut self) -> &mut Frame {
+        self.frames.last_mut().expect("inside of a loop")
+    }
+
+    /// The way that a failed test takes.
+    fn way_out(&mut self, at: Block) -> Way {
+        match self.frame().exit {
+            Some(exit) => Way::to(exit),
+            None => {
+                let frame = self.frames.pop().expect("inside of a loop");
+                let way = self.leave(at);
+                self.frames.push(frame);
+                way
+            }
+        }
+    }
+
+    /// Ends a block with a test: `stay` if the value is not zero.
+    fn branch(&mut self, at: Block, value: Option<Value>, stay: Way, out: Way) {
+        let Some(value) = value else {
+            self.outline.endless = true;
+            return self.finish(at, End::Branch(On::Data, [stay, out]));
+        };
+        self.pos.goto_bottom(at);
+        let end = match self.random.below(8) {
+            0..=2 => End::Branch(On::Just(value), [stay, out]),
+            3 => End::Branch(On::And(value), [stay, out]),
+            4 if self.features().has(Feature::Tables) => {
+                let index = self.pos.ins().uextend(types::I32, value);
+                End::Table(Some(index), vec![stay.clone(), out, stay])
+            }
+            5 => {
+                let inverse = self.pos.ins().icmp_imm_u(IntCC::Equal, value, 0);
+                End::Branch(On::Or(inverse), [out, stay])
+            }
+            _ => {
+                let inverse = self.pos.ins().icmp_imm_u(IntCC::Equal, value, 0);
+                End::Branch(On::Just(inverse), [out, stay])
+            }
+        };
+        self.finish(at, end);
+    }
+
+    /// The values for the next iteration, computed in `at`.
+    pub(super) fn next_args(&mut self, at: Block, frame: &Frame) -> Vec<Option<BlockArg>> {
+        let mut args = vec![None; frame.front];
+        for &control in &frame.controls {
+            let ty = self.pos.func.dfg.value_type(control.param);
+            let by = control.outside.unwrap_or_else(|| self.constant(at, ty, control.by));
+            self.pos.goto_bottom(at);
+            let (inst, dfg) = self.pos.ins().Binary(control.opcode, ty, control.param, by);
+            let next = dfg.first_result(inst);
+            if let Some(&stride) = self.outline.walkers.get(&control.param) {
+                self.outline.walkers.insert(next, stride);
+            }
+            args.push(Some(BlockArg::Value(next)));
+        }
+        args
+    }
+
+    /// Whether these values of the controls say that the loop goes on, and the block that knows. None if nothing says so.
+    fn test(&mut self, at: Block, plan: &Plan, values: &[Value]) -> (Block, Option<Value>) {
+        let mut at = at;
+        let fuel = self.test_fuel(at, plan.test.fuel, values);
+        let Some((index, condition, bound)) = plan.test.counter else { return (at, fuel) };
+        let mut fuel = fuel;
+        if let (Some(left), true) = (fuel, self.random.chance(30)) {
+            let next = self.block();
+            let out = if self.random.chance(50) { self.way_out(at) } else { self.leave_early(at) };
+            self.finish(at, End::Branch(On::Just(left), [Way::to(next), out]));
+            (at, fuel) = (next, None);
+        }
+        let bound = match bound {
+            Bound::Constant(ty, value) => self.constant(at, ty, value),
+            Bound::Value(value) => value,
+        };
+        self.pos.goto_bottom(at);
+        let natural = self.pos.ins().icmp(condition, values[index], bound);
+        let stay = match fuel {
+            Some(fuel) => self.pos.ins().band(natural, fuel),
+            None => natural,
+        };
+        (at, Some(stay))
+    }
+
+    /// A way out of the loop that is not to its next iteration.
+    fn leave_early(&mut self, at: Block) -> Way {
+        let frame = self.frames.pop().expect("inside of a loop");
+        let way = self.leave(at);
+        self.frames.push(frame);
+        way
+    }
+
+    fn test_fuel(&mut self, at: Block, fuel: Fuel, values: &[Value]) -> Option<Value> {
+        self.pos.goto_bottom(at);
+        match fuel {
+            Fuel::None => None,
+            Fuel::Param(index) => Some(self.pos.ins().icmp_imm_u(IntCC::NotEqual, values[index], 0)),
+            Fuel::Slot(slot) => {
+                let address = self.pos.ins().stack_addr(types::I64, slot, 0);
+                self.outline.private.push(address);
+                let flags = MemFlagsData::trusted();
+                let left = self.pos.ins().load(types::I32, flags, address, 0);
+                let one = self.constant(at, types::I32, 1);
+                let left = self.pos.ins().isub(left, one);
+                self.pos.ins().store(flags, left, address, 0);
+                Some(self.pos.ins().icmp_imm_u(IntCC::NotEqual, left, 0))
+            }
+        }
+    }
+
+    /// Decides on the controls of a loop, and computes their first values in `at`.
+    fn plan(&mut self, at: Block, trips: u64) -> Plan {
+        let shape = match self.random.below(10) {
+            0..=4 => Shape::Top,
+            5 | 6 => Shape::Bottom,
+            7 | 8 => Shape::Middle,
+            _ => Shape::Bottom,
+        };
+        let test = Test { counter: None, fuel: Fuel::None };
+        let mut plan = Plan { shape, starts: Vec::new(), controls: Vec::new(), test, trips };
+        let ends = self.random.chance(90) && self.count(at, &mut plan);
+        if !ends {
+            self.fuel(at, &mut plan);
+        }
+        let walks = self.features().has(Feature::Memory) && self.random.chance(30);
+        if walks && (ends || !matches!(plan.test.fuel, Fuel::None)) {
+            self.walk(at, &mut plan);
+        }
+        plan
+    }
+
+    fn control(&mut self, at: Block, plan: &mut Plan, start: Value, (opcode, by): (Opcode, i128)) -> usize {
+        let ty = self.pos.func.dfg.value_type(start);
+        let outside = self.random.chance(30).then(|| self.constant(at, ty, by));
+        plan.starts.push(start);
+        plan.controls.push(Control { param: start, opcode, by, outside });
+        plan.controls.len() - 1
+    }
+
+    /// Gives the loop a counter. Says whether it ends the loop.
+    fn count(&mut self, at: Block, plan: &mut Plan) -> bool {
+        let counter = Counter::draw(self.random, self.features().has(Feature::Wide), plan.trips);
+        if self.random.chance(35) && counter.ty != types::I128 {
+            return self.count_to_unknown(at, plan, counter);
+        }
+        let start = self.constant(at, counter.ty, counter.start);
+        let index = self.control(at, plan, start, (Opcode::Iadd, counter.step));
+        let bound = if self.random.chance(50) {
+            Bound::Constant(counter.ty, counter.bound)
+        } else {
+            Bound::Value(self.constant(at, counter.ty, counter.bound))
+        };
+        plan.test.counter = Some((index, counter.condition, bound));
+        let seen = if plan.shape == Shape::Bottom { counter.stepped() } else { counter };
+        seen.trips(plan.trips + 2).is_some()
+    }
+
+    /// A counter whose start or bound is a parameter of the function, or a few of its bits.
+    fn count_to_unknown(&mut self, at: Block, plan: &mut Plan, counter: Counter) -> bool {
+        let ty = counter.ty;
+        let param = self.random.pick(&self.params);
+        let param = self.resized(at, param, ty);
+        let few = self.random.pick(&[7, 3, 1, 15]);
+        let masked = few <= plan.trips;
+        let bound = if masked {
+            let mask = self.constant(at, ty, i128::from(few));
+            self.pos.ins().band(param, mask)
+        } else {
+            param
+        };
+        let (start, step, bound, conditions) = if self.random.chance(50) {
+            let start = self.constant(at, ty, if masked { 0 } else { counter.start });
+            (start, if masked { 1 } else { counter.step }, bound, [IntCC::SignedLessThan, IntCC::UnsignedLessThan])
+        } else {
+            let zero = self.constant(at, ty, 0);
+            (bound, if masked { -1 } else { counter.step }, zero, [IntCC::SignedGreaterThan, IntCC::UnsignedGreaterThan])
+        };
+        let index = self.control(at, plan, start, (Opcode::Iadd, step));
+        let condition = match (masked, self.random.below(3)) {
+            (false, _) => condition(self.random),
+            (true, 0) => IntCC::NotEqual,
+            (true, choice) => conditions[choice - 1],
+        };
+        plan.test.counter = Some((index, condition, Bound::Value(bound)));
+        masked && plan.shape != Shape::Bottom
+    }
+
+    /// A value in another integer type.
+    fn resized(&mut self, at: Block, value: Value, ty: Type) -> Value {
+        let from = self.pos.func.dfg.value_type(value);
+        self.pos.goto_bottom(at);
+        match from.bits().cmp(&ty.bits()) {
+            std::cmp::Ordering::Less if self.random.chance(50) => self.pos.ins().sextend(ty, value),
+            std::cmp::Ordering::Less => self.pos.ins().uextend(ty, value),
+            std::cmp::Ordering::Equal => value,
+            std::cmp::Ordering::Greater => self.pos.ins().ireduce(ty, value),
+        }
+    }
+
+    /// Makes sure that the loop ends.
+    fn fuel(&mut self, at: Block, plan: &mut Plan) {
+        if self.features().has(Feature::Endless) && self.random.chance(50) {
+            self.outline.endless = true;
+            return;
+        }
+        let amount = i128::from(plan.trips) + 1;
+        if self.features().has(Feature::Slots) && self.random.chance(15) {
+            let slot = StackSlotData::new(StackSlotKind::ExplicitSlot, 4, 2);
+            let slot = self.pos.func.create_sized_stack_slot(slot);
+            let amount = self.constant(at, types::I32, amount);
+            let address = self.pos.ins().stack_addr(types::I64, slot, 0);
+            self.outline.private.push(address);
+            self.pos.ins().store(MemFlagsData::trusted(), amount, address, 0);
+            plan.test.fuel = Fuel::Slot(slot);
+        } else {
+            let ty = self.random.narrow_int();
+            let amount = self.constant(at, ty, amount);
+            plan.test.fuel = Fuel::Param(self.control(at, plan, amount, (Opcode::Iadd, -1)));
+        }
+    }
+
+    /// A pointer that steps through the memory image, out of it in some iteration if it may.
+    fn walk(&mut self, at: Block, plan: &mut Plan) {
+        let entry = self.pos.func.layout.entry_block().expect("there is a block");
+        let memory = self.pos.func.dfg.block_params(entry)[0];
+        let stride: i64 = self.random.pick(&[4, 8, 1, 16, 2, -4, -8, 128]);
+        let from = self.first_step(stride, plan.trips);
+        let from = self.constant(at, types::I64, i128::from(from));
+        let start = self.pos.ins().iadd(memory, from);
+        self.outline.walkers.insert(start, stride);
+        self.control(at, plan, start, (Opcode::Iadd, i128::from(stride)));
+    }
+
+    fn first_step(&mut self, stride: i64, trips: u64) -> i64 {
+        use super::memory::{HIGH, IMAGE};
+        let steps = self.random.below(trips as usize + 2) as i64;
+        let last = if stride > 0 { IMAGE as i64 } else { 0 };
+        (last - steps * stride).clamp(HIGH.start.into(), IMAGE as i64 - 16) & !15
+    }
+
+    fn value_type(&mut self) -> Type {
+        super::interface::value_type(self.random, self.interface.features)
+    }
+}
+
+/// How often a cycle that is no loop may be repeated.
+pub(super) fn few(random: &mut Choices<'_, '_>, work: u64) -> i128 {
+    i128::from(u64::min(random.pick(&[2, 1, 3, 5]), work) + 1)
+}

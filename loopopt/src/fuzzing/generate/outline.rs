@@ -1,0 +1,208 @@
+//! The first half of a program: blocks, and the values that say how often they run.
+//!
+//! A function is drafted statement by statement, as a program of a structured language would be, except that every
+//! statement may also leave for any loop around it. What decides how often a loop runs is written down at once;
+//! everything else is left open ([`On::Data`], the arguments that are `None`) and filled in when all blocks are known,
+//! and with them which values can be used where.
+
+use super::choices::Choices;
+use super::features::{Feature, Features};
+use super::interface::Interface;
+use super::loops::Control;
+use cranelift_codegen::cursor::{Cursor, FuncCursor};
+use cranelift_codegen::ir::{Block, BlockArg, Function, InstBuilder, Type, Value, types};
+use std::collections::{BTreeMap, HashMap};
+
+/// What a branch depends on.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum On {
+    /// Any value.
+    Data,
+    /// This value.
+    Just(Value),
+    /// This value, and any value.
+    And(Value),
+    /// This value, or any value.
+    Or(Value),
+}
+
+/// An edge to be.
+#[derive(Clone, Debug)]
+pub(super) struct Way {
+    pub(super) block: Block,
+    /// Arguments for the first parameters; `None`, and those that are missing, can be any value.
+    pub(super) args: Vec<Option<BlockArg>>,
+}
+
+impl Way {
+    /// An edge that says nothing about its arguments.
+    pub(super) fn to(block: Block) -> Self {
+        Self { block, args: Vec::new() }
+    }
+}
+
+/// How a block ends.
+#[derive(Clone, Debug)]
+pub(super) enum End {
+    Jump(Way),
+    Branch(On, [Way; 2]),
+    /// A `br_table` on this value or any other. The first way is the default.
+    Table(Option<Value>, Vec<Way>),
+    /// A `try_call` of this host function. The first way is the normal return.
+    TryCall(usize, Vec<Way>),
+    Return,
+    Trap,
+}
+
+impl End {
+    /// All edges.
+    pub(super) fn ways(&self) -> &[Way] {
+        match self {
+            Self::Jump(way) => std::slice::from_ref(way),
+            Self::Branch(_, ways) => ways,
+            Self::Table(_, ways) | Self::TryCall(_, ways) => ways,
+            Self::Return | Self::Trap => &[],
+        }
+    }
+}
+
+/// A function whose blocks are known.
+#[derive(Debug, Default)]
+pub(super) struct Outline {
+    pub(super) ends: BTreeMap<Block, End>,
+    /// Addresses that step through the memory image and may leave it, with the size of their steps.
+    pub(super) walkers: HashMap<Value, i64>,
+    /// Values that no one else may use: addresses on the stack.
+    pub(super) private: Vec<Value>,
+    /// Whether there is a loop that need not end.
+    pub(super) endless: bool,
+}
+
+/// Something that a statement can leave for.
+#[derive(Clone, Debug)]
+pub(super) struct Frame {
+    /// Where a loop goes on with its next iteration, and whether the next values of its controls are passed there.
+    pub(super) again: Option<(Block, bool)>,
+    /// What comes after it.
+    pub(super) exit: Option<Block>,
+    /// Parameters of the header before those of the controls.
+    pub(super) front: usize,
+    pub(super) controls: Vec<Control>,
+}
+
+/// A function in the making.
+pub(super) struct Draft<'a, 'u, 'd> {
+    pub(super) pos: FuncCursor<'a>,
+    pub(super) random: &'a mut Choices<'u, 'd>,
+    pub(super) interface: &'a Interface,
+    pub(super) outline: Outline,
+    /// The innermost last.
+    pub(super) frames: Vec<Frame>,
+    /// How many blocks there may still be, roughly.
+    pub(super) room: usize,
+    /// How often the block that is being drafted may still be repeated.
+    pub(super) work: u64,
+    /// Integers that are known everywhere.
+    pub(super) params: Vec<Value>,
+}
+
+impl<'a, 'u, 'd> Draft<'a, 'u, 'd> {
+    /// Drafts a function that has a signature and nothing else. It runs a block at most `work` times, roughly.
+    pub(super) fn run(
+        func: &'a mut Function,
+        random: &'a mut Choices<'u, 'd>,
+        interface: &'a Interface,
+        work: u64,
+    ) -> Outline {
+        let room = random.pick(&[4, 12, 24, 8, 40, 16]);
+        let mut draft = Self {
+            pos: FuncCursor::new(func),
+            random,
+            interface,
+            outline: Outline::default(),
+            frames: Vec::new(),
+            room,
+            work,
+            params: Vec::new(),
+        };
+        let entry = draft.entry();
+        let end = draft.looping(entry).and_then(|at| draft.region(at, 3));
+        if let Some(end) = end {
+            draft.finish(end, End::Return);
+        }
+        draft.outline
+    }
+
+    pub(super) fn features(&self) -> Features {
+        self.interface.features
+    }
+
+    fn entry(&mut self) -> Block {
+        let entry = self.block();
+        let has_memory = self.features().has(Feature::Memory);
+        let types: Vec<Type> = self.pos.func.signature.params.iter().map(|param| param.value_type).collect();
+        for (index, ty) in types.into_iter().enumerate() {
+            let param = self.pos.func.dfg.append_block_param(entry, ty);
+            if ty.is_int() && ty != types::I128 && !(has_memory && index == 0) {
+                self.params.push(param);
+            }
+        }
+        entry
+    }
+
+    /// A new block.
+    pub(super) fn block(&mut self) -> Block {
+        self.room = self.room.saturating_sub(1);
+        let func = &mut *self.pos.func;
+        let block = func.dfg.make_block();
+        let count = func.layout.blocks().count();
+        if count > 0 && self.interface.features.has(Feature::Shuffled) {
+            let before = func.layout.blocks().nth(self.random.below(count)).expect("there are so many blocks");
+            func.layout.insert_block_after(block, before);
+        } else {
+            func.layout.append_block(block);
+        }
+        if count > 0 && self.interface.features.has(Feature::Cold) && self.random.chance(8) {
+            func.layout.set_cold(block);
+        }
+        block
+    }
+
+    /// Ends a block.
+    pub(super) fn finish(&mut self, block: Block, end: End) {
+        let before = self.outline.ends.insert(block, end);
+        assert!(before.is_none(), "a block ends once");
+    }
+
+    /// An integer constant at the end of a block.
+    pub(super) fn constant(&mut self, at: Block, ty: Type, value: i128) -> Value {
+        self.pos.goto_bottom(at);
+        if ty == types::I128 {
+            let low = self.pos.ins().iconst(types::I64, value as i64);
+            let high = self.pos.ins().iconst(types::I64, (value >> 64) as i64);
+            return self.pos.ins().iconcat(low, high);
+        }
+        let bits = value & (i128::MAX >> (127 - ty.bits()));
+        self.pos.ins().iconst(ty, bits as i64)
+    }
+
+    /// A way out of what `at` is in: to the next iteration of a loop, behind a loop, or out of the function.
+    pub(super) fn leave(&mut self, at: Block) -> Way {
+        let frames = self.frames.len();
+        if frames > 0 && self.random.below(8) > 0 {
+            let frame = self.frames[frames - 1 - self.random.below(frames.min(3))].clone();
+            match (frame.again, frame.exit) {
+                (Some((block, passes)), exit) if exit.is_none() || self.random.chance(40) => {
+                    let args = if passes { self.next_args(at, &frame) } else { Vec::new() };
+                    return Way { block, args };
+                }
+                (_, Some(exit)) => return Way::to(exit),
+                _ => {}
+            }
+        }
+        let block = self.block();
+        let traps = self.features().has(Feature::Traps) && self.random.chance(40);
+        self.finish(block, if traps { End::Trap } else { End::Return });
+        Way::to(block)
+    }
+}

@@ -1,0 +1,230 @@
+//! Statements: what a draft is made of, loops aside.
+
+use super::features::Feature;
+use super::loops::few;
+use super::memory::{HIGH, IMAGE};
+use super::outline::{Draft, End, Frame, On, Way};
+use cranelift_codegen::cursor::Cursor;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{Block, BlockArg, InstBuilder, MemFlagsData, Opcode, Value, types};
+
+#[derive(Clone, Copy, Debug)]
+enum Statement {
+    Nothing,
+    Loop,
+    If,
+    Switch,
+    Jump,
+    MayLeave,
+    Labelled,
+    TryCall,
+    Irreducible,
+    Checked,
+    Unreachable,
+}
+
+const STATEMENTS: [(usize, Statement); 11] = [
+    (2, Statement::Nothing),
+    (6, Statement::Loop),
+    (4, Statement::If),
+    (2, Statement::Switch),
+    (1, Statement::Jump),
+    (4, Statement::MayLeave),
+    (1, Statement::Labelled),
+    (1, Statement::TryCall),
+    (1, Statement::Irreducible),
+    (1, Statement::Checked),
+    (1, Statement::Unreachable),
+];
+
+impl Draft<'_, '_, '_> {
+    /// Up to so many statements, the first of them in `at`. Gives the block after them, if one of them goes on.
+    pub(super) fn region(&mut self, at: Block, most: usize) -> Option<Block> {
+        let mut at = at;
+        for _ in 0..self.random.below(most + 1) {
+            if self.room == 0 {
+                break;
+            }
+            at = self.statement(at)?;
+        }
+        Some(at)
+    }
+
+    fn statement(&mut self, at: Block) -> Option<Block> {
+        let features = self.features();
+        match self.random.weighted(&STATEMENTS) {
+            Statement::Loop if self.frames.len() < 5 => self.looping(at),
+            Statement::If => self.branching(at),
+            Statement::Switch if features.has(Feature::Tables) => self.switch(at),
+            Statement::Jump => {
+                let next = self.block();
+                self.finish(at, End::Jump(Way::to(next)));
+                Some(next)
+            }
+            Statement::MayLeave => self.may_leave(at),
+            Statement::Labelled => self.labelled(at),
+            Statement::TryCall if features.has(Feature::TryCalls) => Some(self.try_call(at)),
+            Statement::Irreducible if features.has(Feature::Irreducible) => Some(self.irreducible(at)),
+            Statement::Checked if features.has(Feature::Memory) => Some(self.checked(at)),
+            Statement::Unreachable if features.has(Feature::Unreachable) => Some(self.unreachable(at)),
+            _ => Some(at),
+        }
+    }
+
+    /// The block of an arm, filled, and on to `join` or out of what it is in.
+    fn arm(&mut self, join: Block) -> Way {
+        let block = self.block();
+        if let Some(end) = self.region(block, 2) {
+            let way = if self.random.chance(15) { self.leave(end) } else { Way::to(join) };
+            self.finish(end, End::Jump(way));
+        }
+        Way::to(block)
+    }
+
+    fn branching(&mut self, at: Block) -> Option<Block> {
+        let join = self.block();
+        let first = self.arm(join);
+        let second = if self.random.chance(50) { self.arm(join) } else { Way::to(join) };
+        let ways = if self.random.chance(50) { [first, second] } else { [second, first] };
+        self.finish(at, End::Branch(On::Data, ways));
+        Some(join)
+    }
+
+    fn switch(&mut self, at: Block) -> Option<Block> {
+        let join = self.block();
+        let mut ways = Vec::new();
+        for _ in 0..2 + self.random.below(4) {
+            let way = match self.random.below(6) {
+                0 => Way::to(join),
+                1 => self.leave(at),
+                2 if !ways.is_empty() => ways[self.random.below(ways.len())].clone(),
+                _ => self.arm(join),
+            };
+            ways.push(way);
+        }
+        self.finish(at, End::Table(None, ways));
+        Some(join)
+    }
+
+    fn may_leave(&mut self, at: Block) -> Option<Block> {
+        let out = self.leave(at);
+        let next = self.block();
+        let ways = if self.random.chance(50) { [out, Way::to(next)] } else { [Way::to(next), out] };
+        self.finish(at, End::Branch(On::Data, ways));
+        Some(next)
+    }
+
+    /// Statements with a place behind them that all of them can go to.
+    fn labelled(&mut self, at: Block) -> Option<Block> {
+        let exit = self.block();
+        self.frames.push(Frame { again: None, exit: Some(exit), front: 0, controls: Vec::new() });
+        let end = self.region(at, 3);
+        self.frames.pop();
+        if let Some(end) = end {
+            self.finish(end, End::Jump(Way::to(exit)));
+        }
+        Some(exit)
+    }
+
+    fn try_call(&mut self, at: Block) -> Block {
+        let host = self.random.below(self.interface.hosts.len());
+        let next = self.block();
+        let mut normal = Way::to(next);
+        for (index, ret) in (0..).zip(&self.interface.hosts[host].returns) {
+            self.pos.func.dfg.append_block_param(next, ret.value_type);
+            normal.args.push(Some(BlockArg::TryCallRet(index)));
+        }
+        let mut ways = vec![normal];
+        for _ in 0..self.random.below(3) {
+            let way = if self.random.chance(40) {
+                self.leave(at)
+            } else {
+                let handler = self.block();
+                self.pos.func.dfg.append_block_param(handler, types::I64);
+                let end = if self.random.chance(50) { Way::to(next) } else { self.leave(handler) };
+                let end = if end.block == next { self.leave(handler) } else { end };
+                self.finish(handler, End::Jump(end));
+                Way { block: handler, args: vec![Some(BlockArg::TryCallExn(0))] }
+            };
+            ways.push(way);
+        }
+        self.finish(at, End::TryCall(host, ways));
+        next
+    }
+
+    /// Two blocks that jump to each other, both of which can be entered from outside.
+    fn irreducible(&mut self, at: Block) -> Block {
+        let amount = few(self.random, self.work);
+        let work = self.work;
+        self.work /= amount as u64;
+        let amount = self.constant(at, types::I32, amount);
+        let blocks = [self.block(), self.block()];
+        let fuel = blocks.map(|block| self.pos.func.dfg.append_block_param(block, types::I32));
+        let to = |index: usize, fuel: Value| Way { block: blocks[index], args: vec![Some(BlockArg::Value(fuel))] };
+        self.finish(at, End::Branch(On::Data, [to(0, amount), to(1, amount)]));
+
+        let exit = self.block();
+        self.frames.push(Frame { again: None, exit: Some(exit), front: 0, controls: Vec::new() });
+        if let Some(end) = self.region(blocks[0], 1) {
+            let out = self.leave(end);
+            let ways = [to(1, fuel[0]), out];
+            self.finish(end, if self.random.chance(50) { End::Jump(to(1, fuel[0])) } else { End::Branch(On::Data, ways) });
+        }
+        if let Some(end) = self.region(blocks[1], 1) {
+            let one = self.constant(end, types::I32, -1);
+            let left = self.pos.ins().iadd(fuel[1], one);
+            let stay = self.pos.ins().icmp_imm_u(IntCC::NotEqual, left, 0);
+            self.finish(end, End::Branch(On::And(stay), [to(0, left), Way::to(exit)]));
+        }
+        self.frames.pop();
+        self.work = work;
+        exit
+    }
+
+    /// A load behind an explicit check of its index, which is a counter of a loop around it.
+    fn checked(&mut self, at: Block) -> Block {
+        let Some(index) = self.counter_as_index(at) else { return at };
+        let entry = self.pos.func.layout.entry_block().expect("there is a block");
+        let memory = self.pos.func.dfg.block_params(entry)[0];
+        let size = i128::from(IMAGE as u32 - HIGH.start - 8);
+        let size = self.random.pick(&[size, 4, 16, 1]);
+        let size = self.constant(at, types::I64, size);
+        let inside = self.pos.ins().icmp(IntCC::UnsignedLessThan, index, size);
+        let (block, out) = (self.block(), self.leave(at));
+        self.finish(at, End::Branch(On::Just(inside), [Way::to(block), out]));
+
+        self.pos.goto_bottom(block);
+        let address = self.pos.ins().iadd(memory, index);
+        self.outline.private.push(address);
+        let ty = self.random.narrow_int();
+        let offset = HIGH.start as i32;
+        self.pos.ins().load(ty, MemFlagsData::new().with_notrap(), address, offset);
+        block
+    }
+
+    fn counter_as_index(&mut self, at: Block) -> Option<Value> {
+        let counters: Vec<Value> =
+            self.frames.iter().flat_map(|frame| &frame.controls).map(|control| control.param).collect();
+        let counters: Vec<Value> =
+            counters.into_iter().filter(|counter| !self.outline.walkers.contains_key(counter)).collect();
+        let counter = *counters.last()?;
+        self.pos.goto_bottom(at);
+        match self.pos.func.dfg.value_type(counter) {
+            types::I64 => Some(counter),
+            types::I128 => Some(self.pos.ins().ireduce(types::I64, counter)),
+            _ => {
+                let opcode = self.random.pick(&[Opcode::Uextend, Opcode::Sextend]);
+                let (inst, dfg) = self.pos.ins().Unary(opcode, types::I64, counter);
+                Some(dfg.first_result(inst))
+            }
+        }
+    }
+
+    /// A block that nothing branches to, but that branches to others.
+    fn unreachable(&mut self, at: Block) -> Block {
+        let (block, next) = (self.block(), self.block());
+        self.finish(at, End::Jump(Way::to(next)));
+        self.finish(block, End::Jump(Way::to(next)));
+        next
+    }
+}

@@ -1,0 +1,225 @@
+//! Give each latch a test of its own.
+//!
+//! ```text
+//!  block4:          block5:               block4:                      block5:
+//!      …                …                     …                            …
+//!      jump block6      jump block6           brif …, header, exit         brif …, header, exit
+//!           \           /           ──►
+//!            ▼         ▼
+//!          block6:
+//!              brif …, header, exit
+//! ```
+//!
+//! Rotation puts one test behind all latches. Where several blocks jump to it, each iteration takes two jumps, one to the
+//! test and one back to the header; a loop that tests at the top takes one. With a copy of the test in each of these
+//! blocks, rotated loops take one, too. A block that branches to the test gains nothing and keeps the shared one.
+//!
+//! # Needs
+//!
+//! Dedicated exits.
+//!
+//! # Legal when
+//!
+//! (L1) The test may be copied. Each way through the loop passes through the same instructions as before. Values of the
+//! test are used behind the loop only, since the header does not follow from the test alone, and there they become
+//! parameters of the exit block.
+//!
+//! # Pays when
+//!
+//! (P1) The test is small, and (P2) at least two blocks jump to it, but not too many. Cold ones do not count.
+//!
+//! # Changes
+//!
+//! Blocks and edges. The loop has several back edges afterwards, so this comes behind all passes that want one.
+//!
+//! # References
+//!
+//! Tail duplication, as code generators do it (LLVM `TailDuplicator.cpp`: blocks of up to two instructions).
+
+use crate::analysis::edges::{Edge, edges_from, edges_into, jump_target};
+use crate::analysis::effects::{is_constant, is_duplicable};
+use crate::analysis::loops::{Loop, LoopForest};
+use crate::change::Change;
+use crate::edit::clone::clone_blocks;
+use crate::edit::funnel::{append_arg, retarget};
+use crate::edit::labels::copy_labels;
+use crate::edit::merge::merge_blocks;
+use crate::edit::rename::{def_block, each_use, rename_elsewhere};
+use crate::pass::PassCx;
+use crate::remark::Refusal;
+use cranelift_codegen::ir::{Block, Function, Opcode, Value};
+use cranelift_codegen::{CodegenResult, Context};
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+
+/// The name of this pass.
+pub(crate) const NAME: &str = "unshare";
+
+/// The reasons for which it leaves a loop alone.
+pub(crate) const REASONS: &[&str] = &["too-large", "too-many", "not-duplicable", "no-fuel"];
+
+/// Copies the tests of all loops where it pays.
+pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
+    let mut plans = Vec::new();
+    for lp in cx.forest(ctx).loops() {
+        let header = cx.forest(ctx).data(lp).header;
+        let Some(test) = SharedTest::find(ctx, cx.forest(ctx), lp) else { continue };
+        match test.judge(ctx, cx) {
+            Ok(test) if cx.fuel.take() => plans.push(test),
+            Ok(_) => cx.declined(&ctx.func, NAME, header, &Decline::NoFuel),
+            Err(why) => cx.declined(&ctx.func, NAME, header, &why),
+        }
+    }
+    if plans.is_empty() {
+        return Ok(Change::Nothing);
+    }
+    for plan in &plans {
+        let message = format!("{} blocks get the test of {} each", plan.jumps.len(), plan.block);
+        cx.fired(&ctx.func, NAME, plan.header, message);
+    }
+    apply(&mut ctx.func, &plans);
+    ctx.flowgraph();
+    merge_blocks(&mut ctx.func, &ctx.cfg, &ctx.domtree);
+    Ok(Change::Cfg)
+}
+
+/// A test at the bottom of a loop that several blocks jump to.
+struct SharedTest {
+    header: Block,
+    /// The only latch.
+    block: Block,
+    /// The edge that leaves the loop.
+    exit: Edge,
+    /// The edges of jumps that enter the test.
+    jumps: Vec<Edge>,
+    /// Whether others enter it as well.
+    has_others: bool,
+}
+
+impl SharedTest {
+    fn find(ctx: &Context, forest: &LoopForest, lp: Loop) -> Option<Self> {
+        let func = &ctx.func;
+        let header = forest.data(lp).header;
+        let block = forest.latch(func, lp).filter(|&latch| latch != header)?;
+        let branch = func.layout.last_inst(block)?;
+        let [first, second] = edges_from(func, block).collect::<Vec<_>>()[..] else { return None };
+        let exit = [first, second].into_iter().find(|edge| !forest.contains(lp, edge.target(func)))?;
+        let (jumps, others): (Vec<_>, Vec<_>) = edges_into(func, &ctx.cfg, block).partition(|edge| {
+            let source = edge.source(func);
+            jump_target(func, source).is_some() && !func.layout.is_cold(source)
+        });
+        let is_brif = func.dfg.insts[branch].opcode() == Opcode::Brif;
+        (is_brif && jumps.len() + others.len() >= 2 && !jumps.is_empty()).then_some(Self {
+            header,
+            block,
+            exit,
+            jumps,
+            has_others: !others.is_empty(),
+        })
+    }
+
+    fn judge(self, ctx: &Context, cx: &PassCx<'_>) -> Result<Self, Decline> {
+        let func = &ctx.func;
+        let insts = || func.layout.block_insts(self.block);
+        if let Some(inst) = insts().find(|&inst| !is_duplicable(func, inst)) {
+            return Err(Decline::NotDuplicable(func.dfg.insts[inst].opcode().to_string()));
+        }
+        if cx.options.ignore_cost {
+            return Ok(self);
+        }
+        let size = insts().filter(|&inst| !is_constant(func, inst)).count() - 1;
+        if size > cx.options.unshare_max_insts {
+            return Err(Decline::TooLarge { insts: size, max: cx.options.unshare_max_insts });
+        }
+        if self.jumps.len() > cx.options.unshare_max_copies {
+            return Err(Decline::TooMany { jumps: self.jumps.len(), max: cx.options.unshare_max_copies });
+        }
+        Ok(self)
+    }
+}
+
+fn apply(func: &mut Function, plans: &[SharedTest]) {
+    close_over_exits(func, plans);
+    for plan in plans {
+        // The block itself serves the edges that are no jumps, or else the last jump.
+        let copied = if plan.has_others { plan.jumps.len() } else { plan.jumps.len() - 1 };
+        for &edge in &plan.jumps[..copied] {
+            let copies = clone_blocks(func, &[plan.block]);
+            retarget(func, edge, copies.block(plan.block));
+        }
+    }
+}
+
+/// Lets the values of the tests leave the loops through parameters of the exit blocks. If a value of a test is used in
+/// another block, the exit block is entered from the test alone and dominates the use: the only other way on is the header,
+/// which does not follow from the test alone.
+fn close_over_exits(func: &mut Function, plans: &[SharedTest]) {
+    let exits: HashMap<_, _> = plans.iter().map(|plan| (plan.block, plan.exit)).collect();
+    let mut escaping = BTreeMap::<Value, Edge>::new();
+    for block in &func.layout {
+        for inst in func.layout.block_insts(block) {
+            each_use(func, inst, |value| {
+                let home = def_block(func, value).filter(|&home| home != block);
+                if let Some(&exit) = home.and_then(|home| exits.get(&home)) {
+                    escaping.insert(value, exit);
+                }
+            });
+        }
+    }
+    let mut renames = HashMap::new();
+    for (value, exit) in escaping {
+        let ty = func.dfg.value_type(value);
+        let target = exit.target(func);
+        let param = func.dfg.append_block_param(target, ty);
+        copy_labels(func, value, param);
+        append_arg(func, exit, value);
+        renames.insert(value, param);
+    }
+    if !renames.is_empty() {
+        rename_elsewhere(func, &renames);
+    }
+}
+
+/// Why a test stays shared.
+enum Decline {
+    /// (P1) The test is too large.
+    TooLarge { insts: usize, max: usize },
+    /// (P2) Too many blocks jump to it.
+    TooMany { jumps: usize, max: usize },
+    /// (L1) An instruction of the test stands for one place in the program.
+    NotDuplicable(String),
+    /// The fuel is used up.
+    NoFuel,
+}
+
+impl Refusal for Decline {
+    fn slug(&self) -> &'static str {
+        match self {
+            Self::TooLarge { .. } => "too-large",
+            Self::TooMany { .. } => "too-many",
+            Self::NotDuplicable(_) => "not-duplicable",
+            Self::NoFuel => "no-fuel",
+        }
+    }
+
+    fn help(&self) -> &'static str {
+        match self {
+            Self::TooLarge { .. } => "raise Options::unshare_max_insts if the loop is hot",
+            Self::TooMany { .. } => "raise Options::unshare_max_copies if the loop is hot",
+            Self::NotDuplicable(_) | Self::NoFuel => "",
+        }
+    }
+}
+
+impl fmt::Display for Decline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooLarge { insts, max } => {
+                write!(f, "the end of the loop holds {insts} instructions, more than {max}")
+            }
+            Self::TooMany { jumps, max } => write!(f, "{jumps} blocks jump to the test, more than {max}"),
+            Self::NotDuplicable(opcode) => write!(f, "the test holds {opcode}, which must not be copied"),
+            Self::NoFuel => write!(f, "the fuel is used up"),
+        }
+    }
+}
