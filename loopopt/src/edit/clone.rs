@@ -11,13 +11,13 @@ use crate::analysis::edges::edges_of;
 use crate::edit::funnel::retarget;
 use crate::edit::labels::copy_labels;
 use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, JumpTableData, Value};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 /// Which block and which value stands for which after a copy.
 #[derive(Debug, Default)]
 pub(crate) struct Copies {
-    blocks: HashMap<Block, Block>,
-    values: HashMap<Value, Value>,
+    blocks: BTreeMap<Block, Block>,
+    values: BTreeMap<Value, Value>,
 }
 
 impl Copies {

@@ -4,32 +4,40 @@
 //! nothing in a register, but a register that holds one across a loop is lost to the loop. Edits that move arguments from
 //! one block to another would undo it.
 
-use cranelift_codegen::ir::{Function, Inst, Opcode, Value};
-use std::collections::BTreeMap;
+use cranelift_codegen::ir::{Block, Function, Inst, Opcode, Value};
 
 /// Gives each block its own copies of the scalar constants that it uses from other blocks, right before the first use.
 pub(crate) fn localize_constants(func: &mut Function) {
-    let mut cursor = func.layout.entry_block();
-    while let Some(block) = cursor {
-        let mut local = BTreeMap::new();
-        let insts: Vec<_> = func.layout.block_insts(block).collect();
-        for inst in insts {
-            let foreign: Vec<_> = func
-                .dfg
-                .inst_values(inst)
-                .filter_map(|value| Some((value, scalar_constant(func, value)?)))
-                .filter(|&(_, def)| func.layout.inst_block(def) != Some(block))
-                .collect();
-            if foreign.is_empty() {
-                continue;
-            }
-            for (value, def) in foreign {
-                local.entry(value).or_insert_with(|| copy_before(func, def, inst));
-            }
-            func.dfg.map_inst_values(inst, |value| local.get(&value).copied().unwrap_or(value));
+    let mut blocks = func.layout.entry_block();
+    let mut local = Vec::new();
+    while let Some(block) = blocks {
+        local.clear();
+        let mut insts = func.layout.first_inst(block);
+        while let Some(inst) = insts {
+            localize_operands(func, block, inst, &mut local);
+            insts = func.layout.next_inst(inst);
         }
-        cursor = func.layout.next_block(block);
+        blocks = func.layout.next_block(block);
     }
+}
+
+/// Lets `inst`, an instruction of `block`, use constants of its own block. `local` holds those made so far, with what they
+/// stand for.
+fn localize_operands(func: &mut Function, block: Block, inst: Inst, local: &mut Vec<(Value, Value)>) {
+    let foreign =
+        |func: &Function, value| scalar_constant(func, value).filter(|&def| func.layout.inst_block(def) != Some(block));
+    if !func.dfg.inst_values(inst).any(|value| foreign(func, value).is_some()) {
+        return;
+    }
+    let values: Vec<_> = func.dfg.inst_values(inst).collect();
+    for value in values {
+        if let Some(def) = foreign(func, value)
+            && !local.iter().any(|&(old, _)| old == value)
+        {
+            local.push((value, copy_before(func, def, inst)));
+        }
+    }
+    func.dfg.map_inst_values(inst, |value| local.iter().find(|(old, _)| *old == value).map_or(value, |&(_, new)| new));
 }
 
 /// The instruction that makes `value`, if it is one that the egraph pass would make again. Vector constants are loaded

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! A parameter that gets the same value on each edge, itself aside, is that value: the value dominates the sources of all
-//! of these edges, and so the block. `Context::remove_constant_phis` does this for values that are no parameters
-//! themselves, also around cycles of several parameters, which this does not see; each finds what the other does not.
+//! of these edges, and so the block. `Context::remove_constant_phis`, which `Context::optimize` runs, does the same around
+//! cycles of several parameters, but only for values that are no parameters themselves; closed form makes many that are.
 
 use crate::analysis::edges::{Edge, edges_into};
 use cranelift_codegen::Context;
@@ -21,19 +21,25 @@ use cranelift_codegen::ir::{Block, BlockArg, Function, Value};
 pub(crate) fn remove_redundant_params(ctx: &mut Context) {
     /// Parameters that wait for each other through more back edges than this stay: a bound on time, not on correctness.
     const MAX_ROUNDS: usize = 4;
+    let mut edges = Vec::new();
+    let mut any = false;
     for _ in 0..MAX_ROUNDS {
         let mut found = false;
         for &block in ctx.domtree.cfg_rpo() {
             if Some(block) != ctx.func.layout.entry_block() && ctx.func.dfg.num_block_params(block) > 0 {
-                let edges: Vec<_> = edges_into(&ctx.func, &ctx.cfg, block).collect();
+                edges.clear();
+                edges.extend(edges_into(&ctx.func, &ctx.cfg, block));
                 found |= remove_from(&mut ctx.func, block, &edges);
             }
         }
         if !found {
             break;
         }
+        any = true;
     }
-    ctx.func.dfg.resolve_all_aliases();
+    if any {
+        ctx.func.dfg.resolve_all_aliases();
+    }
 }
 
 fn remove_from(func: &mut Function, block: Block, edges: &[Edge]) -> bool {

@@ -1,7 +1,7 @@
 //! Replace uses of values, in operands and in the arguments of edges.
 
+use cranelift_codegen::entity::{SecondaryMap, packed_option::PackedOption};
 use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, Value};
-use std::collections::HashMap;
 
 /// Calls `visit` with each value that `inst` uses, once for each use.
 pub(crate) fn each_use(func: &Function, inst: Inst, visit: impl FnMut(Value)) {
@@ -35,28 +35,43 @@ pub(crate) fn rename_edge_args(func: &mut Function, branch: Inst, mut rename: im
     }
 }
 
-/// Replaces the values of `renames` in all blocks but those that define them.
-pub(crate) fn rename_elsewhere(func: &mut Function, renames: &HashMap<Value, Value>) {
-    let homes: HashMap<_, _> = renames.keys().map(|&value| (value, def_block(func, value))).collect();
-    rename_where(func, renames, |value, block| homes[&value] != Some(block));
-}
+/// What stands for which value.
+#[derive(Default)]
+pub(crate) struct Renames(SecondaryMap<Value, PackedOption<Value>>);
 
-/// Replaces the values of `renames` in the blocks for which `applies` says so.
-pub(crate) fn rename_where(
-    func: &mut Function,
-    renames: &HashMap<Value, Value>,
-    applies: impl Fn(Value, Block) -> bool,
-) {
-    let mut cursor = func.layout.entry_block();
-    while let Some(block) = cursor {
-        let mut next = func.layout.first_inst(block);
-        while let Some(inst) = next {
-            rename_uses(func, inst, |value| match renames.get(&value) {
-                Some(&renamed) if applies(value, block) => renamed,
-                _ => value,
-            });
-            next = func.layout.next_inst(inst);
+impl Renames {
+    /// Lets `new` stand for `old`.
+    pub(crate) fn insert(&mut self, old: Value, new: Value) {
+        self.0[old] = new.into();
+    }
+
+    /// Whether nothing was inserted.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Replaces the values in all blocks but those that define them.
+    pub(crate) fn apply_elsewhere(&self, func: &mut Function) {
+        let mut homes = SecondaryMap::<Value, PackedOption<Block>>::new();
+        for (value, _) in self.0.iter().filter(|(_, new)| new.is_some()) {
+            homes[value] = def_block(func, value).into();
         }
-        cursor = func.layout.next_block(block);
+        self.apply_where(func, |value, block| homes[value].expand() != Some(block));
+    }
+
+    /// Replaces the values in the blocks for which `applies` says so.
+    pub(crate) fn apply_where(&self, func: &mut Function, applies: impl Fn(Value, Block) -> bool) {
+        let mut blocks = func.layout.entry_block();
+        while let Some(block) = blocks {
+            let mut insts = func.layout.first_inst(block);
+            while let Some(inst) = insts {
+                rename_uses(func, inst, |value| match self.0[value].expand() {
+                    Some(renamed) if applies(value, block) => renamed,
+                    _ => value,
+                });
+                insts = func.layout.next_inst(inst);
+            }
+            blocks = func.layout.next_block(block);
+        }
     }
 }

@@ -30,7 +30,6 @@ pub(crate) const REASONS: &[&str] = &[];
 
 /// Runs it, unless the embedder compiles without optimization.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
-    ctx.remove_constant_phis(cx.isa)?;
     remove_redundant_params(ctx);
     if cx.isa.flags().opt_level() != OptLevel::None {
         ctx.egraph_pass(cx.isa, cx.ctrl_plane)?;

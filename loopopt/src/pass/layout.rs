@@ -26,14 +26,14 @@
 //!
 //! # Changes
 //!
-//! Instructions.
+//! Instructions, and by them the order of the dominator tree.
 //!
 //! # Not done
 //!
 //! Branches with both ways inside the loop: which is likelier, nobody says. Cold blocks need nothing:
 //! Cranelift moves those to the end.
 
-use crate::analysis::edges::{edges_from, edges_into, jump_target};
+use crate::analysis::edges::{Edge, edges_into, jump_target};
 use crate::analysis::loops::{Loop, LoopForest};
 use crate::change::Change;
 use crate::pass::PassCx;
@@ -123,9 +123,12 @@ fn is_empty(func: &Function, block: Block) -> bool {
 
 /// The `brif` that ends `block`, and its targets.
 fn two_ways(func: &Function, block: Block) -> Option<(Inst, [Block; 2])> {
-    let [first, second] = edges_from(func, block).collect::<Vec<_>>()[..] else { return None };
-    let is_brif = func.dfg.insts[first.branch].opcode() == Opcode::Brif;
-    is_brif.then(|| (first.branch, [first.target(func), second.target(func)]))
+    let branch = func.layout.last_inst(block)?;
+    if func.dfg.insts[branch].opcode() != Opcode::Brif {
+        return None;
+    }
+    let [first, second] = [0, 1].map(|slot| Edge { branch, slot }.target(func));
+    Some((branch, [first, second]))
 }
 
 /// How the condition of a branch becomes its opposite.

@@ -69,13 +69,14 @@ use crate::change::Change;
 use crate::edit::clone::{Copies, clone_blocks};
 use crate::edit::funnel::{append_arg, funnel, retarget};
 use crate::edit::labels::copy_labels;
-use crate::edit::rename::{def_block, each_use, rename_edge_args, rename_elsewhere};
+use crate::edit::rename::{Renames, def_block, each_use, rename_edge_args};
 use crate::options::Options;
 use crate::pass::PassCx;
 use crate::remark::Refusal;
+use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{Block, Function, Inst, Value, ValueDef};
 use cranelift_codegen::{CodegenResult, Context};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// The name of this pass.
@@ -264,7 +265,7 @@ fn folds_on_entry(func: &Function, inst: Inst, header: Block, preheader: Block) 
 /// Does all rotations. Returns the new headers.
 fn apply(func: &mut Function, plans: &[Rotation]) -> Vec<Block> {
     let needed = values_needed(func, plans);
-    let mut renames = HashMap::new();
+    let mut renames = Renames::default();
     let mut entries = Vec::new();
     for plan in plans {
         let copies = clone_blocks(func, &[plan.header]);
@@ -279,7 +280,7 @@ fn apply(func: &mut Function, plans: &[Rotation]) -> Vec<Block> {
         }
         entries.push(entry);
     }
-    rename_elsewhere(func, &renames);
+    renames.apply_elsewhere(func);
     for (plan, entry) in plans.iter().zip(&entries) {
         for (&exit, from_loop) in &plan.exits {
             let from_guard: Vec<_> =
@@ -294,15 +295,18 @@ fn apply(func: &mut Function, plans: &[Rotation]) -> Vec<Block> {
 
 /// The values of each header that are used outside it, in the order of their numbers. Closed form keeps all of these
 /// uses inside the loop.
-fn values_needed(func: &Function, plans: &[Rotation]) -> HashMap<Block, BTreeSet<Value>> {
-    let mut needed: HashMap<_, _> = plans.iter().map(|plan| (plan.header, BTreeSet::new())).collect();
+fn values_needed(func: &Function, plans: &[Rotation]) -> BTreeMap<Block, BTreeSet<Value>> {
+    let mut headers = EntitySet::with_capacity(func.dfg.num_blocks());
+    headers.extend(plans.iter().map(|plan| plan.header));
+    let mut needed = BTreeMap::<_, BTreeSet<_>>::new();
     for block in &func.layout {
         for inst in func.layout.block_insts(block) {
             each_use(func, inst, |value| {
-                if let Some(def) = def_block(func, value).filter(|&def| def != block)
-                    && let Some(values) = needed.get_mut(&def)
+                if let Some(home) = def_block(func, value)
+                    && home != block
+                    && headers.contains(home)
                 {
-                    values.insert(value);
+                    needed.entry(home).or_default().insert(value);
                 }
             });
         }

@@ -56,12 +56,12 @@ use crate::analysis::effects::Effects;
 use crate::analysis::loops::LoopForest;
 use crate::change::Change;
 use crate::edit::labels::copy_labels;
-use crate::edit::rename::{rename_uses, rename_where};
+use crate::edit::rename::{Renames, rename_uses};
 use crate::pass::PassCx;
 use crate::remark::Refusal;
 use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, Opcode, Value, ValueDef};
 use cranelift_codegen::{CodegenResult, Context};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// The name of this pass.
@@ -89,8 +89,9 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     // Behind a latch that computes a next value again, the first one would be kept alive for nothing.
     if !copies.renames.is_empty() {
         let homes = &copies.homes;
-        rename_where(&mut ctx.func, &copies.renames, |value, block| {
-            homes[&value] != block && ctx.domtree.block_dominates(homes[&value], block)
+        let domtree = &ctx.domtree;
+        copies.renames.apply_where(&mut ctx.func, |value, block| {
+            homes[&value] != block && domtree.block_dominates(homes[&value], block)
         });
     }
     Ok(change)
@@ -99,9 +100,9 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
 /// Next values that were computed again: what stands for them behind the latch.
 #[derive(Default)]
 struct Copies {
-    renames: HashMap<Value, Value>,
+    renames: Renames,
     /// The latch.
-    homes: HashMap<Value, Block>,
+    homes: BTreeMap<Value, Block>,
 }
 
 fn latches(func: &Function, forest: &LoopForest) -> Vec<Latch> {
@@ -144,8 +145,11 @@ impl Latch {
 
     /// An order in which the back edge needs fewer moves, if there is one.
     fn plan(&self, func: &Function, max_insts: usize) -> Result<Option<Plan>, Decline> {
-        let mut graph = Graph::of(func, self);
         let swaps = self.swaps(func);
+        if swaps.is_empty() && !self.may_be_late(func) {
+            return Ok(None);
+        }
+        let mut graph = Graph::of(func, self);
         let late: Vec<_> = self.carried.iter().filter(|&&(param, next)| graph.is_late(param, next)).copied().collect();
         if late.is_empty() && swaps.is_empty() {
             return Ok(None);
@@ -165,6 +169,27 @@ impl Latch {
         turned.extend(swaps.iter().map(|&(param, _)| param));
         let swaps = swaps.into_iter().map(|(_, inst)| inst).collect();
         Ok((!turned.is_empty()).then(|| Plan { order: graph.sorted(), swaps, turned }))
+    }
+
+    /// Whether a header parameter is read after its next value: a quick look, which sees too much rather than too little.
+    fn may_be_late(&self, func: &Function) -> bool {
+        let is_elsewhere = |next| {
+            let def = func.dfg.value_def(next).inst();
+            def.and_then(|def| func.layout.inst_block(def)) != Some(self.block)
+        };
+        let mut computed: Vec<_> = self.carried.iter().map(|&(_, next)| is_elsewhere(next)).collect();
+        for &inst in &self.insts {
+            if computed.contains(&true) {
+                let reads = values_read(func, self.block, inst);
+                if self.carried.iter().zip(&computed).any(|((param, _), &computed)| computed && reads.contains(param)) {
+                    return true;
+                }
+            }
+            for (&(_, next), computed) in self.carried.iter().zip(&mut computed) {
+                *computed |= func.dfg.inst_results(inst).contains(&next);
+            }
+        }
+        false
     }
 
     /// The comparison in this block that the branch tests, and that is folded into it.
@@ -277,9 +302,9 @@ const BRANCH: usize = usize::MAX;
 /// What has to come before what in a latch.
 struct Graph {
     nodes: Vec<Node>,
-    index: HashMap<Value, usize>,
+    index: BTreeMap<Value, usize>,
     /// For each value, the nodes that read it, in their own operands or in an addressing mode, or [`BRANCH`].
-    readers: HashMap<Value, BTreeSet<usize>>,
+    readers: BTreeMap<Value, BTreeSet<usize>>,
     /// The comparison that is folded into the branch.
     compare: Option<usize>,
 }
@@ -294,7 +319,7 @@ struct Node {
 
 impl Graph {
     fn of(func: &Function, latch: &Latch) -> Self {
-        let mut graph = Self { nodes: Vec::new(), index: HashMap::new(), readers: HashMap::new(), compare: None };
+        let mut graph = Self { nodes: Vec::new(), index: BTreeMap::new(), readers: BTreeMap::new(), compare: None };
         let mut last_effect = None;
         for (position, &inst) in latch.insts.iter().enumerate() {
             let mut after: BTreeSet<_> =

@@ -35,7 +35,6 @@ pub(crate) const REASONS: &[&str] = &[];
 
 /// Tidies up.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
-    ctx.remove_constant_phis(cx.isa)?;
     remove_redundant_params(ctx);
     if skip_empty_latches(ctx, cx) {
         ctx.flowgraph();

@@ -44,12 +44,13 @@ use crate::edit::clone::clone_blocks;
 use crate::edit::funnel::{append_arg, retarget};
 use crate::edit::labels::copy_labels;
 use crate::edit::merge::merge_blocks;
-use crate::edit::rename::{def_block, each_use, rename_elsewhere};
+use crate::edit::rename::{Renames, def_block, each_use};
 use crate::pass::PassCx;
 use crate::remark::Refusal;
+use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{Block, Function, Opcode, Value};
 use cranelift_codegen::{CodegenResult, Context};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// The name of this pass.
@@ -102,7 +103,8 @@ impl SharedTest {
         let header = forest.data(lp).header;
         let block = forest.latch(func, lp).filter(|&latch| latch != header)?;
         let branch = func.layout.last_inst(block)?;
-        let [first, second] = edges_from(func, block).collect::<Vec<_>>()[..] else { return None };
+        let mut ways = edges_from(func, block);
+        let (first, second) = (ways.next()?, ways.next()?);
         let exit = [first, second].into_iter().find(|edge| !forest.contains(lp, edge.target(func)))?;
         let (jumps, others): (Vec<_>, Vec<_>) = edges_into(func, &ctx.cfg, block).partition(|edge| {
             let source = edge.source(func);
@@ -154,19 +156,21 @@ fn apply(func: &mut Function, plans: &[SharedTest]) {
 /// another block, the exit block is entered from the test alone and dominates the use: the only other way on is the header,
 /// which does not follow from the test alone.
 fn close_over_exits(func: &mut Function, plans: &[SharedTest]) {
-    let exits: HashMap<_, _> = plans.iter().map(|plan| (plan.block, plan.exit)).collect();
+    let mut tests = EntitySet::with_capacity(func.dfg.num_blocks());
+    tests.extend(plans.iter().map(|plan| plan.block));
+    let exits: BTreeMap<_, _> = plans.iter().map(|plan| (plan.block, plan.exit)).collect();
     let mut escaping = BTreeMap::<Value, Edge>::new();
     for block in &func.layout {
         for inst in func.layout.block_insts(block) {
             each_use(func, inst, |value| {
-                let home = def_block(func, value).filter(|&home| home != block);
-                if let Some(&exit) = home.and_then(|home| exits.get(&home)) {
-                    escaping.insert(value, exit);
+                let home = def_block(func, value).filter(|&home| home != block && tests.contains(home));
+                if let Some(home) = home {
+                    escaping.insert(value, exits[&home]);
                 }
             });
         }
     }
-    let mut renames = HashMap::new();
+    let mut renames = Renames::default();
     for (value, exit) in escaping {
         let ty = func.dfg.value_type(value);
         let target = exit.target(func);
@@ -176,7 +180,7 @@ fn close_over_exits(func: &mut Function, plans: &[SharedTest]) {
         renames.insert(value, param);
     }
     if !renames.is_empty() {
-        rename_elsewhere(func, &renames);
+        renames.apply_elsewhere(func);
     }
 }
 
