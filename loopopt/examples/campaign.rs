@@ -1,8 +1,11 @@
 //! Runs many generated programs: `campaign [body] [count] [first seed] [threads]`.
 //!
-//! Prints what differs, with its seed, and at the end how often each pass fired.
+//! Prints what differs, with its seed, and at the end how often each pass fired. Of errors that begin alike, the first is
+//! printed and the others are counted.
 
 use loopopt::fuzzing::{BODIES, Body, Statistics};
+use std::collections::BTreeMap;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
@@ -12,26 +15,33 @@ fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let number = |index: usize, default: u64| args.get(index).map_or(default, |arg| arg.parse().expect("a number"));
     let name = args.first().map_or("pipeline", String::as_str);
-    let body = Body::named(name).unwrap_or_else(|| panic!("bodies: {:?}", BODIES.iter().map(|body| body.name)));
+    let names: Vec<_> = BODIES.iter().map(|body| body.name).collect();
+    let body = Body::named(name).unwrap_or_else(|| panic!("the bodies are {names:?}"));
     let (count, first, threads) = (number(1, 1_000_000), number(2, 0), number(3, 2));
 
     let start = Instant::now();
-    let (next, failures) = (AtomicU64::new(first), AtomicU64::new(0));
-    let mut total = Statistics::default();
-    std::thread::scope(|scope| {
-        let run = || {
-            let mut statistics = Statistics::default();
-            loop {
-                let seed = next.fetch_add(1, Ordering::Relaxed);
-                if seed >= first + count || failures.load(Ordering::Relaxed) >= 10 {
-                    return statistics;
-                }
-                if let Err(error) = body.run_seed(seed, &mut statistics) {
-                    failures.fetch_add(1, Ordering::Relaxed);
-                    println!("{error:#}\n");
+    let next = AtomicU64::new(first);
+    let failures = Mutex::new(BTreeMap::<String, Vec<u64>>::new());
+    let run = || {
+        let mut statistics = Statistics::default();
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= first + count {
+                return statistics;
+            }
+            if let Err(error) = body.run_seed(seed, &mut statistics) {
+                let text = format!("{error:#}");
+                let mut failures = failures.lock().expect("no thread panics");
+                let seeds = failures.entry(kind(&text)).or_default();
+                seeds.push(seed);
+                if seeds.len() == 1 {
+                    println!("{text}\n");
                 }
             }
-        };
+        }
+    };
+    let mut total = Statistics::default();
+    std::thread::scope(|scope| {
         let workers: Vec<_> = (0..threads).map(|_| scope.spawn(run)).collect();
         for worker in workers {
             total.merge(worker.join().expect("no thread panics"));
@@ -42,8 +52,17 @@ fn main() {
     for what in total.upstream.iter().take(3) {
         println!("without loopopt: {what}\n");
     }
-    println!("{name}: seeds {first}..{} in {seconds:.0} s, {:.0} per second", first + count, count as f64 / seconds);
-    if failures.into_inner() > 0 {
-        std::process::exit(1);
+    let failures = failures.into_inner().expect("no thread panics");
+    for (kind, seeds) in &failures {
+        println!("failed: {kind}: {} times, with the seeds {:?}", seeds.len(), &seeds[..seeds.len().min(6)]);
     }
+    println!("{name}: seeds {first}..{} in {seconds:.0} s, {:.0} per second", first + count, count as f64 / seconds);
+    std::process::exit(i32::from(!failures.is_empty()));
+}
+
+/// What errors of one cause have in common: the first line without numbers.
+fn kind(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    let line = line.split_once(": ").map_or(line, |(_, rest)| rest);
+    line.chars().filter(|char| !char.is_ascii_digit()).take(90).collect()
 }

@@ -1,4 +1,71 @@
 //! Loop optimization passes for compilers that use Cranelift.
+//!
+//! loopopt rewrites CLIF in place, between Cranelift's egraph phase and its lowering phase. It changes no result, no
+//! memory that anyone can see, no trap and no call, and if it finds nothing to do it leaves the function as it is, to the
+//! letter. Each loop gets a remark that says what was done, or why not.
+//!
+//! # Ways in
+//!
+//! * [`LoopOptimizer::run`] on a [`Context`](cranelift_codegen::Context) that `Context::optimize` has been through.
+//! * [`LoopOptimizer::compile`] does all of it: optimize, rewrite, compile.
+//! * [`LoopOptModule`] wraps a `JITModule`, an `ObjectModule` or any other module: nothing else changes.
+//!
+//! ```
+//! use cranelift_codegen::control::ControlPlane;
+//! use cranelift_codegen::settings::{self, Configurable};
+//! use cranelift_codegen::Context;
+//! use loopopt::{LoopOptimizer, Options};
+//!
+//! # let text = "function %count(i64) -> i64 {
+//! # block0(v0: i64):
+//! #     v1 = iconst.i64 0
+//! #     v2 = iconst.i64 1
+//! #     jump block1(v1)
+//! # block1(v3: i64):
+//! #     v4 = icmp slt v3, v0
+//! #     brif v4, block2, block3
+//! # block2:
+//! #     v5 = iadd v3, v2
+//! #     jump block1(v5)
+//! # block3:
+//! #     return v3
+//! # }";
+//! # let func = cranelift_reader::parse_functions(text)?.remove(0);
+//! let mut flags = settings::builder();
+//! flags.set("opt_level", "speed")?;
+//! let isa = cranelift_native::builder()?.finish(settings::Flags::new(flags))?;
+//!
+//! let mut loops = LoopOptimizer::new(Options::default());
+//! let mut ctx = Context::for_function(func); // a function with a while loop
+//! ctx.optimize(&*isa, &mut ControlPlane::default())?;
+//! let report = loops.run(&mut ctx, &*isa, &mut ControlPlane::default())?;
+//!
+//! assert!(report.changed);
+//! for remark in &report.remarks {
+//!     println!("{remark}"); // block1: rotate: the test of block1 ... now ends the loop
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # What it does
+//!
+//! | pass | what it gives |
+//! |---|---|
+//! | `canon` | the form that the others stand on: one preheader, one back edge, dedicated exits, closed form |
+//! | `rotate` | a loop that tests at the top becomes a guard and a loop that tests at the bottom |
+//! | `cleanup` | Cranelift's egraph pass once more, if a guard folds |
+//! | `tidy` | undoes what canonical form no longer serves |
+//! | `unshare` | latches that share one test get one each |
+//! | `layout` | loops are placed in one piece, with the ways out behind them |
+//! | `schedule` | latches are ordered so that a back edge needs no move and is one jump |
+//!
+//! Time and memory are linear in the size of the function; a function without loops costs one look at its branches. Input
+//! that does not verify is an error if the ISA's `enable_verifier` is on, as it is by default.
+//!
+//! # Features
+//!
+//! * `oracle`: `oracle`, which runs functions before and after and compares everything that can be observed.
+//! * `fuzzing`: `fuzzing`, a generator of loop programs and the bodies of the fuzz targets.
 
 pub mod analysis;
 mod change;

@@ -26,7 +26,7 @@ pub struct Report {
     pub dumps: Vec<(&'static str, String)>,
 }
 
-/// Runs the loop passes.
+/// Runs the loop passes. Can be used for any number of functions, one after the other, on any thread.
 #[derive(Clone, Debug, Default)]
 pub struct LoopOptimizer {
     options: Options,
@@ -51,6 +51,16 @@ impl LoopOptimizer {
     }
 
     /// Rewrites the loops of `ctx.func` in place.
+    ///
+    /// The context should be fresh from `Context::optimize`. Afterwards `ctx.cfg`, `ctx.domtree` and `ctx.loop_analysis` are
+    /// valid, and no value is an alias. The same function and options give the same result, whatever the optimizer did before, as long as
+    /// [fuel](Options::fuel) is not limited. Costs time linear in the size of the function; a function without loops costs
+    /// one look at each branch.
+    ///
+    /// # Errors
+    ///
+    /// If the ISA's `enable_verifier` is on and the function is not valid, or if a pass broke it. The function is then as
+    /// it was.
     pub fn run(
         &mut self,
         ctx: &mut Context,
@@ -60,7 +70,14 @@ impl LoopOptimizer {
         pipeline::run(ctx, &mut PassCx::new(&self.options, &mut self.fuel, isa, ctrl_plane))
     }
 
-    /// Optimizes with Cranelift's own mid-end, rewrites the loops, and compiles.
+    /// Optimizes with Cranelift's own mid-end at the level of `isa`, rewrites the loops, and compiles.
+    ///
+    /// Like `Context::compile`, but the code is returned and not kept in `ctx`. The code is not relocated;
+    /// [`LoopOptModule`](crate::LoopOptModule) is for those who want that done.
+    ///
+    /// # Errors
+    ///
+    /// Those of `Context::optimize`, of [`run`](Self::run) and of lowering.
     pub fn compile(
         &mut self,
         ctx: &mut Context,

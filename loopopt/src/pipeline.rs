@@ -67,6 +67,12 @@ pub(crate) fn passes() -> impl Iterator<Item = &'static Pass> {
 /// Runs all passes on `ctx.func`. If none of the optional ones finds anything to do, the function stays as it was.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Report> {
     if !may_have_cycle(&ctx.func) {
+        if !ctx.cfg.is_valid() || !ctx.domtree.is_valid() {
+            ctx.flowgraph();
+        }
+        if !ctx.loop_analysis.is_valid() {
+            ctx.compute_loop_analysis();
+        }
         return Ok(Report::default());
     }
     let original = ctx.func.clone();
@@ -95,6 +101,11 @@ impl Driver<'_, '_> {
     fn prepare(&mut self) -> CodegenResult<bool> {
         self.ctx.flowgraph();
         self.ctx.verify_if(self.cx.isa)?;
+        // The one rule of the verifier that canonical form cannot do without.
+        let entry = self.ctx.func.layout.entry_block();
+        if entry.is_some_and(|entry| self.ctx.cfg.pred_iter(entry).next().is_some()) {
+            return Err(CodegenError::Unsupported("a branch enters the entry block".into()));
+        }
         self.ctx.eliminate_unreachable_code(self.cx.isa)?;
         self.ctx.func.dfg.resolve_all_aliases();
         if self.cx.options.dumps {

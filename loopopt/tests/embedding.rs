@@ -269,6 +269,18 @@ fn invalid_function_is_an_error_and_stays() -> Result<()> {
 }
 
 #[test]
+fn loop_at_the_entry_is_an_error_without_the_verifier_too() -> Result<()> {
+    let isa = isa(&[("enable_verifier", "false")])?;
+    let text = "function %f(i64) { block0(v0: i64): brif v0, block0(v0), block1 block1: return }";
+    let mut ctx = Context::for_function(function(text));
+    let before = ctx.func.to_string();
+    let result = LoopOptimizer::new(Options::default()).run(&mut ctx, &*isa, &mut ControlPlane::default());
+    ensure!(matches!(result, Err(CodegenError::Unsupported(_))));
+    ensure!(ctx.func.to_string() == before);
+    Ok(())
+}
+
+#[test]
 fn fuel_bounds_the_rewrites_and_is_counted() -> Result<()> {
     let isa = isa(&[])?;
     let with_fuel = |fuel| -> Result<(String, u64)> {

@@ -133,6 +133,7 @@ fn gain(pass: &str) -> Option<&'static str> {
             "rotate: the loop tests at its end, so an iteration has one jump where it had two. A first test decides whether \
              the loop runs at all: values that are computed before the loop are computed only if it runs"
         }
+        "unshare" => "unshare: each way through the loop ends in a test of its own, and not in a jump to a common one",
         "layout" => "layout: the code of the loop is in one piece, and goes on without a jump as long as the loop does",
         "schedule" => {
             "schedule: the old value is not needed any more when the new one is made, so both can be in the same register, \

@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Files that documents name in backquotes exist, and so do the harness's commands.
+set -euo pipefail
+failed=0
+for doc in README.md ARCHITECTURE.md jit-harness/README.md bench-programs/README.md ci/README.md; do
+    folder=$(dirname "$doc")
+    while read -r path; do
+        for base in . "$folder" loopopt loopopt/src; do
+            compgen -G "$base/$path" >/dev/null && continue 2
+        done
+        echo "$doc names $path, which does not exist"
+        failed=1
+    done < <(grep -oE '`[A-Za-z0-9_./*-]+\.(rs|md|sh|clif|toml)`|`[A-Za-z0-9_-]+/[A-Za-z0-9_/-]*/`' "$doc" | tr -d '`' | sort -u)
+done
+known=$(cargo run --quiet --release --locked --package jit-harness -- --help)
+for command in $(grep -ohE '(jit-harness|jit-harness --) (bench|run|explain|show|list|[a-z]+)\b' README.md ARCHITECTURE.md |
+    awk '{print $NF}' | sort -u); do
+    grep -qE "^  $command " <<<"$known" || { echo "no command jit-harness $command"; failed=1; }
+done
+exit "$failed"

@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# Every sample loop through the oracle and the harness, with as little timing as there is.
+set -euo pipefail
+harness=(cargo run --quiet --release --locked --package jit-harness --)
+"${harness[@]}" bench --quick
+"${harness[@]}" list >/dev/null
+"${harness[@]}" explain sum-checked
+"${harness[@]}" show sum --asm
+"${harness[@]}" run loopopt/tests/clif/rotate/fires-nest.clif
