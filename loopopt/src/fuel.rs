@@ -1,27 +1,67 @@
-//! Fuel: one unit for each optional rewrite, so that the one that breaks a program can be found by bisection.
+//! Who may rewrite: one question in front of each optional rewrite, none in front of a repair.
+//!
+//! With a limit, the rewrites up to it are done, so that the one that breaks a program can be found by bisection (OMR's
+//! `lastOptSubIndex`, LLVM's `opt-bisect-limit`). With a stress seed, each legal rewrite is done or not at random, so
+//! that what one pass leaves for the next is not always the same (JSC's LICM fuzzer, HotSpot's `StressLoopPeeling`).
 
-/// The rewrites that were done and that may still be done.
+use crate::options::Options;
+
+/// The rewrites that were asked for and done.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Fuel {
     limit: Option<u64>,
+    stress: Option<u64>,
+    asked: u64,
     used: u64,
 }
 
 impl Fuel {
-    /// So many rewrites, or any number.
-    pub(crate) fn new(limit: Option<u64>) -> Self {
-        Self { limit, used: 0 }
+    /// As the options say.
+    pub(crate) fn new(options: &Options) -> Self {
+        Self { limit: options.fuel, stress: options.stress_seed, ..Self::default() }
     }
 
-    /// Units taken so far.
+    /// Rewrites that were granted so far.
     pub(crate) fn used(self) -> u64 {
         self.used
     }
 
-    /// Takes a unit. A rewrite that gets none must not happen. Repairs do not ask.
+    /// Asks for a rewrite. One that is not granted must not happen.
     pub(crate) fn take(&mut self) -> bool {
-        let granted = self.limit.is_none_or(|limit| self.used < limit);
+        self.asked += 1;
+        let wanted = self.stress.is_none_or(|seed| coin(seed, self.asked));
+        let granted = wanted && self.limit.is_none_or(|limit| self.used < limit);
         self.used += u64::from(granted);
         granted
+    }
+}
+
+/// A coin that falls the same way for the same seed and number: the finalizer of SplitMix64 (Steele et al., 2014).
+fn coin(seed: u64, number: u64) -> bool {
+    let mut bits = seed.wrapping_add(number.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    (bits ^ (bits >> 31)) & 1 == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limit_and_stress() {
+        let mut options = Options::default();
+        options.fuel = Some(2);
+        let mut fuel = Fuel::new(&options);
+        assert_eq!([fuel.take(), fuel.take(), fuel.take()], [true, true, false]);
+        assert_eq!(fuel.used(), 2);
+
+        let falls = |seed| {
+            let mut fuel = Fuel::new(&Options::stress(seed));
+            (0..64).map(|_| fuel.take()).collect::<Vec<_>>()
+        };
+        assert_eq!(falls(1), falls(1));
+        assert_ne!(falls(1), falls(2));
+        assert!((16..48).contains(&falls(3).iter().filter(|granted| **granted).count()));
     }
 }

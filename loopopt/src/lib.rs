@@ -70,6 +70,10 @@
 pub mod analysis;
 mod change;
 mod edit;
+#[cfg(feature = "fuzzing")]
+pub mod fault;
+#[cfg(not(feature = "fuzzing"))]
+mod fault;
 mod fuel;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;

@@ -36,7 +36,7 @@ pub struct LoopOptimizer {
 impl LoopOptimizer {
     /// An optimizer with these settings.
     pub fn new(options: Options) -> Self {
-        let fuel = Fuel::new(options.fuel);
+        let fuel = Fuel::new(&options);
         Self { options, fuel }
     }
 

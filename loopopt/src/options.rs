@@ -16,6 +16,9 @@ pub struct Options {
     /// before are the same.
     pub fuel: Option<u64>,
 
+    /// Do each legal rewrite or not at random, by this seed. Set by [`Options::stress`].
+    pub stress_seed: Option<u64>,
+
     /// Run Cranelift's verifier, and our own check of canonical form, after each pass, whatever the `enable_verifier`
     /// flag says. The error names the pass.
     pub verify_each_pass: bool,
@@ -53,6 +56,7 @@ impl Default for Options {
         Self {
             passes: None,
             fuel: None,
+            stress_seed: None,
             verify_each_pass: false,
             dumps: false,
             ignore_cost: false,
@@ -66,6 +70,12 @@ impl Default for Options {
 }
 
 impl Options {
+    /// Settings for tests: ignore cost, and do each legal rewrite or not at random. The same seed does the same to the same
+    /// functions in the same order. A second run may find more to do.
+    pub fn stress(seed: u64) -> Self {
+        Self { stress_seed: Some(seed), ignore_cost: true, ..Self::default() }
+    }
+
     /// Whether the pass of this name may fire.
     pub(crate) fn enables(&self, pass: &str) -> bool {
         self.passes.as_ref().is_none_or(|passes| passes.iter().any(|name| name == pass))

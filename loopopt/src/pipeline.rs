@@ -2,6 +2,7 @@
 
 use crate::analysis::loops::may_have_cycle;
 use crate::change::Change;
+use crate::edit::forget::forget_removed_insts;
 use crate::optimizer::Report;
 use crate::pass::{Pass, PassCx, canon, cleanup, layout, rotate, schedule, tidy, unshare};
 use cranelift_codegen::verifier::VerifierErrors;
@@ -12,8 +13,6 @@ use std::time::{Duration, Instant};
 enum Step {
     /// These passes in turn, again if one of them asks for another round.
     Repeat(&'static [Pass]),
-    /// This pass, if another has left it something to fold.
-    IfWanted(Pass),
     /// This pass.
     Once(Pass),
 }
@@ -28,8 +27,7 @@ const SCHEDULE: Pass = Pass { name: schedule::NAME, run: schedule::run, reasons:
 
 /// The pipeline as data.
 static STEPS: &[Step] = &[
-    Step::Repeat(&[CANON, ROTATE]),
-    Step::IfWanted(CLEANUP),
+    Step::Repeat(&[CANON, ROTATE, CLEANUP]),
     Step::Once(TIDY),
     Step::Once(UNSHARE),
     Step::Once(LAYOUT),
@@ -60,7 +58,7 @@ const MAX_ROUNDS: usize = 8;
 pub(crate) fn passes() -> impl Iterator<Item = &'static Pass> {
     STEPS.iter().flat_map(|step| match step {
         Step::Repeat(passes) => passes.iter(),
-        Step::IfWanted(pass) | Step::Once(pass) => std::slice::from_ref(pass).iter(),
+        Step::Once(pass) => std::slice::from_ref(pass).iter(),
     })
 }
 
@@ -107,6 +105,7 @@ impl Driver<'_, '_> {
             return Err(CodegenError::Unsupported("a branch enters the entry block".into()));
         }
         self.ctx.eliminate_unreachable_code(self.cx.isa)?;
+        forget_removed_insts(&mut self.ctx.func);
         self.ctx.func.dfg.resolve_all_aliases();
         if self.cx.options.dumps {
             self.report.dumps.push(("input", self.ctx.func.display().to_string()));
@@ -121,8 +120,7 @@ impl Driver<'_, '_> {
         for step in STEPS {
             match step {
                 Step::Repeat(passes) => self.repeat(passes)?,
-                Step::IfWanted(_) if !self.cx.wants_cleanup => {}
-                Step::IfWanted(pass) | Step::Once(pass) => self.run_pass(pass)?,
+                Step::Once(pass) => self.run_pass(pass)?,
             }
         }
         self.ctx.verify_if(self.cx.isa)

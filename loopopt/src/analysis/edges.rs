@@ -3,6 +3,7 @@
 //! Cranelift's `ControlFlowGraph` counts a `brif` with both arms to one block, or a `br_table` with five equal entries,
 //! as one predecessor. A rewrite must see each destination, because each carries arguments of its own.
 
+use crate::fault::fault;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::{Block, BlockArg, BlockCall, Function, Inst, Opcode};
 
@@ -63,7 +64,10 @@ pub fn edges_into<'a>(
     cfg: &'a ControlFlowGraph,
     block: Block,
 ) -> impl Iterator<Item = Edge> + use<'a> {
-    cfg.pred_iter(block).flat_map(|pred| edges_of(func, pred.inst)).filter(move |edge| edge.target(func) == block)
+    cfg.pred_iter(block).flat_map(move |pred| {
+        let most = if fault!(OneEdgePerBranch) { 1 } else { usize::MAX };
+        edges_of(func, pred.inst).filter(move |edge| edge.target(func) == block).take(most)
+    })
 }
 
 /// The destination of the plain `jump` that ends `block`, if that is what ends it.

@@ -3,7 +3,8 @@
 //! `Opcode::can_trap` is false for loads, stores and calls: whether those trap stands in their memory flags, or cannot
 //! be known. This module asks both, so that passes need not.
 
-use cranelift_codegen::ir::{Function, Inst, Opcode};
+use super::edges::jump_target;
+use cranelift_codegen::ir::{Block, Function, Inst, Opcode};
 
 /// The effects of one instruction. Each flag may be set although the effect does not happen, never the other way round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -59,6 +60,14 @@ pub fn is_duplicable(func: &Function, inst: Inst) -> bool {
 pub fn is_constant(func: &Function, inst: Inst) -> bool {
     use Opcode::{F16const, F32const, F64const, F128const, Iconst, Vconst};
     matches!(func.dfg.insts[inst].opcode(), Iconst | F16const | F32const | F64const | F128const | Vconst)
+}
+
+/// The destination of `block` if it does nothing but jump there. Constants do not count.
+pub fn only_jumps_to(func: &Function, block: Block) -> Option<Block> {
+    let target = jump_target(func, block)?;
+    let last = func.layout.last_inst(block);
+    let is_nothing = |inst| Some(inst) == last || is_constant(func, inst);
+    func.layout.block_insts(block).all(is_nothing).then_some(target)
 }
 
 fn accesses_pinned_register(opcode: Opcode) -> bool {

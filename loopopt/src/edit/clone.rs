@@ -10,6 +10,7 @@
 use crate::analysis::edges::edges_of;
 use crate::edit::funnel::retarget;
 use crate::edit::labels::copy_labels;
+use crate::fault::fault;
 use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, JumpTableData, Value};
 use std::collections::BTreeMap;
 
@@ -68,7 +69,7 @@ fn clone_inst(func: &mut Function, inst: Inst, copies: &mut Copies) -> Inst {
     own_tables(func, copy);
     map_operands(func, copy, copies);
 
-    if !func.srcloc(inst).is_default() {
+    if !func.srcloc(inst).is_default() && !fault!(ForgottenSourceLocation) {
         func.set_srcloc(copy, func.srcloc(inst));
     }
     func.debug_tags.clone_tags(inst, copy);
@@ -87,6 +88,7 @@ fn clone_inst(func: &mut Function, inst: Inst, copies: &mut Copies) -> Inst {
 fn own_tables(func: &mut Function, copy: Inst) {
     let dfg = &mut func.stencil.dfg;
     match &mut dfg.insts[copy] {
+        InstructionData::BranchTable { .. } if fault!(SharedJumpTable) => {}
         InstructionData::BranchTable { table, .. } => {
             let old = &dfg.jump_tables[*table];
             let (default, entries) = (old.default_block(), old.as_slice().to_vec());
@@ -94,6 +96,7 @@ fn own_tables(func: &mut Function, copy: Inst) {
             let entries: Vec<_> = entries.iter().map(|call| call.deep_clone(&mut dfg.value_lists)).collect();
             *table = dfg.jump_tables.push(JumpTableData::new(default, &entries));
         }
+        InstructionData::TryCall { .. } if fault!(SharedExceptionTable) => {}
         InstructionData::TryCall { exception, .. } | InstructionData::TryCallIndirect { exception, .. } => {
             let own = dfg.exception_tables[*exception].deep_clone(&mut dfg.value_lists);
             *exception = dfg.exception_tables.push(own);

@@ -21,6 +21,7 @@ use crate::edit::funnel::append_arg;
 use crate::edit::labels::copy_labels;
 use crate::edit::rename::{def_block, each_use};
 use crate::edit::ssa::{NewUse, Repair, live_until};
+use crate::fault::fault;
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::{Block, Function, Inst, Value};
@@ -101,6 +102,9 @@ impl Closer<'_> {
         let blocks: Vec<_> = users.iter().filter_map(|&user| self.func.layout.inst_block(user)).collect();
         let walk = live_until(self.cfg, &blocks, |block| exits.binary_search(&block).is_ok());
         exits.retain(|exit| walk.reached.contains(exit));
+        if fault!(ForgottenExitValue) && exits.len() > 1 {
+            exits.truncate(1);
+        }
         let (defs, mut uses) = self.add_exit_params(value, &exits);
         uses.extend(Repair::new(self.func, self.cfg, self.domtree, value, defs).run(users));
         uses

@@ -4,6 +4,7 @@
 //! nothing in a register, but a register that holds one across a loop is lost to the loop. Edits that move arguments from
 //! one block to another would undo it.
 
+use crate::fault::fault;
 use cranelift_codegen::ir::{Block, Function, Inst, Opcode, Value};
 
 /// Gives each block its own copies of the scalar constants that it uses from other blocks, right before the first use.
@@ -32,12 +33,24 @@ fn localize_operands(func: &mut Function, block: Block, inst: Inst, local: &mut 
     let values: Vec<_> = func.dfg.inst_values(inst).collect();
     for value in values {
         if let Some(def) = foreign(func, value)
-            && !local.iter().any(|&(old, _)| old == value)
+            && find(func, local, value).is_none()
         {
             local.push((value, copy_before(func, def, inst)));
         }
     }
-    func.dfg.map_inst_values(inst, |value| local.iter().find(|(old, _)| *old == value).map_or(value, |&(_, new)| new));
+    let values: Vec<_> = func
+        .dfg
+        .inst_values(inst)
+        .map(|value| foreign(func, value).and_then(|_| find(func, local, value)).unwrap_or(value))
+        .collect();
+    func.dfg.overwrite_inst_values(inst, values.into_iter());
+}
+
+/// What stands for `value` in `local`.
+fn find(func: &Function, local: &[(Value, Value)], value: Value) -> Option<Value> {
+    let same_type = |old| func.dfg.value_type(old) == func.dfg.value_type(value);
+    let serves = |&&(old, _): &&(Value, Value)| old == value || (fault!(AnyConstant) && same_type(old));
+    local.iter().find(serves).map(|&(_, new)| new)
 }
 
 /// The instruction that makes `value`, if it is one that the egraph pass would make again. Vector constants are loaded

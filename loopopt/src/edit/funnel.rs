@@ -54,6 +54,19 @@ pub(crate) fn append_arg(func: &mut Function, edge: Edge, arg: Value) {
     calls[edge.slot].append_argument(arg, &mut dfg.value_lists);
 }
 
+/// Lets the edge `to` go where `from` goes, with the same arguments: for a fault, nothing that is right needs it.
+pub(crate) fn copy_edge(func: &mut Function, from: Edge, to: Edge) {
+    let target = from.target(func);
+    let args: Vec<_> = from.args(func).collect();
+    set_edge(func, to, target, &args);
+}
+
+fn set_edge(func: &mut Function, edge: Edge, target: Block, args: &[BlockArg]) {
+    let dfg = &mut func.dfg;
+    let calls = dfg.insts[edge.branch].branch_destination_mut(&mut dfg.jump_tables, &mut dfg.exception_tables);
+    calls[edge.slot] = BlockCall::new(target, args.iter().copied(), &mut dfg.value_lists);
+}
+
 /// Undoes a funnel that `edge` alone enters: lets the edge enter the target of the jump that `block` consists of, and
 /// removes the block. What the jump passes dominates the block, and so the source of the edge.
 pub(crate) fn skip_block(func: &mut Function, edge: Edge, block: Block) {
@@ -69,8 +82,6 @@ pub(crate) fn skip_block(func: &mut Function, edge: Edge, block: Block) {
             None => arg,
         })
         .collect();
-    let dfg = &mut func.dfg;
-    let calls = dfg.insts[edge.branch].branch_destination_mut(&mut dfg.jump_tables, &mut dfg.exception_tables);
-    calls[edge.slot] = BlockCall::new(target, args, &mut dfg.value_lists);
+    set_edge(func, edge, target, &args);
     func.layout.remove_block_and_insts(block);
 }

@@ -13,6 +13,7 @@
 //! block stay apart.
 
 use crate::analysis::edges::{Edge, jump_target};
+use crate::fault::fault;
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::{Block, BlockArg, Function};
@@ -48,7 +49,10 @@ fn mergeable_successor(func: &Function, cfg: &ControlFlowGraph, block: Block) ->
 
 fn absorb(func: &mut Function, block: Block, next: Block) {
     let jump = func.layout.last_inst(block).expect("a block that is merged ends in a jump");
-    let args: Vec<_> = Edge { branch: jump, slot: 0 }.args(func).collect();
+    let mut args: Vec<_> = Edge { branch: jump, slot: 0 }.args(func).collect();
+    if fault!(MixedArguments) {
+        args.reverse();
+    }
     let params = func.dfg.block_params(next).to_vec();
     func.dfg.detach_block_params(next);
     for (param, arg) in params.into_iter().zip(args) {

@@ -3,6 +3,7 @@
 pub(crate) mod clone;
 pub(crate) mod close;
 pub(crate) mod constants;
+pub(crate) mod forget;
 pub(crate) mod funnel;
 pub(crate) mod labels;
 pub(crate) mod merge;

@@ -10,6 +10,7 @@ use crate::analysis::edges::edges_into;
 use crate::edit::funnel::append_arg;
 use crate::edit::labels::copy_labels;
 use crate::edit::rename::rename_uses;
+use crate::fault::fault;
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::{Block, Function, Inst, Value};
@@ -103,7 +104,7 @@ impl<'a> Repair<'a> {
         let mut work: Vec<_> = self.at_start.keys().copied().collect();
         let mut made = BTreeSet::new();
         while let Some(block) = work.pop() {
-            for &meet in frontier.get(&block).into_iter().flatten() {
+            for &meet in frontier.get(&block).into_iter().flatten().filter(|_| !fault!(NoMeet)) {
                 if made.insert(meet) {
                     work.push(meet);
                 }

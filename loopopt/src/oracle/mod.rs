@@ -103,11 +103,13 @@ pub struct Settings {
     pub verifier: bool,
     /// How long a call may take. Then it is stopped and [`Outcome::TimedOut`].
     pub limit: Duration,
+    /// Whether a second run of loopopt has to change nothing. Not so in stress mode, which may do more each time.
+    pub settles: bool,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { placement: Placement::default(), verifier: true, limit: Duration::from_secs(10) }
+        Self { placement: Placement::default(), verifier: true, limit: Duration::from_secs(10), settles: true }
     }
 }
 

@@ -17,6 +17,7 @@
 //! Everything that `Context::optimize` changes, but NaN canonicalization, which ran before.
 
 use crate::change::Change;
+use crate::edit::forget::forget_removed_insts;
 use crate::edit::params::remove_redundant_params;
 use crate::pass::PassCx;
 use cranelift_codegen::settings::OptLevel;
@@ -28,12 +29,16 @@ pub(crate) const NAME: &str = "cleanup";
 /// The reasons for which it leaves a loop alone.
 pub(crate) const REASONS: &[&str] = &[];
 
-/// Runs it, unless the embedder compiles without optimization.
+/// Runs it if it is wanted, unless the embedder compiles without optimization. Asks for another round: a loop inside another
+/// one may have gone, and a header that was too large may be small enough.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
-    remove_redundant_params(ctx);
-    if cx.isa.flags().opt_level() != OptLevel::None {
-        ctx.egraph_pass(cx.isa, cx.ctrl_plane)?;
-        ctx.eliminate_unreachable_code(cx.isa)?;
+    if !std::mem::take(&mut cx.wants_cleanup) || cx.isa.flags().opt_level() == OptLevel::None {
+        return Ok(Change::Nothing);
     }
+    remove_redundant_params(ctx);
+    ctx.egraph_pass(cx.isa, cx.ctrl_plane)?;
+    ctx.eliminate_unreachable_code(cx.isa)?;
+    forget_removed_insts(&mut ctx.func);
+    cx.wants_another_round = true;
     Ok(Change::Cfg)
 }

@@ -34,8 +34,10 @@
 //! Cranelift moves those to the end.
 
 use crate::analysis::edges::{Edge, edges_into, jump_target};
+use crate::analysis::effects::only_jumps_to;
 use crate::analysis::loops::{Loop, LoopForest};
 use crate::change::Change;
+use crate::fault::fault;
 use crate::pass::PassCx;
 use crate::remark::Refusal;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
@@ -49,7 +51,7 @@ use std::fmt;
 pub(crate) const NAME: &str = "layout";
 
 /// The reasons for which it leaves a loop alone.
-pub(crate) const REASONS: &[&str] = &["vector-test", "wide-condition", "no-fuel"];
+pub(crate) const REASONS: &[&str] = &["vector-test", "wide-condition", "withheld"];
 
 /// Puts all branches of loops in order.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
@@ -66,7 +68,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
                 inversion.apply(&mut ctx.func, branch, uses);
                 change = Change::Cfg;
             }
-            Ok(_) => cx.declined(&ctx.func, NAME, header, &Decline::NoFuel),
+            Ok(_) => cx.declined(&ctx.func, NAME, header, &Decline::Withheld),
             Err(why) => cx.declined(&ctx.func, NAME, header, &why),
         }
     }
@@ -91,8 +93,7 @@ fn misplaced(ctx: &Context, forest: &LoopForest) -> Vec<Misplaced> {
             let Some((branch, [first, second])) = two_ways(func, block) else { continue };
             let (first_stays, second_stays) = (forest.contains(lp, first), forest.contains(lp, second));
             // A latch that only gathers several back edges stands for the header.
-            let is_header =
-                |block| block == header || jump_target(func, block) == Some(header) && is_empty(func, block);
+            let is_header = |block| block == header || only_jumps_to(func, block) == Some(header);
             let latch_is_wrong = !first_stays && second_stays && is_header(second);
             let exit_is_wrong = first_stays && !second_stays && !is_header(first);
             if latch_is_wrong || exit_is_wrong {
@@ -112,13 +113,14 @@ fn misplaced_guard(ctx: &Context, forest: &LoopForest, lp: Loop) -> Option<Inst>
     let mut entering = edges_into(&ctx.func, &ctx.cfg, preheader);
     let (guard, None) = (entering.next()?.source(&ctx.func), entering.next()) else { return None };
     let (branch, [first, second]) = two_ways(&ctx.func, guard)?;
-    let leaves_loop_around = forest.innermost(guard) != forest.innermost(second);
-    (first == preheader && !leaves_loop_around).then_some(branch)
-}
-
-/// Whether `block` holds a terminator only.
-fn is_empty(func: &Function, block: Block) -> bool {
-    func.layout.first_inst(block) == func.layout.last_inst(block)
+    // A branch that leaves a loop, by either way, is not a guard but an exit. One with a loop at the end of each way has no
+    // better order.
+    let around = forest.innermost(guard);
+    let enters_loop = jump_target(&ctx.func, second).is_some_and(|next| forest.loop_of_header(next).is_some());
+    let is_guard = around == forest.innermost(preheader)
+        && around.is_none_or(|around| forest.contains(around, second))
+        && !enters_loop;
+    (first == preheader && is_guard).then_some(branch)
 }
 
 /// The `brif` that ends `block`, and its targets.
@@ -145,10 +147,13 @@ impl Inversion {
         if let ValueDef::Result(compare, _) = func.dfg.value_def(condition) {
             match func.dfg.insts[compare] {
                 InstructionData::IntCompare { opcode: Opcode::Icmp, cond, args } if ty == types::I8 => {
-                    return Ok(Self::Int { compare, opposite: cond.complement(), args });
+                    let opposite = cond.complement();
+                    let opposite = if fault!(OffByOneTest) { opposite.without_equal() } else { opposite };
+                    return Ok(Self::Int { compare, opposite, args });
                 }
                 InstructionData::FloatCompare { opcode: Opcode::Fcmp, cond, args } if ty == types::I8 => {
-                    return Ok(Self::Float { compare, opposite: cond.complement(), args });
+                    let opposite = if fault!(ForgottenNan) { ordered_opposite(cond) } else { cond.complement() };
+                    return Ok(Self::Float { compare, opposite, args });
                 }
                 data if matches!(data.opcode(), Opcode::VallTrue | Opcode::VanyTrue) => {
                     return Err(Decline::VectorTest);
@@ -172,7 +177,7 @@ impl Inversion {
                 (cursor.ins().icmp(IntCC::Equal, value, zero), None)
             }
         };
-        func.dfg.inst_args_mut(branch)[0] = new;
+        func.dfg.inst_args_mut(branch)[0] = if fault!(NotInverted) { old } else { new };
         uses[new] = 1;
         uses[old] -= 1;
         if let Some(compare) = compare.filter(|_| uses[old] == 0) {
@@ -181,6 +186,17 @@ impl Inversion {
         if let InstructionData::Brif { blocks, .. } = &mut func.dfg.insts[branch] {
             blocks.swap(0, 1);
         }
+    }
+}
+
+/// A fault: what would be the opposite if there were no NaN.
+fn ordered_opposite(cond: FloatCC) -> FloatCC {
+    match cond {
+        FloatCC::LessThan => FloatCC::GreaterThanOrEqual,
+        FloatCC::LessThanOrEqual => FloatCC::GreaterThan,
+        FloatCC::GreaterThan => FloatCC::LessThanOrEqual,
+        FloatCC::GreaterThanOrEqual => FloatCC::LessThan,
+        other => other.complement(),
     }
 }
 
@@ -202,8 +218,8 @@ enum Decline {
     VectorTest,
     /// (L1) The condition is wider than 64 bits.
     WideCondition,
-    /// The fuel is used up.
-    NoFuel,
+    /// Fuel is used up, or stress mode says no.
+    Withheld,
 }
 
 impl Refusal for Decline {
@@ -211,14 +227,14 @@ impl Refusal for Decline {
         match self {
             Self::VectorTest => "vector-test",
             Self::WideCondition => "wide-condition",
-            Self::NoFuel => "no-fuel",
+            Self::Withheld => "withheld",
         }
     }
 
     fn help(&self) -> &'static str {
         match self {
             Self::VectorTest | Self::WideCondition => "make the way out of the loop the first operand of the brif",
-            Self::NoFuel => "",
+            Self::Withheld => "",
         }
     }
 }
@@ -228,7 +244,7 @@ impl fmt::Display for Decline {
         match self {
             Self::VectorTest => write!(f, "the branch tests the lanes of a vector"),
             Self::WideCondition => write!(f, "the condition of the branch is wider than 64 bits"),
-            Self::NoFuel => write!(f, "the fuel is used up"),
+            Self::Withheld => write!(f, "withheld: the fuel is used up, or stress mode says no"),
         }
     }
 }

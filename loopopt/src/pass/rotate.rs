@@ -63,13 +63,14 @@
 //! LLVM `LoopRotationUtils.cpp`; golang/go#63670 for the cyclic cases.
 
 use crate::analysis::edges::{Edge, edges_from, edges_into, edges_of, jump_target};
-use crate::analysis::effects::{Effects, is_constant, is_duplicable};
+use crate::analysis::effects::{Effects, is_constant, is_duplicable, only_jumps_to};
 use crate::analysis::loops::{Loop, LoopForest};
 use crate::change::Change;
 use crate::edit::clone::{Copies, clone_blocks};
-use crate::edit::funnel::{append_arg, funnel, retarget};
+use crate::edit::funnel::{append_arg, copy_edge, funnel, retarget};
 use crate::edit::labels::copy_labels;
 use crate::edit::rename::{Renames, def_block, each_use, rename_edge_args};
+use crate::fault::fault;
 use crate::options::Options;
 use crate::pass::PassCx;
 use crate::remark::Refusal;
@@ -92,7 +93,7 @@ pub(crate) const REASONS: &[&str] = &[
     "too-large",
     "cold-loop",
     "cold-exit",
-    "no-fuel",
+    "withheld",
 ];
 
 /// Rotates all loops that can be and should be. All are planned first and rotated together, so that time is linear in
@@ -105,7 +106,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         let plan = Rotation::prove(ctx, cx.forest(ctx), lp).and_then(|plan| plan.judge(ctx, options));
         match plan {
             Ok(plan) if cx.fuel.take() => plans.push(plan),
-            Ok(_) => cx.declined(&ctx.func, NAME, header, &Decline::NoFuel),
+            Ok(_) => cx.declined(&ctx.func, NAME, header, &Decline::Withheld),
             Err(Decline::TestsAtBottom) if cx.is_new_header(header) => {}
             Err(why) => cx.declined(&ctx.func, NAME, header, &why),
         }
@@ -219,8 +220,7 @@ impl Rotation {
 fn tests_at_bottom(ctx: &Context, forest: &LoopForest, lp: Loop) -> bool {
     let leaves = |block| edges_from(&ctx.func, block).any(|edge| !forest.contains(lp, edge.target(&ctx.func)));
     let latch = forest.latch(&ctx.func, lp).expect("canonical form");
-    let only_jumps = ctx.func.layout.first_inst(latch) == ctx.func.layout.last_inst(latch)
-        && jump_target(&ctx.func, latch).is_some();
+    let only_jumps = only_jumps_to(&ctx.func, latch).is_some();
     leaves(latch)
         || (only_jumps && latch != forest.data(lp).header && ctx.cfg.pred_iter(latch).all(|pred| leaves(pred.block)))
 }
@@ -270,6 +270,7 @@ fn apply(func: &mut Function, plans: &[Rotation]) -> Vec<Block> {
     for plan in plans {
         let copies = clone_blocks(func, &[plan.header]);
         let entry = Entry::make(func, plan, &copies);
+        break_copy(func, plan, &copies);
         // With the same value on the edges of the header and of its copy, no parameter is needed for it.
         let copied = |value| if plan.invariant.contains(&value) { copies.value(value) } else { value };
         rename_edge_args(func, plan.into_body.branch, copied);
@@ -279,6 +280,9 @@ fn apply(func: &mut Function, plans: &[Rotation]) -> Vec<Block> {
             renames.insert(value, renamed);
         }
         entries.push(entry);
+    }
+    if fault!(RenamedInHeader) {
+        renames.apply_where(func, |_, block| plans.iter().any(|plan| plan.header == block));
     }
     renames.apply_elsewhere(func);
     for (plan, entry) in plans.iter().zip(&entries) {
@@ -291,6 +295,30 @@ fn apply(func: &mut Function, plans: &[Rotation]) -> Vec<Block> {
         funnel(func, &[entry.from_guard], entry.header);
     }
     entries.into_iter().map(|entry| entry.header).collect()
+}
+
+/// The faults of this pass that are about copies.
+fn break_copy(func: &mut Function, plan: &Rotation, copies: &Copies) {
+    let guard = copies.block(plan.header);
+    let branch = func.layout.last_inst(guard).expect("a copy of a terminator");
+    if fault!(NoGuard) {
+        let into_body = Edge { branch, slot: plan.into_body.slot };
+        for edge in edges_of(func, branch) {
+            copy_edge(func, into_body, edge);
+        }
+    }
+    if fault!(ForgottenEffect) {
+        let writes = func
+            .layout
+            .block_insts(guard)
+            .find(|&inst| Effects::of(func, inst).writes && func.dfg.inst_results(inst).is_empty() && inst != branch);
+        if let Some(inst) = writes {
+            func.layout.remove_inst(inst);
+        }
+    }
+    if fault!(ExitValueOfCopy) {
+        rename_edge_args(func, plan.into_body.branch, |value| copies.value(value));
+    }
 }
 
 /// The values of each header that are used outside it, in the order of their numbers. Closed form keeps all of these
@@ -343,7 +371,7 @@ impl Entry {
         let param = func.dfg.append_block_param(self.header, ty);
         copy_labels(func, value, param);
         append_arg(func, self.from_guard, copies.value(value));
-        append_arg(func, self.back_edge, value);
+        append_arg(func, self.back_edge, if fault!(StaleBackEdge) { copies.value(value) } else { value });
         param
     }
 }
@@ -367,8 +395,8 @@ enum Decline {
     ColdLoop,
     /// (P3) All that the header leaves to is cold.
     ColdExit,
-    /// The fuel is used up.
-    NoFuel,
+    /// Fuel is used up, or stress mode says no.
+    Withheld,
 }
 
 impl Refusal for Decline {
@@ -382,7 +410,7 @@ impl Refusal for Decline {
             Self::TooLarge { .. } => "too-large",
             Self::ColdLoop => "cold-loop",
             Self::ColdExit => "cold-exit",
-            Self::NoFuel => "no-fuel",
+            Self::Withheld => "withheld",
         }
     }
 
@@ -393,7 +421,7 @@ impl Refusal for Decline {
             Self::NotDuplicable(_) => "put the instruction behind the test of the loop",
             Self::TooLarge { .. } => "do less before the test, or raise Options::rotate_max_header_insts",
             Self::ColdLoop => "do not mark the loop cold if it runs often",
-            Self::NeverLeaves | Self::TestsAtBottom | Self::ColdExit | Self::NoFuel => "",
+            Self::NeverLeaves | Self::TestsAtBottom | Self::ColdExit | Self::Withheld => "",
         }
     }
 }
@@ -415,7 +443,7 @@ impl fmt::Display for Decline {
             }
             Self::ColdLoop => write!(f, "the loop is cold"),
             Self::ColdExit => write!(f, "the header leaves to cold code only"),
-            Self::NoFuel => write!(f, "the fuel is used up"),
+            Self::Withheld => write!(f, "withheld: the fuel is used up, or stress mode says no"),
         }
     }
 }

@@ -57,6 +57,7 @@ use crate::analysis::loops::LoopForest;
 use crate::change::Change;
 use crate::edit::labels::copy_labels;
 use crate::edit::rename::{Renames, rename_uses};
+use crate::fault::fault;
 use crate::pass::PassCx;
 use crate::remark::Refusal;
 use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, Opcode, Value, ValueDef};
@@ -68,7 +69,7 @@ use std::fmt;
 pub(crate) const NAME: &str = "schedule";
 
 /// The reasons for which it leaves a loop alone.
-pub(crate) const REASONS: &[&str] = &["too-large", "no-fuel"];
+pub(crate) const REASONS: &[&str] = &["too-large", "withheld"];
 
 /// Orders all latches.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
@@ -82,7 +83,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
                 plan.apply(&mut ctx.func, &latch, &mut copies);
                 change = Change::Insts;
             }
-            Ok(Some(_)) => cx.declined(&ctx.func, NAME, latch.header, &Decline::NoFuel),
+            Ok(Some(_)) => cx.declined(&ctx.func, NAME, latch.header, &Decline::Withheld),
             Err(why) => cx.declined(&ctx.func, NAME, latch.header, &why),
         }
     }
@@ -207,12 +208,16 @@ impl Latch {
             let commutes = matches!(
                 func.dfg.insts[inst].opcode(),
                 Opcode::Iadd | Opcode::Imul | Opcode::Band | Opcode::Bor | Opcode::Bxor
-            );
+            ) || (fault!(SwappedSubtraction) && func.dfg.insts[inst].opcode() == Opcode::Isub);
             let &[first, second] = func.dfg.inst_args(inst) else {
                 return None;
             };
-            let misplaced =
-                !takes_register(func, self.block, first, param) && takes_register(func, self.block, second, param);
+            // The same value may be the next one of several parameters.
+            let first_is_in_place = self
+                .carried
+                .iter()
+                .any(|&(other, value)| value == next && takes_register(func, self.block, first, other));
+            let misplaced = !first_is_in_place && takes_register(func, self.block, second, param);
             (commutes && misplaced).then_some((param, inst))
         });
         swaps.collect()
@@ -285,6 +290,9 @@ impl Plan {
                     }
                     let (old, new) = (func.dfg.first_result(sum), func.dfg.first_result(copy));
                     copy_labels(func, old, new);
+                    if fault!(CountedTwice) {
+                        func.dfg.inst_args_mut(copy)[0] = old;
+                    }
                     for reader in latch.compare(func).into_iter().chain([latch.branch]) {
                         rename_uses(func, reader, |value| if value == old { new } else { value });
                     }
@@ -324,7 +332,7 @@ impl Graph {
         for (position, &inst) in latch.insts.iter().enumerate() {
             let mut after: BTreeSet<_> =
                 func.dfg.inst_args(inst).iter().filter_map(|arg| graph.index.get(arg).copied()).collect();
-            if !Effects::of(func, inst).is_pure() {
+            if is_in_order(Effects::of(func, inst)) {
                 after.extend(last_effect.replace(position));
             }
             for value in values_read(func, latch.block, inst) {
@@ -428,6 +436,13 @@ impl Graph {
     }
 }
 
+/// Whether an instruction with these effects keeps its place among the others that do.
+fn is_in_order(effects: Effects) -> bool {
+    let is_ignored = (fault!(IgnoredAlias) && effects.reads && !effects.fences)
+        || (fault!(IgnoredTrap) && effects.traps && !effects.writes && !effects.fences);
+    !effects.is_pure() && !is_ignored
+}
+
 /// The values that `inst` reads where it stands: its operands and, for a load or a store, what its address is summed up
 /// from in this block.
 fn values_read(func: &Function, block: Block, inst: Inst) -> Vec<Value> {
@@ -479,22 +494,22 @@ fn is_small_sum(func: &Function, inst: Inst) -> bool {
 enum Decline {
     /// Finding an order takes time that grows with the square of the instructions.
     TooLarge { insts: usize, max: usize },
-    /// The fuel is used up.
-    NoFuel,
+    /// Fuel is used up, or stress mode says no.
+    Withheld,
 }
 
 impl Refusal for Decline {
     fn slug(&self) -> &'static str {
         match self {
             Self::TooLarge { .. } => "too-large",
-            Self::NoFuel => "no-fuel",
+            Self::Withheld => "withheld",
         }
     }
 
     fn help(&self) -> &'static str {
         match self {
             Self::TooLarge { .. } => "raise Options::schedule_max_insts",
-            Self::NoFuel => "",
+            Self::Withheld => "",
         }
     }
 }
@@ -505,7 +520,7 @@ impl fmt::Display for Decline {
             Self::TooLarge { insts, max } => {
                 write!(f, "the latch holds {insts} instructions, more than {max}")
             }
-            Self::NoFuel => write!(f, "the fuel is used up"),
+            Self::Withheld => write!(f, "withheld: the fuel is used up, or stress mode says no"),
         }
     }
 }

@@ -41,10 +41,11 @@ use crate::analysis::effects::{is_constant, is_duplicable};
 use crate::analysis::loops::{Loop, LoopForest};
 use crate::change::Change;
 use crate::edit::clone::clone_blocks;
-use crate::edit::funnel::{append_arg, retarget};
+use crate::edit::funnel::{append_arg, copy_edge, retarget};
 use crate::edit::labels::copy_labels;
 use crate::edit::merge::merge_blocks;
 use crate::edit::rename::{Renames, def_block, each_use};
+use crate::fault::fault;
 use crate::pass::PassCx;
 use crate::remark::Refusal;
 use cranelift_codegen::entity::EntitySet;
@@ -57,7 +58,7 @@ use std::fmt;
 pub(crate) const NAME: &str = "unshare";
 
 /// The reasons for which it leaves a loop alone.
-pub(crate) const REASONS: &[&str] = &["too-large", "too-many", "not-duplicable", "no-fuel"];
+pub(crate) const REASONS: &[&str] = &["too-large", "too-many", "not-duplicable", "withheld"];
 
 /// Copies the tests of all loops where it pays.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
@@ -67,7 +68,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         let Some(test) = SharedTest::find(ctx, cx.forest(ctx), lp) else { continue };
         match test.judge(ctx, cx) {
             Ok(test) if cx.fuel.take() => plans.push(test),
-            Ok(_) => cx.declined(&ctx.func, NAME, header, &Decline::NoFuel),
+            Ok(_) => cx.declined(&ctx.func, NAME, header, &Decline::Withheld),
             Err(why) => cx.declined(&ctx.func, NAME, header, &why),
         }
     }
@@ -148,6 +149,11 @@ fn apply(func: &mut Function, plans: &[SharedTest]) {
         for &edge in &plan.jumps[..copied] {
             let copies = clone_blocks(func, &[plan.block]);
             retarget(func, edge, copies.block(plan.block));
+            if fault!(WrongExit) {
+                let branch = func.layout.last_inst(copies.block(plan.block)).expect("a copy of a terminator");
+                let [exit, back] = [plan.exit.slot, 1 - plan.exit.slot].map(|slot| Edge { branch, slot });
+                copy_edge(func, back, exit);
+            }
         }
     }
 }
@@ -192,8 +198,8 @@ enum Decline {
     TooMany { jumps: usize, max: usize },
     /// (L1) An instruction of the test stands for one place in the program.
     NotDuplicable(String),
-    /// The fuel is used up.
-    NoFuel,
+    /// Fuel is used up, or stress mode says no.
+    Withheld,
 }
 
 impl Refusal for Decline {
@@ -202,7 +208,7 @@ impl Refusal for Decline {
             Self::TooLarge { .. } => "too-large",
             Self::TooMany { .. } => "too-many",
             Self::NotDuplicable(_) => "not-duplicable",
-            Self::NoFuel => "no-fuel",
+            Self::Withheld => "withheld",
         }
     }
 
@@ -210,7 +216,7 @@ impl Refusal for Decline {
         match self {
             Self::TooLarge { .. } => "raise Options::unshare_max_insts if the loop is hot",
             Self::TooMany { .. } => "raise Options::unshare_max_copies if the loop is hot",
-            Self::NotDuplicable(_) | Self::NoFuel => "",
+            Self::NotDuplicable(_) | Self::Withheld => "",
         }
     }
 }
@@ -223,7 +229,7 @@ impl fmt::Display for Decline {
             }
             Self::TooMany { jumps, max } => write!(f, "{jumps} blocks jump to the test, more than {max}"),
             Self::NotDuplicable(opcode) => write!(f, "the test holds {opcode}, which must not be copied"),
-            Self::NoFuel => write!(f, "the fuel is used up"),
+            Self::Withheld => write!(f, "withheld: the fuel is used up, or stress mode says no"),
         }
     }
 }

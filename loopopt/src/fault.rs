@@ -1,0 +1,107 @@
+//! Mistakes that the passes can be told to make, to see whether the tests notice.
+//!
+//! Each fault is a mistake that a loop optimizer has made somewhere, put where this one could make it. [`with`] switches
+//! one on for the calling thread. Without the feature `fuzzing` there are none.
+
+/// Whether the fault of this name is on; always false without the feature `fuzzing`.
+macro_rules! fault {
+    ($name:ident) => {{
+        #[cfg(feature = "fuzzing")]
+        {
+            $crate::fault::is_on($crate::fault::Fault::$name)
+        }
+        #[cfg(not(feature = "fuzzing"))]
+        {
+            false
+        }
+    }};
+}
+pub(crate) use fault;
+
+/// Declares the faults and the list of them all.
+#[cfg(feature = "fuzzing")]
+macro_rules! faults {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// A mistake that a pass can be told to make.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Fault { $($(#[$doc])* $name,)* }
+
+        impl Fault {
+            /// All of them.
+            pub const ALL: &'static [Self] = &[$(Self::$name),*];
+        }
+    };
+}
+
+#[cfg(feature = "fuzzing")]
+faults! {
+    /// `rotate`: the back edge carries the value of the first iteration (a back-edge argument that is dropped).
+    StaleBackEdge,
+    /// `rotate`: the loop is entered without a guard (zero-trip loops).
+    NoGuard,
+    /// `rotate`: what the header does to memory is done on entry only by the old header (the swift PR 79198 class).
+    ForgottenEffect,
+    /// `rotate`: the header's exit edges carry the values of its copy (facts of one copy used in the other).
+    ExitValueOfCopy,
+    /// `rotate`: uses of a header's value in its own block are replaced as well (golang/go#63670: the loop never ends).
+    RenamedInHeader,
+    /// `clone`: two instructions share a jump table.
+    SharedJumpTable,
+    /// `clone`: two instructions share an exception table.
+    SharedExceptionTable,
+    /// `clone`: source locations are not copied.
+    ForgottenSourceLocation,
+    /// `close`: values leave a loop by one of its exits only (a forgotten exit value).
+    ForgottenExitValue,
+    /// `ssa`: definitions meet without a parameter.
+    NoMeet,
+    /// `merge`: the arguments of a merged block are mixed up.
+    MixedArguments,
+    /// `params`: a parameter is taken for redundant by its first edge alone.
+    OneEdgeDecides,
+    /// `edges`: a branch has one edge to a block, however many of its destinations that block is (cranelift 855a6374dd).
+    OneEdgePerBranch,
+    /// `layout`: the opposite of a comparison forgets the equal case (an off-by-one in the last test).
+    OffByOneTest,
+    /// `layout`: the opposite of a float comparison forgets NaN.
+    ForgottenNan,
+    /// `layout`: the ways of a branch change places, the condition stays (WebKit PR 43470).
+    NotInverted,
+    /// `schedule`: loads and stores pass each other (an ignored alias).
+    IgnoredAlias,
+    /// `schedule`: what may trap passes stores (hoisted above, or sunk below, a trap).
+    IgnoredTrap,
+    /// `schedule`: operands of a subtraction change places.
+    SwappedSubtraction,
+    /// `schedule`: the next value is counted up twice (OMR 472a9b3b7).
+    CountedTwice,
+    /// `constants`: a constant of the same type will do.
+    AnyConstant,
+    /// `unshare`: a copy of the test never leaves the loop.
+    WrongExit,
+}
+
+#[cfg(feature = "fuzzing")]
+thread_local! {
+    static ON: std::cell::Cell<Option<Fault>> = const { std::cell::Cell::new(None) };
+}
+
+/// Runs `body` with `fault` switched on in this thread.
+#[cfg(feature = "fuzzing")]
+pub fn with<R>(fault: Fault, body: impl FnOnce() -> R) -> R {
+    /// Switches the fault off again, also if `body` panics.
+    struct Off;
+    impl Drop for Off {
+        fn drop(&mut self) {
+            ON.set(None);
+        }
+    }
+    ON.set(Some(fault));
+    let _off = Off;
+    body()
+}
+
+#[cfg(feature = "fuzzing")]
+pub(crate) fn is_on(fault: Fault) -> bool {
+    ON.get() == Some(fault)
+}
