@@ -50,9 +50,7 @@ mod tests {
 
     #[test]
     fn limit_and_stress() {
-        let mut options = Options::default();
-        options.fuel = Some(2);
-        let mut fuel = Fuel::new(&options);
+        let mut fuel = Fuel::new(&Options { fuel: Some(2), ..Options::default() });
         assert_eq!([fuel.take(), fuel.take(), fuel.take()], [true, true, false]);
         assert_eq!(fuel.used(), 2);
 

@@ -77,7 +77,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Repor
     let mut driver = Driver { ctx, cx, report: Report::default() };
     let result = driver.prepare().and_then(|loops| if loops { driver.run_steps() } else { Ok(()) });
     let mut report = driver.report;
-    report.remarks = std::mem::take(&mut cx.remarks);
+    report.remarks = std::mem::take(&mut cx.remarks).finish();
     report.changed = result.is_ok() && report.remarks.any_fired();
     if !report.changed {
         ctx.func = original;

@@ -5,7 +5,7 @@
 
 use cranelift_codegen::ir::{Block, Function, SourceLoc};
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
 /// What a remark says about its loop.
@@ -81,44 +81,6 @@ pub(crate) trait Refusal: fmt::Display {
 pub struct Remarks(Vec<Remark>);
 
 impl Remarks {
-    /// Records that `pass` changed the loop at `header`.
-    pub(crate) fn fired(
-        &mut self,
-        func: &Function,
-        pass: &'static str,
-        header: Block,
-        message: impl Into<Cow<'static, str>>,
-    ) {
-        self.push(Remark {
-            pass,
-            header,
-            srcloc: header_srcloc(func, header),
-            verdict: Verdict::Fired,
-            message: message.into(),
-        });
-    }
-
-    /// Records that `pass` left the loop at `header` alone. A pass that looks at a loop again replaces what it said.
-    pub(crate) fn declined(&mut self, func: &Function, pass: &'static str, header: Block, why: &dyn Refusal) {
-        self.retract(pass, header);
-        self.push(Remark {
-            pass,
-            header,
-            srcloc: header_srcloc(func, header),
-            verdict: Verdict::Declined { reason: why.slug(), help: why.help() },
-            message: why.to_string().into(),
-        });
-    }
-
-    /// Forgets why `pass` left the loop at `header` alone.
-    pub(crate) fn retract(&mut self, pass: &'static str, header: Block) {
-        self.0.retain(|old| old.fired() || (old.pass, old.header) != (pass, header));
-    }
-
-    fn push(&mut self, remark: Remark) {
-        self.0.push(remark);
-    }
-
     /// All remarks.
     pub fn iter(&self) -> std::slice::Iter<'_, Remark> {
         self.0.iter()
@@ -145,6 +107,57 @@ impl<'a> IntoIterator for &'a Remarks {
 
     fn into_iter(self) -> Self::IntoIter {
         self.iter()
+    }
+}
+
+/// Remarks while passes run. A pass can look at a loop again, and then what it said against it no longer counts.
+#[derive(Debug, Default)]
+pub(crate) struct RemarkLog {
+    next: usize,
+    fired: Vec<(usize, Remark)>,
+    declined: HashMap<(&'static str, Block), (usize, Remark)>,
+}
+
+impl RemarkLog {
+    /// Records that `pass` changed the loop at `header`.
+    pub(crate) fn fired(
+        &mut self,
+        func: &Function,
+        pass: &'static str,
+        header: Block,
+        message: impl Into<Cow<'static, str>>,
+    ) {
+        let srcloc = header_srcloc(func, header);
+        let remark = Remark { pass, header, srcloc, verdict: Verdict::Fired, message: message.into() };
+        let number = self.number();
+        self.fired.push((number, remark));
+    }
+
+    /// Records that `pass` left the loop at `header` alone, in the place of what it said of it before.
+    pub(crate) fn declined(&mut self, func: &Function, pass: &'static str, header: Block, why: &dyn Refusal) {
+        let verdict = Verdict::Declined { reason: why.slug(), help: why.help() };
+        let srcloc = header_srcloc(func, header);
+        let remark = Remark { pass, header, srcloc, verdict, message: why.to_string().into() };
+        let number = self.number();
+        self.declined.insert((pass, header), (number, remark));
+    }
+
+    /// Forgets why `pass` left the loop at `header` alone.
+    pub(crate) fn retract(&mut self, pass: &'static str, header: Block) {
+        self.declined.remove(&(pass, header));
+    }
+
+    /// All that still counts, in order.
+    pub(crate) fn finish(self) -> Remarks {
+        let mut all = self.fired;
+        all.extend(self.declined.into_values());
+        all.sort_unstable_by_key(|&(number, _)| number);
+        Remarks(all.into_iter().map(|(_, remark)| remark).collect())
+    }
+
+    fn number(&mut self) -> usize {
+        self.next += 1;
+        self.next
     }
 }
 

@@ -15,7 +15,7 @@
 use crate::analysis::edges::Edge;
 use crate::edit::labels::copy_labels;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
-use cranelift_codegen::ir::{Block, BlockArg, BlockCall, Function, InstBuilder, Value};
+use cranelift_codegen::ir::{Block, BlockArg, BlockCall, Function, InstBuilder, Value, ValueDef};
 
 /// Makes the funnel in front of `target` for `edges`, all of which enter `target`. It is cold if nothing hot passes it.
 pub(crate) fn funnel(func: &mut Function, edges: &[Edge], target: Block) -> Block {
@@ -74,12 +74,11 @@ pub(crate) fn skip_block(func: &mut Function, edge: Edge, block: Block) {
     let onwards = Edge { branch: jump, slot: 0 };
     let target = onwards.target(func);
     let given: Vec<_> = edge.args(func).collect();
-    let params = func.dfg.block_params(block);
     let args: Vec<_> = onwards
         .args(func)
-        .map(|arg| match params.iter().position(|&param| arg == BlockArg::Value(param)) {
-            Some(position) => given[position],
-            None => arg,
+        .map(|arg| match arg.as_value().map(|value| func.dfg.value_def(value)) {
+            Some(ValueDef::Param(home, position)) if home == block => given[position],
+            _ => arg,
         })
         .collect();
     set_edge(func, edge, target, &args);

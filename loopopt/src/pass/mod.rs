@@ -12,7 +12,7 @@ use crate::analysis::loops::LoopForest;
 use crate::change::Change;
 use crate::fuel::Fuel;
 use crate::options::Options;
-use crate::remark::{Refusal, Remarks};
+use crate::remark::{Refusal, RemarkLog};
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::{Block, Function};
 use cranelift_codegen::isa::TargetIsa;
@@ -36,7 +36,7 @@ pub(crate) struct PassCx<'a> {
     pub(crate) options: &'a Options,
     pub(crate) isa: &'a dyn TargetIsa,
     pub(crate) ctrl_plane: &'a mut ControlPlane,
-    pub(crate) remarks: Remarks,
+    pub(crate) remarks: RemarkLog,
     pub(crate) fuel: &'a mut Fuel,
     /// Whether a pass has left something to fold, so that `cleanup` pays.
     pub(crate) wants_cleanup: bool,
@@ -59,7 +59,7 @@ impl<'a> PassCx<'a> {
             options,
             isa,
             ctrl_plane,
-            remarks: Remarks::default(),
+            remarks: RemarkLog::default(),
             wants_cleanup: false,
             wants_another_round: false,
             origins: HashMap::new(),

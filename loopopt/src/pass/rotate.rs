@@ -135,7 +135,7 @@ struct Rotation {
     /// For each block that the header leaves the loop to: all edges of the loop that enter it.
     exits: BTreeMap<Block, Vec<Edge>>,
     /// Results of the header's instructions that are pure and invariant: the copy's results serve the body too.
-    invariant: Vec<Value>,
+    invariant: BTreeSet<Value>,
     /// Instructions to copy, without the branch and constants.
     size: usize,
     /// An instruction of the copy has constant operands only.
@@ -233,14 +233,19 @@ fn leads_to_cold(ctx: &Context, exit: Block) -> bool {
 
 /// Results among `insts`, instructions of the header, that are the same in each iteration and that anyone may compute at
 /// any time.
-fn invariant_results(func: &Function, forest: &LoopForest, lp: Loop, insts: impl Iterator<Item = Inst>) -> Vec<Value> {
-    let mut invariant = Vec::<Value>::new();
+fn invariant_results(
+    func: &Function,
+    forest: &LoopForest,
+    lp: Loop,
+    insts: impl Iterator<Item = Inst>,
+) -> BTreeSet<Value> {
+    let mut invariant = BTreeSet::<Value>::new();
     for inst in insts {
         let is_invariant = |value: &Value| {
             invariant.contains(value) || def_block(func, *value).is_some_and(|def| !forest.contains(lp, def))
         };
         if Effects::of(func, inst).is_pure() && func.dfg.inst_args(inst).iter().all(is_invariant) {
-            invariant.extend_from_slice(func.dfg.inst_results(inst));
+            invariant.extend(func.dfg.inst_results(inst));
         }
     }
     invariant

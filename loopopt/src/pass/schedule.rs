@@ -51,7 +51,10 @@
 //! Register allocators coalesce such copies where live ranges allow it; this makes them allow it. Cranelift has no
 //! scheduler (wasmtime#6260).
 
-use crate::analysis::edges::{Edge, edges_of};
+mod graph;
+
+use self::graph::{Graph, Item, values_read};
+use crate::analysis::edges::Edge;
 use crate::analysis::effects::Effects;
 use crate::analysis::loops::LoopForest;
 use crate::change::Change;
@@ -62,7 +65,7 @@ use crate::pass::PassCx;
 use crate::remark::Refusal;
 use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, Opcode, Value, ValueDef};
 use cranelift_codegen::{CodegenResult, Context};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// The name of this pass.
@@ -146,6 +149,12 @@ impl Latch {
 
     /// An order in which the back edge needs fewer moves, if there is one.
     fn plan(&self, func: &Function, max_insts: usize) -> Result<Option<Plan>, Decline> {
+        if self.carried.is_empty() {
+            return Ok(None);
+        }
+        if self.insts.len() > max_insts {
+            return Err(Decline::TooLarge { insts: self.insts.len(), max: max_insts });
+        }
         let swaps = self.swaps(func);
         if swaps.is_empty() && !self.may_be_late(func) {
             return Ok(None);
@@ -154,9 +163,6 @@ impl Latch {
         let late: Vec<_> = self.carried.iter().filter(|&&(param, next)| graph.is_late(param, next)).copied().collect();
         if late.is_empty() && swaps.is_empty() {
             return Ok(None);
-        }
-        if self.insts.len() > max_insts {
-            return Err(Decline::TooLarge { insts: self.insts.len(), max: max_insts });
         }
         // What is in order has to stay so, which is always possible before anything is turned around.
         for &(param, next) in self.carried.iter().filter(|pair| !late.contains(pair)) {
@@ -212,13 +218,13 @@ impl Latch {
             let &[first, second] = func.dfg.inst_args(inst) else {
                 return None;
             };
+            if !commutes || !takes_register(func, self.block, second, param) {
+                return None;
+            }
             // The same value may be the next one of several parameters.
-            let first_is_in_place = self
-                .carried
-                .iter()
-                .any(|&(other, value)| value == next && takes_register(func, self.block, first, other));
-            let misplaced = !first_is_in_place && takes_register(func, self.block, second, param);
-            (commutes && misplaced).then_some((param, inst))
+            let serves =
+                |&(other, value): &(Value, Value)| value == next && takes_register(func, self.block, first, other);
+            (!self.carried.iter().any(serves)).then_some((param, inst))
         });
         swaps.collect()
     }
@@ -245,15 +251,6 @@ fn takes_register(func: &Function, block: Block, value: Value, param: Value) -> 
         }
     }
     false
-}
-
-/// One place in the new order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Item {
-    /// This instruction.
-    Keep(Inst),
-    /// A copy of this instruction, for the branch.
-    Again(Inst),
 }
 
 /// A better order for a latch.
@@ -301,176 +298,6 @@ impl Plan {
                 }
             }
         }
-    }
-}
-
-/// Stands for the branch among the readers of a value.
-const BRANCH: usize = usize::MAX;
-
-/// What has to come before what in a latch.
-struct Graph {
-    nodes: Vec<Node>,
-    index: BTreeMap<Value, usize>,
-    /// For each value, the nodes that read it, in their own operands or in an addressing mode, or [`BRANCH`].
-    readers: BTreeMap<Value, BTreeSet<usize>>,
-    /// The comparison that is folded into the branch.
-    compare: Option<usize>,
-}
-
-struct Node {
-    item: Item,
-    /// Nodes that come first.
-    after: BTreeSet<usize>,
-    /// Where the node stands in the old order.
-    rank: usize,
-}
-
-impl Graph {
-    fn of(func: &Function, latch: &Latch) -> Self {
-        let mut graph = Self { nodes: Vec::new(), index: BTreeMap::new(), readers: BTreeMap::new(), compare: None };
-        let mut last_effect = None;
-        for (position, &inst) in latch.insts.iter().enumerate() {
-            let mut after: BTreeSet<_> =
-                func.dfg.inst_args(inst).iter().filter_map(|arg| graph.index.get(arg).copied()).collect();
-            if is_in_order(Effects::of(func, inst)) {
-                after.extend(last_effect.replace(position));
-            }
-            for value in values_read(func, latch.block, inst) {
-                graph.readers.entry(value).or_default().insert(position);
-            }
-            graph.index.extend(func.dfg.inst_results(inst).iter().map(|&result| (result, position)));
-            graph.nodes.push(Node { item: Item::Keep(inst), after, rank: position });
-        }
-        let compare = latch.compare(func);
-        graph.compare = compare.and_then(|compare| latch.insts.iter().position(|&inst| inst == compare));
-        // What the comparison reads is read at the branch.
-        for &value in compare.iter().flat_map(|&compare| func.dfg.inst_args(compare)) {
-            graph.readers.entry(value).or_default().insert(BRANCH);
-        }
-        for value in edges_of(func, latch.branch).flat_map(|edge| edge.args(func)).filter_map(|arg| arg.as_value()) {
-            graph.readers.entry(value).or_default().insert(BRANCH);
-        }
-        graph
-    }
-
-    fn readers(&self, param: Value) -> impl Iterator<Item = usize> + use<'_> {
-        self.readers.get(&param).into_iter().flatten().copied()
-    }
-
-    /// Whether a reader of `param` comes after its next value, and none is the branch.
-    fn is_late(&self, param: Value, next: Value) -> bool {
-        let comes_after = |reader| self.index.get(&next).is_none_or(|&def| reader > def);
-        self.readers(param).all(|reader| reader != BRANCH) && self.readers(param).any(comes_after)
-    }
-
-    /// Demands that `next` comes after all readers of `param`. Returns whether that can be; if not, demands nothing.
-    fn put_last(&mut self, func: &Function, param: Value, next: Value) -> bool {
-        let def = self.index.get(&next).copied();
-        let readers: Vec<_> = self.readers(param).filter(|&reader| Some(reader) != def && reader != BRANCH).collect();
-        if let Some(def) = def.filter(|&def| !readers.iter().any(|&reader| self.needs(reader, def))) {
-            self.nodes[def].after.extend(readers);
-            return true;
-        }
-        // Some reader needs the next value itself. The branch can have one of its own.
-        let ValueDef::Result(sum, _) = func.dfg.value_def(next) else { return false };
-        let compare = self.compare.filter(|&compare| match self.nodes[compare].item {
-            Item::Keep(inst) => func.dfg.inst_args(inst).contains(&next),
-            Item::Again(_) => false,
-        });
-        let compare_is_needed =
-            compare.is_some_and(|compare| readers.iter().any(|&reader| self.needs(reader, compare)));
-        if compare_is_needed || !is_small_sum(func, sum) {
-            return false;
-        }
-        let mut after = self.operands_of(func, sum);
-        after.extend(readers);
-        self.nodes.push(Node { item: Item::Again(sum), after, rank: self.nodes.len() });
-        let again = self.nodes.len() - 1;
-        if let Some(compare) = compare {
-            self.nodes[compare].after.insert(again);
-        }
-        true
-    }
-
-    fn operands_of(&self, func: &Function, inst: Inst) -> BTreeSet<usize> {
-        func.dfg.inst_args(inst).iter().filter_map(|arg| self.index.get(arg).copied()).collect()
-    }
-
-    /// Whether `node` has to come after `other`.
-    fn needs(&self, node: usize, other: usize) -> bool {
-        let mut seen = BTreeSet::new();
-        let mut stack = vec![node];
-        while let Some(node) = stack.pop() {
-            if self.nodes[node].after.contains(&other) {
-                return true;
-            }
-            stack.extend(self.nodes[node].after.iter().copied().filter(|&before| seen.insert(before)));
-        }
-        false
-    }
-
-    /// The order that keeps closest to the old one.
-    fn sorted(&self) -> Vec<Item> {
-        let mut missing: Vec<_> = self.nodes.iter().map(|node| node.after.len()).collect();
-        let mut ready: BTreeSet<_> = (0..self.nodes.len())
-            .filter(|&node| missing[node] == 0)
-            .map(|node| (self.nodes[node].rank, node))
-            .collect();
-        let mut followers = vec![Vec::new(); self.nodes.len()];
-        for (node, data) in self.nodes.iter().enumerate() {
-            for &before in &data.after {
-                followers[before].push(node);
-            }
-        }
-        let mut order = Vec::new();
-        while let Some((_, node)) = ready.pop_first() {
-            order.push(self.nodes[node].item);
-            for &follower in &followers[node] {
-                missing[follower] -= 1;
-                if missing[follower] == 0 {
-                    ready.insert((self.nodes[follower].rank, follower));
-                }
-            }
-        }
-        order
-    }
-}
-
-/// Whether an instruction with these effects keeps its place among the others that do.
-fn is_in_order(effects: Effects) -> bool {
-    let is_ignored = (fault!(IgnoredAlias) && effects.reads && !effects.fences)
-        || (fault!(IgnoredTrap) && effects.traps && !effects.writes && !effects.fences);
-    !effects.is_pure() && !is_ignored
-}
-
-/// The values that `inst` reads where it stands: its operands and, for a load or a store, what its address is summed up
-/// from in this block.
-fn values_read(func: &Function, block: Block, inst: Inst) -> Vec<Value> {
-    /// x86-64 addressing modes are sums of two registers, one of them shifted, and a constant: no deeper than this.
-    const DEPTH: usize = 4;
-    let mut values = func.dfg.inst_args(inst).to_vec();
-    let Some(address) = address_index(func, inst) else {
-        return values;
-    };
-    let mut frontier = vec![values[address]];
-    for _ in 0..DEPTH {
-        let parts = frontier.iter().filter_map(|&value| func.dfg.value_def(value).inst()).filter(|&inst| {
-            let folds = matches!(func.dfg.insts[inst].opcode(), Opcode::Iadd | Opcode::Ishl | Opcode::Uextend);
-            folds && func.layout.inst_block(inst) == Some(block)
-        });
-        frontier = parts.flat_map(|inst| func.dfg.inst_args(inst).to_vec()).collect();
-        values.extend_from_slice(&frontier);
-    }
-    values
-}
-
-/// Which operand of a plain load or store is the address.
-fn address_index(func: &Function, inst: Inst) -> Option<usize> {
-    use cranelift_codegen::ir::InstructionData::{Load, Store};
-    match func.dfg.insts[inst] {
-        Load { .. } => Some(0),
-        Store { .. } => Some(1),
-        _ => None,
     }
 }
 
