@@ -26,7 +26,8 @@
 //!
 //! # Pays when
 //!
-//! (P1) The test is small, and (P2) at least two blocks jump to it, but not too many. Cold ones do not count.
+//! (P1) The test is small, (P2) at least two blocks jump to it, but not too many, cold ones not counted, and (P3) the loop is
+//! an innermost one: in others, the loop inside takes the time.
 //!
 //! # Changes
 //!
@@ -58,7 +59,7 @@ use std::fmt;
 pub(crate) const NAME: &str = "unshare";
 
 /// The reasons for which it leaves a loop alone.
-pub(crate) const REASONS: &[&str] = &["too-large", "too-many", "not-duplicable", "withheld"];
+pub(crate) const REASONS: &[&str] = &["too-large", "too-many", "not-innermost", "not-duplicable", "withheld"];
 
 /// Copies the tests of all loops where it pays.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
@@ -96,6 +97,7 @@ struct SharedTest {
     jumps: Vec<Edge>,
     /// Whether others enter it as well.
     has_others: bool,
+    is_innermost: bool,
 }
 
 impl SharedTest {
@@ -118,6 +120,7 @@ impl SharedTest {
             exit,
             jumps,
             has_others: !others.is_empty(),
+            is_innermost: is_innermost(forest, lp),
         })
     }
 
@@ -130,6 +133,9 @@ impl SharedTest {
         if cx.options.ignore_cost {
             return Ok(self);
         }
+        if !self.is_innermost {
+            return Err(Decline::NotInnermost);
+        }
         let size = insts().filter(|&inst| !is_constant(func, inst)).count() - 1;
         if size > cx.options.unshare_max_insts {
             return Err(Decline::TooLarge { insts: size, max: cx.options.unshare_max_insts });
@@ -139,6 +145,10 @@ impl SharedTest {
         }
         Ok(self)
     }
+}
+
+fn is_innermost(forest: &LoopForest, lp: Loop) -> bool {
+    forest.blocks(lp).iter().all(|&block| forest.innermost(block) == Some(lp))
 }
 
 fn apply(func: &mut Function, plans: &[SharedTest]) {
@@ -196,6 +206,8 @@ enum Decline {
     TooLarge { insts: usize, max: usize },
     /// (P2) Too many blocks jump to it.
     TooMany { jumps: usize, max: usize },
+    /// (P3) There is a loop inside.
+    NotInnermost,
     /// (L1) An instruction of the test stands for one place in the program.
     NotDuplicable(String),
     /// Fuel is used up, or stress mode says no.
@@ -207,6 +219,7 @@ impl Refusal for Decline {
         match self {
             Self::TooLarge { .. } => "too-large",
             Self::TooMany { .. } => "too-many",
+            Self::NotInnermost => "not-innermost",
             Self::NotDuplicable(_) => "not-duplicable",
             Self::Withheld => "withheld",
         }
@@ -216,7 +229,7 @@ impl Refusal for Decline {
         match self {
             Self::TooLarge { .. } => "raise Options::unshare_max_insts if the loop is hot",
             Self::TooMany { .. } => "raise Options::unshare_max_copies if the loop is hot",
-            Self::NotDuplicable(_) | Self::Withheld => "",
+            Self::NotInnermost | Self::NotDuplicable(_) | Self::Withheld => "",
         }
     }
 }
@@ -228,6 +241,7 @@ impl fmt::Display for Decline {
                 write!(f, "the end of the loop holds {insts} instructions, more than {max}")
             }
             Self::TooMany { jumps, max } => write!(f, "{jumps} blocks jump to the test, more than {max}"),
+            Self::NotInnermost => write!(f, "there is a loop inside, which takes the time"),
             Self::NotDuplicable(opcode) => write!(f, "the test holds {opcode}, which must not be copied"),
             Self::Withheld => write!(f, "withheld: the fuel is used up, or stress mode says no"),
         }
