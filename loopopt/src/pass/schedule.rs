@@ -125,7 +125,7 @@ struct Latch {
     insts: Vec<Inst>,
     branch: Inst,
     /// Header parameters with their next values, for those computed in this block, and for those that can be computed again
-    /// in it.
+    /// in it. No value is the next one of two.
     carried: Vec<(Value, Value)>,
 }
 
@@ -135,16 +135,25 @@ impl Latch {
         let Edge { branch, .. } = back_edge;
         let insts: Vec<_> = func.layout.block_insts(block).filter(|&inst| inst != branch).collect();
         let params = func.dfg.block_params(header).iter().copied();
-        let carried = params.zip(back_edge.args(func)).filter_map(|(param, arg)| match arg {
-            BlockArg::Value(next) if next != param => Some((param, next)),
-            _ => None,
-        });
-        let carried = carried.filter(|&(param, next)| {
+        let mut carried: Vec<_> = params
+            .zip(back_edge.args(func))
+            .filter_map(|(param, arg)| match arg {
+                BlockArg::Value(next) if next != param => Some((param, next)),
+                _ => None,
+            })
+            .collect();
+        // A value that is the next one of several parameters needs moves in any order.
+        let mut times = BTreeMap::<_, usize>::new();
+        for &(_, next) in &carried {
+            *times.entry(next).or_default() += 1;
+        }
+        carried.retain(|&(param, next)| {
             let ValueDef::Result(inst, _) = func.dfg.value_def(next) else { return false };
-            func.layout.inst_block(inst) == Some(block)
-                || (is_small_sum(func, inst) && func.dfg.inst_args(inst).contains(&param))
+            let can_be_here = func.layout.inst_block(inst) == Some(block)
+                || (is_small_sum(func, inst) && func.dfg.inst_args(inst).contains(&param));
+            can_be_here && times[&next] == 1
         });
-        Self { header, block, insts, branch, carried: carried.collect() }
+        Self { header, block, insts, branch, carried }
     }
 
     /// An order in which the back edge needs fewer moves, if there is one.
@@ -221,10 +230,7 @@ impl Latch {
             if !commutes || !takes_register(func, self.block, second, param) {
                 return None;
             }
-            // The same value may be the next one of several parameters.
-            let serves =
-                |&(other, value): &(Value, Value)| value == next && takes_register(func, self.block, first, other);
-            (!self.carried.iter().any(serves)).then_some((param, inst))
+            (!takes_register(func, self.block, first, param)).then_some((param, inst))
         });
         swaps.collect()
     }
