@@ -46,6 +46,11 @@ pub struct Options {
     /// `unshare`: the most latches that get a test of their own. 8, as many as a small interpreter loop has.
     pub unshare_max_copies: usize,
 
+    /// Arguments that `canon` may add to edges so that values leave loops through parameters: above that the function is left
+    /// alone. 1,000,000: each value needs one at each exit that leads to a use of it, which is the only thing here that can
+    /// grow with the square of the function.
+    pub max_closing_args: usize,
+
     /// Loops in a function above which it is left alone. 100,000: all work is linear in the size of the function, so
     /// this only bounds memory.
     pub max_loops: usize,
@@ -64,6 +69,7 @@ impl Default for Options {
             schedule_max_insts: 256,
             unshare_max_insts: 4,
             unshare_max_copies: 8,
+            max_closing_args: 1_000_000,
             max_loops: 100_000,
         }
     }

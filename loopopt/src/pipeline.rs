@@ -78,7 +78,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Repor
     let result = driver.prepare().and_then(|loops| if loops { driver.run_steps() } else { Ok(()) });
     let mut report = driver.report;
     report.remarks = std::mem::take(&mut cx.remarks).finish();
-    report.changed = result.is_ok() && report.remarks.any_fired();
+    report.changed = result.is_ok() && !cx.gave_up && report.remarks.any_fired();
     if !report.changed {
         ctx.func = original;
         ctx.flowgraph();
@@ -140,6 +140,9 @@ impl Driver<'_, '_> {
     }
 
     fn run_pass(&mut self, pass: &Pass) -> CodegenResult<()> {
+        if self.cx.gave_up {
+            return Ok(());
+        }
         if !MANDATORY.contains(&pass.name) && !self.cx.options.enables(pass.name) {
             return Ok(());
         }
@@ -147,7 +150,7 @@ impl Driver<'_, '_> {
         let change = (pass.run)(self.ctx, self.cx)?;
         self.cx.invalidate(self.ctx, change);
         self.add_time(pass.name, start.elapsed());
-        if change != Change::Nothing {
+        if change != Change::Nothing && !self.cx.gave_up {
             if self.cx.options.dumps {
                 self.report.dumps.push((pass.name, self.ctx.func.display().to_string()));
             }

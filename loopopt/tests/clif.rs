@@ -3,24 +3,32 @@
 //! * `; remark: fired` or `; remark: <reason>` behind a block says what the folder's pass remarks on the loop of
 //!   that header. All of its remarks have to be written down, and no others.
 //! * `; options: <name>=<value> …` sets options for the file.
-//! * `; run: %f(1) == 2` as in Cranelift's own tests; `; call: %f(mem, 3)` for a call without an expected result, with
-//!   `mem` the address of a memory image of [`MEMORY`] bytes. All arms of the oracle have to agree on each call.
-//! * Behind `; ---- after ----` stands the exact output. `LOOPOPT_BLESS=1` writes it anew.
+//! * `; run: %f(1) == 2` as in Cranelift's own tests; `; trap: %f(1) == user7` for a call that traps; `; call: %f(mem, 3)`
+//!   for a call without an expected result, with `mem` the address of a memory image of [`MEMORY`] bytes. All arms of the
+//!   oracle have to agree on each call.
+//! * `; stays: %f load` says that a loop of the output holds a `load`. The oracle cannot see what other threads see.
+//! * Behind `; ---- after ----` stands the exact output. `LOOPOPT_BLESS=1` writes it anew, and
+//!   `LOOPOPT_BLESS=rotate` in that folder only.
 //!
 //! The verifier and the check of canonical form run after each pass, and a second run must find nothing.
+//!
+//! The folder `bugs/` is not about a pass but about what no pass may do: bugs that other compilers had, by their number in
+//! the list that they come from. Its files need calls, and no remarks.
 
 use anyhow::{Context as _, Result, bail, ensure};
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::{Function, entities::AnyEntity};
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_codegen::{Context, isa::OwnedTargetIsa};
-use loopopt::oracle::{Case, Program, check};
+use loopopt::analysis::loops::LoopForest;
+use loopopt::oracle::{Call, Case, Compiled, Outcome, Pipeline, Program, check};
 use loopopt::{LoopOptimizer, Options, Report, Verdict};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 const MEMORY: usize = 4096;
 const MARKER: &str = "; ---- after ----";
+const BUGS: &str = "bugs";
 
 #[test]
 fn files() {
@@ -46,7 +54,7 @@ fn every_reason_is_seen() -> Result<()> {
     for (pass, reason) in loopopt::decline_reasons() {
         ensure!(seen.contains(&(pass.into(), reason.into())), "no file in {pass}/ shows the reason {reason}");
     }
-    for pass in seen.iter().map(|(pass, _)| pass).collect::<BTreeSet<_>>() {
+    for pass in seen.iter().map(|(pass, _)| pass).filter(|&pass| pass != BUGS).collect::<BTreeSet<_>>() {
         ensure!(loopopt::pass_names().any(|name| name == pass), "{pass} is not a pass");
     }
     Ok(())
@@ -74,7 +82,7 @@ fn run_file(path: &Path) -> Result<()> {
     let text = std::fs::read_to_string(path)?;
     let input = text.split(MARKER).next().context("split gives at least one part")?;
     let options = options(input)?;
-    let mut after = String::new();
+    let (mut after, mut output) = (String::new(), Vec::new());
     let mut expected = expected_remarks(input)?;
     let mut found = BTreeSet::new();
     for func in cranelift_reader::parse_functions(input)? {
@@ -88,7 +96,9 @@ fn run_file(path: &Path) -> Result<()> {
             found.insert((name.clone(), remark.header.to_string(), what.to_string()));
         }
         after.push_str(&format!("\n{}", func.display()));
+        output.push(func);
     }
+    check_what_stays(input, &output)?;
     let common: Vec<_> = found.intersection(&expected).cloned().collect();
     for remark in common {
         found.remove(&remark);
@@ -96,7 +106,8 @@ fn run_file(path: &Path) -> Result<()> {
     }
     ensure!(expected.is_empty(), "expected, but not remarked: {expected:?}");
     ensure!(found.is_empty(), "remarked, but not expected: {found:?}");
-    compare_calls(input, &options)?;
+    let calls = compare_calls(input, &options)?;
+    ensure!(calls > 0 || pass_of(path)? != BUGS, "there is no call");
     compare_output(path, &text, input, &after)
 }
 
@@ -125,6 +136,7 @@ fn options(input: &str) -> Result<Options> {
             "fuel" => options.fuel = Some(value.parse()?),
             "ignore_cost" => options.ignore_cost = value.parse()?,
             "rotate_max_header_insts" => options.rotate_max_header_insts = value.parse()?,
+            "max_closing_args" => options.max_closing_args = value.parse()?,
             "unshare_max_insts" => options.unshare_max_insts = value.parse()?,
             "unshare_max_copies" => options.unshare_max_copies = value.parse()?,
             "schedule_max_insts" => options.schedule_max_insts = value.parse()?,
@@ -148,32 +160,67 @@ fn expected_remarks(input: &str) -> Result<BTreeSet<(String, String, String)>> {
     Ok(remarks)
 }
 
-fn compare_calls(input: &str, options: &Options) -> Result<()> {
-    let program = Program::parse(input)?;
-    let memory: Vec<u8> = (0..MEMORY).map(|at| (at * 7 + at / 64) as u8).collect();
-    let mut cases = Vec::new();
-    for line in input.lines().filter_map(|line| line.strip_prefix("; call: %")) {
-        cases.push(Case { call: program.parse_call(line)?, memory: memory.clone() });
-    }
-    let runs = program.runs(input)?;
-    cases.extend(runs.iter().map(|run| Case { call: run.call.clone(), memory: memory.clone() }));
-    let agreement = check(&program, &cases, options)?;
-    ensure!(agreement.timed_out == 0, "a call did not end in time");
-    let mut compiled = loopopt::oracle::Compiled::new(&program, loopopt::oracle::Pipeline::None, Default::default())?;
-    for run in &runs {
-        let seen = compiled.observe(&run.call, &memory)?;
-        let holds =
-            matches!(&seen.outcome, loopopt::oracle::Outcome::Returned(values) if run.expectation.holds(values));
-        ensure!(holds, "line {}: {} gives {}", run.line, run.call, seen.outcome);
+/// What `; stays:` comments say about the output.
+fn check_what_stays(input: &str, output: &[Function]) -> Result<()> {
+    for line in input.lines().filter_map(|line| line.strip_prefix("; stays: ")) {
+        let (name, opcode) = line.split_once(' ').context("`; stays:` names a function and an opcode")?;
+        let func = output.iter().find(|func| func.name.to_string() == name).context("there is no such function")?;
+        let mut ctx = Context::for_function(func.clone());
+        ctx.flowgraph();
+        let forest = LoopForest::new(func, &ctx.cfg, &ctx.domtree);
+        let mut insts =
+            forest.loops().flat_map(|lp| forest.blocks(lp)).flat_map(|&block| func.layout.block_insts(block));
+        let stays = insts.any(|inst| func.dfg.insts[inst].opcode().to_string() == opcode.trim());
+        ensure!(stays, "no loop of {name} holds a {opcode}");
     }
     Ok(())
+}
+
+/// Makes all calls of the file in all arms. Returns how many there are.
+fn compare_calls(input: &str, options: &Options) -> Result<usize> {
+    let program = Program::parse(input)?;
+    let memory: Vec<u8> = (0..MEMORY).map(|at| (at * 7 + at / 64) as u8).collect();
+    let mut calls = Vec::new();
+    for line in input.lines().filter_map(|line| line.strip_prefix("; call: ")) {
+        calls.push(program.parse_call(line)?);
+    }
+    let runs = program.runs(input)?;
+    calls.extend(runs.iter().map(|run| run.call.clone()));
+    let traps = traps(&program, input)?;
+    calls.extend(traps.iter().map(|(call, _)| call.clone()));
+    let cases: Vec<_> = calls.into_iter().map(|call| Case { call, memory: memory.clone() }).collect();
+    let agreement = check(&program, &cases, options)?;
+    ensure!(agreement.timed_out == 0, "a call did not end in time");
+    let mut compiled = Compiled::new(&program, Pipeline::None, Default::default())?;
+    for run in &runs {
+        let seen = compiled.observe(&run.call, &memory)?;
+        let holds = matches!(&seen.outcome, Outcome::Returned(values) if run.expectation.holds(values));
+        ensure!(holds, "line {}: {} gives {}", run.line, run.call, seen.outcome);
+    }
+    for (call, expected) in &traps {
+        let seen = compiled.observe(call, &memory)?;
+        let holds = matches!(&seen.outcome, Outcome::Trapped { code, .. } if code.to_string() == *expected);
+        ensure!(holds, "{call} gives {}, not {expected}", seen.outcome);
+    }
+    Ok(cases.len())
+}
+
+/// The calls of `; trap:` comments and the codes that are expected.
+fn traps(program: &Program, input: &str) -> Result<Vec<(Call, String)>> {
+    let mut traps = Vec::new();
+    for line in input.lines().filter_map(|line| line.strip_prefix("; trap: ")) {
+        let (call, code) = line.split_once(" == ").context("`; trap:` is a call and a trap code")?;
+        traps.push((program.parse_call(call)?, code.trim().to_string()));
+    }
+    Ok(traps)
 }
 
 fn compare_output(path: &Path, text: &str, input: &str, after: &str) -> Result<()> {
     let commented: String =
         after.lines().map(|line| if line.is_empty() { ";\n".into() } else { format!("; {line}\n") }).collect();
     let expected = format!("{input}{MARKER}\n{commented}");
-    if std::env::var_os("LOOPOPT_BLESS").is_some() {
+    let blessed = std::env::var("LOOPOPT_BLESS").unwrap_or_default();
+    if blessed == "1" || !blessed.is_empty() && pass_of(path)? == blessed {
         std::fs::write(path, expected)?;
         return Ok(());
     }

@@ -21,6 +21,7 @@ use crate::edit::funnel::append_arg;
 use crate::edit::labels::copy_labels;
 use crate::edit::rename::{def_block, each_use};
 use crate::edit::ssa::{NewUse, Repair, live_until};
+use crate::edit::{MAX_PARAMS, TooManyParams};
 use crate::fault::fault;
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
@@ -30,19 +31,26 @@ use std::collections::BTreeMap;
 /// Values with the instructions that use them outside the innermost loop of the definition.
 type Escapes = BTreeMap<Value, Vec<Inst>>;
 
-/// Brings all loops into closed form. Returns whether anything had to be done.
+/// Brings all loops into closed form with at most `budget` new arguments. Returns whether anything had to be done.
 pub(crate) fn close_loops(
     func: &mut Function,
     cfg: &ControlFlowGraph,
     domtree: &DominatorTree,
     forest: &LoopForest,
-) -> bool {
+    budget: usize,
+) -> Result<bool, TooManyParams> {
     let mut closer = Closer { func, cfg, domtree, forest };
+    let mut made = 0;
     let mut escapes = escapes(closer.func, forest);
     let changed = !escapes.is_empty();
     // What leaves an inner loop may be defined in, and escape from, the loop around it. Each step goes outwards.
     while let Some((value, users)) = escapes.pop_first() {
-        for new in closer.close(value, &users) {
+        let uses = closer.close(value, &users)?;
+        made += uses.len();
+        if made > budget {
+            return Err(TooManyParams);
+        }
+        for new in uses {
             if closer.loop_left(new.value, new.user).is_some() {
                 let users = escapes.entry(new.value).or_default();
                 if users.last() != Some(&new.user) {
@@ -51,7 +59,7 @@ pub(crate) fn close_loops(
             }
         }
     }
-    changed
+    Ok(changed)
 }
 
 /// All values that are used outside their loop.
@@ -91,7 +99,7 @@ impl Closer<'_> {
     }
 
     /// Lets `value` leave its innermost loop through exit parameters, which `users` use instead. Returns the uses made.
-    fn close(&mut self, value: Value, users: &[Inst]) -> Vec<NewUse> {
+    fn close(&mut self, value: Value, users: &[Inst]) -> Result<Vec<NewUse>, TooManyParams> {
         let def = def_block(self.func, value).expect("an escaping value has a definition");
         let lp = self.forest.innermost(def).expect("an escaping value is defined in a loop");
         let mut exits: Vec<_> = self.forest.data(lp).exits.iter().map(|edge| edge.target(self.func)).collect();
@@ -105,9 +113,12 @@ impl Closer<'_> {
         if fault!(ForgottenExitValue) && exits.len() > 1 {
             exits.truncate(1);
         }
+        if exits.iter().any(|&exit| self.func.dfg.num_block_params(exit) >= MAX_PARAMS) {
+            return Err(TooManyParams);
+        }
         let (defs, mut uses) = self.add_exit_params(value, &exits);
-        uses.extend(Repair::new(self.func, self.cfg, self.domtree, value, defs).run(users));
-        uses
+        uses.extend(Repair::new(self.func, self.cfg, self.domtree, value, defs).run(users)?);
+        Ok(uses)
     }
 
     fn add_exit_params(&mut self, value: Value, exits: &[Block]) -> (Vec<(Block, Value)>, Vec<NewUse>) {

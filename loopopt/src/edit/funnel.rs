@@ -61,7 +61,7 @@ pub(crate) fn copy_edge(func: &mut Function, from: Edge, to: Edge) {
     set_edge(func, to, target, &args);
 }
 
-fn set_edge(func: &mut Function, edge: Edge, target: Block, args: &[BlockArg]) {
+pub(crate) fn set_edge(func: &mut Function, edge: Edge, target: Block, args: &[BlockArg]) {
     let dfg = &mut func.dfg;
     let calls = dfg.insts[edge.branch].branch_destination_mut(&mut dfg.jump_tables, &mut dfg.exception_tables);
     calls[edge.slot] = BlockCall::new(target, args.iter().copied(), &mut dfg.value_lists);

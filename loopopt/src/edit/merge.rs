@@ -42,7 +42,7 @@ pub(crate) fn merge_blocks(func: &mut Function, cfg: &ControlFlowGraph, domtree:
 /// The block that `block` alone jumps to. Merging changes no block's number of predecessors, so `cfg` still knows it.
 fn mergeable_successor(func: &Function, cfg: &ControlFlowGraph, block: Block) -> Option<Block> {
     let next = jump_target(func, block)?;
-    let single = cfg.pred_iter(next).count() == 1;
+    let single = cfg.pred_iter(next).take(2).count() == 1;
     let same_heat = func.layout.is_cold(block) == func.layout.is_cold(next);
     (single && same_heat && next != block).then_some(next)
 }

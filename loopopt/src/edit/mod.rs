@@ -1,5 +1,12 @@
 //! Rewrites that decide nothing. Each keeps the program's meaning by itself.
 
+/// The most parameters that an edit gives a block. Cranelift numbers them with 16 bits; this leaves some room.
+pub(crate) const MAX_PARAMS: usize = 60_000;
+
+/// That an edit would need more parameters than a block or a function may have. The function is of no use then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TooManyParams;
+
 pub(crate) mod clone;
 pub(crate) mod close;
 pub(crate) mod constants;

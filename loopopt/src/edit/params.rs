@@ -11,6 +11,7 @@
 //! cycles of several parameters, but only for values that are no parameters themselves; closed form makes many that are.
 
 use crate::analysis::edges::{Edge, edges_into};
+use crate::edit::funnel::set_edge;
 use crate::fault::fault;
 use cranelift_codegen::Context;
 use cranelift_codegen::ir::{Block, BlockArg, Function, Value};
@@ -44,37 +45,40 @@ pub(crate) fn remove_redundant_params(ctx: &mut Context) {
 }
 
 fn remove_from(func: &mut Function, block: Block, edges: &[Edge]) -> bool {
-    let mut found = false;
-    for index in (0..func.dfg.num_block_params(block)).rev() {
-        let param = func.dfg.block_params(block)[index];
-        if let Some(value) = only_value(func, param, index, edges) {
-            func.dfg.remove_block_param(param);
-            func.dfg.change_to_alias(param, value);
-            for &edge in edges {
-                remove_arg(func, edge, index);
-            }
-            found = true;
+    let params = func.dfg.block_params(block).to_vec();
+    let args: Vec<Vec<_>> = edges.iter().map(|edge| edge.args(func).collect()).collect();
+    let only: Vec<_> = params
+        .iter()
+        .enumerate()
+        .map(|(index, &param)| only_value(func, param, args.iter().map(|args| args[index])))
+        .collect();
+    if only.iter().all(Option::is_none) {
+        return false;
+    }
+    // All at once: to remove one takes time for all behind it.
+    func.dfg.detach_block_params(block);
+    for (param, value) in params.into_iter().zip(&only) {
+        match *value {
+            Some(value) => func.dfg.change_to_alias(param, value),
+            None => func.dfg.attach_block_param(block, param),
         }
     }
-    found
+    for &edge in edges {
+        let kept: Vec<_> = edge.args(func).zip(&only).filter(|(_, only)| only.is_none()).map(|(arg, _)| arg).collect();
+        set_edge(func, edge, block, &kept);
+    }
+    true
 }
 
 /// The value that all of `edges` pass for `param`, which is parameter number `index`, except where they pass it itself.
-fn only_value(func: &Function, param: Value, index: usize, edges: &[Edge]) -> Option<Value> {
+fn only_value(func: &Function, param: Value, args: impl Iterator<Item = BlockArg>) -> Option<Value> {
     let mut only = None;
-    let edges = if fault!(OneEdgeDecides) { &edges[..1] } else { edges };
-    for edge in edges {
-        let BlockArg::Value(value) = edge.args(func).nth(index)? else { return None };
+    for arg in args.take(if fault!(OneEdgeDecides) { 1 } else { usize::MAX }) {
+        let BlockArg::Value(value) = arg else { return None };
         let value = func.dfg.resolve_aliases(value);
         if value != param && *only.get_or_insert(value) != value {
             return None;
         }
     }
     only
-}
-
-fn remove_arg(func: &mut Function, edge: Edge, index: usize) {
-    let dfg = &mut func.dfg;
-    let calls = dfg.insts[edge.branch].branch_destination_mut(&mut dfg.jump_tables, &mut dfg.exception_tables);
-    calls[edge.slot].remove(index, &mut dfg.value_lists);
 }

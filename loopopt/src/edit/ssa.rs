@@ -10,6 +10,7 @@ use crate::analysis::edges::edges_into;
 use crate::edit::funnel::append_arg;
 use crate::edit::labels::copy_labels;
 use crate::edit::rename::rename_uses;
+use crate::edit::{MAX_PARAMS, TooManyParams};
 use crate::fault::fault;
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
@@ -70,10 +71,10 @@ impl<'a> Repair<'a> {
 
     /// Lets `users`, none of them above a definition in its block, use what reaches them. A definition has to reach each of them.
     /// Returns all uses that were made, those by edges to new parameters included.
-    pub(crate) fn run(mut self, users: &[Inst]) -> Vec<NewUse> {
+    pub(crate) fn run(mut self, users: &[Inst]) -> Result<Vec<NewUse>, TooManyParams> {
         let blocks: Vec<_> = users.iter().map(|&user| self.block_of(user)).collect();
         let live = live_until(self.cfg, &blocks, |block| self.at_start.contains_key(&block)).live;
-        let made = self.add_params(&live);
+        let made = self.add_params(&live)?;
         let mut uses: Vec<_> = users
             .iter()
             .map(|&user| {
@@ -91,7 +92,7 @@ impl<'a> Repair<'a> {
                 uses.push(NewUse { value, user: edge.branch });
             }
         }
-        uses
+        Ok(uses)
     }
 
     fn block_of(&self, inst: Inst) -> Block {
@@ -99,7 +100,7 @@ impl<'a> Repair<'a> {
     }
 
     /// Adds a parameter to each live block where definitions meet. Returns these blocks, in a fixed order.
-    fn add_params(&mut self, live: &HashSet<Block>) -> BTreeSet<Block> {
+    fn add_params(&mut self, live: &HashSet<Block>) -> Result<BTreeSet<Block>, TooManyParams> {
         let frontier = self.frontier(live);
         let mut work: Vec<_> = self.at_start.keys().copied().collect();
         let mut made = BTreeSet::new();
@@ -112,11 +113,14 @@ impl<'a> Repair<'a> {
         }
         let ty = self.func.dfg.value_type(self.old);
         for &block in &made {
+            if self.func.dfg.num_block_params(block) >= MAX_PARAMS {
+                return Err(TooManyParams);
+            }
             let param = self.func.dfg.append_block_param(block, ty);
             copy_labels(self.func, self.old, param);
             self.at_start.insert(block, param);
         }
-        made
+        Ok(made)
     }
 
     /// For each block, the live blocks where its dominance ends.
@@ -131,7 +135,9 @@ impl<'a> Repair<'a> {
             for pred in preds {
                 let mut runner = Some(pred);
                 while let Some(block) = runner.filter(|_| runner != stop) {
-                    frontier.entry(block).or_default().insert(meet);
+                    if !frontier.entry(block).or_default().insert(meet) {
+                        break;
+                    }
                     runner = self.domtree.idom(block);
                 }
             }

@@ -40,6 +40,7 @@
 use crate::analysis::edges::{Edge, edges_from, edges_into};
 use crate::analysis::loops::{Loop, LoopForest};
 use crate::change::Change;
+use crate::edit::TooManyParams;
 use crate::edit::close::{close_loops, escapes};
 use crate::edit::funnel::funnel;
 use crate::edit::merge::merge_blocks;
@@ -54,7 +55,7 @@ use std::fmt;
 pub(crate) const NAME: &str = "canon";
 
 /// The reasons for which it leaves a loop alone.
-pub(crate) const REASONS: &[&str] = &["irreducible"];
+pub(crate) const REASONS: &[&str] = &["irreducible", "too-many-values"];
 
 /// Brings all loops into canonical form.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
@@ -130,33 +131,60 @@ fn funnel_all(func: &mut Function, needed: Vec<(Block, Vec<Edge>)>) -> Change {
 
 /// Lets values leave loops through parameters of exit blocks.
 fn close(ctx: &mut Context, cx: &mut PassCx<'_>) -> Change {
+    let budget = cx.options.max_closing_args;
     let forest = cx.forest(ctx);
-    let changed = close_loops(&mut ctx.func, &ctx.cfg, &ctx.domtree, forest);
-    if changed { Change::Insts } else { Change::Nothing }
+    match close_loops(&mut ctx.func, &ctx.cfg, &ctx.domtree, forest, budget) {
+        Ok(true) => Change::Insts,
+        Ok(false) => Change::Nothing,
+        Err(TooManyParams) => {
+            let header = forest.loops().next().map(|lp| forest.data(lp).header);
+            if let Some(header) = header {
+                cx.declined(&ctx.func, NAME, header, &Decline::TooManyValues);
+            }
+            cx.gave_up = true;
+            Change::Nothing
+        }
+    }
 }
 
-/// A cycle that has no header.
-struct Irreducible(Block);
+/// Why a loop, or all of them, are left alone.
+enum Decline {
+    /// A cycle that has no header.
+    Irreducible(Block),
+    /// Closed form would take too many parameters.
+    TooManyValues,
+}
 
-impl Refusal for Irreducible {
+impl Refusal for Decline {
     fn slug(&self) -> &'static str {
-        "irreducible"
+        match self {
+            Self::Irreducible(_) => "irreducible",
+            Self::TooManyValues => "too-many-values",
+        }
     }
 
     fn help(&self) -> &'static str {
-        "enter the cycle at one block only"
+        match self {
+            Self::Irreducible(_) => "enter the cycle at one block only",
+            Self::TooManyValues => "use fewer values behind loops with many exits, or raise Options::max_closing_args",
+        }
     }
 }
 
-impl fmt::Display for Irreducible {
+impl fmt::Display for Decline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the cycle through {} can be entered elsewhere too, so it is no loop", self.0)
+        match self {
+            Self::Irreducible(block) => {
+                write!(f, "the cycle through {block} can be entered elsewhere too, so it is no loop")
+            }
+            Self::TooManyValues => write!(f, "too many values leave the loops of this function by too many exits"),
+        }
     }
 }
 
 fn name_irreducible_cycles(ctx: &Context, cx: &mut PassCx<'_>) {
     for block in cx.forest(ctx).irreducible().to_vec() {
-        cx.declined(&ctx.func, NAME, block, &Irreducible(block));
+        cx.declined(&ctx.func, NAME, block, &Decline::Irreducible(block));
     }
 }
 

@@ -42,6 +42,8 @@ pub(crate) struct PassCx<'a> {
     pub(crate) wants_cleanup: bool,
     /// Whether a pass has made something possible for one before it.
     pub(crate) wants_another_round: bool,
+    /// Whether the function has to be left alone after all.
+    pub(crate) gave_up: bool,
     /// For each header that a pass made, the header of the same loop in the function as it came in.
     origins: HashMap<Block, Block>,
     forest: Option<LoopForest>,
@@ -60,6 +62,7 @@ impl<'a> PassCx<'a> {
             isa,
             ctrl_plane,
             remarks: RemarkLog::default(),
+            gave_up: false,
             wants_cleanup: false,
             wants_another_round: false,
             origins: HashMap::new(),

@@ -42,7 +42,8 @@
 //! # Legal when
 //!
 //! (L1) the header leaves the loop; (L2) and goes on inside it by one edge only, or the loop would get
-//! two headers or two back edges; (L3) each of its instructions may be copied.
+//! two headers or two back edges; (L3) each of its instructions may be copied; (L4) a
+//! block can have parameters for all values of the header.
 //!
 //! # Pays when
 //!
@@ -66,6 +67,7 @@ use crate::analysis::edges::{Edge, edges_from, edges_into, edges_of, jump_target
 use crate::analysis::effects::{Effects, is_constant, is_duplicable, only_jumps_to};
 use crate::analysis::loops::{Loop, LoopForest};
 use crate::change::Change;
+use crate::edit::MAX_PARAMS;
 use crate::edit::clone::{Copies, clone_blocks};
 use crate::edit::funnel::{append_arg, copy_edge, funnel, retarget};
 use crate::edit::labels::copy_labels;
@@ -165,6 +167,12 @@ impl Rotation {
         };
         if let Some(inst) = func.layout.block_insts(header).find(|&inst| !is_duplicable(func, inst)) {
             return Err(Decline::NotDuplicable(func.dfg.insts[inst].opcode().to_string()));
+        }
+
+        let values: usize = func.layout.block_insts(header).map(|inst| func.dfg.inst_results(inst).len()).sum();
+        let params = [header, into_body.target(func)].map(|block| func.dfg.num_block_params(block));
+        if values + params[0] + params[1] > MAX_PARAMS {
+            return Err(Decline::TooManyValues);
         }
 
         let mut exits = BTreeMap::new();
@@ -394,6 +402,8 @@ enum Decline {
     SeveralWaysOn(usize),
     /// (L3) An instruction of the header stands for one place in the program.
     NotDuplicable(String),
+    /// (L4) The new header would need too many parameters.
+    TooManyValues,
     /// (P2) The copy would be too large.
     TooLarge { insts: usize, max: usize },
     /// (P3) The loop, or its body, is cold.
@@ -412,7 +422,7 @@ impl Refusal for Decline {
             Self::HeaderStays => "header-stays",
             Self::SeveralWaysOn(_) => "several-ways-on",
             Self::NotDuplicable(_) => "not-duplicable",
-            Self::TooLarge { .. } => "too-large",
+            Self::TooManyValues | Self::TooLarge { .. } => "too-large",
             Self::ColdLoop => "cold-loop",
             Self::ColdExit => "cold-exit",
             Self::Withheld => "withheld",
@@ -426,7 +436,7 @@ impl Refusal for Decline {
             Self::NotDuplicable(_) => "put the instruction behind the test of the loop",
             Self::TooLarge { .. } => "do less before the test, or raise Options::rotate_max_header_insts",
             Self::ColdLoop => "do not mark the loop cold if it runs often",
-            Self::NeverLeaves | Self::TestsAtBottom | Self::ColdExit | Self::Withheld => "",
+            Self::TooManyValues | Self::NeverLeaves | Self::TestsAtBottom | Self::ColdExit | Self::Withheld => "",
         }
     }
 }
@@ -443,6 +453,7 @@ impl fmt::Display for Decline {
             Self::NotDuplicable(opcode) => {
                 write!(f, "the header holds {opcode}, which must not be copied")
             }
+            Self::TooManyValues => write!(f, "the new header would need too many parameters"),
             Self::TooLarge { insts, max } => {
                 write!(f, "the header holds {insts} instructions, more than {max}")
             }

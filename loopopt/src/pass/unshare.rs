@@ -41,6 +41,7 @@ use crate::analysis::edges::{Edge, edges_from, edges_into, jump_target};
 use crate::analysis::effects::{is_constant, is_duplicable};
 use crate::analysis::loops::{Loop, LoopForest};
 use crate::change::Change;
+use crate::edit::MAX_PARAMS;
 use crate::edit::clone::clone_blocks;
 use crate::edit::funnel::{append_arg, copy_edge, retarget};
 use crate::edit::labels::copy_labels;
@@ -127,6 +128,11 @@ impl SharedTest {
     fn judge(self, ctx: &Context, cx: &PassCx<'_>) -> Result<Self, Decline> {
         let func = &ctx.func;
         let insts = || func.layout.block_insts(self.block);
+        let values: usize = insts().map(|inst| func.dfg.inst_results(inst).len()).sum();
+        let params = [self.block, self.exit.target(func)].map(|block| func.dfg.num_block_params(block));
+        if values + params[0] + params[1] > MAX_PARAMS {
+            return Err(Decline::TooLarge { insts: insts().count(), max: MAX_PARAMS });
+        }
         if let Some(inst) = insts().find(|&inst| !is_duplicable(func, inst)) {
             return Err(Decline::NotDuplicable(func.dfg.insts[inst].opcode().to_string()));
         }

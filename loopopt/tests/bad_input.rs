@@ -1,0 +1,855 @@
+//! What no front end should make, or only a machine does: functions that are not valid, huge functions, targets unlike the
+//! host. Each gives an error or a right function, in time that grows with the size of the function.
+//!
+//! `cargo test --release -p loopopt --test bad_input -- --nocapture` prints the times of the large functions.
+
+use anyhow::{Context as _, Result, ensure};
+use cranelift_codegen::Context;
+use cranelift_codegen::control::ControlPlane;
+use cranelift_codegen::cursor::{Cursor, FuncCursor};
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{
+    AbiParam, Block, BlockArg, BlockCall, Function, InstBuilder, JumpTableData, Signature, UserFuncName, Value,
+    ValueDef, types,
+};
+use cranelift_codegen::isa::{CallConv, OwnedTargetIsa};
+use cranelift_codegen::settings::{self, Configurable};
+use loopopt::{LoopOptimizer, Options, Report};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Time for one run on one large function. In the dev profile on a slow and busy machine, so it is far above what it takes.
+const LIMIT: Duration = Duration::from_secs(20);
+
+fn isa(settings: &[(&str, &str)]) -> Result<OwnedTargetIsa> {
+    let builder = cranelift_native::builder().map_err(anyhow::Error::msg)?;
+    Ok(builder.finish(flags(settings)?)?)
+}
+
+fn flags(settings: &[(&str, &str)]) -> Result<settings::Flags> {
+    let mut flags = settings::builder();
+    flags.set("opt_level", "speed")?;
+    for (name, value) in settings {
+        flags.set(name, value)?;
+    }
+    Ok(settings::Flags::new(flags))
+}
+
+fn run(func: Function, isa: &OwnedTargetIsa, options: Options) -> Result<(Function, Report)> {
+    let mut ctx = Context::for_function(func);
+    let report = LoopOptimizer::new(options).run(&mut ctx, &**isa, &mut ControlPlane::default())?;
+    Ok((ctx.func, report))
+}
+
+/// The functions of all CLIF files.
+fn functions() -> Result<Vec<(PathBuf, Vec<Function>)>> {
+    let mut found = Vec::new();
+    for folder in std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clif"))? {
+        for file in std::fs::read_dir(folder?.path())? {
+            let path = file?.path();
+            let functions = cranelift_reader::parse_functions(&std::fs::read_to_string(&path)?)?;
+            found.push((path, functions));
+        }
+    }
+    Ok(found)
+}
+
+/// Other architectures, other byte orders, other systems, and pointers of 32 bits.
+const TARGETS: [&str; 10] = [
+    "x86_64-unknown-linux-gnu",
+    "x86_64-pc-windows-msvc",
+    "x86_64-apple-darwin",
+    "aarch64-unknown-linux-gnu",
+    "aarch64-apple-darwin",
+    "riscv64gc-unknown-linux-gnu",
+    "s390x-unknown-linux-gnu",
+    "pulley64",
+    "pulley32",
+    "pulley32be",
+];
+
+/// What Cranelift compiles for a target, loopopt compiles too.
+#[test]
+fn other_targets() -> Result<()> {
+    let mut options = Options::default();
+    options.verify_each_pass = true;
+    let files = functions()?;
+    for target in TARGETS {
+        let builder = match cranelift_codegen::isa::lookup_by_name(target) {
+            Ok(builder) => builder,
+            Err(error) => {
+                eprintln!("NOT TESTED: {target}: {error}; cranelift-codegen needs the feature all-arch");
+                continue;
+            }
+        };
+        let isa = builder.finish(flags(&[("enable_llvm_abi_extensions", "true")])?)?;
+        let (mut compiled, mut changed) = (0, 0);
+        for (path, functions) in &files {
+            for func in functions {
+                let func = for_pointers_of(isa.pointer_bits(), func)?;
+                if !compiles(&func, &isa) {
+                    continue;
+                }
+                let what = || format!("{target}: {} in {}", func.name, path.display());
+                let mut loops = LoopOptimizer::new(options.clone());
+                let mut ctx = Context::for_function(func.clone());
+                let code = loops.compile(&mut ctx, &*isa, &mut ControlPlane::default()).with_context(what)?;
+                ensure!(!code.code_buffer().is_empty(), what());
+                compiled += 1;
+                changed += usize::from(loops.rewrites() > 0);
+            }
+        }
+        println!("{target}: {compiled} functions compiled, {changed} of them changed");
+        ensure!(changed > 20, "{target}: only {changed} functions of {compiled} were changed");
+    }
+    Ok(())
+}
+
+/// Whether Cranelift alone compiles it. Pulley panics at some loads that may trap.
+fn compiles(func: &Function, isa: &OwnedTargetIsa) -> bool {
+    let compile = || Context::for_function(func.clone()).compile(&**isa, &mut ControlPlane::default()).is_ok();
+    catch_unwind(AssertUnwindSafe(compile)).unwrap_or(false)
+}
+
+/// The function with all 64-bit numbers made 32 bits, or as it is if that cannot be.
+fn for_pointers_of(bits: u8, func: &Function) -> Result<Function> {
+    if bits == 64 {
+        return Ok(func.clone());
+    }
+    let text = func.to_string().replace("i64", "i32");
+    let parsed = cranelift_reader::parse_functions(&text).ok().and_then(|functions| functions.into_iter().next());
+    Ok(parsed.unwrap_or_else(|| func.clone()))
+}
+
+#[test]
+fn contexts_that_were_not_optimized() -> Result<()> {
+    let mut options = Options::default();
+    options.verify_each_pass = true;
+    for level in ["none", "speed"] {
+        let isa = isa(&[("opt_level", level), ("enable_llvm_abi_extensions", "true")])?;
+        for (path, functions) in functions()? {
+            for func in functions {
+                let what = || format!("opt_level {level}: {} in {}", func.name, path.display());
+                let (func, _) = run(func.clone(), &isa, options.clone()).with_context(what)?;
+                Context::for_function(func.clone())
+                    .compile(&*isa, &mut ControlPlane::default())
+                    .map_err(|error| anyhow::anyhow!("{:?}", error.inner))
+                    .with_context(what)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn functions_without_code() -> Result<()> {
+    let isa = isa(&[])?;
+    let empty = Function::new();
+    let mut declared = Function::new();
+    declared.dfg.make_block();
+    let mut blocks = Function::new();
+    for _ in 0..3 {
+        let block = blocks.dfg.make_block();
+        blocks.layout.append_block(block);
+    }
+    for func in [empty, declared, blocks] {
+        let before = func.to_string();
+        if let Ok((after, report)) = run(func, &isa, Options::default()) {
+            ensure!(!report.changed && after.to_string() == before);
+        }
+    }
+    Ok(())
+}
+
+/// A while loop with an exit block that takes the counter, to be made invalid.
+const LOOP: &str = "function %f(i64, i32) -> i64 {
+    fn0 = %g(i64) -> i64
+block0(v0: i64, v1: i32):
+    v2 = iconst.i64 0
+    v3 = iconst.i64 1
+    jump block1(v2)
+block1(v4: i64):
+    v5 = icmp slt v4, v0
+    brif v5, block2, block3(v4)
+block2:
+    v6 = iadd v4, v3
+    jump block1(v6)
+block3(v7: i64):
+    return v7
+}";
+
+/// `(a line of LOOP, what stands there instead)`.
+const WRONG: &[(&str, &str)] = &[
+    ("jump block1(v2)", "jump block1"),
+    ("jump block1(v2)", "jump block1(v2, v3)"),
+    ("jump block1(v2)", "jump block1(v1)"),
+    ("jump block1(v2)", "jump block1(v6)"),
+    ("jump block1(v6)", "jump block1"),
+    ("jump block1(v6)", "jump block1(v6, v6)"),
+    ("jump block1(v6)", "jump block1(v5)"),
+    ("jump block1(v6)", "jump block1(v7)"),
+    ("jump block1(v6)", "jump block0(v6, v1)"),
+    ("jump block1(v6)", "jump block0"),
+    ("jump block1(v6)", "br_table v1, block1(v6), [block1, block3(v6)]"),
+    ("jump block1(v6)", "br_table v1, block1(v6), [block3, block3(v1)]"),
+    ("jump block1(v6)", "br_table v6, block1(v6), [block3(v6)]"),
+    ("jump block1(v6)", "br_table v1, block0(v6, v1), [block1(v6)]"),
+    ("brif v5, block2, block3(v4)", "brif v5, block2(v4), block3(v4)"),
+    ("brif v5, block2, block3(v4)", "brif v5, block2, block3"),
+    ("brif v5, block2, block3(v4)", "brif v5, block3(v6), block2"),
+    ("brif v5, block2, block3(v4)", "brif.i64 v7, block2, block3(v4)"),
+    ("v5 = icmp slt v4, v0", "v5 = icmp slt v4, v1"),
+    ("v5 = icmp slt v4, v0", "v5 = icmp.i64 slt v6, v0"),
+    ("v6 = iadd v4, v3", "v6 = iadd v4, v1"),
+    ("v6 = iadd v4, v3", "v6 = iadd.i64 v6, v3"),
+    ("v6 = iadd v4, v3", "v6 = call fn0(v4, v4)"),
+    ("v6 = iadd v4, v3", "v6 = call fn0()"),
+    ("v6 = iadd v4, v3", "v6 = call fn0(v5)"),
+    ("return v7", "return"),
+    ("return v7", "return v5"),
+    ("return v7", "return v7, v7"),
+    ("return v7", "return v6"),
+    ("return v7", "return v7\nblock4:\n jump block1(v9)\nblock5(v9: i32):\n jump block4"),
+    ("return v7", "return v7\nblock4:\n return v1"),
+    ("return v7", "return v7\nblock4:\n jump block0"),
+    ("return v7", "return v7\nblock4(v9: i64):\n jump block4"),
+];
+
+#[test]
+fn invalid_text() -> Result<()> {
+    let cases = WRONG.iter().map(|(right, wrong)| {
+        let text = LOOP.replace(right, wrong);
+        let func = cranelift_reader::parse_functions(&text).with_context(|| wrong.to_string())?.remove(0);
+        Ok(((*wrong).to_string(), func))
+    });
+    refused(cases.collect::<Result<_>>()?)
+}
+
+/// Cranelift does not ask where values of unreachable blocks come from.
+#[test]
+fn unreachable_blocks_that_enter_the_loop() -> Result<()> {
+    let isa = isa(&[])?;
+    let garbage = "return v7\nblock4:\n v8 = iadd.i64 v9, v9\n v9 = iadd v8, v8\n brif v9, block1(v8), block5\n\
+        block5:\n brif v8, block4, block2";
+    let func = cranelift_reader::parse_functions(&LOOP.replace("return v7", garbage))?.remove(0);
+    let mut options = Options::default();
+    options.verify_each_pass = true;
+    let (func, report) = run(func, &isa, options)?;
+    ensure!(report.changed && !func.to_string().contains("v9"), "{func}");
+    Ok(())
+}
+
+/// Cranelift counts parameters with 16 bits. So many values of a loop are used behind it, or in the body of a loop that has
+/// as many parameters as can be, that an edit that makes one for each would make too many.
+#[test]
+fn more_values_than_a_block_can_have_parameters() -> Result<()> {
+    let isa = isa(&[("enable_verifier", "false")])?;
+    let mut options = Options::default();
+    options.ignore_cost = true;
+    let mut failures = Vec::new();
+    for (what, func) in [("behind", values_behind(70_000, 2)), ("carried", full_header(65_536))] {
+        let start = Instant::now();
+        match catch_unwind(AssertUnwindSafe(|| run(func, &isa, options.clone()))) {
+            Err(_) => failures.push(format!("{what}: a panic")),
+            Ok(result) => {
+                let (func, report) = result?;
+                println!("{what}: {:.1?}, {:?}", start.elapsed(), report.timings);
+                if let Err(errors) = cranelift_codegen::verify_function(&func, &*isa) {
+                    failures.push(format!("{what}: {:?}", errors.0.first()));
+                }
+            }
+        }
+    }
+    ensure!(failures.is_empty(), "{}", failures.join("\n"));
+    Ok(())
+}
+
+type Change = fn(&mut Function);
+
+#[test]
+fn invalid_data() -> Result<()> {
+    let changes: &[(&str, Change)] = &[
+        ("no terminator in the latch", |func| drop_last(func, block(2))),
+        ("no terminator in the header", |func| drop_last(func, block(1))),
+        ("no terminator in the exit", |func| drop_last(func, block(3))),
+        ("a latch without instructions", |func| {
+            drop_last(func, block(2));
+            drop_last(func, block(2));
+        }),
+        ("a definition that is not there", |func| {
+            let add = func.layout.first_inst(block(2)).expect("an addition");
+            func.layout.remove_inst(add);
+        }),
+        ("a terminator in the middle", |func| {
+            let jump = func.layout.last_inst(block(2)).expect("a jump");
+            FuncCursor::new(func).at_inst(jump).ins().jump(block(3), &[BlockArg::Value(Value::from_u32(4))]);
+        }),
+        ("an instruction behind the terminator", |func| {
+            FuncCursor::new(func).at_bottom(block(2)).ins().iconst(types::I64, 1);
+        }),
+        ("a branch to a block that is not in the layout", |func| {
+            let elsewhere = func.dfg.make_block();
+            drop_last(func, block(2));
+            FuncCursor::new(func).at_bottom(block(2)).ins().jump(elsewhere, &[]);
+        }),
+        ("a branch to a block that does not exist", |func| {
+            drop_last(func, block(2));
+            FuncCursor::new(func).at_bottom(block(2)).ins().jump(block(1000), &[]);
+        }),
+        ("an empty block", |func| {
+            let empty = func.dfg.make_block();
+            func.layout.append_block(empty);
+        }),
+        ("a loop of empty blocks", |func| {
+            let ends: Vec<_> = (0..3).map(|_| func.dfg.make_block()).collect();
+            ends.iter().for_each(|&end| func.layout.append_block(end));
+            FuncCursor::new(func).at_bottom(ends[0]).ins().jump(ends[1], &[]);
+        }),
+        ("a header that is removed from the layout", |func| func.layout.remove_block_and_insts(block(1))),
+    ];
+    let make = |change: Change| -> Result<Function> {
+        let mut func = cranelift_reader::parse_functions(LOOP)?.remove(0);
+        change(&mut func);
+        Ok(func)
+    };
+    refused(changes.iter().map(|&(what, change)| Ok((what.to_string(), make(change)?))).collect::<Result<_>>()?)
+}
+
+fn block(number: u32) -> Block {
+    Block::from_u32(number)
+}
+
+fn drop_last(func: &mut Function, block: Block) {
+    let last = func.layout.last_inst(block).expect("an instruction");
+    func.layout.remove_inst(last);
+}
+
+/// Each function gives an error, or is left as it was.
+fn refused(cases: Vec<(String, Function)>) -> Result<()> {
+    let isa = isa(&[])?;
+    let mut failures = Vec::new();
+    for (what, func) in cases {
+        let mut ctx = Context::for_function(func);
+        // A function can be too wrong to be written.
+        let text = |func: &Function| catch_unwind(AssertUnwindSafe(|| func.to_string())).ok();
+        let before = text(&ctx.func);
+        let mut loops = LoopOptimizer::new(Options::default());
+        let result = catch_unwind(AssertUnwindSafe(|| loops.run(&mut ctx, &*isa, &mut ControlPlane::default())));
+        match result {
+            Err(_) => failures.push(format!("{what}: a panic")),
+            Ok(Ok(report)) if report.changed => failures.push(format!("{what}: changed")),
+            Ok(_) if text(&ctx.func) != before => failures.push(format!("{what}: not as it was")),
+            Ok(_) => {}
+        }
+    }
+    ensure!(failures.is_empty(), "{}", failures.join("\n"));
+    Ok(())
+}
+
+/// A function `(i64) -> i64` in the making.
+struct Maker {
+    func: Function,
+    /// Where code is added.
+    block: Block,
+    /// Its argument.
+    arg: Value,
+}
+
+impl Maker {
+    fn new() -> Self {
+        let mut signature = Signature::new(CallConv::Fast);
+        signature.params.push(AbiParam::new(types::I64));
+        signature.returns.push(AbiParam::new(types::I64));
+        let mut func = Function::with_name_signature(UserFuncName::testcase("large"), signature);
+        let block = func.dfg.make_block();
+        func.layout.append_block(block);
+        let arg = func.dfg.append_block_param(block, types::I64);
+        Self { func, block, arg }
+    }
+
+    fn block(&mut self) -> Block {
+        let block = self.func.dfg.make_block();
+        self.func.layout.append_block(block);
+        block
+    }
+
+    fn param(&mut self, block: Block) -> Value {
+        self.func.dfg.append_block_param(block, types::I64)
+    }
+
+    fn at(&mut self) -> FuncCursor<'_> {
+        FuncCursor::new(&mut self.func).at_bottom(self.block)
+    }
+
+    fn constant(&mut self, number: usize) -> Value {
+        self.at().ins().iconst(types::I64, number as i64)
+    }
+
+    fn add(&mut self, a: Value, b: Value) -> Value {
+        self.at().ins().iadd(a, b)
+    }
+
+    fn jump(&mut self, target: Block, args: &[Value]) {
+        let args: Vec<_> = args.iter().map(|&value| BlockArg::Value(value)).collect();
+        self.at().ins().jump(target, &args);
+    }
+
+    /// Goes to `to` with `args` if `a` and `b` are equal, and on in a new block.
+    fn leave_if_equal(&mut self, a: Value, b: Value, to: Block, args: &[Value]) {
+        let next = self.block();
+        self.branch(IntCC::Equal, [a, b], (to, args), (next, &[]));
+        self.block = next;
+    }
+
+    fn branch(&mut self, cc: IntCC, [a, b]: [Value; 2], then: (Block, &[Value]), other: (Block, &[Value])) {
+        let [then, other] = [then, other].map(|(block, args)| {
+            let args: Vec<_> = args.iter().map(|&value| BlockArg::Value(value)).collect();
+            (block, args)
+        });
+        let condition = self.at().ins().icmp(cc, a, b);
+        self.at().ins().brif(condition, then.0, &then.1, other.0, &other.1);
+    }
+
+    fn table(&mut self, index: Value, default: (Block, &[Value]), entries: &[(Block, Vec<Value>)]) {
+        let pool = &mut self.func.dfg.value_lists;
+        let mut call = |block, args: &[Value]| BlockCall::new(block, args.iter().map(|&v| BlockArg::Value(v)), pool);
+        let default = call(default.0, default.1);
+        let entries: Vec<_> = entries.iter().map(|(block, args)| call(*block, args)).collect();
+        let table = self.func.create_jump_table(JumpTableData::new(default, &entries));
+        let index = self.at().ins().ireduce(types::I32, index);
+        self.at().ins().br_table(index, table);
+    }
+
+    /// A while loop that counts to the argument. Goes on behind it.
+    fn while_loop(&mut self, body: impl FnOnce(&mut Self, Value)) -> Value {
+        let (header, inside, exit) = (self.block(), self.block(), self.block());
+        let zero = self.constant(0);
+        self.jump(header, &[zero]);
+        let counter = self.param(header);
+        self.block = header;
+        self.branch(IntCC::SignedLessThan, [counter, self.arg], (inside, &[]), (exit, &[]));
+        self.block = inside;
+        body(self, counter);
+        let one = self.constant(1);
+        let next = self.add(counter, one);
+        self.jump(header, &[next]);
+        self.block = exit;
+        counter
+    }
+
+    fn finish(mut self, result: Value) -> Function {
+        self.at().ins().return_(&[result]);
+        self.func
+    }
+
+    fn finish_with_arg(self) -> Function {
+        let arg = self.arg;
+        self.finish(arg)
+    }
+
+    fn chain(&mut self, start: Value, count: usize) -> Value {
+        (0..count).fold(start, |value, _| self.add(value, self.arg))
+    }
+}
+
+fn straight(size: usize) -> Function {
+    let mut maker = Maker::new();
+    let sum = maker.chain(maker.arg, size);
+    maker.finish(sum)
+}
+
+fn loops_in_a_row(size: usize) -> Function {
+    let mut maker = Maker::new();
+    for _ in 0..size / 25 {
+        maker.while_loop(|maker, counter| {
+            maker.chain(counter, 20);
+        });
+    }
+    maker.finish_with_arg()
+}
+
+fn large_body(size: usize) -> Function {
+    let mut maker = Maker::new();
+    maker.while_loop(|maker, counter| {
+        maker.chain(counter, size);
+    });
+    maker.finish_with_arg()
+}
+
+/// The sum that the latch makes is what the back edge carries.
+fn large_latch(size: usize) -> Function {
+    let mut maker = Maker::new();
+    let (header, exit) = (maker.block(), maker.block());
+    maker.jump(header, &[maker.arg]);
+    let counter = maker.param(header);
+    maker.block = header;
+    let next = maker.chain(counter, size);
+    maker.branch(IntCC::SignedLessThan, [next, maker.arg], (header, &[next]), (exit, &[]));
+    maker.block = exit;
+    maker.finish(next)
+}
+
+fn large_header(size: usize) -> Function {
+    let mut maker = Maker::new();
+    let (header, inside, exit) = (maker.block(), maker.block(), maker.block());
+    maker.jump(header, &[maker.arg]);
+    let counter = maker.param(header);
+    maker.block = header;
+    let sum = maker.chain(counter, size);
+    maker.branch(IntCC::SignedLessThan, [sum, maker.arg], (inside, &[]), (exit, &[]));
+    maker.block = inside;
+    maker.jump(header, &[sum]);
+    maker.block = exit;
+    maker.finish(sum)
+}
+
+fn nest(depth: usize) -> Function {
+    fn inside(maker: &mut Maker, depth: usize) {
+        if depth > 0 {
+            maker.while_loop(|maker, _| inside(maker, depth - 1));
+        }
+    }
+    let mut maker = Maker::new();
+    inside(&mut maker, depth);
+    maker.finish_with_arg()
+}
+
+/// From each depth, one way leaves all loops.
+fn nest_with_long_exits(depth: usize) -> Function {
+    fn inside(maker: &mut Maker, depth: usize, exit: Block) {
+        if depth > 0 {
+            maker.while_loop(|maker, counter| {
+                maker.leave_if_equal(counter, maker.arg, exit, &[counter]);
+                inside(maker, depth - 1, exit);
+            });
+        }
+    }
+    let mut maker = Maker::new();
+    let exit = maker.block();
+    let result = maker.param(exit);
+    inside(&mut maker, depth, exit);
+    maker.jump(exit, &[maker.arg]);
+    maker.block = exit;
+    maker.finish(result)
+}
+
+/// A header with this many parameters, and one value more that the body needs.
+fn full_header(count: usize) -> Function {
+    let mut maker = Maker::new();
+    let (header, inside, exit) = (maker.block(), maker.block(), maker.block());
+    maker.jump(header, &vec![maker.arg; count]);
+    let mut params: Vec<_> = (0..count).map(|_| maker.param(header)).collect();
+    maker.block = header;
+    let sum = maker.add(params[0], maker.arg);
+    maker.branch(IntCC::SignedLessThan, [sum, maker.arg], (inside, &[]), (exit, &[]));
+    maker.block = inside;
+    params.rotate_left(1);
+    maker.leave_if_equal(sum, maker.arg, exit, &[]);
+    // A latch with something to do, or the loop tests at the bottom already.
+    maker.add(sum, sum);
+    maker.jump(header, &params);
+    maker.block = exit;
+    maker.finish_with_arg()
+}
+
+/// Parameters that take each other's place.
+fn many_parameters(count: usize) -> Function {
+    let mut maker = Maker::new();
+    let (header, inside, exit) = (maker.block(), maker.block(), maker.block());
+    maker.jump(header, &vec![maker.arg; count]);
+    let params: Vec<_> = (0..count).map(|_| maker.param(header)).collect();
+    maker.block = header;
+    maker.branch(IntCC::SignedLessThan, [params[0], maker.arg], (inside, &[]), (exit, &[]));
+    maker.block = inside;
+    let mut next: Vec<_> = params.iter().map(|&param| maker.add(param, maker.arg)).collect();
+    next.rotate_left(1);
+    maker.jump(header, &next);
+    maker.block = exit;
+    let sum = params.iter().copied().reduce(|a, b| maker.add(a, b)).expect("a parameter");
+    maker.finish(sum)
+}
+
+/// `entry` says where an entry of the table goes: to the header with the next counter, to one of four blocks, or out.
+fn table(size: usize, entry: impl Fn(&[Block; 4], Block, Block, usize) -> Block) -> Function {
+    let mut maker = Maker::new();
+    let exit = maker.block();
+    let result = maker.param(exit);
+    maker.while_loop(|maker, counter| {
+        let one = maker.constant(1);
+        let next = maker.add(counter, one);
+        let mut ways = [maker.block; 4];
+        for way in &mut ways {
+            *way = maker.block();
+            maker.param(*way);
+        }
+        let latch = maker.block();
+        let ValueDef::Param(header, _) = maker.func.dfg.value_def(counter) else { unreachable!("a counter") };
+        let entries: Vec<_> = (0..size).map(|index| (entry(&ways, header, exit, index), vec![next])).collect();
+        maker.table(counter, (latch, &[]), &entries);
+        for way in ways {
+            maker.block = way;
+            maker.jump(latch, &[]);
+        }
+        maker.block = latch;
+    });
+    maker.jump(exit, &[maker.arg]);
+    maker.block = exit;
+    maker.finish(result)
+}
+
+/// `own` exits have a block of their own each, the others share one.
+fn exits(count: usize, own: bool) -> Function {
+    let mut maker = Maker::new();
+    let shared = maker.block();
+    let result = maker.param(shared);
+    let mut own_exits = Vec::new();
+    maker.while_loop(|maker, counter| {
+        for number in 0..count {
+            let number = maker.constant(number);
+            if own {
+                let exit = maker.block();
+                maker.leave_if_equal(counter, number, exit, &[]);
+                own_exits.push((exit, counter));
+            } else {
+                maker.leave_if_equal(counter, number, shared, &[counter]);
+            }
+        }
+    });
+    maker.jump(shared, &[maker.arg]);
+    for (exit, value) in own_exits {
+        maker.block = exit;
+        maker.jump(shared, &[value]);
+    }
+    maker.block = shared;
+    maker.finish(result)
+}
+
+/// `values` of a loop are used behind it, and `exits` ways lead there.
+fn values_behind(values: usize, exits: usize) -> Function {
+    let mut maker = Maker::new();
+    let (header, behind) = (maker.block(), maker.block());
+    maker.jump(header, &[maker.arg]);
+    let counter = maker.param(header);
+    maker.block = header;
+    let values: Vec<_> = (0..values).map(|_| maker.add(counter, maker.arg)).collect();
+    for number in 0..exits {
+        let number = maker.constant(number);
+        let exit = maker.block();
+        maker.leave_if_equal(counter, number, exit, &[]);
+        let inside = std::mem::replace(&mut maker.block, exit);
+        maker.jump(behind, &[]);
+        maker.block = inside;
+    }
+    maker.jump(header, &[counter]);
+    maker.block = behind;
+    let sum = values.into_iter().reduce(|a, b| maker.add(a, b)).expect("a value");
+    maker.finish(sum)
+}
+
+fn latches(count: usize) -> Function {
+    let mut maker = Maker::new();
+    let (header, inside, exit) = (maker.block(), maker.block(), maker.block());
+    maker.jump(header, &[maker.arg]);
+    let counter = maker.param(header);
+    maker.block = header;
+    maker.branch(IntCC::SignedLessThan, [counter, maker.arg], (inside, &[]), (exit, &[]));
+    let ways: Vec<_> = (0..count).map(|_| (maker.block(), Vec::new())).collect();
+    maker.block = inside;
+    maker.table(counter, (ways[0].0, &[]), &ways);
+    for (number, (way, _)) in ways.into_iter().enumerate() {
+        maker.block = way;
+        let number = maker.constant(number);
+        let next = maker.add(counter, number);
+        maker.jump(header, &[next]);
+    }
+    maker.block = exit;
+    maker.finish(counter)
+}
+
+/// The header of the outer loop is the exit of all inner ones.
+fn header_is_exit(count: usize) -> Function {
+    let mut maker = Maker::new();
+    let (outer, dispatch, exit) = (maker.block(), maker.block(), maker.block());
+    maker.jump(outer, &[maker.arg]);
+    let counter = maker.param(outer);
+    maker.block = outer;
+    maker.branch(IntCC::SignedLessThan, [counter, maker.arg], (dispatch, &[]), (exit, &[]));
+    let headers: Vec<_> = (0..count).map(|_| (maker.block(), vec![counter])).collect();
+    maker.block = dispatch;
+    maker.table(counter, (headers[0].0, &[counter]), &headers);
+    for (header, _) in headers {
+        let inner = maker.param(header);
+        let body = maker.block();
+        maker.block = header;
+        maker.branch(IntCC::SignedLessThan, [inner, maker.arg], (body, &[]), (outer, &[inner]));
+        maker.block = body;
+        let next = maker.add(inner, maker.arg);
+        maker.jump(header, &[next]);
+    }
+    maker.block = exit;
+    maker.finish(counter)
+}
+
+/// A cycle that is entered at each of its blocks.
+fn irreducible(entries: usize) -> Function {
+    let mut maker = Maker::new();
+    let exit = maker.block();
+    let ring: Vec<_> = (0..entries).map(|_| (maker.block(), Vec::new())).collect();
+    maker.table(maker.arg, (exit, &[]), &ring);
+    for (index, (block, _)) in ring.iter().enumerate() {
+        maker.block = *block;
+        let number = maker.constant(index);
+        let (next, _) = ring[(index + 1) % entries];
+        maker.branch(IntCC::Equal, [maker.arg, number], (exit, &[]), (next, &[]));
+    }
+    maker.block = exit;
+    maker.finish_with_arg()
+}
+
+fn diamonds_in_a_loop(count: usize) -> Function {
+    let mut maker = Maker::new();
+    maker.while_loop(|maker, counter| {
+        for _ in 0..count {
+            let [left, right, join] = [(); 3].map(|()| maker.block());
+            maker.branch(IntCC::Equal, [counter, maker.arg], (left, &[]), (right, &[]));
+            for side in [left, right] {
+                maker.block = side;
+                maker.jump(join, &[]);
+            }
+            maker.block = join;
+        }
+    });
+    maker.finish_with_arg()
+}
+
+fn jumps_in_a_loop(count: usize) -> Function {
+    let mut maker = Maker::new();
+    maker.while_loop(|maker, counter| {
+        let mut value = counter;
+        for _ in 0..count {
+            let next = maker.block();
+            maker.jump(next, &[value]);
+            value = maker.param(next);
+            maker.block = next;
+        }
+    });
+    maker.finish_with_arg()
+}
+
+struct Shape {
+    name: &'static str,
+    size: usize,
+    make: fn(usize) -> Function,
+    /// Time grows with the square of the size.
+    square: bool,
+}
+
+impl Shape {
+    const fn new(name: &'static str, size: usize, make: fn(usize) -> Function) -> Self {
+        Self { name, size, make, square: false }
+    }
+
+    const fn square(self) -> Self {
+        Self { square: true, ..self }
+    }
+
+    /// The most that a function of four times the size may take longer.
+    fn most_growth(&self) -> f64 {
+        if self.square { 70.0 } else { 11.0 }
+    }
+}
+
+const SHAPES: &[Shape] = &[
+    Shape::new("straight code", 1_000_000, straight),
+    Shape::new("loops in a row, by instructions", 1_000_000, loops_in_a_row),
+    Shape::new("a large body", 1_000_000, large_body),
+    Shape::new("a large latch", 1_000_000, large_latch),
+    Shape::new("a large header", 1_000_000, large_header),
+    Shape::new("a nest of 200", 200, nest),
+    Shape::new("a nest of 1,000", 1_000, nest),
+    // Each edge is an exit of each loop that it leaves.
+    Shape::new("a nest with ways out of all", 1_000, nest_with_long_exits).square(),
+    Shape::new("parameters", 10_000, many_parameters),
+    Shape::new("a table to the header", 50_000, |size| table(size, |_, header, _, _| header)),
+    Shape::new("a table into the body", 50_000, |size| table(size, |ways, _, _, at| ways[at % 4])),
+    Shape::new("a table out of the loop", 50_000, |size| table(size, |_, _, exit, _| exit)),
+    Shape::new("exits to own blocks", 10_000, |size| exits(size, true)),
+    Shape::new("exits to one block", 10_000, |size| exits(size, false)),
+    Shape::new("values used behind two exits", 10_000, |size| values_behind(size, 2)),
+    Shape::new("a value used behind exits", 10_000, |size| values_behind(2, size)),
+    // Each exit passes each value.
+    Shape::new("values used behind exits", 300, |size| values_behind(size, size)).square(),
+    Shape::new("latches", 5_000, latches),
+    Shape::new("inner loops that leave to a header", 500, header_is_exit),
+    Shape::new("entries of an irreducible cycle", 1_000, irreducible),
+    Shape::new("diamonds in a loop", 20_000, diamonds_in_a_loop),
+    Shape::new("jumps in a loop", 50_000, jumps_in_a_loop),
+];
+
+struct Measured {
+    total: Duration,
+    report: Report,
+}
+
+fn measure(func: Function, isa: &OwnedTargetIsa) -> Result<Measured> {
+    let start = Instant::now();
+    let (_, report) = run(func, isa, Options::default())?;
+    Ok(Measured { total: start.elapsed(), report })
+}
+
+/// A shape in a quarter of its size and in full.
+struct Growth {
+    quarter: Measured,
+    full: Measured,
+}
+
+impl Growth {
+    fn of(shape: &Shape, isa: &OwnedTargetIsa) -> Result<Self> {
+        let measure = |size| measure((shape.make)(size), isa).with_context(|| shape.name);
+        Ok(Self { quarter: measure(shape.size / 4)?, full: measure(shape.size)? })
+    }
+
+    fn factor(&self) -> f64 {
+        self.full.total.as_secs_f64() / self.quarter.total.as_secs_f64()
+    }
+
+    fn print(&self, shape: &Shape) {
+        let Shape { name, size, .. } = shape;
+        println!("{name:36} {size:9} {:>10.1?} {:>10.1?} {:6.1}", self.quarter.total, self.full.total, self.factor());
+        for (pass, full) in self.full.report.timings.iter().filter(|(_, time)| *time > Duration::from_millis(5)) {
+            let quarter = self.quarter.report.timings.iter().find(|(other, _)| other == pass);
+            let quarter = quarter.map_or(Duration::ZERO, |(_, time)| *time);
+            let factor = full.as_secs_f64() / quarter.as_secs_f64();
+            println!("    {pass:42} {quarter:>10.1?} {full:>10.1?} {factor:6.1}");
+        }
+    }
+
+    fn is_too_slow(&self, shape: &Shape) -> bool {
+        // What takes less is noise.
+        let counts = self.full.total > Duration::from_millis(200);
+        self.full.total > LIMIT || counts && self.factor() > shape.most_growth()
+    }
+}
+
+#[test]
+fn large_functions() -> Result<()> {
+    let isa = isa(&[("enable_verifier", "false")])?;
+    let mut failures = Vec::new();
+    println!("{:36} {:>9} {:>10} {:>10} {:>6}", "", "size", "quarter", "full", "factor");
+    for shape in SHAPES {
+        let mut growth = Growth::of(shape, &isa)?;
+        // Not so if something else kept the machine busy.
+        for _ in 0..2 {
+            if growth.is_too_slow(shape) {
+                growth = Growth::of(shape, &isa)?;
+            }
+        }
+        growth.print(shape);
+        if growth.is_too_slow(shape) {
+            failures.push(format!("{}: {:.1?}, factor {:.1}", shape.name, growth.full.total, growth.factor()));
+        }
+    }
+    ensure!(failures.is_empty(), "too slow:\n{}", failures.join("\n"));
+    Ok(())
+}
