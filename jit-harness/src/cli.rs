@@ -25,6 +25,10 @@ pub enum Command {
     Explain(ExplainArgs),
     /// Show CLIF and machine code before and after loopopt.
     Show(ShowArgs),
+    /// Find the one rewrite that breaks a program.
+    Bisect(BisectArgs),
+    /// Make a program that fails smaller, as long as it fails in the same way.
+    Reduce(ReduceArgs),
     /// List the sample programs and the passes.
     List,
 }
@@ -105,13 +109,58 @@ pub struct ShowArgs {
     pub optimizer: OptimizerArgs,
 }
 
+/// Arguments of `bisect`.
+#[derive(Debug, Args)]
+pub struct BisectArgs {
+    /// What is compared.
+    #[command(flatten)]
+    pub calls: CallArgs,
+    /// Show the function before and after the rewrite as well, and not only the differences.
+    #[arg(long)]
+    pub clif: bool,
+    /// The optimizer's settings.
+    #[command(flatten)]
+    pub optimizer: OptimizerArgs,
+}
+
+/// Arguments of `reduce`.
+#[derive(Debug, Args)]
+pub struct ReduceArgs {
+    /// What is compared.
+    #[command(flatten)]
+    pub calls: CallArgs,
+    /// Write the program to this file.
+    #[arg(short, long, value_name = "PATH")]
+    pub output: Option<PathBuf>,
+    /// Stop after this many seconds.
+    #[arg(long, value_name = "N", default_value_t = 60)]
+    pub seconds: u64,
+    /// The optimizer's settings.
+    #[command(flatten)]
+    pub optimizer: OptimizerArgs,
+}
+
+/// A program, and the calls on which it is compared with itself.
+#[derive(Debug, Args)]
+pub struct CallArgs {
+    /// A CLIF file with `; run:`, `; call:` or `; bench:` lines, or the name of a sample program.
+    pub file: PathBuf,
+    /// Only the calls to this function.
+    #[arg(long, value_name = "NAME", conflicts_with = "invoke")]
+    pub function: Option<String>,
+    /// Make this call instead, and each other that is given so: `f(1, 0x1.8p0, mem+16)`.
+    #[arg(long, value_name = "CALL")]
+    pub invoke: Vec<String>,
+}
+
 /// The optimizer's settings.
 #[derive(Debug, Args)]
 pub struct OptimizerArgs {
     /// Only these passes, separated by commas; `list` names them all.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub passes: Option<Vec<String>>,
-    /// At most this many optional rewrites in one function, to find the one that breaks a program.
+    /// At most this many optional rewrites in the whole program (`explain`: in each function). `bisect` finds the one
+    /// that breaks a program.
     #[arg(long, value_name = "N")]
     pub fuel: Option<u64>,
     /// Verify the function after each pass.

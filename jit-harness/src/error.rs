@@ -1,7 +1,9 @@
 //! Errors as one line: where, what is wrong, and what to do about it.
 
 use anyhow::{Error, Result, anyhow};
+use std::any::Any;
 use std::cell::RefCell;
+use std::fmt;
 use std::io;
 use std::panic::{self, AssertUnwindSafe, PanicHookInfo};
 
@@ -14,9 +16,38 @@ pub fn silence_panics() {
     panic::set_hook(Box::new(|info| LAST_PANIC.set(describe(info))));
 }
 
-/// Runs `f`, with a panic as an error: some valid CLIF makes Cranelift panic, and that is for the user to know.
+/// A panic as an error.
+#[derive(Debug)]
+pub struct Panicked(String);
+
+impl Panicked {
+    /// A panic that said this.
+    pub fn new(what: impl Into<String>) -> Self {
+        Self(what.into())
+    }
+}
+
+impl std::error::Error for Panicked {}
+
+impl fmt::Display for Panicked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Runs `f`, with a panic as an error, [`Panicked`]: some valid CLIF makes Cranelift panic, and that is for the user to
+/// know.
 pub fn guard<T>(f: impl FnOnce() -> Result<T>) -> Result<T> {
-    panic::catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|_| Err(anyhow!("{}", LAST_PANIC.take())))
+    panic::catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|payload| {
+        let described = LAST_PANIC.take();
+        Err(if described.is_empty() { Panicked(message(&*payload)) } else { Panicked(described) }.into())
+    })
+}
+
+/// What a panic says that [`silence_panics`] did not see.
+fn message(payload: &(dyn Any + Send)) -> String {
+    let text = payload.downcast_ref::<String>().map(String::as_str);
+    format!("panic: {}", text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("no message"))
 }
 
 /// What the panic says, and the source line without the folders that are different on each machine.
@@ -72,6 +103,13 @@ mod tests {
     fn other_messages_stay() {
         let error = anyhow!("line up: wrong");
         assert_eq!(in_file("a.clif", &error, "fix it").to_string(), "a.clif: line up: wrong; fix it");
+    }
+
+    #[test]
+    fn a_panic_is_an_error() {
+        let error = guard::<()>(|| panic!("no such {}", "loop")).expect_err("it panics");
+        assert!(error.downcast_ref::<Panicked>().is_some());
+        assert_eq!(error.to_string(), "panic: no such loop");
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! Programs from files, with the names and lines that messages need.
 
 use crate::error::{guard, in_file};
-use crate::subject::sample_text;
+use crate::subject::{sample_case, sample_text};
 use anyhow::{Context as _, Result, anyhow, bail};
 use cranelift_codegen::ir::Block;
 use cranelift_codegen::ir::entities::AnyEntity;
 use cranelift_reader::{ParseOptions, parse_test};
-use loopopt::oracle::{Call, Compiled, Pipeline, Program, Settings};
+use loopopt::oracle::{Call, Case, Compiled, Pipeline, Program, Settings};
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
@@ -83,6 +83,22 @@ impl Input {
         self.program.parse_call(text).map_err(|error| in_file(&self.name, &error, advice))
     }
 
+    /// The calls to compare arms on: these, or else those of the file, or those of them that are to one function. A sample
+    /// program has a call of its own.
+    pub fn cases(&self, function: Option<&str>, invoke: &[String]) -> Result<Vec<Case>> {
+        let case = |call| Case { call, memory: image() };
+        if !invoke.is_empty() {
+            return invoke.iter().map(|text| self.call(text).map(case)).collect();
+        }
+        let names = self.selected(function)?;
+        if let Some(sample) = sample_case(&self.name) {
+            return Ok(vec![sample]);
+        }
+        let advice = "write it as in `; run: %f(1) == 2`, `; call: %f(1)` or `; bench: %f(1)`";
+        let calls = calls(&self.program, &self.text).map_err(|error| in_file(&self.name, &error, advice))?;
+        Ok(calls.into_iter().map(|(_, call)| call).filter(|call| names.contains(&call.function)).map(case).collect())
+    }
+
     /// The line of each block of each function, as far as the reader knows them.
     pub fn block_lines(&self) -> HashMap<(String, Block), usize> {
         let Ok(file) = parse_test(&self.text, ParseOptions::default()) else { return HashMap::new() };
@@ -97,6 +113,27 @@ impl Input {
         }
         lines
     }
+}
+
+/// The calls in the `run:`, `print:`, `call:`, `trap:` and `bench:` comments of a text, with their lines, in the order of
+/// the text. Of a `call:` no result is known, as in `; call: %f(mem, 3)`; a `trap:` says how it ends, as in
+/// `; trap: %f(1) == user7`.
+pub fn calls(program: &Program, text: &str) -> Result<Vec<(usize, Call)>> {
+    let runs = program.runs(text)?.into_iter().map(|run| (run.line, run.call));
+    let benches = program.benches(text)?.into_iter().map(|bench| (bench.line, bench.call));
+    let mut calls: Vec<(usize, Call)> = runs.chain(benches).collect();
+    for (line, content) in (1..).zip(text.lines()) {
+        let comment = content.trim_start().trim_start_matches([';', ' ']);
+        let call = comment.strip_prefix("call:").or_else(|| comment.strip_prefix("trap:"));
+        if content.trim_start().starts_with(';')
+            && let Some(call) = call.and_then(|call| call.split("==").next())
+        {
+            let call = program.parse_call(call).with_context(|| format!("line {line}"))?;
+            calls.push((line, call));
+        }
+    }
+    calls.sort_by_key(|(line, _)| *line);
+    Ok(calls)
 }
 
 fn read(path: &Path, name: &str) -> Result<String> {

@@ -9,6 +9,7 @@
 //! report    figures as a table or as JSON
 //! listing → machine                                   what was emitted, and the loops in it
 //! generate, heap                                      for measuring the compiler
+//! probe → bisect, reduce                              what to do about a program that fails
 //! ```
 //!
 //! A phase takes what the one before it gives, so that what does not agree cannot be timed: [`arms::Arms`] is made from
@@ -16,6 +17,7 @@
 
 pub mod agree;
 pub mod arms;
+pub mod bisect;
 pub mod cli;
 pub mod command;
 pub mod error;
@@ -25,6 +27,8 @@ pub mod input;
 pub mod listing;
 pub mod machine;
 pub mod native;
+pub mod probe;
+pub mod reduce;
 pub mod report;
 pub mod sample;
 pub mod schedule;

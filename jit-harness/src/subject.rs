@@ -120,6 +120,11 @@ pub fn sample_text(name: &str) -> Option<String> {
     }
 }
 
+/// The small call of the sample program of this name.
+pub fn sample_case(name: &str) -> Option<Case> {
+    sample_named(name).map(|sample| case(sample, (sample.small)()))
+}
+
 fn sample_named(name: &str) -> Option<&'static samples::Program> {
     samples::all().iter().find(|sample| sample.name == name)
 }

@@ -206,6 +206,19 @@ fn show_and_explain_know_the_sample_programs() {
 }
 
 #[test]
+fn bisect_and_reduce_find_nothing_in_good_programs() {
+    let bench = Bench::new();
+    let file = bench.file("good.clif", GOOD);
+    assert!(bench.prints(&["bisect", &file]).contains("all arms agree on 4 calls"));
+    assert_eq!(
+        bench.prints(&["bisect", &file, "--fuel", "1", "--function", "half"]),
+        "1 rewrite, all arms agree on 1 call\n"
+    );
+    assert_eq!(bench.prints(&["reduce", &file, "-o", "out.clif"]), "nothing to reduce: all arms agree on 4 calls\n");
+    assert!(!bench.path("out.clif").exists());
+}
+
+#[test]
 fn bench_writes_its_record() {
     let bench = Bench::new();
     let output = bench.prints(&["bench", "--quick", "--filter", "sum", "--json", "out.json"]);
@@ -284,7 +297,7 @@ fn files_that_are_no_programs() {
     let invalid = bench.file("invalid.clif", "\nfunction %f(i32) -> i64 {\nblock0(v0: i32):\n    return v0\n}\n");
     let empty = bench.file("empty.clif", "");
     let binary = bench.file("binary.clif", [0xFF, 0xFE, 0]);
-    for command in ["run", "explain", "show", "bench"] {
+    for command in ["run", "explain", "show", "bench", "bisect", "reduce"] {
         bench.complains(&[command, "missing.clif"], &["missing.clif: "]);
         bench.complains(&[command, &not_clif], &["not.clif:1: "]);
         bench.complains(&[command, &invalid], &["invalid.clif:2: ", "not valid CLIF"]);
@@ -298,14 +311,16 @@ fn files_that_are_no_programs() {
 fn names_that_nobody_knows() {
     let bench = Bench::new();
     let file = bench.file("good.clif", GOOD);
-    for command in ["run", "explain", "show"] {
+    for command in ["run", "explain", "show", "bisect", "reduce"] {
         bench.complains(&[command, &file, "--function", "nobody"], &["good.clif", "%nobody", "%sum, %half"]);
         bench.complains(&[command, &file, "--passes", "rotate,foo"], &["`foo`", "rotate", "schedule"]);
     }
     bench.complains(&["bench", "--passes", "foo"], &["`foo`", "canon, rotate"]);
     bench.complains(&["bench", "--compile-time", "--passes", "foo"], &["`foo`"]);
     bench.complains(&["bench", "--filter", "no such program"], &["no such program"]);
-    bench.complains(&["run", &file, "--invoke", "nobody()"], &["%nobody"]);
+    for command in ["run", "bisect", "reduce"] {
+        bench.complains(&[command, &file, "--invoke", "nobody()"], &["%nobody"]);
+    }
 }
 
 #[test]
@@ -360,5 +375,9 @@ fn wrong_command_lines() {
     bench.complains(&["run", "x.clif", "--wrong"], &["--wrong"]);
     bench.complains(&["show", "x.clif", "--fuel", "x"], &["--fuel"]);
     bench.complains(&["bench", "--filter", "sum", "--json", "missing/out.json"], &["missing/out.json"]);
-    assert!(bench.prints(&["--help"]).contains("bench"));
+    bench.complains(&["reduce", "x.clif", "--seconds", "x"], &["--seconds"]);
+    let help = bench.prints(&["--help"]);
+    for command in ["bench", "run", "explain", "show", "bisect", "reduce", "list"] {
+        assert!(help.contains(&format!("\n  {command} ")), "{help}");
+    }
 }

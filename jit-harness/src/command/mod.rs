@@ -1,9 +1,11 @@
 //! The commands, one file each.
 
 mod bench;
+mod bisect;
 mod compile_time;
 mod explain;
 mod list;
+mod reduce;
 mod run;
 mod show;
 
@@ -41,6 +43,8 @@ pub fn run(cli: &Cli, out: &mut dyn Write) -> Result<Ending> {
         Command::Run(args) => run::run(args, out),
         Command::Explain(args) => explain::run(args, out),
         Command::Show(args) => show::run(args, out),
+        Command::Bisect(args) => bisect::run(args, out),
+        Command::Reduce(args) => reduce::run(args, out),
         Command::List => list::run(out),
     }
 }

@@ -74,6 +74,10 @@ impl Features {
         if !random.chance(3) {
             features.remove(&[Feature::Endless]);
         }
+        if features.has(Feature::Marks) {
+            // A load is lowered as a part of its user, if both are in one block, and traps at the place of that.
+            features.remove(&[Feature::OutOfRange]);
+        }
         features
     }
 

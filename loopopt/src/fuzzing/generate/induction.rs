@@ -56,7 +56,7 @@ impl Counter {
             2 => (wrap(step.wrapping_mul(trips).wrapping_neg(), bits), 0),
             _ => (start, end),
         };
-        let bound = if random.chance(15) { wrap(end + random.pick(&[1, -1, 2]), bits) } else { end };
+        let bound = if random.chance(15) { wrap(end.wrapping_add(random.pick(&[1, -1, 2])), bits) } else { end };
         Self { ty, start, step: wrap(step, bits), condition: condition(random), bound }
     }
 

@@ -2,9 +2,7 @@
 
 use super::choices::Choices;
 use super::features::{Feature, Features};
-use cranelift_codegen::ir::{
-    AbiParam, ExtFuncData, ExternalName, FuncRef, Function, Signature, Type, types,
-};
+use cranelift_codegen::ir::{AbiParam, ExtFuncData, ExternalName, FuncRef, Function, Signature, Type, types};
 use cranelift_codegen::isa::CallConv;
 
 /// What all functions of a program know of each other.

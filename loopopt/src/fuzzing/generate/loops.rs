@@ -1,70 +1,12 @@
-//! Loops: what counts their iterations, and where they test it.
-//!
-//! Every loop ends. Either a counter with constant bounds was seen to reach its bound, or the loop has fuel: a second
-//! counter, in a parameter or on the stack, that starts at a small number and is counted down to zero.
+//! Loops: their blocks and edges, and where they test what counts their iterations.
 
 use super::choices::Choices;
 use super::features::Feature;
-use super::induction::{Counter, condition};
 use super::outline::{Draft, End, Frame, On, Way};
+use super::plan::{Bound, Fuel, Plan, Shape};
 use cranelift_codegen::cursor::Cursor;
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{
-    Block, BlockArg, InstBuilder, MemFlagsData, Opcode, StackSlot, StackSlotData, StackSlotKind, Type, Value, types,
-};
-
-/// A parameter of a header that changes in the same way in each iteration.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Control {
-    pub(super) param: Value,
-    opcode: Opcode,
-    by: i128,
-    /// The constant `by`, if it is outside of the loop.
-    outside: Option<Value>,
-}
-
-/// What says whether a loop goes on.
-#[derive(Clone, Copy, Debug)]
-struct Test {
-    /// Which control is compared how with what.
-    counter: Option<(usize, IntCC, Bound)>,
-    fuel: Fuel,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Bound {
-    Constant(Type, i128),
-    Value(Value),
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Fuel {
-    None,
-    /// This control.
-    Param(usize),
-    Slot(StackSlot),
-}
-
-/// Where a loop tests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Shape {
-    /// In the header.
-    Top,
-    /// In the latch, on the next values or on the present ones.
-    Bottom,
-    /// After a part of the body.
-    Middle,
-}
-
-/// A loop before it has blocks.
-struct Plan {
-    shape: Shape,
-    /// In the order of the controls.
-    starts: Vec<Value>,
-    controls: Vec<Control>,
-    test: Test,
-    trips: u64,
-}
+use cranelift_codegen::ir::{Block, BlockArg, InstBuilder, MemFlagsData, Type, Value, types};
 
 impl Draft<'_, '_, '_> {
     /// A loop that is entered from `at`. Gives the block after it.
@@ -126,11 +68,7 @@ impl Draft<'_, '_, '_> {
         if let Some(latch) = self.region(body, 3) {
             let frame = self.frame().clone();
             let back = Way { block: header, args: self.next_args(latch, &frame) };
-            let end = if self.random.chance(5) {
-                End::Branch(On::Data, [back.clone(), back])
-            } else {
-                End::Jump(back)
-            };
+            let end = if self.random.chance(5) { End::Branch(On::Data, [back.clone(), back]) } else { End::Jump(back) };
             self.finish(latch, end);
         }
     }
@@ -152,7 +90,7 @@ impl Draft<'_, '_, '_> {
         let back = Way { block: header, args: self.next_args(latch, &frame) };
         let nexts: Vec<Value> = back.args[frame.front..]
             .iter()
-            .map(|arg| arg.and_then(BlockArg::as_value).expect("controls have next values"))
+            .map(|arg| arg.as_ref().and_then(BlockArg::as_value).expect("controls have next values"))
             .collect();
         let (latch, stay) = self.test(latch, plan, &nexts);
         let out = self.way_out(latch);
@@ -268,136 +206,6 @@ impl Draft<'_, '_, '_> {
                 Some(self.pos.ins().icmp_imm_u(IntCC::NotEqual, left, 0))
             }
         }
-    }
-
-    /// Decides on the controls of a loop, and computes their first values in `at`.
-    fn plan(&mut self, at: Block, trips: u64) -> Plan {
-        let shape = match self.random.below(10) {
-            0..=4 => Shape::Top,
-            5 | 6 => Shape::Bottom,
-            7 | 8 => Shape::Middle,
-            _ => Shape::Bottom,
-        };
-        let test = Test { counter: None, fuel: Fuel::None };
-        let mut plan = Plan { shape, starts: Vec::new(), controls: Vec::new(), test, trips };
-        let ends = self.random.chance(90) && self.count(at, &mut plan);
-        if !ends {
-            self.fuel(at, &mut plan);
-        }
-        let walks = self.features().has(Feature::Memory) && self.random.chance(30);
-        if walks && (ends || !matches!(plan.test.fuel, Fuel::None)) {
-            self.walk(at, &mut plan);
-        }
-        plan
-    }
-
-    fn control(&mut self, at: Block, plan: &mut Plan, start: Value, (opcode, by): (Opcode, i128)) -> usize {
-        let ty = self.pos.func.dfg.value_type(start);
-        let outside = self.random.chance(30).then(|| self.constant(at, ty, by));
-        plan.starts.push(start);
-        plan.controls.push(Control { param: start, opcode, by, outside });
-        plan.controls.len() - 1
-    }
-
-    /// Gives the loop a counter. Says whether it ends the loop.
-    fn count(&mut self, at: Block, plan: &mut Plan) -> bool {
-        let counter = Counter::draw(self.random, self.features().has(Feature::Wide), plan.trips);
-        if self.random.chance(35) && counter.ty != types::I128 {
-            return self.count_to_unknown(at, plan, counter);
-        }
-        let start = self.constant(at, counter.ty, counter.start);
-        let index = self.control(at, plan, start, (Opcode::Iadd, counter.step));
-        let bound = if self.random.chance(50) {
-            Bound::Constant(counter.ty, counter.bound)
-        } else {
-            Bound::Value(self.constant(at, counter.ty, counter.bound))
-        };
-        plan.test.counter = Some((index, counter.condition, bound));
-        let seen = if plan.shape == Shape::Bottom { counter.stepped() } else { counter };
-        seen.trips(plan.trips + 2).is_some()
-    }
-
-    /// A counter whose start or bound is a parameter of the function, or a few of its bits.
-    fn count_to_unknown(&mut self, at: Block, plan: &mut Plan, counter: Counter) -> bool {
-        let ty = counter.ty;
-        let param = self.random.pick(&self.params);
-        let param = self.resized(at, param, ty);
-        let few = self.random.pick(&[7, 3, 1, 15]);
-        let masked = few <= plan.trips;
-        let bound = if masked {
-            let mask = self.constant(at, ty, i128::from(few));
-            self.pos.ins().band(param, mask)
-        } else {
-            param
-        };
-        let (start, step, bound, conditions) = if self.random.chance(50) {
-            let start = self.constant(at, ty, if masked { 0 } else { counter.start });
-            (start, if masked { 1 } else { counter.step }, bound, [IntCC::SignedLessThan, IntCC::UnsignedLessThan])
-        } else {
-            let zero = self.constant(at, ty, 0);
-            (bound, if masked { -1 } else { counter.step }, zero, [IntCC::SignedGreaterThan, IntCC::UnsignedGreaterThan])
-        };
-        let index = self.control(at, plan, start, (Opcode::Iadd, step));
-        let condition = match (masked, self.random.below(3)) {
-            (false, _) => condition(self.random),
-            (true, 0) => IntCC::NotEqual,
-            (true, choice) => conditions[choice - 1],
-        };
-        plan.test.counter = Some((index, condition, Bound::Value(bound)));
-        masked && plan.shape != Shape::Bottom
-    }
-
-    /// A value in another integer type.
-    fn resized(&mut self, at: Block, value: Value, ty: Type) -> Value {
-        let from = self.pos.func.dfg.value_type(value);
-        self.pos.goto_bottom(at);
-        match from.bits().cmp(&ty.bits()) {
-            std::cmp::Ordering::Less if self.random.chance(50) => self.pos.ins().sextend(ty, value),
-            std::cmp::Ordering::Less => self.pos.ins().uextend(ty, value),
-            std::cmp::Ordering::Equal => value,
-            std::cmp::Ordering::Greater => self.pos.ins().ireduce(ty, value),
-        }
-    }
-
-    /// Makes sure that the loop ends.
-    fn fuel(&mut self, at: Block, plan: &mut Plan) {
-        if self.features().has(Feature::Endless) && self.random.chance(50) {
-            self.outline.endless = true;
-            return;
-        }
-        let amount = i128::from(plan.trips) + 1;
-        if self.features().has(Feature::Slots) && self.random.chance(15) {
-            let slot = StackSlotData::new(StackSlotKind::ExplicitSlot, 4, 2);
-            let slot = self.pos.func.create_sized_stack_slot(slot);
-            let amount = self.constant(at, types::I32, amount);
-            let address = self.pos.ins().stack_addr(types::I64, slot, 0);
-            self.outline.private.push(address);
-            self.pos.ins().store(MemFlagsData::trusted(), amount, address, 0);
-            plan.test.fuel = Fuel::Slot(slot);
-        } else {
-            let ty = self.random.narrow_int();
-            let amount = self.constant(at, ty, amount);
-            plan.test.fuel = Fuel::Param(self.control(at, plan, amount, (Opcode::Iadd, -1)));
-        }
-    }
-
-    /// A pointer that steps through the memory image, out of it in some iteration if it may.
-    fn walk(&mut self, at: Block, plan: &mut Plan) {
-        let entry = self.pos.func.layout.entry_block().expect("there is a block");
-        let memory = self.pos.func.dfg.block_params(entry)[0];
-        let stride: i64 = self.random.pick(&[4, 8, 1, 16, 2, -4, -8, 128]);
-        let from = self.first_step(stride, plan.trips);
-        let from = self.constant(at, types::I64, i128::from(from));
-        let start = self.pos.ins().iadd(memory, from);
-        self.outline.walkers.insert(start, stride);
-        self.control(at, plan, start, (Opcode::Iadd, i128::from(stride)));
-    }
-
-    fn first_step(&mut self, stride: i64, trips: u64) -> i64 {
-        use super::memory::{HIGH, IMAGE};
-        let steps = self.random.below(trips as usize + 2) as i64;
-        let last = if stride > 0 { IMAGE as i64 } else { 0 };
-        (last - steps * stride).clamp(HIGH.start.into(), IMAGE as i64 - 16) & !15
     }
 
     fn value_type(&mut self) -> Type {

@@ -8,7 +8,8 @@
 use super::choices::Choices;
 use super::features::{Feature, Features};
 use super::interface::Interface;
-use super::loops::Control;
+use super::memory::{Regions, draw_regions};
+use super::plan::Control;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::{Block, BlockArg, Function, InstBuilder, Type, Value, types};
 use std::collections::{BTreeMap, HashMap};
@@ -76,6 +77,7 @@ pub(super) struct Outline {
     pub(super) private: Vec<Value>,
     /// Whether there is a loop that need not end.
     pub(super) endless: bool,
+    pub(super) regions: Regions,
 }
 
 /// Something that a statement can leave for.
@@ -114,12 +116,13 @@ impl<'a, 'u, 'd> Draft<'a, 'u, 'd> {
         interface: &'a Interface,
         work: u64,
     ) -> Outline {
+        let regions = draw_regions(func, random, interface.features);
         let room = random.pick(&[4, 12, 24, 8, 40, 16]);
         let mut draft = Self {
             pos: FuncCursor::new(func),
             random,
             interface,
-            outline: Outline::default(),
+            outline: Outline { regions, ..Outline::default() },
             frames: Vec::new(),
             room,
             work,

@@ -92,7 +92,7 @@ impl Draft<'_, '_, '_> {
 
     fn switch(&mut self, at: Block) -> Option<Block> {
         let join = self.block();
-        let mut ways = Vec::new();
+        let mut ways = Vec::<Way>::new();
         for _ in 0..2 + self.random.below(4) {
             let way = match self.random.below(6) {
                 0 => Way::to(join),
@@ -141,9 +141,8 @@ impl Draft<'_, '_, '_> {
             } else {
                 let handler = self.block();
                 self.pos.func.dfg.append_block_param(handler, types::I64);
-                let end = if self.random.chance(50) { Way::to(next) } else { self.leave(handler) };
-                let end = if end.block == next { self.leave(handler) } else { end };
-                self.finish(handler, End::Jump(end));
+                let out = if self.random.chance(50) { Way::to(next) } else { self.leave(handler) };
+                self.finish(handler, End::Jump(out));
                 Way { block: handler, args: vec![Some(BlockArg::TryCallExn(0))] }
             };
             ways.push(way);
@@ -167,8 +166,9 @@ impl Draft<'_, '_, '_> {
         self.frames.push(Frame { again: None, exit: Some(exit), front: 0, controls: Vec::new() });
         if let Some(end) = self.region(blocks[0], 1) {
             let out = self.leave(end);
-            let ways = [to(1, fuel[0]), out];
-            self.finish(end, if self.random.chance(50) { End::Jump(to(1, fuel[0])) } else { End::Branch(On::Data, ways) });
+            let next = to(1, fuel[0]);
+            let always = self.random.chance(50);
+            self.finish(end, if always { End::Jump(next) } else { End::Branch(On::Data, [next, out]) });
         }
         if let Some(end) = self.region(blocks[1], 1) {
             let one = self.constant(end, types::I32, -1);
@@ -198,7 +198,8 @@ impl Draft<'_, '_, '_> {
         self.outline.private.push(address);
         let ty = self.random.narrow_int();
         let offset = HIGH.start as i32;
-        self.pos.ins().load(ty, MemFlagsData::new().with_notrap(), address, offset);
+        let flags = MemFlagsData::new().with_notrap().with_alias_region(self.outline.regions[HIGH.index]);
+        self.pos.ins().load(ty, flags, address, offset);
         block
     }
 

@@ -1,0 +1,200 @@
+//! What is demanded of the passes for each program: the bodies of the fuzz targets.
+
+use super::generate::{TestCase, generate};
+use super::statistics::Statistics;
+use crate::oracle::{Arm, Compiled, Difference, Pipeline, Rewrite, Settings, check_with, rewrite};
+use crate::{LoopOptimizer, Options, Report};
+use anyhow::{Result, anyhow};
+use arbitrary::Unstructured;
+use cranelift_codegen::Context;
+use cranelift_codegen::control::ControlPlane;
+use cranelift_codegen::isa::TargetIsa;
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+/// How long a call may take that is known to end. It takes microseconds.
+const LIMIT: Duration = Duration::from_secs(5);
+/// How long a call may take that need not end.
+const ENDLESS_LIMIT: Duration = Duration::from_millis(2);
+
+/// A demand on the passes.
+#[derive(Clone, Copy, Debug)]
+pub struct Body {
+    /// Its name, which is also that of its fuzz target.
+    pub name: &'static str,
+    /// Fails if the demand is not met.
+    pub run: fn(&TestCase, &mut Statistics) -> Result<()>,
+}
+
+/// All of them.
+pub static BODIES: &[Body] = &[
+    Body { name: "pipeline", run: pipeline },
+    Body { name: "pipeline_no_cost", run: pipeline_no_cost },
+    Body { name: "single_pass", run: single_pass },
+    Body { name: "unoptimized", run: unoptimized },
+    Body { name: "analyses", run: analyses },
+    Body { name: "effects", run: effects },
+    Body { name: "fuel", run: fuel },
+    Body { name: "stress", run: stress },
+];
+
+impl Body {
+    /// The body of this name.
+    pub fn named(name: &str) -> Option<&'static Self> {
+        BODIES.iter().find(|body| body.name == name)
+    }
+
+    /// Runs the body on the program that these bytes make. The error has the program, and the calls, in its text.
+    pub fn run_bytes(&self, bytes: &[u8], statistics: &mut Statistics) -> Result<()> {
+        let case = generate(&mut Unstructured::new(bytes))?;
+        let result = catch_unwind(AssertUnwindSafe(|| (self.run)(&case, statistics)));
+        result
+            .unwrap_or_else(|panic| Err(anyhow!("a panic: {}", message(&*panic))))
+            .map_err(|error| anyhow!("{}: {error:#}\n\n{case}", self.name))
+    }
+
+    /// Runs the body on the program of this seed. The error has the seed and the program in its text.
+    pub fn run_seed(&self, seed: u64, statistics: &mut Statistics) -> Result<()> {
+        self.run_bytes(&bytes_of(seed), statistics).map_err(|error| error.context(format!("seed {seed}")))
+    }
+
+    /// Runs the body and panics if it fails: for fuzz targets.
+    pub fn run_or_panic(&self, bytes: &[u8]) {
+        if let Err(error) = self.run_bytes(bytes, &mut Statistics::default()) {
+            panic!("{error:#}");
+        }
+    }
+}
+
+/// What a panic says.
+fn message(panic: &dyn Any) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
+}
+
+/// The bytes that a seed stands for: a few to some thousand.
+pub fn bytes_of(seed: u64) -> Vec<u8> {
+    // SplitMix64, by Sebastiano Vigna.
+    let mut state = seed;
+    let mut next = || {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = state;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    };
+    let words = 16 + next() as usize % 256;
+    (0..words).flat_map(|_| next().to_le_bytes()).collect()
+}
+
+fn strict() -> Options {
+    Options { verify_each_pass: true, ..Options::default() }
+}
+
+/// The whole pipeline does not change what a program does.
+fn pipeline(case: &TestCase, statistics: &mut Statistics) -> Result<()> {
+    compare(case, &mut rewrite(&strict()), statistics)
+}
+
+/// Nor does it if cost does not count.
+fn pipeline_no_cost(case: &TestCase, statistics: &mut Statistics) -> Result<()> {
+    compare(case, &mut rewrite(&Options { ignore_cost: true, ..strict() }), statistics)
+}
+
+/// Nor does each pass alone.
+fn single_pass(case: &TestCase, statistics: &mut Statistics) -> Result<()> {
+    for pass in crate::pass_names() {
+        let options = Options { passes: Some(vec![pass.to_owned()]), ignore_cost: true, ..strict() };
+        compare(case, &mut rewrite(&options), statistics)
+            .map_err(|error| error.context(format!("with {pass} alone")))?;
+    }
+    Ok(())
+}
+
+/// The pipeline does not change what a program does that Cranelift's own optimizations have not been through, with all that
+/// they would have folded, merged and removed.
+fn unoptimized(case: &TestCase, statistics: &mut Statistics) -> Result<()> {
+    let mut loops = LoopOptimizer::new(strict());
+    let mut fresh = case.program.functions().iter();
+    let mut is_output = false;
+    let mut rewrite = |context: &mut Context, isa: &dyn TargetIsa| {
+        // Each function comes twice: as it is, and what this makes of it.
+        is_output = !is_output;
+        if !is_output {
+            return Ok(Report::default());
+        }
+        let original = fresh.next().expect("the functions come in order");
+        let mut own = Context::for_function(original.clone());
+        let report = loops.run(&mut own, isa, &mut ControlPlane::default())?;
+        if report.changed {
+            context.func = own.func;
+            context.compute_cfg();
+            context.compute_domtree();
+        }
+        Ok(report)
+    };
+    compare(case, &mut rewrite, statistics)
+}
+
+/// The loops are those that the definitions give.
+fn analyses(case: &TestCase, statistics: &mut Statistics) -> Result<()> {
+    statistics.add_program();
+    super::analyses::check(case)
+}
+
+/// The effects of instructions are those of a table.
+fn effects(case: &TestCase, statistics: &mut Statistics) -> Result<()> {
+    statistics.add_program();
+    super::effects::check(case)
+}
+
+/// The pipeline stops wherever fuel ends, and what it has done until then changes nothing.
+fn fuel(case: &TestCase, statistics: &mut Statistics) -> Result<()> {
+    for amount in [1, 3] {
+        compare_once(case, Options { fuel: Some(amount), ..strict() }, statistics)
+            .map_err(|error| error.context(format!("with fuel for {amount}")))?;
+    }
+    Ok(())
+}
+
+/// Any selection of legal rewrites changes nothing.
+fn stress(case: &TestCase, statistics: &mut Statistics) -> Result<()> {
+    compare_once(case, Options { verify_each_pass: true, ..Options::stress(case.seed) }, statistics)
+}
+
+/// Like [`compare`], without a look at what a second run would do: with other choices it does something else.
+fn compare_once(case: &TestCase, options: Options, statistics: &mut Statistics) -> Result<()> {
+    let mut loops = LoopOptimizer::new(options);
+    let mut is_output = false;
+    let mut rewrite = |context: &mut Context, isa: &dyn TargetIsa| {
+        is_output = !is_output;
+        if is_output { loops.run(context, isa, &mut ControlPlane::default()) } else { Ok(Report::default()) }
+    };
+    compare(case, &mut rewrite, statistics)
+}
+
+fn compare(case: &TestCase, rewrite: &mut Rewrite<'_>, statistics: &mut Statistics) -> Result<()> {
+    let limit = if case.endless { ENDLESS_LIMIT } else { LIMIT };
+    let settings = Settings { limit, ..Settings::default() };
+    let mut result = check_with(&case.program, &case.cases, settings, rewrite);
+    if case.endless && result.is_err() {
+        // Time is real time: one arm may have had less of it than the others.
+        result = check_with(&case.program, &case.cases, Settings { limit: LIMIT, ..settings }, rewrite);
+    }
+    match result {
+        Ok(agreement) => statistics.add(case, &agreement),
+        Err(error) if is_upstream(&error, case) => statistics.add_upstream(format!("{error:#}\n\n{case}")),
+        Err(error) => return Err(error),
+    }
+    Ok(())
+}
+
+/// Whether loopopt has no part in what went wrong.
+fn is_upstream(error: &anyhow::Error, case: &TestCase) -> bool {
+    match error.downcast_ref() {
+        Some(Difference::Behavior { arms, .. }) => !arms.contains(&Arm::LoopOpt),
+        Some(_) => false,
+        None => Compiled::new(&case.program, Pipeline::Speed, Settings::default()).is_err(),
+    }
+}

@@ -1,0 +1,72 @@
+//! The effects of instructions against a table, by opcode.
+//!
+//! The table is written anew from what the instructions do, not from the properties that Cranelift has for them. It is
+//! compared in one direction: an effect of the table has to be among those that the passes know of. Beyond it, an
+//! instruction that the table calls pure has to be pure, or passes would do less than they could.
+
+use super::generate::TestCase;
+use crate::analysis::effects::Effects;
+use anyhow::{Result, ensure};
+use cranelift_codegen::ir::{Function, Inst, MemFlagsData, Opcode};
+
+/// Compares the effects of all instructions with the table.
+pub(super) fn check(case: &TestCase) -> Result<()> {
+    for func in case.program.functions() {
+        for inst in func.layout.blocks().flat_map(|block| func.layout.block_insts(block)) {
+            let (expected, found) = (table(func, inst), Effects::of(func, inst));
+            let text = func.dfg.display_inst(inst);
+            ensure!(covers(found, expected), "{text}: {found:?} does not cover {expected:?}");
+            ensure!(!expected.is_pure() || found.is_pure(), "{text} is pure, but has {found:?}");
+        }
+    }
+    Ok(())
+}
+
+fn covers(found: Effects, expected: Effects) -> bool {
+    let pairs = [
+        (found.traps, expected.traps),
+        (found.reads, expected.reads),
+        (found.writes, expected.writes),
+        (found.fences, expected.fences),
+        (found.diverges, expected.diverges),
+        (found.terminates, expected.terminates),
+    ];
+    pairs.into_iter().all(|(found, expected)| found || !expected)
+}
+
+fn table(func: &Function, inst: Inst) -> Effects {
+    let data = &func.dfg.insts[inst];
+    let flags = data.memflags().map_or(MemFlagsData::new(), |flags| func.dfg.mem_flags[flags]);
+    let may_fault = flags.trap_code().is_some();
+    let none = Effects::default();
+    match data.opcode() {
+        Opcode::Jump | Opcode::Brif | Opcode::BrTable | Opcode::Return => Effects { terminates: true, ..none },
+        Opcode::Trap => Effects { traps: true, terminates: true, ..none },
+        Opcode::Trapz | Opcode::Trapnz | Opcode::UaddOverflowTrap => Effects { traps: true, ..none },
+        Opcode::Udiv | Opcode::Sdiv | Opcode::Urem | Opcode::Srem => Effects { traps: true, ..none },
+        Opcode::FcvtToSint | Opcode::FcvtToUint => Effects { traps: true, ..none },
+        Opcode::Load
+        | Opcode::Uload8
+        | Opcode::Sload8
+        | Opcode::Uload16
+        | Opcode::Sload16
+        | Opcode::Uload32
+        | Opcode::Sload32 => Effects { traps: may_fault, reads: true, ..none },
+        Opcode::Store | Opcode::Istore8 | Opcode::Istore16 | Opcode::Istore32 => {
+            Effects { traps: may_fault, writes: true, ..none }
+        }
+        Opcode::AtomicLoad => Effects { traps: may_fault, reads: true, fences: true, ..none },
+        Opcode::AtomicStore => Effects { traps: may_fault, writes: true, fences: true, ..none },
+        Opcode::AtomicRmw | Opcode::AtomicCas => {
+            Effects { traps: may_fault, reads: true, writes: true, fences: true, ..none }
+        }
+        Opcode::Fence | Opcode::SequencePoint => Effects { fences: true, ..none },
+        Opcode::Call | Opcode::CallIndirect => everything_of_a_call(false),
+        Opcode::TryCall => everything_of_a_call(true),
+        _ => none,
+    }
+}
+
+fn everything_of_a_call(terminates: bool) -> Effects {
+    Effects { traps: true, reads: true, writes: true, fences: true, diverges: true, terminates }
+}

@@ -1,0 +1,313 @@
+//! The second half of a program: what its blocks compute.
+//!
+//! Blocks are filled in reverse postorder, so that the values of all blocks that dominate one are known when its turn
+//! comes: parameters of headers and what was computed in a loop are used behind it, through as many levels as there are.
+
+use super::choices::Choices;
+use super::dominance::Dominance;
+use super::features::{Feature, Features};
+use super::interface::{Interface, value_type};
+use super::memory::{Pointer, Regions};
+use super::outline::{End, On, Outline, Way};
+use cranelift_codegen::cursor::{Cursor, FuncCursor};
+use cranelift_codegen::entity::EntityRef;
+use cranelift_codegen::ir::{
+    Block, BlockArg, BlockCall, ExceptionTableData, ExceptionTableItem, ExceptionTag, Function, Inst, InstBuilder,
+    JumpTableData, Opcode, RelSourceLoc, SourceLoc, StackSlot, StackSlotData, StackSlotKind, TrapCode, Type, Value,
+    ValueLabel, ValueLabelAssignments, ValueLabelStart, types,
+};
+use std::collections::{HashMap, HashSet};
+
+/// What is known in a block: the values that can be used in it, the youngest last.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Known {
+    pub(super) values: Vec<Value>,
+    pub(super) pointers: Vec<Pointer>,
+}
+
+/// A function that is being filled.
+pub(super) struct Fill<'a, 'u, 'd> {
+    pub(super) pos: FuncCursor<'a>,
+    pub(super) random: &'a mut Choices<'u, 'd>,
+    pub(super) interface: &'a Interface,
+    /// Which of the interface's functions this is.
+    pub(super) index: usize,
+    pub(super) known: Known,
+    /// Slots for data, all of [`SLOT`](super::memory::SLOT) bytes.
+    pub(super) slots: Vec<StackSlot>,
+    pub(super) regions: Regions,
+    outline: &'a Outline,
+    private: HashSet<Value>,
+    /// Next values of parameters, computed in the block that is being filled.
+    nexts: HashMap<Value, Value>,
+    marks: u32,
+}
+
+impl<'a, 'u, 'd> Fill<'a, 'u, 'd> {
+    /// Fills the blocks of the function of this index.
+    pub(super) fn run(
+        func: &'a mut Function,
+        random: &'a mut Choices<'u, 'd>,
+        (interface, index): (&'a Interface, usize),
+        outline: &'a Outline,
+    ) {
+        let entry = func.layout.entry_block().expect("there is a block");
+        let dominance = Dominance::of(outline, entry);
+        let private = outline.private.iter().copied().chain(outline.walkers.keys().copied()).collect();
+        let mut fill = Self {
+            pos: FuncCursor::new(func),
+            random,
+            interface,
+            index,
+            known: Known::default(),
+            slots: Vec::new(),
+            regions: outline.regions,
+            outline,
+            private,
+            nexts: HashMap::new(),
+            marks: 0,
+        };
+        fill.declare();
+        fill.add_params(entry);
+        let mut known = HashMap::<Block, Known>::new();
+        for &block in &dominance.order {
+            fill.known = dominance.parents.get(&block).map(|parent| known[parent].clone()).unwrap_or_default();
+            fill.block(block, block == entry);
+            known.insert(block, std::mem::take(&mut fill.known));
+        }
+    }
+
+    pub(super) fn features(&self) -> Features {
+        self.interface.features
+    }
+
+    fn declare(&mut self) {
+        if self.features().has(Feature::Marks) && self.random.chance(50) {
+            self.pos.func.dfg.collect_debug_info();
+        }
+        if self.features().has(Feature::Slots) {
+            for _ in 0..1 + self.random.below(2) {
+                let data = StackSlotData::new(StackSlotKind::ExplicitSlot, super::memory::SLOT, 4);
+                self.slots.push(self.pos.func.create_sized_stack_slot(data));
+            }
+        }
+    }
+
+    /// Gives blocks parameters for data.
+    fn add_params(&mut self, entry: Block) {
+        let mut entries = HashMap::<Block, usize>::new();
+        for way in self.outline.ends.values().flat_map(End::ways) {
+            *entries.entry(way.block).or_default() += 1;
+        }
+        for &block in self.outline.ends.keys().filter(|&&block| block != entry) {
+            let most = if entries.get(&block).is_some_and(|&count| count > 1) { 4 } else { 2 };
+            for _ in 0..self.random.below(most) {
+                let ty = value_type(self.random, self.interface.features);
+                self.pos.func.dfg.append_block_param(block, ty);
+            }
+        }
+    }
+
+    fn block(&mut self, block: Block, is_entry: bool) {
+        for param in self.pos.func.dfg.block_params(block).to_vec() {
+            self.learn(param);
+        }
+        let drafted: Vec<Inst> = self.pos.func.layout.block_insts(block).collect();
+        if is_entry {
+            if self.features().has(Feature::Memory) {
+                // The first parameter is the address of the memory image.
+                self.known.values.retain(|&value| value.as_u32() != 0);
+            }
+            self.pos.goto_first_insertion_point(block);
+            self.initialize_slots();
+        }
+        for inst in drafted {
+            self.pos.goto_inst(inst);
+            if !is_entry {
+                self.instructions(2);
+            }
+            for result in self.pos.func.dfg.inst_results(inst).to_vec() {
+                self.learn(result);
+            }
+        }
+        self.pos.goto_bottom(block);
+        self.instructions(if is_entry { 6 } else { 5 });
+        self.recur(block);
+        self.instructions(if is_entry { 2 } else { 6 });
+        self.end(block);
+        self.nexts.clear();
+    }
+
+    /// Computes next values for parameters of the header, if the block ends with a back edge. What comes behind them reads the
+    /// parameters still.
+    fn recur(&mut self, block: Block) {
+        let outline = self.outline;
+        for way in outline.ends[&block].ways() {
+            for (index, param) in self.pos.func.dfg.block_params(way.block).to_vec().into_iter().enumerate() {
+                let is_open = way.args.get(index).is_none_or(Option::is_none);
+                if is_open && self.known.values.contains(&param) && self.random.chance(30) {
+                    let next = self.next(param);
+                    self.nexts.insert(param, next);
+                }
+            }
+        }
+    }
+
+    /// Makes a value known, if it is not a secret of the draft.
+    fn learn(&mut self, value: Value) {
+        if let Some(&stride) = self.outline.walkers.get(&value) {
+            self.known.pointers.push(Pointer::walker(value, stride));
+        } else if !self.private.contains(&value) {
+            self.known.values.push(value);
+        }
+    }
+
+    fn instructions(&mut self, most: usize) {
+        for _ in 0..self.random.below(most) {
+            self.instruction();
+        }
+    }
+
+    /// Makes the results of an instruction known, and puts a source location on it.
+    pub(super) fn keep(&mut self, inst: Inst) {
+        if self.features().has(Feature::Marks) {
+            self.marks += 1;
+            self.pos.func.set_srcloc(inst, SourceLoc::new(self.marks));
+        }
+        let results = self.pos.func.dfg.inst_results(inst);
+        self.known.values.extend(results);
+        if let (Some(first), Some(labels)) = (results.first().copied(), &mut self.pos.func.dfg.values_labels) {
+            let start =
+                ValueLabelStart { from: RelSourceLoc::new(self.marks), label: ValueLabel::new(inst.index() % 8) };
+            labels.insert(first, ValueLabelAssignments::Starts(vec![start]));
+        }
+    }
+
+    /// Like [`Self::keep`], for the instruction that makes this value.
+    pub(super) fn keep_value(&mut self, value: Value) -> Value {
+        let inst = self.pos.func.dfg.value_def(value).inst().expect("it is the result of an instruction");
+        self.keep(inst);
+        value
+    }
+
+    /// A value of this type.
+    pub(super) fn any(&mut self, ty: Type) -> Value {
+        let dfg = &self.pos.func.dfg;
+        let fitting: Vec<Value> =
+            self.known.values.iter().copied().filter(|&value| dfg.value_type(value) == ty).collect();
+        if fitting.is_empty() || self.random.chance(8) {
+            let value = self.constant(ty);
+            return self.keep_value(value);
+        }
+        let young = if self.random.chance(60) { fitting.len().min(4) } else { fitting.len() };
+        fitting[fitting.len() - 1 - self.random.below(young)]
+    }
+
+    /// An argument for this parameter: often another parameter of the same block.
+    fn argument(&mut self, param: Value, block: Block) -> Value {
+        let ty = self.pos.func.dfg.value_type(param);
+        if let Some(&next) = self.nexts.get(&param) {
+            return next;
+        }
+        if self.random.chance(25) {
+            let params = self.pos.func.dfg.block_params(block);
+            let fitting =
+                |value: &&Value| self.pos.func.dfg.value_type(**value) == ty && self.known.values.contains(value);
+            let params: Vec<Value> = params.iter().filter(fitting).copied().collect();
+            if !params.is_empty() {
+                return self.random.pick(&params);
+            }
+        }
+        self.any(ty)
+    }
+
+    fn call(&mut self, way: &Way) -> BlockCall {
+        let params = self.pos.func.dfg.block_params(way.block).to_vec();
+        let mut args = Vec::with_capacity(params.len());
+        for (index, param) in params.into_iter().enumerate() {
+            let arg = match way.args.get(index) {
+                Some(&Some(arg)) => arg,
+                _ => BlockArg::Value(self.argument(param, way.block)),
+            };
+            args.push(arg);
+        }
+        BlockCall::new(way.block, args, &mut self.pos.func.dfg.value_lists)
+    }
+
+    fn end(&mut self, block: Block) {
+        match &self.outline.ends[&block] {
+            End::Jump(way) => {
+                let call = self.call(way);
+                let inst = self.pos.ins().Jump(Opcode::Jump, types::INVALID, call).0;
+                self.keep(inst);
+            }
+            End::Branch(on, ways) => self.branch(*on, ways),
+            End::Table(on, ways) => self.table(*on, ways),
+            End::TryCall(host, ways) => self.try_call(*host, ways),
+            End::Return => {
+                let types: Vec<Type> = self.pos.func.signature.returns.iter().map(|ret| ret.value_type).collect();
+                let values: Vec<Value> = types.into_iter().map(|ty| self.any(ty)).collect();
+                let inst = self.pos.ins().return_(&values);
+                self.keep(inst);
+            }
+            End::Trap => {
+                let code = self.trap_code();
+                self.pos.ins().trap(code);
+            }
+        }
+    }
+
+    fn branch(&mut self, on: On, ways: &[Way; 2]) {
+        let condition = match on {
+            On::Data => self.condition(),
+            On::Just(value) => value,
+            On::And(value) => {
+                let other = self.bit();
+                self.pos.ins().band(value, other)
+            }
+            On::Or(value) => {
+                let other = self.bit();
+                self.pos.ins().bor(value, other)
+            }
+        };
+        let [first, second] = ways.each_ref().map(|way| self.call(way));
+        let ty = self.pos.func.dfg.value_type(condition);
+        let inst = self.pos.ins().Brif(Opcode::Brif, ty, first, second, condition).0;
+        // A branch to a block that only traps is lowered as one trap, at the place of the branch. So these places are the
+        // same in programs with such blocks, whatever becomes of the blocks.
+        if !self.features().has(Feature::Traps) {
+            self.keep(inst);
+        }
+    }
+
+    fn table(&mut self, on: Option<Value>, ways: &[Way]) {
+        let index = on.unwrap_or_else(|| {
+            let index = self.any(types::I32);
+            if self.random.chance(70) { self.pos.ins().band_imm_u(index, 7) } else { index }
+        });
+        let calls: Vec<BlockCall> = ways.iter().map(|way| self.call(way)).collect();
+        let table = self.pos.func.create_jump_table(JumpTableData::new(calls[0], &calls[1..]));
+        let inst = self.pos.ins().br_table(index, table);
+        self.keep(inst);
+    }
+
+    fn try_call(&mut self, host: usize, ways: &[Way]) {
+        let callee = self.interface.import_host(self.pos.func, host);
+        let signature = self.pos.func.dfg.ext_funcs[callee].signature;
+        let args = self.call_args(&self.interface.hosts[host].params.clone());
+        let calls: Vec<BlockCall> = ways.iter().map(|way| self.call(way)).collect();
+        let items = (0..).zip(&calls[1..]).map(|(tag, &call)| match tag {
+            1 => ExceptionTableItem::Default(call),
+            _ => ExceptionTableItem::Tag(ExceptionTag::from_u32(tag), call),
+        });
+        let table = ExceptionTableData::new(signature, calls[0], items);
+        let table = self.pos.func.dfg.exception_tables.push(table);
+        let inst = self.pos.ins().try_call(callee, &args, table);
+        self.keep(inst);
+        self.mark_call(inst);
+    }
+
+    pub(super) fn trap_code(&mut self) -> TrapCode {
+        TrapCode::unwrap_user(1 + self.random.below(4) as u8)
+    }
+}

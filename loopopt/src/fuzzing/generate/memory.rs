@@ -1,0 +1,316 @@
+//! Accesses to memory.
+//!
+//! The memory image has three parts. The first is never written, so that accesses to it may be `readonly`. In a function, a
+//! part is in an alias region of its own for all accesses, or for none: Cranelift takes it that a store with a region does
+//! not concern loads without one. Where flags promise something, it holds: `notrap` and `can_move` are for addresses that
+//! are in range whatever the values, `notrap` alone also for those behind a check.
+
+use super::choices::Choices;
+use super::features::{Feature, Features};
+use super::fill::Fill;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{
+    AliasRegion, AliasRegionData, Function, InstBuilder, MemFlagsData, Opcode, Type, Value, types,
+};
+
+/// Size of the memory image in bytes.
+pub(super) const IMAGE: usize = 512;
+/// Size of a stack slot for data.
+pub(super) const SLOT: u32 = 32;
+
+/// A part of the memory image.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part {
+    /// Its number, and that of its region.
+    pub(super) index: usize,
+    pub(super) start: u32,
+    len: u32,
+}
+
+/// What is never written.
+const CONSTANT: Part = Part { index: 0, start: 0, len: 64 };
+const LOW: Part = Part { index: 1, start: 64, len: 192 };
+/// The rest, up to the end.
+pub(super) const HIGH: Part = Part { index: 2, start: 256, len: 256 };
+/// The number of the region for stack slots.
+const SLOT_REGION: usize = 3;
+
+/// The alias regions of a function: of the parts of the memory image, and of slots for data.
+pub(super) type Regions = [Option<AliasRegion>; 4];
+
+/// Decides which parts have a region.
+pub(super) fn draw_regions(func: &mut Function, random: &mut Choices<'_, '_>, features: Features) -> Regions {
+    let mut regions = [None; 4];
+    for (region, user_id) in regions.iter_mut().zip(0..) {
+        if features.has(Feature::Regions) && random.chance(70) {
+            let data = AliasRegionData { user_id, description: "".into() };
+            *region = Some(func.dfg.alias_regions.insert(data));
+        }
+    }
+    regions
+}
+
+/// An address.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pointer {
+    value: Value,
+    /// What is to be added to it.
+    offset: u32,
+    /// Bytes from there on that can be accessed. None if there may be none.
+    room: Option<u32>,
+    /// It is a multiple of this.
+    align: u32,
+    /// The region of all accesses, if they are in one.
+    region: Option<usize>,
+    writable: bool,
+}
+
+impl Pointer {
+    /// An address that steps through the last part of the image and beyond its end, or through the whole image to its
+    /// start, and can be used only if parts have no regions.
+    pub(super) fn walker(value: Value, stride: i64) -> Self {
+        let region = (stride > 0).then_some(HIGH.index);
+        Self { value, offset: 0, room: None, align: 1, region, writable: stride > 0 }
+    }
+}
+
+/// An address for one access.
+struct Place {
+    address: Value,
+    offset: i32,
+    flags: MemFlagsData,
+}
+
+impl Fill<'_, '_, '_> {
+    /// Writes all bytes of the slots, so that none is read before.
+    pub(super) fn initialize_slots(&mut self) {
+        for slot in self.slots.clone() {
+            for offset in (0..SLOT).step_by(8) {
+                let value = self.constant(types::I64);
+                let address = self.pos.ins().stack_addr(types::I64, slot, 0);
+                let flags = MemFlagsData::trusted().with_alias_region(self.regions[SLOT_REGION]);
+                self.pos.ins().store(flags, value, address, offset as i32);
+            }
+        }
+    }
+
+    /// A load or a store, if there is memory.
+    pub(super) fn access(&mut self) {
+        match self.random.below(10) {
+            0..=4 => self.load(),
+            5 if self.features().has(Feature::Atomics) => self.atomic(),
+            _ => {
+                let ty = self.access_type();
+                let value = self.any(ty);
+                self.store(ty, value);
+            }
+        }
+    }
+
+    fn load(&mut self) {
+        let ty = self.access_type();
+        let is_narrow = ty.is_int() && ty.bits() <= 64;
+        let extension = match self.random.below(6) {
+            _ if !is_narrow => None,
+            0 if ty.bits() > 8 => Some((Opcode::Uload8, 1)),
+            1 if ty.bits() > 8 => Some((Opcode::Sload8, 1)),
+            2 if ty.bits() > 16 => Some((Opcode::Uload16, 2)),
+            3 if ty.bits() > 16 => Some((Opcode::Sload16, 2)),
+            4 if ty.bits() > 32 => Some((self.random.pick(&[Opcode::Uload32, Opcode::Sload32]), 4)),
+            _ => None,
+        };
+        let (opcode, size) = extension.unwrap_or((Opcode::Load, ty.bytes()));
+        let Some(place) = self.place(size, false) else { return };
+        let flags = self.flags(place.flags);
+        let inst = self.pos.ins().Load(opcode, ty, flags, place.offset.into(), place.address).0;
+        self.keep(inst);
+    }
+
+    /// Stores a value of this type, or a part of it, if there is memory.
+    pub(super) fn store(&mut self, ty: Type, value: Value) {
+        let truncation = match self.random.below(5) {
+            _ if !ty.is_int() || ty.bits() > 64 => None,
+            0 if ty.bits() > 8 => Some((Opcode::Istore8, 1)),
+            1 if ty.bits() > 16 => Some((Opcode::Istore16, 2)),
+            2 if ty.bits() > 32 => Some((Opcode::Istore32, 4)),
+            _ => None,
+        };
+        let (opcode, size) = truncation.unwrap_or((Opcode::Store, ty.bytes()));
+        let Some(place) = self.place(size, true) else { return };
+        let value = if ty.is_float() { self.without_nan(value) } else { value };
+        let flags = self.flags(place.flags);
+        let inst = self.pos.ins().Store(opcode, ty, flags, place.offset.into(), value, place.address).0;
+        self.keep(inst);
+    }
+
+    /// Loads a value from where it then stores another.
+    pub(super) fn exchange(&mut self, value: Value) -> Option<Value> {
+        let ty = self.pos.func.dfg.value_type(value);
+        if ty.is_float() {
+            return None;
+        }
+        let place = self.place(ty.bytes(), true)?;
+        let loaded = self.pos.ins().load(ty, place.flags, place.address, place.offset);
+        self.keep_value(loaded);
+        let inst = self.pos.ins().store(place.flags, value, place.address, place.offset);
+        self.keep(inst);
+        Some(loaded)
+    }
+
+    fn atomic(&mut self) {
+        use cranelift_codegen::ir::AtomicRmwOp::{Add, And, Nand, Or, Sub, Umax, Xchg, Xor};
+        if self.random.chance(20) {
+            let inst = self.pos.ins().fence();
+            return self.keep(inst);
+        }
+        let ty = self.random.narrow_int();
+        let Some(place) = self.place(ty.bytes(), true) else { return };
+        if !place.flags.aligned() {
+            return;
+        }
+        let flags = place.flags;
+        let address = self.pos.ins().iadd_imm_s(place.address, i64::from(place.offset));
+        let value = self.any(ty);
+        let inst = match self.random.below(4) {
+            0 => {
+                let value = self.pos.ins().atomic_load(ty, flags, address);
+                self.pos.func.dfg.value_def(value).inst().expect("it was made just now")
+            }
+            1 => self.pos.ins().atomic_store(flags, value, address),
+            2 => {
+                let expected = self.any(ty);
+                let value = self.pos.ins().atomic_cas(flags, address, expected, value);
+                self.pos.func.dfg.value_def(value).inst().expect("it was made just now")
+            }
+            _ => {
+                let op = self.random.pick(&[Add, Sub, And, Or, Xor, Nand, Xchg, Umax]);
+                let value = self.pos.ins().atomic_rmw(ty, flags, op, address, value);
+                self.pos.func.dfg.value_def(value).inst().expect("it was made just now")
+            }
+        };
+        self.keep(inst);
+    }
+
+    fn flags(&mut self, flags: MemFlagsData) -> cranelift_codegen::ir::MemFlags {
+        self.pos.func.dfg.mem_flags.insert(flags).expect("there are not many kinds of flags")
+    }
+
+    fn access_type(&mut self) -> Type {
+        super::interface::value_type(self.random, self.interface.features)
+    }
+
+    /// Where to access so many bytes.
+    fn place(&mut self, size: u32, writes: bool) -> Option<Place> {
+        let pointer = self.pointer(writes)?;
+        let steps = match pointer.room {
+            Some(room) => room.checked_sub(size)? as usize + 1,
+            None => 9,
+        };
+        let mut offset = self.random.below(steps) as u32;
+        if self.random.chance(60) {
+            offset = offset / size * size;
+        }
+        let mut flags = MemFlagsData::new();
+        if pointer.room.is_some() && self.random.chance(60) {
+            flags = flags.with_notrap();
+            if self.random.chance(50) {
+                flags = flags.with_can_move();
+            }
+        } else if self.random.chance(30) {
+            flags = flags.with_trap_code(Some(self.trap_code()));
+        }
+        let total = pointer.offset + offset;
+        if total.is_multiple_of(size) && pointer.align.is_multiple_of(size) {
+            flags = flags.with_aligned();
+        }
+        if !pointer.writable && pointer.region == Some(CONSTANT.index) && self.random.chance(60) {
+            flags = flags.with_readonly();
+        }
+        let region = pointer.region.and_then(|region| self.regions[region]);
+        let flags = flags.with_alias_region(region);
+        Some(Place { address: pointer.value, offset: total as i32, flags })
+    }
+
+    /// An address: one that is known, or a new one.
+    fn pointer(&mut self, writes: bool) -> Option<Pointer> {
+        let fitting: Vec<Pointer> =
+            self.known.pointers.iter().copied().filter(|pointer| pointer.writable || !writes).collect();
+        if !fitting.is_empty() && self.random.chance(60) {
+            return Some(fitting[fitting.len() - 1 - self.random.below(fitting.len().min(6))]);
+        }
+        let has_memory = self.features().has(Feature::Memory);
+        let pointer = if !self.slots.is_empty() && (!has_memory || self.random.chance(30)) {
+            self.slot_pointer()
+        } else if has_memory {
+            let part = self.random.pick(if writes { &[LOW, HIGH, HIGH] } else { &[LOW, HIGH, CONSTANT] });
+            self.image_pointer(part)
+        } else {
+            return None;
+        };
+        self.known.pointers.push(pointer);
+        Some(pointer)
+    }
+
+    fn slot_pointer(&mut self) -> Pointer {
+        let slot = self.random.pick(&self.slots);
+        let address = self.pos.ins().stack_addr(types::I64, slot, 0);
+        let region = Some(SLOT_REGION);
+        if self.random.chance(50) {
+            return Pointer { value: address, offset: 0, room: Some(SLOT), align: 16, region, writable: true };
+        }
+        let (index, align) = self.index(SLOT / 2);
+        let value = self.pos.ins().iadd(address, index);
+        Pointer { value, offset: 0, room: Some(SLOT / 2), align, region, writable: true }
+    }
+
+    fn image_pointer(&mut self, part: Part) -> Pointer {
+        let entry = self.pos.func.layout.entry_block().expect("there is a block");
+        let memory = self.pos.func.dfg.block_params(entry)[0];
+        let Part { index: region, start: offset, len } = part;
+        let region = Some(region);
+        let writable = part.index != CONSTANT.index;
+        let may_leave = part.index == HIGH.index && self.features().has(Feature::OutOfRange);
+        match self.random.below(6) {
+            0 if may_leave => {
+                let (index, align) = self.index(4096);
+                let value = self.pos.ins().iadd(memory, index);
+                Pointer { value, offset, room: None, align, region, writable }
+            }
+            1 if may_leave => self.guarded(memory),
+            0 | 1 => Pointer { value: memory, offset, room: Some(len), align: 64, region, writable },
+            _ => {
+                let (index, align) = self.index(len.next_power_of_two() / 4);
+                let value = self.pos.ins().iadd(memory, index);
+                Pointer { value, offset, room: Some(len / 2), align, region, writable }
+            }
+        }
+    }
+
+    /// A number below `end`, a power of two, of type `i64`, and what it is a multiple of.
+    fn index(&mut self, end: u32) -> (Value, u32) {
+        let ty = self.random.narrow_int();
+        let value = self.any(ty);
+        let value = match ty {
+            types::I64 => value,
+            _ => self.pos.ins().uextend(types::I64, value),
+        };
+        let align = self.random.pick(&[1, 4, 8, 16, 2]).min(end);
+        if self.random.chance(50) {
+            return (self.pos.ins().band_imm_u(value, i64::from(end - align)), align);
+        }
+        let number = self.pos.ins().band_imm_u(value, i64::from(end / align - 1));
+        (self.pos.ins().ishl_imm_u(number, i64::from(align.ilog2())), align)
+    }
+
+    /// An address that is zero if it would be beyond the image.
+    fn guarded(&mut self, memory: Value) -> Pointer {
+        let (index, align) = self.index(512);
+        let limit = self.pos.ins().iconst(types::I64, i64::from(HIGH.len - 16));
+        let inside = self.pos.ins().iadd_imm_s(memory, i64::from(HIGH.start));
+        let inside = self.pos.ins().iadd(inside, index);
+        let zero = self.pos.ins().iconst(types::I64, 0);
+        let outside = self.pos.ins().icmp(IntCC::UnsignedGreaterThan, index, limit);
+        let value = self.pos.ins().select_spectre_guard(outside, zero, inside);
+        Pointer { value, offset: 0, room: None, align, region: Some(HIGH.index), writable: true }
+    }
+}

@@ -1,0 +1,88 @@
+//! The generator: from bytes to programs with loops.
+//!
+//! Every sequence of bytes gives a valid program: nothing is thrown away, so that a fuzzer's every byte counts. A program
+//! is drafted as blocks first ([`outline`]) and filled with instructions then ([`fill`]). Calls of it end, because every
+//! loop counts down something; except, rarely, for programs that say that they need not ([`TestCase::endless`]).
+//!
+//! What a program does is the same for everyone who follows the CLIF rules: slots are written before they are read,
+//! addresses of the stack and of code stay where they are, NaNs do not get into memory or integers, and memory flags
+//! promise nothing that does not hold.
+
+mod cases;
+mod choices;
+mod dominance;
+mod effects;
+mod features;
+mod fill;
+mod induction;
+mod instructions;
+mod interface;
+mod loops;
+mod memory;
+mod outline;
+mod plan;
+mod statements;
+
+use crate::oracle::{Case, Program};
+use arbitrary::{Arbitrary, Unstructured};
+use choices::Choices;
+use cranelift_codegen::ir::{Function, UserFuncName};
+use fill::Fill;
+use interface::Interface;
+use outline::Draft;
+use std::fmt;
+
+/// How often a block of the first function is run in one call, at most and roughly.
+const WORK: u64 = 512;
+/// The same for the other functions, which are called in loops.
+const WORK_OF_CALLEES: u64 = 16;
+
+/// A program, and calls to compare it by.
+#[derive(Clone, Debug)]
+pub struct TestCase {
+    /// The program.
+    pub program: Program,
+    /// The calls.
+    pub cases: Vec<Case>,
+    /// Whether the calls need not end.
+    pub endless: bool,
+    /// For choices of who runs it, for example of rewrites to be done.
+    pub seed: u64,
+}
+
+/// Makes a test case from bytes. The same bytes give the same test case, and any bytes give one.
+pub fn generate(bytes: &mut Unstructured<'_>) -> arbitrary::Result<TestCase> {
+    let random = &mut Choices::new(bytes);
+    let interface = Interface::draw(random);
+    let cases = cases::draw(random, &interface);
+    let mut functions = Vec::new();
+    let mut endless = false;
+    for index in 0..interface.functions.len() {
+        let name = UserFuncName::testcase(Interface::function_name(index));
+        let mut func = Function::with_name_signature(name, interface.functions[index].clone());
+        let work = if index == 0 { WORK } else { WORK_OF_CALLEES };
+        let outline = Draft::run(&mut func, random, &interface, work);
+        Fill::run(&mut func, random, (&interface, index), &outline);
+        endless |= outline.endless;
+        functions.push(func);
+    }
+    let program =
+        Program::new(functions).unwrap_or_else(|error| panic!("the generator makes valid programs: {error:#}"));
+    Ok(TestCase { program, cases, endless, seed: random.word() })
+}
+
+impl<'d> Arbitrary<'d> for TestCase {
+    fn arbitrary(bytes: &mut Unstructured<'d>) -> arbitrary::Result<Self> {
+        generate(bytes)
+    }
+}
+
+/// CLIF with the calls behind it, as file tests have them.
+impl fmt::Display for TestCase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for function in self.program.functions() {
+            writeln!(f, "{}", function.display())?;
+        }
+        self.cases.iter().try_for_each(|case| writeln!(f, "; call: {}", case.call))
+    }
+}

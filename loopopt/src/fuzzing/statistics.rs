@@ -1,0 +1,137 @@
+//! What happened in a run: how often each pass fired, and what became of the calls.
+
+use super::generate::TestCase;
+use crate::Report;
+use crate::oracle::{Agreement, Case, Compiled, Outcome, Pipeline, Settings};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Counts over many programs.
+#[derive(Clone, Debug, Default)]
+pub struct Statistics {
+    /// Programs that were compared, or looked at.
+    pub programs: usize,
+    /// Programs in which a loop was found.
+    pub with_loops: usize,
+    /// Loops that were found.
+    pub loops: usize,
+    /// Calls that all arms agree on.
+    pub compared: usize,
+    /// Calls among them that the interpreter agrees on as well.
+    pub interpreted: usize,
+    /// Calls of a sample of the programs, one in [`SAMPLE`](Self::SAMPLE), that were made once more to see how they end.
+    pub sampled: usize,
+    /// Calls among the sampled that trapped.
+    pub trapped: usize,
+    /// Calls that did not end in time.
+    pub timed_out: usize,
+    /// Calls that ran out of stack.
+    pub overflowed: usize,
+    /// Programs in which a pass fired.
+    pub fired: BTreeMap<&'static str, usize>,
+    /// Loops that a pass declined, by pass and reason.
+    pub declined: BTreeMap<(&'static str, &'static str), usize>,
+    /// Programs that are compiled in different ways by Cranelift alone, with what is different.
+    pub upstream: Vec<String>,
+}
+
+impl Statistics {
+    /// How many programs there are for one in the sample.
+    pub const SAMPLE: usize = 16;
+
+    pub(super) fn add(&mut self, case: &TestCase, agreement: &Agreement) {
+        if self.programs.is_multiple_of(Self::SAMPLE) && !case.endless {
+            self.sample(case);
+        }
+        self.compared += agreement.compared;
+        self.interpreted += agreement.interpreted;
+        self.timed_out += agreement.timed_out;
+        self.overflowed += agreement.overflowed;
+        self.add_reports(agreement.reports.iter().map(|(_, report)| report));
+    }
+
+    /// Counts how the calls of a program end.
+    fn sample(&mut self, case: &TestCase) {
+        let Ok(mut compiled) = Compiled::new(&case.program, Pipeline::None, Settings::default()) else { return };
+        for Case { call, memory } in &case.cases {
+            let Ok(observation) = compiled.observe(call, memory) else { continue };
+            self.sampled += 1;
+            self.trapped += usize::from(matches!(observation.outcome, Outcome::Trapped { .. }));
+        }
+    }
+
+    /// Counts a program of which nothing else is counted.
+    pub(super) fn add_program(&mut self) {
+        self.programs += 1;
+    }
+
+    pub(super) fn add_upstream(&mut self, what: String) {
+        self.programs += 1;
+        self.upstream.push(what);
+    }
+
+    fn add_reports<'r>(&mut self, reports: impl Iterator<Item = &'r Report>) {
+        let mut fired = BTreeMap::new();
+        let mut loops = 0;
+        for report in reports {
+            loops += report.loops;
+            fired.extend(report.remarks.fired_counts());
+            for remark in &report.remarks {
+                if let Some(reason) = remark.reason() {
+                    *self.declined.entry((remark.pass, reason)).or_default() += 1;
+                }
+            }
+        }
+        self.programs += 1;
+        self.loops += loops;
+        self.with_loops += usize::from(loops > 0);
+        for pass in fired.into_keys() {
+            *self.fired.entry(pass).or_default() += 1;
+        }
+    }
+
+    /// Adds what another thread counted.
+    pub fn merge(&mut self, other: Self) {
+        self.programs += other.programs;
+        self.with_loops += other.with_loops;
+        self.loops += other.loops;
+        self.compared += other.compared;
+        self.interpreted += other.interpreted;
+        self.sampled += other.sampled;
+        self.trapped += other.trapped;
+        self.timed_out += other.timed_out;
+        self.overflowed += other.overflowed;
+        for (pass, count) in other.fired {
+            *self.fired.entry(pass).or_default() += count;
+        }
+        for (reason, count) in other.declined {
+            *self.declined.entry(reason).or_default() += count;
+        }
+        self.upstream.extend(other.upstream);
+    }
+
+    /// In how many percent of the programs a pass fired.
+    pub fn share(&self, pass: &str) -> f64 {
+        let fired = self.fired.get(pass).copied().unwrap_or(0);
+        100.0 * fired as f64 / self.programs.max(1) as f64
+    }
+}
+
+impl fmt::Display for Statistics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{} programs, {} with {} loops", self.programs, self.with_loops, self.loops)?;
+        writeln!(
+            f,
+            "{} calls agree, {} of them interpreted; {} timed out, {} ran out of stack",
+            self.compared, self.interpreted, self.timed_out, self.overflowed
+        )?;
+        writeln!(f, "{} of {} sampled calls trapped", self.trapped, self.sampled)?;
+        for pass in self.fired.keys() {
+            writeln!(f, "{pass} fired in {:.1} %", self.share(pass))?;
+        }
+        for ((pass, reason), count) in &self.declined {
+            writeln!(f, "{pass} declined {count} loops: {reason}")?;
+        }
+        writeln!(f, "{} programs differ without loopopt", self.upstream.len())
+    }
+}

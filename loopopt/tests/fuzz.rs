@@ -1,0 +1,141 @@
+//! A short run of the fuzz bodies on programs of fixed seeds.
+//!
+//! A failure prints the program, its seed and what is different. `cargo run --release --example reduce -- <body> <seed>`
+//! makes it small; `cargo run --release --example campaign` runs more programs.
+
+use anyhow::{Result, anyhow, ensure};
+use arbitrary::Unstructured;
+use loopopt::fault::{self, Fault};
+use loopopt::fuzzing::{BODIES, Body, Statistics, bytes_of, generate};
+use loopopt::oracle::Program;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::thread;
+
+/// The share of programs, in percent, in which each pass has to fire at least: some way below what it is.
+const FLOORS: &[(&str, f64)] = &[("rotate", 60.0), ("layout", 60.0), ("schedule", 7.0), ("unshare", 3.5)];
+
+/// How many programs may be needed to find a fault.
+const FAULT_PROGRAMS: u64 = 6_000;
+
+#[test]
+fn the_pipeline_changes_no_program() -> Result<()> {
+    let statistics = run("pipeline", 20_000)?;
+    println!("{statistics}");
+    for (pass, floor) in FLOORS {
+        let share = statistics.share(pass);
+        ensure!(share >= *floor, "{pass} fires in {share:.1} % of the programs only");
+    }
+    ensure!(statistics.compared > 2 * statistics.programs, "most calls are compared");
+    ensure!(statistics.interpreted > statistics.programs / 2, "many calls are interpreted");
+    let trapped = 100 * statistics.trapped / statistics.sampled;
+    ensure!((5..50).contains(&trapped), "{trapped} % of the calls trap");
+    ensure!(statistics.upstream.len() < 20, "Cranelift alone changes {} programs", statistics.upstream.len());
+    Ok(())
+}
+
+#[test]
+fn no_setting_changes_a_program() -> Result<()> {
+    for body in ["pipeline_no_cost", "single_pass", "unoptimized", "fuel", "stress"] {
+        let statistics = run(body, 500)?;
+        ensure!(statistics.share("rotate") > 5.0, "{body} does little");
+    }
+    Ok(())
+}
+
+#[test]
+fn analyses_are_as_defined() -> Result<()> {
+    run("analyses", 2_000)?;
+    run("effects", 2_000)?;
+    Ok(())
+}
+
+/// Mistakes that a pass is told to make are found: a generator that cannot show them would prove nothing.
+#[test]
+fn every_fault_is_found() -> Result<()> {
+    let body = Body::named("pipeline").ok_or_else(|| anyhow!("there is no body pipeline"))?;
+    let next = AtomicUsize::new(0);
+    let find =
+        |fault| (0..FAULT_PROGRAMS).find(|&seed| body.run_seed(seed, &mut Statistics::default()).is_err()).ok_or(fault);
+    let work = || -> Result<(), Fault> {
+        while let Some(&fault) = Fault::ALL.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let seed = fault::with(fault, || find(fault))?;
+            println!("{fault:?} is found by the program of seed {seed}");
+        }
+        Ok(())
+    };
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads()).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().try_for_each(|worker| {
+            let result = worker.join().map_err(|_| anyhow!("a thread panics"))?;
+            result.map_err(|fault| anyhow!("{fault:?} is not found in {FAULT_PROGRAMS} programs"))
+        })
+    })
+}
+
+#[test]
+fn any_bytes_make_one_program() -> Result<()> {
+    let bytes = (0..50).map(bytes_of).chain([vec![], vec![0; 3000], vec![0xff; 3000]]);
+    for bytes in bytes {
+        let make = || -> Result<String> { Ok(generate(&mut Unstructured::new(&bytes))?.to_string()) };
+        let text = make()?;
+        ensure!(text == make()?, "the same bytes make two programs");
+        // What a failure prints can be kept as a test.
+        let program = Program::parse(&text)?;
+        let functions = program.functions().iter().map(|function| format!("{}\n", function.display()));
+        ensure!(
+            text.starts_with(&functions.collect::<String>()),
+            "read from its text, the program is another:\n{text}"
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn every_body_has_a_fuzz_target() -> Result<()> {
+    for Body { name, .. } in BODIES {
+        let target = format!("{}/fuzz/fuzz_targets/{name}.rs", env!("CARGO_MANIFEST_DIR"));
+        ensure!(std::fs::exists(&target)?, "{target} is missing");
+    }
+    Ok(())
+}
+
+/// A million programs: for a nightly job.
+#[test]
+#[ignore = "takes an hour without optimization"]
+fn campaign() -> Result<()> {
+    println!("{}", run("pipeline", 1_000_000)?);
+    Ok(())
+}
+
+/// Runs a body on the programs of the first seeds, on all cores.
+fn run(body: &str, count: u64) -> Result<Statistics> {
+    let body = Body::named(body).ok_or_else(|| anyhow!("there is no body {body}"))?;
+    let next = AtomicU64::new(0);
+    let work = || -> Result<Statistics> {
+        let mut statistics = Statistics::default();
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= count {
+                return Ok(statistics);
+            }
+            if let Err(error) = body.run_seed(seed, &mut statistics) {
+                // The others stop too.
+                next.store(count, Ordering::Relaxed);
+                return Err(error);
+            }
+        }
+    };
+    let mut total = Statistics::default();
+    thread::scope(|scope| -> Result<()> {
+        let workers: Vec<_> = (0..threads()).map(|_| scope.spawn(work)).collect();
+        for worker in workers {
+            total.merge(worker.join().map_err(|_| anyhow!("a thread panics"))??);
+        }
+        Ok(())
+    })?;
+    Ok(total)
+}
+
+fn threads() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
+}
