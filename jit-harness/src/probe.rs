@@ -117,6 +117,7 @@ pub fn probe(program: &Program, cases: &[Case], settings: Settings, mut suspect:
 pub struct Failure {
     what: String,
     kind: Kind,
+    case: Option<usize>,
 }
 
 /// What a program keeps of its failure while it is made smaller.
@@ -166,17 +167,38 @@ impl Failure {
     pub fn new(error: anyhow::Error) -> Self {
         let what = one_line(&error);
         if let Some(difference) = error.downcast_ref::<Difference>() {
-            let (what, kind) = classify(difference);
-            return Self { what, kind };
+            return Self::of_difference(difference);
         }
         if error.downcast_ref::<Panicked>().is_some() {
             let place = what.rsplit_once(" (").map(|(_, place)| place.to_owned());
-            return Self { kind: Kind::Panic(place.unwrap_or_else(|| without_numbers(&what))), what };
+            return Self { kind: Kind::Panic(place.unwrap_or_else(|| without_numbers(&what))), what, case: None };
         }
         let cause = without_numbers(&error.root_cause().to_string());
         let by_loopopt = error.chain().any(|cause| cause.to_string().starts_with("loopopt fails"));
         let who = if by_loopopt { "loopopt" } else { "another" };
-        Self { what, kind: Kind::Error(format!("{who}: {cause}")) }
+        Self { what, kind: Kind::Error(format!("{who}: {cause}")), case: None }
+    }
+
+    fn of_difference(difference: &Difference) -> Self {
+        match difference {
+            Difference::Behavior { case, call, arms, mismatch } => {
+                let what = format!("{call}: {} and {} differ: {mismatch}", arms[0], arms[1]);
+                Self { what, kind: Kind::Behavior { arms: *arms, aspect: aspect(mismatch) }, case: Some(*case) }
+            }
+            Difference::Unreported { function, .. } => {
+                let what = format!("loopopt says that it left {function} alone, but changed it");
+                Self { what, kind: Kind::Unreported, case: None }
+            }
+            Difference::Unsettled { function, .. } => {
+                let what = format!("loopopt changes its own output of {function}");
+                Self { what, kind: Kind::Unsettled, case: None }
+            }
+        }
+    }
+
+    /// Which of the cases it was, if it was a call.
+    pub fn case(&self) -> Option<usize> {
+        self.case
     }
 
     /// What kind of failure this is.
@@ -203,27 +225,14 @@ impl fmt::Display for Failure {
     }
 }
 
-/// The difference in one line, and its kind.
-fn classify(difference: &Difference) -> (String, Kind) {
-    match difference {
-        Difference::Behavior { call, arms, mismatch, .. } => {
-            let aspect = match mismatch {
-                Mismatch::Outcome(outcomes) => Aspect::Ending(outcomes.each_ref().map(ending)),
-                Mismatch::Memory { .. } => Aspect::Memory,
-                Mismatch::HostCall { calls, .. } => match &**calls {
-                    [Some(a), Some(b)] if a.name == b.name && a.args == b.args => Aspect::Memory,
-                    _ => Aspect::HostCall,
-                },
-            };
-            let what = format!("{call}: {} and {} differ: {mismatch}", arms[0], arms[1]);
-            (what, Kind::Behavior { arms: *arms, aspect })
-        }
-        Difference::Unreported { function, .. } => {
-            (format!("loopopt says that it left {function} alone, but changed it"), Kind::Unreported)
-        }
-        Difference::Unsettled { function, .. } => {
-            (format!("loopopt changes its own output of {function}"), Kind::Unsettled)
-        }
+fn aspect(mismatch: &Mismatch) -> Aspect {
+    match mismatch {
+        Mismatch::Outcome(outcomes) => Aspect::Ending(outcomes.each_ref().map(ending)),
+        Mismatch::Memory { .. } => Aspect::Memory,
+        Mismatch::HostCall { calls, .. } => match &**calls {
+            [Some(a), Some(b)] if a.name == b.name && a.args == b.args => Aspect::Memory,
+            _ => Aspect::HostCall,
+        },
     }
 }
 

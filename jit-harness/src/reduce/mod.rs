@@ -135,6 +135,9 @@ struct Search<'a> {
 
 impl Search<'_> {
     fn shrink(&mut self) {
+        if let Some(case) = self.failure.case() {
+            self.attempt(&[program::only_case(case)]);
+        }
         loop {
             let before = self.best.size();
             for group in GROUPS {

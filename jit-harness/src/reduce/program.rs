@@ -43,6 +43,14 @@ pub(super) fn edits(draft: &Draft) -> Vec<Edit> {
     edits
 }
 
+/// Drops all calls but one.
+pub(super) fn only_case(number: usize) -> Edit {
+    Box::new(move |draft| {
+        draft.cases = vec![draft.cases.get(number)?.clone()];
+        Some(())
+    })
+}
+
 /// A function that is called by others becomes a host function.
 fn drop_function(draft: &mut Draft, name: &UserFuncName) -> Option<()> {
     if is_entry(draft, name) {

@@ -216,47 +216,46 @@ impl Latch {
         (is_compare && func.layout.inst_block(def) == Some(self.block)).then_some(def)
     }
 
-    /// Next values that are commutative operations with their parameter on the second operand.
+    /// Next values that are commutative operations with their parameter on the second operand. In the order of the block,
+    /// so that each sees what the swaps before it have made of its operands.
     fn swaps(&self, func: &Function) -> Vec<(Value, Inst)> {
-        let swaps = self.carried.iter().filter_map(|&(param, next)| {
-            let inst = func.dfg.value_def(next).inst()?;
+        let params: BTreeMap<_, _> = self.carried.iter().map(|&(param, next)| (next, param)).collect();
+        let mut swaps = Vec::<(Value, Inst)>::new();
+        for &inst in &self.insts {
             let commutes = matches!(
                 func.dfg.insts[inst].opcode(),
                 Opcode::Iadd | Opcode::Imul | Opcode::Band | Opcode::Bor | Opcode::Bxor
             ) || (fault!(SwappedSubtraction) && func.dfg.insts[inst].opcode() == Opcode::Isub);
-            let &[first, second] = func.dfg.inst_args(inst) else {
-                return None;
-            };
-            if !commutes || !takes_register(func, self.block, second, param) {
-                return None;
+            let [next] = func.dfg.inst_results(inst) else { continue };
+            let (Some(&param), &[first, second]) = (params.get(next), func.dfg.inst_args(inst)) else { continue };
+            let takes = |value| self.takes_register(func, &swaps, value, param);
+            if commutes && takes(second) && !takes(first) {
+                swaps.push((param, inst));
             }
-            (!takes_register(func, self.block, first, param)).then_some((param, inst))
-        });
-        swaps.collect()
+        }
+        swaps
     }
-}
 
-/// Whether `value` is `param`, or is computed from it in `block` by instructions with it as their first operand.
-fn takes_register(func: &Function, block: Block, value: Value, param: Value) -> bool {
-    /// Chains that are longer than this are rare; a bound on time.
-    const LENGTH: usize = 8;
-    let mut value = value;
-    for _ in 0..LENGTH {
-        if value == param {
-            return true;
-        }
-        let ValueDef::Result(inst, _) = func.dfg.value_def(value) else {
-            return false;
-        };
-        let first = func.dfg.inst_args(inst).first();
-        match first {
-            Some(&first) if func.layout.inst_block(inst) == Some(block) && Effects::of(func, inst).is_pure() => {
-                value = first
+    /// Whether `value` is `param`, or is computed from it in this block by instructions with it as their first operand, once
+    /// `swaps` are made.
+    fn takes_register(&self, func: &Function, swaps: &[(Value, Inst)], value: Value, param: Value) -> bool {
+        /// Chains that are longer than this are rare; a bound on time.
+        const LENGTH: usize = 8;
+        let mut value = value;
+        for _ in 0..LENGTH {
+            if value == param {
+                return true;
             }
-            _ => return false,
+            let ValueDef::Result(inst, _) = func.dfg.value_def(value) else { return false };
+            let is_here = func.layout.inst_block(inst) == Some(self.block) && Effects::of(func, inst).is_pure();
+            let swapped = swaps.iter().any(|&(_, other)| other == inst);
+            match func.dfg.inst_args(inst).get(usize::from(swapped)) {
+                Some(&operand) if is_here => value = operand,
+                _ => return false,
+            }
         }
+        false
     }
-    false
 }
 
 /// A better order for a latch.
