@@ -27,6 +27,8 @@ pub(super) struct Graph {
     readers: BTreeMap<Value, BTreeSet<usize>>,
     /// The comparison that is folded into the branch.
     compare: Option<usize>,
+    /// For each parameter in order, the node that makes the value that the branch passes on for it.
+    last: BTreeMap<Value, usize>,
 }
 
 struct Node {
@@ -39,7 +41,13 @@ struct Node {
 
 impl Graph {
     pub(super) fn of(func: &Function, latch: &Latch) -> Self {
-        let mut graph = Self { nodes: Vec::new(), index: BTreeMap::new(), readers: BTreeMap::new(), compare: None };
+        let mut graph = Self {
+            nodes: Vec::new(),
+            index: BTreeMap::new(),
+            readers: BTreeMap::new(),
+            compare: None,
+            last: BTreeMap::new(),
+        };
         let mut last_effect = None;
         for (position, &inst) in latch.insts.iter().enumerate() {
             let mut after: BTreeSet<_> =
@@ -81,6 +89,7 @@ impl Graph {
         let readers: Vec<_> = self.readers(param).filter(|&reader| Some(reader) != def && reader != BRANCH).collect();
         if let Some(def) = def.filter(|&def| !readers.iter().any(|&reader| self.needs(reader, def))) {
             self.nodes[def].after.extend(readers);
+            self.last.insert(param, def);
             return true;
         }
         // Some reader needs the next value itself. The branch can have one of its own.
@@ -101,7 +110,23 @@ impl Graph {
         if let Some(compare) = compare {
             self.nodes[compare].after.insert(again);
         }
+        self.last.insert(param, again);
+        self.add_reader(func, sum, again);
         true
+    }
+
+    /// Lets `again`, a copy of `sum`, be a reader of what that reads: for parameters that are in order already, and for
+    /// those to come.
+    fn add_reader(&mut self, func: &Function, sum: Inst, again: usize) {
+        for &operand in func.dfg.inst_args(sum) {
+            self.readers.entry(operand).or_default().insert(again);
+            if let Some(&last) = self.last.get(&operand)
+                && last != again
+                && !self.needs(again, last)
+            {
+                self.nodes[last].after.insert(again);
+            }
+        }
     }
 
     fn operands_of(&self, func: &Function, inst: Inst) -> BTreeSet<usize> {
