@@ -110,10 +110,10 @@ impl Driver<'_, '_> {
         if self.cx.options.dumps {
             self.report.dumps.push(("input", self.ctx.func.display().to_string()));
         }
-        let max_loops = self.cx.options.max_loops;
         let forest = self.cx.forest(self.ctx);
         self.report.loops = forest.len();
-        Ok(forest.len() <= max_loops && (!forest.is_empty() || !forest.irreducible().is_empty()))
+        let has_cycles = !forest.is_empty() || !forest.irreducible().is_empty();
+        Ok(has_cycles && canon::accept_loops(self.ctx, self.cx))
     }
 
     fn run_steps(&mut self) -> CodegenResult<()> {

@@ -137,6 +137,7 @@ fn options(input: &str) -> Result<Options> {
             "ignore_cost" => options.ignore_cost = value.parse()?,
             "rotate_max_header_insts" => options.rotate_max_header_insts = value.parse()?,
             "max_closing_args" => options.max_closing_args = value.parse()?,
+            "max_loops" => options.max_loops = value.parse()?,
             "unshare_max_insts" => options.unshare_max_insts = value.parse()?,
             "unshare_max_copies" => options.unshare_max_copies = value.parse()?,
             "schedule_max_insts" => options.schedule_max_insts = value.parse()?,

@@ -55,7 +55,7 @@ use std::fmt;
 pub(crate) const NAME: &str = "canon";
 
 /// The reasons for which it leaves a loop alone.
-pub(crate) const REASONS: &[&str] = &["irreducible", "too-many-values"];
+pub(crate) const REASONS: &[&str] = &["irreducible", "too-many-loops", "too-many-values"];
 
 /// Brings all loops into canonical form.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
@@ -151,6 +151,8 @@ fn close(ctx: &mut Context, cx: &mut PassCx<'_>) -> Change {
 enum Decline {
     /// A cycle that has no header.
     Irreducible(Block),
+    /// The function has more loops than the options allow.
+    TooManyLoops { loops: usize, max: usize },
     /// Closed form would take too many parameters.
     TooManyValues,
 }
@@ -159,6 +161,7 @@ impl Refusal for Decline {
     fn slug(&self) -> &'static str {
         match self {
             Self::Irreducible(_) => "irreducible",
+            Self::TooManyLoops { .. } => "too-many-loops",
             Self::TooManyValues => "too-many-values",
         }
     }
@@ -166,6 +169,7 @@ impl Refusal for Decline {
     fn help(&self) -> &'static str {
         match self {
             Self::Irreducible(_) => "enter the cycle at one block only",
+            Self::TooManyLoops { .. } => "raise Options::max_loops",
             Self::TooManyValues => "use fewer values behind loops with many exits, or raise Options::max_closing_args",
         }
     }
@@ -177,6 +181,7 @@ impl fmt::Display for Decline {
             Self::Irreducible(block) => {
                 write!(f, "the cycle through {block} can be entered elsewhere too, so it is no loop")
             }
+            Self::TooManyLoops { loops, max } => write!(f, "the function has {loops} loops, more than {max}"),
             Self::TooManyValues => write!(f, "too many values leave the loops of this function by too many exits"),
         }
     }
@@ -186,6 +191,18 @@ fn name_irreducible_cycles(ctx: &Context, cx: &mut PassCx<'_>) {
     for block in cx.forest(ctx).irreducible().to_vec() {
         cx.declined(&ctx.func, NAME, block, &Decline::Irreducible(block));
     }
+}
+
+/// Whether the function has no more loops than the options allow; if not, a remark says so.
+pub(crate) fn accept_loops(ctx: &Context, cx: &mut PassCx<'_>) -> bool {
+    let max = cx.options.max_loops;
+    let forest = cx.forest(ctx);
+    let loops = forest.len();
+    let first = forest.loops().next().map(|lp| forest.data(lp).header);
+    if let Some(header) = first.filter(|_| loops > max) {
+        cx.declined(&ctx.func, NAME, header, &Decline::TooManyLoops { loops, max });
+    }
+    loops <= max
 }
 
 /// Says what is not canonical, if anything: for tests and for `Options::verify_each_pass`.
