@@ -63,6 +63,7 @@ use crate::edit::rename::{Renames, rename_uses};
 use crate::fault::fault;
 use crate::pass::PassCx;
 use crate::remark::Refusal;
+use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, Opcode, Value, ValueDef};
 use cranelift_codegen::{CodegenResult, Context};
 use std::collections::BTreeMap;
@@ -78,7 +79,8 @@ pub(crate) const REASONS: &[&str] = &["too-large", "withheld"];
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
     let mut change = Change::Nothing;
     let mut copies = Copies::default();
-    for latch in latches(&ctx.func, cx.forest(ctx)) {
+    for (header, back_edge) in latches(&ctx.func, cx.forest(ctx)) {
+        let latch = Latch::new(&ctx.func, header, back_edge);
         match latch.plan(&ctx.func, cx.options.schedule_max_insts) {
             Ok(None) => {}
             Ok(Some(plan)) if cx.fuel.take() => {
@@ -109,12 +111,19 @@ struct Copies {
     homes: BTreeMap<Value, Block>,
 }
 
-fn latches(func: &Function, forest: &LoopForest) -> Vec<Latch> {
-    let back_edges = forest.loops().flat_map(|lp| {
+/// The headers and back edges of all loops. A block that ends an inner and an outer loop is in the order of the inner one.
+fn latches(func: &Function, forest: &LoopForest) -> Vec<(Block, Edge)> {
+    let mut seen = EntitySet::with_capacity(func.dfg.num_blocks());
+    let mut found = Vec::new();
+    for lp in forest.loops().rev() {
         let data = forest.data(lp);
-        data.back_edges.iter().map(|&back_edge| (data.header, back_edge))
-    });
-    back_edges.map(|(header, back_edge)| Latch::new(func, header, back_edge)).collect()
+        for &back_edge in &data.back_edges {
+            if seen.insert(back_edge.source(func)) {
+                found.push((data.header, back_edge));
+            }
+        }
+    }
+    found
 }
 
 /// A block with a back edge of a loop.
