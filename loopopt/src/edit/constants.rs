@@ -4,6 +4,7 @@
 //! nothing in a register, but a register that holds one across a loop is lost to the loop. Edits that move arguments from
 //! one block to another would undo it.
 
+use crate::edit::clone::repeat_before;
 use crate::fault::fault;
 use cranelift_codegen::ir::{Block, Function, Inst, Opcode, Value};
 
@@ -35,7 +36,7 @@ fn localize_operands(func: &mut Function, block: Block, inst: Inst, local: &mut 
         if let Some(def) = foreign(func, value)
             && find(func, local, value).is_none()
         {
-            local.push((value, copy_before(func, def, inst)));
+            local.push((value, repeat_before(func, def, inst)));
         }
     }
     let values: Vec<_> = func
@@ -59,13 +60,4 @@ fn scalar_constant(func: &Function, value: Value) -> Option<Inst> {
     let def = func.dfg.value_def(value).inst()?;
     let rematerialized = matches!(func.dfg.insts[def].opcode(), Opcode::Iconst | Opcode::F32const | Opcode::F64const);
     rematerialized.then_some(def)
-}
-
-fn copy_before(func: &mut Function, def: Inst, inst: Inst) -> Value {
-    let copy = func.dfg.clone_inst(def);
-    func.layout.insert_inst(copy, inst);
-    if !func.srcloc(def).is_default() {
-        func.set_srcloc(copy, func.srcloc(def));
-    }
-    func.dfg.first_result(copy)
 }

@@ -58,6 +58,7 @@ use crate::analysis::edges::Edge;
 use crate::analysis::effects::Effects;
 use crate::analysis::loops::LoopForest;
 use crate::change::Change;
+use crate::edit::clone::repeat_before;
 use crate::edit::labels::copy_labels;
 use crate::edit::rename::{Renames, rename_uses};
 use crate::fault::fault;
@@ -294,14 +295,11 @@ impl Plan {
                     func.layout.insert_inst(inst, latch.branch);
                 }
                 Item::Again(sum) => {
-                    let copy = func.dfg.clone_inst(sum);
-                    func.layout.insert_inst(copy, latch.branch);
-                    if !func.srcloc(sum).is_default() {
-                        func.set_srcloc(copy, func.srcloc(sum));
-                    }
-                    let (old, new) = (func.dfg.first_result(sum), func.dfg.first_result(copy));
+                    let old = func.dfg.first_result(sum);
+                    let new = repeat_before(func, sum, latch.branch);
                     copy_labels(func, old, new);
                     if fault!(CountedTwice) {
+                        let copy = func.dfg.value_def(new).unwrap_inst();
                         func.dfg.inst_args_mut(copy)[0] = old;
                     }
                     for reader in latch.compare(func).into_iter().chain([latch.branch]) {
