@@ -1,6 +1,6 @@
 //! The one rewrite that breaks a program, by bisection over [`Options::fuel`].
 
-use crate::probe::{Failure, Innocent, Rewritten, Suspects, Trial, hurry, loopopt, probe, settings};
+use crate::probe::{Failure, Innocent, Rewritten, Suspects, Trial, hurry, loopopt, probe};
 use anyhow::{Result, bail};
 use loopopt::oracle::{Case, Program, Settings};
 use loopopt::{Options, Remark};
@@ -49,7 +49,7 @@ pub struct Culprit {
 ///
 /// The error is for programs that cannot be compiled or called, whatever loopopt does.
 pub fn run(program: &Program, cases: &[Case], options: &Options) -> Result<Bisection> {
-    run_with(program, cases, settings(options), &loopopt(options))
+    run_with(program, cases, Settings::default(), &loopopt(options))
 }
 
 /// Like [`run`], with something in the place of loopopt and with other settings.

@@ -41,11 +41,6 @@ pub fn loopopt(options: &Options) -> impl Fn(Option<u64>) -> Box<dyn Suspect> + 
     }
 }
 
-/// The settings for loopopt with these options.
-pub fn settings(options: &Options) -> Settings {
-    Settings { settles: options.stress_seed.is_none(), ..Settings::default() }
-}
-
 /// The time limit of a call, if all of them are quick without loopopt.
 const SHORT_LIMIT: Duration = Duration::from_millis(200);
 

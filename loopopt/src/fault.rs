@@ -79,6 +79,28 @@ faults! {
     AnyConstant,
     /// `unshare`: a copy of the test never leaves the loop.
     WrongExit,
+    /// `memory`: no two accesses alias (wasmtime#13508, dotnet#54118).
+    NothingAliases,
+    /// `entry`: stores, calls and traps on the way cannot be observed (hoisted above a trap).
+    NothingObserves,
+    /// `entry`: a block runs on every entry of the loop, whatever the branches (wasmtime#10340).
+    EveryBlockRuns,
+    /// `licm`: a load moves past a trap or an endless loop before it (llvm#219510).
+    HoistedPastDetour,
+    /// `promote`: stores leave the loop although a load may read them (an ignored alias).
+    UnseenStores,
+    /// `promote`: stores leave the loop although it may trap (memory at the trap).
+    StoresPassTraps,
+    /// `promote`: a store at an exit that none came before (llvm#57780).
+    InventedStore,
+    /// `promote`: an exit without the store (a forgotten exit value).
+    ForgottenStore,
+    /// `promote`: a narrow cell that was loaded with its sign is extended without (GCC's landing of 2026-05-11).
+    UnsignedCell,
+    /// `promote`: another store between the store and the load of the next iteration (llvm#195513).
+    CellChangesInBetween,
+    /// `promote`: the store that the next iteration loads from runs in some iterations only.
+    SometimesStored,
 }
 
 #[cfg(feature = "fuzzing")]

@@ -1,5 +1,7 @@
 //! Every setting and every threshold, each with its unit and the reason for its value.
 
+use cranelift_codegen::ir::{Function, MemFlagsData};
+
 /// Settings of a [`LoopOptimizer`](crate::LoopOptimizer).
 ///
 /// Made with [`Options::default`], then changed field by field.
@@ -48,6 +50,15 @@ pub struct Options {
     /// `unshare`: the most latches that get a test of their own. 8, as many as a small interpreter loop has.
     pub unshare_max_copies: usize,
 
+    /// Alias regions that change at any time, by the start of their `description`: memory that other threads write, such as
+    /// the counter of an epoch or a flag that stops the program. Their loads are never moved or joined, so that a loop that
+    /// looks there sees the change. None by default. A load that a call in its loop keeps there stays in any case.
+    pub asynchronous_regions: Vec<String>,
+
+    /// `promote`: the most loads and stores of a loop that is looked at. 250, as LLVM's `licm-mssa-max-acc-promotion`: each is
+    /// compared with each other.
+    pub promote_max_accesses: usize,
+
     /// Arguments that `canon` may add to edges so that values leave loops through parameters: above that the function is left
     /// alone. 1,000,000: each value needs one at each exit that leads to a use of it, which is the only thing here that can
     /// grow with the square of the function.
@@ -71,6 +82,8 @@ impl Default for Options {
             schedule_max_insts: 256,
             unshare_max_insts: 4,
             unshare_max_copies: 8,
+            asynchronous_regions: Vec::new(),
+            promote_max_accesses: 250,
             max_closing_args: 1_000_000,
             max_loops: 100_000,
         }
@@ -82,6 +95,15 @@ impl Options {
     /// functions in the same order. A second run may find more to do.
     pub fn stress(seed: u64) -> Self {
         Self { stress_seed: Some(seed), ignore_cost: true, ..Self::default() }
+    }
+
+    /// Whether an access with these flags is to memory that changes at any time.
+    pub(crate) fn is_asynchronous(&self, func: &Function, flags: MemFlagsData) -> bool {
+        let listed = |region| {
+            let description = &func.dfg.alias_regions[region].description;
+            self.asynchronous_regions.iter().any(|start| description.starts_with(start))
+        };
+        !self.asynchronous_regions.is_empty() && flags.alias_region().is_some_and(listed)
     }
 
     /// Whether the pass of this name may fire.

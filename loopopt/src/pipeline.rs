@@ -3,8 +3,9 @@
 use crate::analysis::loops::may_have_cycle;
 use crate::change::Change;
 use crate::edit::forget::forget_removed_insts;
+use crate::edit::params::remove_redundant_params;
 use crate::optimizer::Report;
-use crate::pass::{Pass, PassCx, canon, cleanup, layout, rotate, schedule, tidy, unshare};
+use crate::pass::{Pass, PassCx, canon, cleanup, layout, licm, promote, rotate, schedule, tidy, unshare};
 use cranelift_codegen::verifier::VerifierErrors;
 use cranelift_codegen::{CodegenError, CodegenResult, Context};
 use std::time::{Duration, Instant};
@@ -20,6 +21,8 @@ enum Step {
 const CANON: Pass = Pass { name: canon::NAME, run: canon::run, reasons: canon::REASONS };
 const ROTATE: Pass = Pass { name: rotate::NAME, run: rotate::run, reasons: rotate::REASONS };
 const CLEANUP: Pass = Pass { name: cleanup::NAME, run: cleanup::run, reasons: cleanup::REASONS };
+const LICM: Pass = Pass { name: licm::NAME, run: licm::run, reasons: licm::REASONS };
+const PROMOTE: Pass = Pass { name: promote::NAME, run: promote::run, reasons: promote::REASONS };
 const LAYOUT: Pass = Pass { name: layout::NAME, run: layout::run, reasons: layout::REASONS };
 const TIDY: Pass = Pass { name: tidy::NAME, run: tidy::run, reasons: tidy::REASONS };
 const UNSHARE: Pass = Pass { name: unshare::NAME, run: unshare::run, reasons: unshare::REASONS };
@@ -28,6 +31,9 @@ const SCHEDULE: Pass = Pass { name: schedule::NAME, run: schedule::run, reasons:
 /// The pipeline as data.
 static STEPS: &[Step] = &[
     Step::Repeat(&[CANON, ROTATE, CLEANUP]),
+    Step::Once(CANON),
+    Step::Once(LICM),
+    Step::Once(PROMOTE),
     Step::Once(TIDY),
     Step::Once(UNSHARE),
     Step::Once(LAYOUT),
@@ -107,6 +113,8 @@ impl Driver<'_, '_> {
         self.ctx.eliminate_unreachable_code(self.cx.isa)?;
         forget_removed_insts(&mut self.ctx.func);
         self.ctx.func.dfg.resolve_all_aliases();
+        // A front end that passes every variable around every loop hides those that do not change.
+        remove_redundant_params(self.ctx);
         if self.cx.options.dumps {
             self.report.dumps.push(("input", self.ctx.func.display().to_string()));
         }

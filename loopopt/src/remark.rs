@@ -142,6 +142,11 @@ impl RemarkLog {
         self.declined.insert((pass, header), (number, remark));
     }
 
+    /// Whether `pass` changed the loop at `header`.
+    pub(crate) fn has_fired(&self, pass: &'static str, header: Block) -> bool {
+        self.fired.iter().any(|(_, remark)| remark.pass == pass && remark.header == header)
+    }
+
     /// Forgets why `pass` left the loop at `header` alone.
     pub(crate) fn retract(&mut self, pass: &'static str, header: Block) {
         self.declined.remove(&(pass, header));

@@ -35,7 +35,7 @@ fn the_pipeline_changes_no_program() -> Result<()> {
 
 #[test]
 fn no_setting_changes_a_program() -> Result<()> {
-    for body in ["pipeline_no_cost", "single_pass", "unoptimized", "fuel", "stress"] {
+    for body in ["pipeline_no_cost", "single_pass", "unoptimized", "settles", "fuel", "stress"] {
         let statistics = run(body, 500)?;
         ensure!(statistics.share("rotate") > 5.0, "{body} does little");
     }

@@ -3,6 +3,7 @@
 //! `Opcode::can_trap` is false for loads, stores and calls: whether those trap stands in their memory flags, or cannot
 //! be known. This module asks both, so that passes need not.
 
+use super::address::constant_of;
 use super::edges::jump_target;
 use cranelift_codegen::ir::{Block, Function, Inst, Opcode};
 
@@ -35,7 +36,7 @@ impl Effects {
         let access_traps = reads_or_writes && flags.is_none_or(|flags| flags.trap_code().is_some());
         let unmovable = opcode.other_side_effects();
         Self {
-            traps: opcode.can_trap() || is_call || access_traps,
+            traps: (opcode.can_trap() && !divides_well(func, inst)) || is_call || access_traps,
             reads: opcode.can_load() || is_call || opcode == Opcode::GetPinnedReg,
             writes: opcode.can_store() || is_call || opcode == Opcode::SetPinnedReg,
             fences: is_call || (unmovable && !accesses_pinned_register(opcode)),
@@ -47,6 +48,17 @@ impl Effects {
     /// Nobody can tell whether it runs, nor when: it only computes its results from its operands.
     pub fn is_pure(self) -> bool {
         self == Self::default()
+    }
+}
+
+/// Whether `inst` divides by a constant with which no division traps.
+fn divides_well(func: &Function, inst: Inst) -> bool {
+    let [_, divisor] = *func.dfg.inst_args(inst) else { return false };
+    let ones = u64::MAX >> (64 - func.dfg.value_type(divisor).bits().min(64));
+    match (func.dfg.insts[inst].opcode(), constant_of(func, divisor)) {
+        (Opcode::Udiv | Opcode::Urem, Some(divisor)) => divisor != 0,
+        (Opcode::Sdiv | Opcode::Srem, Some(divisor)) => divisor != 0 && divisor != ones,
+        _ => false,
     }
 }
 

@@ -176,6 +176,17 @@ impl LoopForest {
         self.innermost[block].expand()
     }
 
+    /// For each loop, how many loops deep the deepest nest inside it is: 0 if there is none.
+    pub fn heights(&self) -> SecondaryMap<Loop, usize> {
+        let mut heights = SecondaryMap::<_, usize>::with_capacity(self.loops.len());
+        for lp in self.loops.keys().rev() {
+            if let Some(parent) = self.loops[lp].parent {
+                heights[parent] = heights[parent].max(heights[lp] + 1);
+            }
+        }
+        heights
+    }
+
     /// The loop of which `block` is the header.
     pub fn loop_of_header(&self, block: Block) -> Option<Loop> {
         self.innermost(block).filter(|&lp| self.loops[lp].header == block)

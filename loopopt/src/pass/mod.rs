@@ -3,6 +3,8 @@
 pub(crate) mod canon;
 pub(crate) mod cleanup;
 pub(crate) mod layout;
+pub(crate) mod licm;
+pub(crate) mod promote;
 pub(crate) mod rotate;
 pub(crate) mod schedule;
 pub(crate) mod tidy;
@@ -73,6 +75,22 @@ impl<'a> PassCx<'a> {
     /// The loops of the function as it is now.
     pub(crate) fn forest(&mut self, ctx: &Context) -> &LoopForest {
         self.forest.get_or_insert_with(|| LoopForest::new(&ctx.func, &ctx.cfg, &ctx.domtree))
+    }
+
+    /// The loops of the function as it is now, for a pass that changes no edge. It has to give them back.
+    pub(crate) fn lend_forest(&mut self, ctx: &Context) -> LoopForest {
+        self.forest(ctx);
+        self.forest.take().expect("just made")
+    }
+
+    /// Takes back what [`lend_forest`](Self::lend_forest) gave.
+    pub(crate) fn return_forest(&mut self, forest: LoopForest) {
+        self.forest = Some(forest);
+    }
+
+    /// Whether `pass` has changed the loop of `header`.
+    pub(crate) fn has_fired(&self, pass: &'static str, header: Block) -> bool {
+        self.remarks.has_fired(pass, self.origin(header))
     }
 
     /// Brings `ctx` and the loops up to date after `change`.

@@ -1,0 +1,396 @@
+//! What an address is made of: a sum that tells when two addresses are equal, and how far apart they can be.
+//!
+//! `base + uextend(i * 8 + 4)` is the sum of the term `base`, and of the term "the sum `8 * i + 4` in 32 bits, extended".
+//! Everything is computed with wraparound in the width of the type, as CLIF does, so that two equal sums are equal addresses
+//! whatever overflows. Sums inside extensions are what makes this work for 32-bit WebAssembly, which computes addresses in
+//! 32 bits and extends them.
+//!
+//! # Cost
+//!
+//! Bounded: a sum looks at most at [`MAX_NODES`] instructions and has at most [`MAX_TERMS`] terms. What is beyond that is a
+//! term of its own.
+
+use cranelift_codegen::ir::{Function, InstructionData, Opcode, StackSlot, Value, ValueDef};
+
+/// Instructions that one sum looks at. An access `a[i * n + j]` of a 32-bit front end takes 10.
+const MAX_NODES: usize = 32;
+
+/// Terms of a sum, those inside extensions not counted. An access `a[i * n + j]` has 3.
+const MAX_TERMS: usize = 8;
+
+/// Sums inside sums. WebAssembly needs 1; each level is one of recursion.
+const MAX_EXTENSIONS: usize = 3;
+
+/// A sum of terms and a constant, modulo two to the number of bits.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Sum {
+    bits: u32,
+    constant: u64,
+    /// In the order of the terms, each term once, no factor 0.
+    terms: Vec<(Term, u64)>,
+}
+
+/// What a sum adds up, each with a factor.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Term {
+    /// A value, modulo two to the number of bits of the sum if its type is wider.
+    Value(Value),
+    /// The address of a stack slot.
+    Slot(StackSlot),
+    /// A narrower sum, extended.
+    Extended { signed: bool, sum: Box<Sum> },
+}
+
+impl Sum {
+    /// The sum that `value` is.
+    pub fn of(func: &Function, value: Value) -> Self {
+        let bits = func.dfg.value_type(value).bits();
+        Self::with_leaves(func, value, &mut |leaf| Some(Self::value(leaf, bits)))
+            .unwrap_or_else(|| Self::value(value, bits))
+    }
+
+    /// The sum that `value` is if each value that this does not look into is what `leaf` says, in the bits of that value.
+    /// Nothing if `leaf` says so for one of them.
+    pub fn with_leaves(func: &Function, value: Value, leaf: &mut dyn FnMut(Value) -> Option<Self>) -> Option<Self> {
+        Builder { func, leaf, nodes: 0 }.sum(value, MAX_EXTENSIONS)
+    }
+
+    /// The sum that `value` alone is, whatever it is made of.
+    pub fn of_leaf(func: &Function, value: Value) -> Self {
+        Self::value(value, func.dfg.value_type(value).bits())
+    }
+
+    fn value(value: Value, bits: u32) -> Self {
+        Self { bits, constant: 0, terms: vec![(Term::Value(value), 1)] }
+    }
+
+    fn constant(constant: u64, bits: u32) -> Self {
+        Self { bits, constant: constant & mask(bits), terms: Vec::new() }
+    }
+
+    /// This sum and `offset`.
+    pub fn offset(mut self, offset: i64) -> Self {
+        self.constant = self.constant.wrapping_add_signed(offset) & mask(self.bits);
+        self
+    }
+
+    /// This sum and `factor` times `other`. Nothing if it has too many terms.
+    fn plus(&self, other: &Self, factor: u64) -> Option<Self> {
+        let mask = mask(self.bits);
+        let mut terms = self.terms.clone();
+        for (term, count) in &other.terms {
+            let count = count.wrapping_mul(factor) & mask;
+            match terms.binary_search_by(|(own, _)| own.cmp(term)) {
+                Ok(at) => {
+                    terms[at].1 = terms[at].1.wrapping_add(count) & mask;
+                    if terms[at].1 == 0 {
+                        terms.remove(at);
+                    }
+                }
+                Err(at) if count != 0 => terms.insert(at, (term.clone(), count)),
+                Err(_) => {}
+            }
+        }
+        let constant = self.constant.wrapping_add(other.constant.wrapping_mul(factor)) & mask;
+        (terms.len() <= MAX_TERMS).then_some(Self { bits: self.bits, constant, terms })
+    }
+
+    /// The same in fewer bits, or in as many.
+    fn reduced(&self, bits: u32) -> Option<Self> {
+        let mut reduced = Self::constant(self.constant, bits);
+        for (term, count) in &self.terms {
+            let one = match term {
+                // What was extended from at least as many bits is itself again.
+                Term::Extended { sum, .. } if sum.bits >= bits => sum.reduced(bits)?,
+                _ => Self { bits, constant: 0, terms: vec![(term.clone(), 1)] },
+            };
+            reduced = reduced.plus(&one, *count)?;
+        }
+        Some(reduced)
+    }
+
+    fn extended(self, bits: u32, signed: bool) -> Self {
+        if self.terms.is_empty() {
+            let constant = if signed { sign_extended(self.constant, self.bits) } else { self.constant };
+            return Self::constant(constant, bits);
+        }
+        Self { bits, constant: 0, terms: vec![(Term::Extended { signed, sum: Box::new(self) }, 1)] }
+    }
+
+    /// The number of bits of the address.
+    pub fn bits(&self) -> u32 {
+        self.bits
+    }
+
+    /// The stack slot that this is an address in, if it is one of a single slot.
+    pub fn slot(&self) -> Option<StackSlot> {
+        let mut slots = self.terms.iter().filter_map(|(term, count)| match term {
+            Term::Slot(slot) => Some((*slot, *count)),
+            Term::Value(_) | Term::Extended { .. } => None,
+        });
+        match (slots.next(), slots.next()) {
+            (Some((slot, 1)), None) => Some(slot),
+            _ => None,
+        }
+    }
+
+    /// Calls `visit` with each value in the sum.
+    pub fn each_value(&self, visit: &mut dyn FnMut(Value)) {
+        for (term, _) in &self.terms {
+            match term {
+                Term::Value(value) => visit(*value),
+                Term::Slot(_) => {}
+                Term::Extended { sum, .. } => sum.each_value(visit),
+            }
+        }
+    }
+
+    /// Every number that this minus `other` can be, modulo two to the number of bits, if these are few.
+    ///
+    /// Two if they differ by a constant inside an extension: `uextend(x + 8) - uextend(x)` is 8, or 8 less than the
+    /// wraparound.
+    pub fn differences(&self, other: &Self) -> Option<Vec<u64>> {
+        if self.bits != other.bits {
+            return None;
+        }
+        let difference = self.plus(other, u64::MAX)?;
+        match &difference.terms[..] {
+            [] => Some(vec![difference.constant]),
+            [(Term::Extended { signed: s, sum: a }, count), (Term::Extended { signed: t, sum: b }, opposite)]
+                if s == t && a.bits == b.bits && count.wrapping_add(*opposite) & mask(self.bits) == 0 =>
+            {
+                let inner = a.plus(b, u64::MAX).filter(|inner| inner.terms.is_empty())?.constant;
+                let wrapped = inner.wrapping_sub(mask(a.bits)).wrapping_sub(1);
+                let total = |inner: u64| difference.constant.wrapping_add(inner.wrapping_mul(*count)) & mask(self.bits);
+                let mut both = vec![total(inner), total(wrapped)];
+                both.sort_unstable();
+                Some(both)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Whether `size` bytes at one address and `other_size` bytes at another are apart if `difference`, modulo two to `bits`, is
+/// what the first address is above the second.
+pub fn are_apart(difference: u64, bits: u32, size: u32, other_size: u32) -> bool {
+    let below = difference.wrapping_neg() & mask(bits);
+    difference >= u64::from(other_size) && below >= u64::from(size)
+}
+
+/// Builds a sum.
+struct Builder<'a> {
+    func: &'a Function,
+    leaf: &'a mut dyn FnMut(Value) -> Option<Sum>,
+    nodes: usize,
+}
+
+/// What is still to be added to a sum: a value, times a factor.
+type Part = (Value, u64);
+
+impl Builder<'_> {
+    /// The sum that `value` is, with sums inside at most `depth` extensions.
+    fn sum(&mut self, value: Value, depth: usize) -> Option<Sum> {
+        let bits = self.func.dfg.value_type(value).bits();
+        let mut total = Sum::constant(0, bits);
+        let mut parts: Vec<Part> = vec![(value, 1)];
+        while let Some((value, factor)) = parts.pop() {
+            self.nodes += 1;
+            if self.nodes < MAX_NODES && self.split(value, factor, &mut parts, &mut total) {
+                continue;
+            }
+            let one = match self.nodes < MAX_NODES && depth > 0 {
+                true => self.changed_width(value, depth)?,
+                false => None,
+            };
+            let one = match one {
+                Some(one) => one,
+                None => (self.leaf)(value)?,
+            };
+            total = total.plus(&one, factor)?;
+        }
+        Some(total)
+    }
+
+    /// Takes `value` apart if it is a sum, a difference, a multiple, a constant or the address of a slot.
+    fn split(&self, value: Value, factor: u64, parts: &mut Vec<Part>, total: &mut Sum) -> bool {
+        let func = self.func;
+        let is_narrow = func.dfg.value_type(value).is_int() && total.bits <= 64;
+        let Some(inst) = func.dfg.value_def(value).inst().filter(|_| is_narrow) else {
+            return false;
+        };
+        let args = func.dfg.inst_args(inst);
+        match func.dfg.insts[inst] {
+            InstructionData::UnaryImm { opcode: Opcode::Iconst, imm } => {
+                *total = std::mem::replace(total, Sum::constant(0, 0)).offset(imm.bits().wrapping_mul(factor as i64));
+            }
+            InstructionData::StackAddr { stack_slot, offset, .. } if factor == 1 => {
+                let slot = Sum { bits: total.bits, constant: 0, terms: vec![(Term::Slot(stack_slot), 1)] };
+                match total.plus(&slot, 1) {
+                    Some(sum) => *total = sum.offset(offset.into()),
+                    None => return false,
+                }
+            }
+            InstructionData::Binary { opcode: Opcode::Iadd, .. } => {
+                parts.extend([(args[0], factor), (args[1], factor)])
+            }
+            InstructionData::Binary { opcode: Opcode::Isub, .. } => {
+                parts.extend([(args[0], factor), (args[1], factor.wrapping_neg())]);
+            }
+            InstructionData::Binary { opcode: Opcode::Ishl, .. } => match constant_of(func, args[1]) {
+                Some(by) => parts.push((args[0], factor.wrapping_mul(1 << (by & u64::from(total.bits - 1))))),
+                None => return false,
+            },
+            InstructionData::Binary { opcode: Opcode::Imul, .. } => {
+                match (constant_of(func, args[0]), constant_of(func, args[1])) {
+                    (_, Some(times)) => parts.push((args[0], factor.wrapping_mul(times))),
+                    (Some(times), None) => parts.push((args[1], factor.wrapping_mul(times))),
+                    (None, None) => return false,
+                }
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// The sum inside `value` if that is an extension or a reduction. The outer nothing is that of a leaf.
+    fn changed_width(&mut self, value: Value, depth: usize) -> Option<Option<Sum>> {
+        let func = self.func;
+        let bits = func.dfg.value_type(value).bits();
+        let ValueDef::Result(inst, _) = func.dfg.value_def(value) else { return Some(None) };
+        let opcode = func.dfg.insts[inst].opcode();
+        if !matches!(opcode, Opcode::Uextend | Opcode::Sextend | Opcode::Ireduce) || bits > 64 {
+            return Some(None);
+        }
+        let arg = func.dfg.inst_args(inst)[0];
+        if func.dfg.value_type(arg).bits() > 64 {
+            return Some(None);
+        }
+        let inner = self.sum(arg, depth - 1)?;
+        Some(match opcode {
+            Opcode::Ireduce => inner.reduced(bits),
+            _ => Some(inner.extended(bits, opcode == Opcode::Sextend)),
+        })
+    }
+}
+
+/// The constant that `value` is, if it is one.
+pub fn constant_of(func: &Function, value: Value) -> Option<u64> {
+    match func.dfg.insts[func.dfg.value_def(value).inst()?] {
+        InstructionData::UnaryImm { opcode: Opcode::Iconst, imm } => {
+            Some(imm.bits() as u64 & mask(func.dfg.value_type(value).bits()))
+        }
+        _ => None,
+    }
+}
+
+fn mask(bits: u32) -> u64 {
+    if bits >= 64 { u64::MAX } else { (1 << bits) - 1 }
+}
+
+fn sign_extended(constant: u64, bits: u32) -> u64 {
+    let unused = 64 - bits.min(64);
+    (((constant << unused) as i64) >> unused) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::context;
+
+    /// The addresses of the loads of a function, in order.
+    fn addresses(text: &str) -> Vec<Sum> {
+        let ctx = context(text);
+        let func = &ctx.func;
+        let insts = func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
+        let loads = insts.filter(|&inst| func.dfg.insts[inst].opcode().can_load());
+        loads
+            .map(|inst| {
+                let offset = func.dfg.insts[inst].load_store_offset().expect("a load");
+                Sum::of(func, func.dfg.inst_args(inst)[0]).offset(offset.into())
+            })
+            .collect()
+    }
+
+    #[test]
+    fn the_same_address_in_two_ways() {
+        let sums = addresses(
+            "function %f(i64, i32) {
+            block0(v0: i64, v1: i32):
+                v2 = iconst.i32 3
+                v3 = iconst.i32 1
+                v4 = iadd v1, v3
+                v5 = ishl v4, v2
+                v6 = uextend.i64 v5
+                v7 = iadd v0, v6
+                v8 = load.i64 v7+16
+                v9 = iconst.i32 8
+                v10 = imul v9, v1
+                v11 = iadd v10, v9
+                v12 = uextend.i64 v11
+                v13 = iadd v12, v0
+                v14 = load.i64 v13+16
+                v15 = uextend.i64 v10
+                v16 = iadd v0, v15
+                v17 = load.i64 v16+24
+                return
+            }",
+        );
+        assert_eq!(sums[0], sums[1]);
+        assert_ne!(sums[0], sums[2], "the constant inside the extension may wrap");
+        assert_eq!(sums[0].differences(&sums[2]), Some(vec![0, (1_u64 << 32).wrapping_neg()]));
+    }
+
+    #[test]
+    fn distances() {
+        let sums = addresses(
+            "function %f(i64, i64) {
+                ss0 = explicit_slot 16
+            block0(v0: i64, v1: i64):
+                v2 = load.i64 v0+8
+                v3 = isub v0, v1
+                v4 = load.i64 v3
+                v5 = iadd v3, v1
+                v6 = load.i64 v5-8
+                v7 = stack_addr.i64 ss0+8
+                v8 = load.i64 v7
+                return
+            }",
+        );
+        assert_eq!(sums[0].differences(&sums[2]), Some(vec![16]));
+        assert_eq!(sums[0].differences(&sums[1]), None);
+        assert!(sums[3].slot().is_some() && sums[0].slot().is_none());
+        assert!(are_apart(16, 64, 8, 8) && are_apart(8, 64, 8, 8) && !are_apart(7, 64, 8, 8));
+        assert!(are_apart(8_u64.wrapping_neg(), 64, 8, 8) && !are_apart(4_u64.wrapping_neg(), 64, 8, 4));
+        assert!(!are_apart(u64::MAX, 64, 2, 1) && are_apart(u64::MAX, 64, 1, 1));
+    }
+
+    #[test]
+    fn narrow_and_wide() {
+        let sums = addresses(
+            "function %f(i64, i8) {
+            block0(v0: i64, v1: i8):
+                v2 = iconst.i8 200
+                v3 = uextend.i64 v2
+                v4 = iadd v0, v3
+                v5 = load.i8 v4
+                v6 = load.i8 v0+200
+                v7 = sextend.i64 v2
+                v8 = iadd v0, v7
+                v9 = load.i8 v8
+                v10 = uextend.i64 v1
+                v11 = ireduce.i8 v10
+                v12 = sextend.i64 v11
+                v13 = iadd v0, v12
+                v14 = load.i8 v13
+                v15 = sextend.i64 v1
+                v16 = iadd v0, v15
+                v17 = load.i8 v16
+                return
+            }",
+        );
+        assert_eq!(sums[0], sums[1]);
+        assert_eq!(sums[2].differences(&sums[1]), Some(vec![256_u64.wrapping_neg()]));
+        assert_eq!(sums[3], sums[4], "what is extended and reduced is itself");
+    }
+}

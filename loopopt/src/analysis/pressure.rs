@@ -1,0 +1,134 @@
+//! How many registers a loop needs for what lives through it: an estimate.
+//!
+//! # Model
+//!
+//! Each value that comes from outside and is used inside, and each parameter of the header, takes a register of its class for
+//! the whole loop. Constants take none: Cranelift makes them again where they are used. Available is what the register
+//! allocator has, less [`SPARE`] for values that live and die inside; in a loop with a call that is not cold, only what
+//! calls preserve. Vectors and floats are of one class.
+//!
+//! What does not fit is spilled, and Cranelift's allocator reloads it in the loop.
+
+use crate::analysis::effects::is_constant;
+use crate::analysis::loops::{Loop, LoopForest};
+use cranelift_codegen::ir::{Function, Inst, Type, Value, ValueDef};
+use cranelift_codegen::isa::TargetIsa;
+use std::collections::HashMap;
+use target_lexicon::Architecture;
+
+/// Registers left for values that live and die in one iteration: two operands and a result.
+const SPARE: usize = 3;
+
+/// Registers by class: integers, then floats and vectors.
+pub type ByClass = [usize; 2];
+
+/// What lives through one loop.
+#[derive(Clone, Debug)]
+pub struct Pressure {
+    /// How often each value is used in the loop.
+    uses: HashMap<Value, usize>,
+    live: ByClass,
+    available: ByClass,
+}
+
+impl Pressure {
+    /// Counts what lives through `lp`. Linear in the size of the loop.
+    pub fn of(func: &Function, forest: &LoopForest, lp: Loop, isa: &dyn TargetIsa) -> Self {
+        let mut uses = HashMap::new();
+        let mut calls = false;
+        for &block in forest.blocks(lp) {
+            for inst in func.layout.block_insts(block) {
+                func.dfg.inst_values(inst).for_each(|value| *uses.entry(value).or_default() += 1);
+                calls |= func.dfg.insts[inst].opcode().is_call() && !func.layout.is_cold(block);
+            }
+        }
+        let mut live = [0; 2];
+        for &value in uses.keys().filter(|&&value| !is_constant_value(func, value)) {
+            let lives_through = match func.dfg.value_def(value) {
+                ValueDef::Param(block, _) => block == forest.data(lp).header || !forest.contains(lp, block),
+                ValueDef::Result(inst, _) => {
+                    func.layout.inst_block(inst).is_none_or(|block| !forest.contains(lp, block))
+                }
+                ValueDef::Union(..) => true,
+            };
+            live[class(func, value)] += usize::from(lives_through);
+        }
+        Self { uses, live, available: available(isa, calls) }
+    }
+
+    /// Whether there are registers enough once `insts` are before the loop, or no more are needed than now.
+    pub fn allows(&self, func: &Function, insts: &[Inst]) -> bool {
+        let after = self.after(func, insts);
+        (0..2).all(|class| after[class] <= self.available[class].max(self.live[class]))
+    }
+
+    /// Counts `insts` as before the loop.
+    pub fn hoist(&mut self, func: &Function, insts: &[Inst]) {
+        self.live = self.after(func, insts);
+        for value in insts.iter().flat_map(|&inst| func.dfg.inst_values(inst)) {
+            *self.uses.entry(value).or_insert(1) -= 1;
+        }
+    }
+
+    /// Takes a register for one more value of type `ty`, if there is one.
+    pub fn take(&mut self, ty: Type) -> bool {
+        let class = class_of(ty);
+        let has_room = self.live[class] < self.available[class];
+        self.live[class] += usize::from(has_room);
+        has_room
+    }
+
+    /// What lives through the loop once `insts` are before it.
+    fn after(&self, func: &Function, insts: &[Inst]) -> ByClass {
+        let mut gone = HashMap::<Value, usize>::new();
+        for value in insts.iter().flat_map(|&inst| func.dfg.inst_values(inst)) {
+            *gone.entry(value).or_default() += 1;
+        }
+        let results: Vec<_> = insts.iter().flat_map(|&inst| func.dfg.inst_results(inst)).copied().collect();
+        let mut live = self.live;
+        for (&value, &count) in gone.iter().filter(|(value, _)| !results.contains(value)) {
+            if self.uses.get(&value) == Some(&count) && !is_constant_value(func, value) {
+                live[class(func, value)] -= 1;
+            }
+        }
+        for &result in results.iter().filter(|&&result| !is_constant_value(func, result)) {
+            let inside = self.uses.get(&result).copied().unwrap_or(0);
+            if inside > gone.get(&result).copied().unwrap_or(0) {
+                live[class(func, result)] += 1;
+            }
+        }
+        live
+    }
+
+    /// Registers needed for what lives through the loop, and those that there are for it.
+    pub fn needed(&self) -> (ByClass, ByClass) {
+        (self.live, self.available)
+    }
+}
+
+fn is_constant_value(func: &Function, value: Value) -> bool {
+    func.dfg.value_def(value).inst().is_some_and(|def| is_constant(func, def))
+}
+
+fn class(func: &Function, value: Value) -> usize {
+    class_of(func.dfg.value_type(value))
+}
+
+fn class_of(ty: Type) -> usize {
+    usize::from(!ty.is_int())
+}
+
+/// The registers for what lives through a loop, by what Cranelift 0.135 gives its allocator: all but the stack and frame
+/// pointers and what the ABI or the back end keeps for itself. Preserved over calls are those of the System V ABIs.
+fn available(isa: &dyn TargetIsa, calls: bool) -> ByClass {
+    let [all, preserved]: [ByClass; 2] = match isa.triple().architecture {
+        Architecture::X86_64 => [[14, 16], [5, 0]],
+        Architecture::Aarch64(_) => [[27, 32], [10, 8]],
+        Architecture::Riscv64(_) => [[26, 32], [11, 12]],
+        Architecture::S390x => [[13, 16], [8, 8]],
+        _ => [[12, 16], [4, 0]],
+    };
+    let pinned = usize::from(isa.flags().enable_pinned_reg());
+    let [ints, floats] = if calls { preserved } else { all };
+    [ints.saturating_sub(pinned), floats].map(|registers| if calls { registers } else { registers - SPARE })
+}

@@ -1,0 +1,519 @@
+//! Loop-invariant code motion: what is the same in each iteration is computed once, in the preheader.
+//!
+//! ```text
+//! preheader:                          preheader:
+//!     jump header                         v1 = load.i64 v0
+//! header:                                 trapz v1, user1
+//!     v1 = load.i64 v0        ──►         v2 = imul v1, v1
+//!     trapz v1, user1                     jump header
+//!     v2 = imul v1, v1                header:
+//!     v5 = iadd v4, v2                    v5 = iadd v4, v2
+//! ```
+//!
+//! Cranelift's egraph pass hoists pure instructions with one result already, but not out of a loop whose exit block it
+//! visits before the body, as with most loops that test at the top; and never loads, checks, divisions or instructions
+//! with several results.
+//!
+//! # Needs
+//!
+//! Preheaders. An instruction goes out of one loop at a time, the inner loops first, and so out of the outermost that lets it go.
+//!
+//! # Legal when
+//!
+//! All operands come from outside, or from instructions that can go along, and
+//!
+//! * (L1) a pure instruction: always;
+//! * (L2) a load: nothing in the loop may write what it reads, no call, fence or atomic is in the loop, and the embedder does
+//!   not list its region as written by others ([`Options::asynchronous_regions`](crate::Options::asynchronous_regions)). If it
+//!   is `notrap` and `can_move`, that is all. If it is `notrap` only, it also has to run on every entry of the loop. If it
+//!   may trap, (L3) has to hold;
+//! * (L3) an instruction that may trap: it runs on every entry of the loop and nothing that can be observed comes before it,
+//!   so that its trap is the first thing that anyone notices, as it was
+//!   ([`FirstIteration`](crate::analysis::entry::FirstIteration)).
+//!
+//! In later iterations it would do the same again: it has trapped in the first, or never does.
+//!
+//! # Pays when
+//!
+//! (P1) it does not stand in a cold block; (P2) it is no part of an addressing mode, an immediate or the comparison of a
+//! branch, which cost nothing where they are; (P3) a register is left for the result
+//! ([`Pressure`](crate::analysis::pressure::Pressure)). What is not worth it goes along if something that is needs it.
+//!
+//! # Changes
+//!
+//! Instructions only. Closed form still holds: a value that is defined further out needs no exit parameter.
+//!
+//! # Not done
+//!
+//! Stores are `promote`'s. Block parameters that are the same in each iteration do not move with the branch that decides them.
+//! Nests of more than [`MAX_HEIGHT`] loops are left alone from there outwards, so that time is linear.
+//!
+//! # References
+//!
+//! WebKit's `B3HoistLoopInvariantValues.cpp` for the first-trap rule; GCC's `tree-ssa-loop-im.cc` for coldness; wasmtime#10340,
+//! dotnet#54118 for what goes wrong.
+
+use crate::analysis::effects::{Effects, is_constant};
+use crate::analysis::entry::{Detour, FirstIteration, in_order};
+use crate::analysis::loops::{Loop, LoopForest};
+use crate::analysis::memory::{Access, LoopMemory, PrivateSlots};
+use crate::analysis::pressure::Pressure;
+use crate::change::Change;
+use crate::edit::rename::def_block;
+use crate::fault::fault;
+use crate::pass::PassCx;
+use crate::remark::Refusal;
+use cranelift_codegen::entity::{EntitySet, SecondaryMap};
+use cranelift_codegen::ir::{Block, Function, Inst, Opcode};
+use cranelift_codegen::{CodegenResult, Context};
+use std::fmt;
+
+/// The name of this pass.
+pub(crate) const NAME: &str = "licm";
+
+/// The reasons for which it leaves a loop alone.
+pub(crate) const REASONS: &[&str] = &[
+    "nothing-invariant",
+    "aliased",
+    "fenced",
+    "not-first",
+    "not-certain",
+    "asynchronous",
+    "cold",
+    "folds",
+    "pressure",
+    "too-deep",
+    "withheld",
+];
+
+/// Loops inside loops that an instruction may leave. Each loop is looked at once for each level inside it.
+pub(crate) const MAX_HEIGHT: usize = 16;
+
+/// Hoists out of all loops.
+pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
+    let forest = cx.lend_forest(ctx);
+    let private = PrivateSlots::of(&ctx.func, &ctx.domtree);
+    let mut position = SecondaryMap::<Block, u32>::with_capacity(ctx.func.dfg.num_blocks());
+    for (index, &block) in (0..).zip(ctx.domtree.cfg_rpo()) {
+        position[block] = index;
+    }
+    let mut changed = false;
+    let heights = forest.heights();
+    for lp in forest.loops().rev() {
+        let header = forest.data(lp).header;
+        if heights[lp] > MAX_HEIGHT {
+            cx.declined(&ctx.func, NAME, header, &Because { func: &ctx.func, why: Decline::TooDeep });
+            continue;
+        }
+        let blocks = in_order(&forest, lp, |block| position[block]);
+        let mut motion = Motion::new(ctx, cx, &forest, &private, lp);
+        motion.walk(&blocks);
+        let Motion { moved, why, reused, .. } = motion;
+        changed |= reused || !moved.is_empty();
+        if !moved.is_empty() {
+            cx.fired(&ctx.func, NAME, header, describe(&ctx.func, &moved));
+        }
+        match why {
+            Some(why) => cx.declined(&ctx.func, NAME, header, &Because { func: &ctx.func, why }),
+            None => cx.retract(NAME, header),
+        }
+    }
+    cx.return_forest(forest);
+    if changed {
+        ctx.func.dfg.resolve_all_aliases();
+    }
+    Ok(if changed { Change::Insts } else { Change::Nothing })
+}
+
+/// What was hoisted, in words.
+fn describe(func: &Function, moved: &[Inst]) -> String {
+    /// Instructions that are named; of more, the number says enough.
+    const NAMED: usize = 6;
+    let worth = || moved.iter().filter(|&&inst| !is_constant(func, inst));
+    let name = |&inst: &Inst| match func.dfg.inst_results(inst) {
+        [] => func.dfg.insts[inst].opcode().to_string(),
+        results => format!("{} = {}", results[0], func.dfg.insts[inst].opcode()),
+    };
+    let names: Vec<_> = worth().take(NAMED).map(name).collect();
+    let more = worth().count().saturating_sub(NAMED);
+    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    format!("computed once, before the loop: {}{more}", names.join(", "))
+}
+
+/// Hoisting out of one loop.
+struct Motion<'a, 'b> {
+    func: &'a mut Function,
+    cx: &'a mut PassCx<'b>,
+    forest: &'a LoopForest,
+    private: &'a PrivateSlots,
+    lp: Loop,
+    preheader: Block,
+    first: FirstIteration<'a>,
+    /// Made when the first candidate asks.
+    memory: Option<LoopMemory>,
+    pressure: Option<Pressure>,
+    /// Invariant instructions of the loop that can go along with others, and are not worth it alone.
+    ready: EntitySet<Inst>,
+    moved: Vec<Inst>,
+    /// Whether what was hoisted stands for more than itself.
+    reused: bool,
+    why: Option<Decline>,
+}
+
+impl<'a, 'b> Motion<'a, 'b> {
+    fn new(
+        ctx: &'a mut Context,
+        cx: &'a mut PassCx<'b>,
+        forest: &'a LoopForest,
+        private: &'a PrivateSlots,
+        lp: Loop,
+    ) -> Self {
+        Self {
+            first: FirstIteration::new(&ctx.func, forest, &ctx.domtree, lp),
+            preheader: forest.preheader(&ctx.func, lp).expect("canonical form"),
+            func: &mut ctx.func,
+            cx,
+            forest,
+            private,
+            lp,
+            memory: None,
+            pressure: None,
+            ready: EntitySet::new(),
+            moved: Vec::new(),
+            reused: false,
+            why: None,
+        }
+    }
+
+    /// Looks at each instruction of the loop in the order in which they run.
+    fn walk(&mut self, blocks: &[Block]) {
+        for &block in blocks {
+            self.first.enter(block);
+            let mut next = self.func.layout.first_inst(block);
+            while let Some(inst) = next {
+                next = self.func.layout.next_inst(inst);
+                if !self.consider(block, inst) {
+                    self.first.pass(self.func, inst);
+                }
+            }
+        }
+        let header = self.forest.data(self.lp).header;
+        if self.moved.is_empty() && self.why.is_none() && !self.cx.has_fired(NAME, header) {
+            self.why = Some(Decline::NothingInvariant);
+        }
+    }
+
+    /// Hoists `inst` if that is legal and pays. Returns whether it has left the loop.
+    fn consider(&mut self, block: Block, inst: Inst) -> bool {
+        let effects = Effects::of(self.func, inst);
+        if effects.terminates || !self.has_invariant_operands(inst) {
+            return false;
+        }
+        let Some(proof) = self.prove(block, inst, effects) else { return false };
+        let outcome = proof.and_then(|()| self.judge(block, inst)).and_then(|chain| match self.cx.fuel.take() {
+            true => Ok(chain),
+            false => Err(Decline::Withheld),
+        });
+        match outcome {
+            Ok(chain) => {
+                self.hoist(&chain);
+                true
+            }
+            Err(why) => {
+                if effects.is_pure() {
+                    self.ready.insert(inst);
+                }
+                self.note(why);
+                false
+            }
+        }
+    }
+
+    /// Keeps the reason that says most.
+    fn note(&mut self, why: Decline) {
+        if self.why.as_ref().is_none_or(|known| why.rank() > known.rank()) {
+            self.why = Some(why);
+        }
+    }
+
+    fn has_invariant_operands(&self, inst: Inst) -> bool {
+        let func = &*self.func;
+        func.dfg.inst_values(inst).all(|value| {
+            let is_ready = func.dfg.value_def(value).inst().is_some_and(|def| self.ready.contains(def));
+            is_ready || def_block(func, value).is_some_and(|def| !self.forest.contains(self.lp, def))
+        })
+    }
+
+    /// Whether `inst`, whose operands are invariant, may be hoisted. Nothing if it is none of what this pass moves.
+    fn prove(&mut self, block: Block, inst: Inst, effects: Effects) -> Option<Result<(), Decline>> {
+        if effects.is_pure() {
+            return (!self.func.dfg.inst_results(inst).is_empty()).then_some(Ok(()));
+        }
+        if effects.writes || effects.fences || effects.diverges {
+            return None;
+        }
+        if effects.reads {
+            let access = Access::of(self.func, inst)?;
+            return Some(self.prove_load(block, &access));
+        }
+        Some(self.prove_first(block, inst))
+    }
+
+    /// (L2)
+    fn prove_load(&mut self, block: Block, load: &Access) -> Result<(), Decline> {
+        let inst = load.inst;
+        if self.cx.options.is_asynchronous(self.func, load.flags) {
+            return Err(Decline::Asynchronous { load: inst });
+        }
+        let blocks = self.forest.blocks(self.lp);
+        let memory = self.memory.get_or_insert_with(|| LoopMemory::of(self.func, blocks));
+        if let Some(clobber) = memory.clobber(load, self.private) {
+            return Err(match Effects::of(self.func, clobber).fences {
+                true => Decline::Fenced { load: inst, fence: clobber },
+                false => Decline::Aliased { load: inst, store: clobber },
+            });
+        }
+        if load.flags.notrap() && load.flags.can_move() {
+            return Ok(());
+        }
+        if !load.flags.notrap() {
+            return self.prove_first(block, inst);
+        }
+        match self.first.detour() {
+            _ if !self.first.reaches(block) => Err(Decline::NotCertain { inst, detour: None }),
+            Some(detour) if !fault!(HoistedPastDetour) => Err(Decline::NotCertain { inst, detour: Some(detour) }),
+            _ => Ok(()),
+        }
+    }
+
+    /// (L3)
+    fn prove_first(&self, block: Block, inst: Inst) -> Result<(), Decline> {
+        if !self.first.reaches(block) {
+            return Err(Decline::NotCertain { inst, detour: None });
+        }
+        if let Some(before) = self.first.observable() {
+            return Err(Decline::NotFirst { inst, before });
+        }
+        match self.first.detour() {
+            Some(detour) => Err(Decline::NotCertain { inst, detour: Some(detour) }),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether it pays to hoist `inst`. Gives all that goes along, operands first.
+    fn judge(&mut self, block: Block, inst: Inst) -> Result<Vec<Inst>, Decline> {
+        let chain = self.chain(inst);
+        // A constant alone is a register for nothing.
+        if is_constant(self.func, inst) {
+            return Err(Decline::Folds { inst });
+        }
+        if self.cx.options.ignore_cost {
+            return Ok(chain);
+        }
+        if self.func.is_effectively_cold(block) && !self.func.is_effectively_cold(self.preheader) {
+            return Err(Decline::Cold { inst });
+        }
+        if folds(self.func, inst) {
+            return Err(Decline::Folds { inst });
+        }
+        self.measure();
+        match &self.pressure {
+            Some(pressure) if !pressure.allows(self.func, &chain) => {
+                let (needed, available) = pressure.needed();
+                Err(Decline::Pressure { inst, needed, available })
+            }
+            _ => Ok(chain),
+        }
+    }
+
+    fn measure(&mut self) {
+        let (func, forest, lp, isa) = (&*self.func, self.forest, self.lp, self.cx.isa);
+        self.pressure.get_or_insert_with(|| Pressure::of(func, forest, lp, isa));
+    }
+
+    /// `inst`, behind all instructions of the loop that it needs.
+    fn chain(&self, inst: Inst) -> Vec<Inst> {
+        let (mut chain, mut stack) = (Vec::new(), vec![(inst, false)]);
+        while let Some((inst, operands_done)) = stack.pop() {
+            if operands_done {
+                chain.push(inst);
+                continue;
+            }
+            if chain.contains(&inst) {
+                continue;
+            }
+            stack.push((inst, true));
+            let defs = self.func.dfg.inst_values(inst).filter_map(|value| self.func.dfg.value_def(value).inst());
+            stack.extend(defs.filter(|&def| self.ready.contains(def)).map(|def| (def, false)));
+        }
+        chain
+    }
+
+    fn hoist(&mut self, chain: &[Inst]) {
+        if let Some(pressure) = &mut self.pressure {
+            pressure.hoist(self.func, chain);
+        }
+        for &inst in chain {
+            self.ready.remove(inst);
+            self.func.layout.remove_inst(inst);
+            if self.reuse(inst) {
+                continue;
+            }
+            let jump = self.func.layout.last_inst(self.preheader).expect("a preheader ends in a jump");
+            self.func.layout.insert_inst(inst, jump);
+            self.moved.push(inst);
+        }
+    }
+
+    /// Uses what was hoisted already in the place of `inst`, if it is the same.
+    fn reuse(&mut self, inst: Inst) -> bool {
+        /// Instructions that are compared with. More invariants than that do not fit into registers.
+        const LOOK_BACK: usize = 16;
+        let dfg = &mut self.func.dfg;
+        let aliases: Vec<_> = dfg.inst_values(inst).map(|value| dfg.resolve_aliases(value)).collect();
+        dfg.overwrite_inst_values(inst, aliases.into_iter());
+        let types = |dfg: &cranelift_codegen::ir::DataFlowGraph, inst| -> Vec<_> {
+            dfg.inst_results(inst).iter().map(|&result| dfg.value_type(result)).collect()
+        };
+        let is_same = |&&other: &&Inst| dfg.insts[other] == dfg.insts[inst] && types(dfg, other) == types(dfg, inst);
+        let Some(&other) = self.moved.iter().rev().take(LOOK_BACK).find(is_same) else { return false };
+        dfg.replace_with_aliases(inst, other);
+        dfg.insts[inst] = cranelift_codegen::ir::InstructionData::NullAry { opcode: Opcode::Nop };
+        self.reused = true;
+        true
+    }
+}
+
+/// Whether `inst` costs nothing where its result is used: as a part of an addressing mode, as an operation with an immediate
+/// that Cranelift makes again in each block anyway, as the comparison of a branch, or as another name for a register.
+fn folds(func: &Function, inst: Inst) -> bool {
+    use Opcode::{Band, Bnot, Bor, Bxor, Fcmp, Iadd, Icmp, Iconcat, Ireduce, Ishl, Isplit, Isub, StackAddr, Uextend};
+    let has_constant = || {
+        let defs = func.dfg.inst_args(inst).iter().filter_map(|&arg| func.dfg.value_def(arg).inst());
+        defs.into_iter().any(|def| is_constant(func, def))
+    };
+    match func.dfg.insts[inst].opcode() {
+        Icmp | Fcmp | Ireduce | Uextend | Isplit | Iconcat | StackAddr | Bnot => true,
+        Iadd | Isub | Band | Bor | Bxor | Ishl => has_constant(),
+        _ => false,
+    }
+}
+
+/// Why something is not hoisted.
+#[derive(Debug)]
+enum Decline {
+    /// Nothing in the loop is the same in each iteration.
+    NothingInvariant,
+    /// (L2) A store in the loop may write what is loaded.
+    Aliased { load: Inst, store: Inst },
+    /// (L2) A call, an atomic or a fence is in the loop.
+    Fenced { load: Inst, fence: Inst },
+    /// (L2) The embedder says that others write to the region.
+    Asynchronous { load: Inst },
+    /// (L3) Something can be observed before it.
+    NotFirst { inst: Inst, before: Inst },
+    /// (L2), (L3) It does not run on every entry of the loop.
+    NotCertain { inst: Inst, detour: Option<Detour> },
+    /// (P1) It stands in a cold block.
+    Cold { inst: Inst },
+    /// (P2) It costs nothing where it is.
+    Folds { inst: Inst },
+    /// (P3) The loop is short of registers.
+    Pressure { inst: Inst, needed: [usize; 2], available: [usize; 2] },
+    /// Too many loops are inside this one.
+    TooDeep,
+    /// Fuel is used up, or stress mode says no.
+    Withheld,
+}
+
+impl Decline {
+    /// How much the reason says to the author of a program, compared with others.
+    fn rank(&self) -> u8 {
+        match self {
+            Self::NothingInvariant | Self::TooDeep => 0,
+            Self::Folds { .. } => 1,
+            Self::Withheld | Self::Cold { .. } => 2,
+            Self::Pressure { .. } => 3,
+            Self::NotCertain { .. } | Self::NotFirst { .. } => 4,
+            Self::Fenced { .. } | Self::Asynchronous { .. } => 5,
+            Self::Aliased { .. } => 6,
+        }
+    }
+}
+
+/// A reason, with the function that its instructions are in.
+struct Because<'a> {
+    func: &'a Function,
+    why: Decline,
+}
+
+impl Refusal for Because<'_> {
+    fn slug(&self) -> &'static str {
+        match self.why {
+            Decline::NothingInvariant => "nothing-invariant",
+            Decline::Aliased { .. } => "aliased",
+            Decline::Fenced { .. } => "fenced",
+            Decline::Asynchronous { .. } => "asynchronous",
+            Decline::NotFirst { .. } => "not-first",
+            Decline::NotCertain { .. } => "not-certain",
+            Decline::Cold { .. } => "cold",
+            Decline::Folds { .. } => "folds",
+            Decline::Pressure { .. } => "pressure",
+            Decline::TooDeep => "too-deep",
+            Decline::Withheld => "withheld",
+        }
+    }
+
+    fn help(&self) -> &'static str {
+        match self.why {
+            Decline::Aliased { .. } => "give the two different alias regions, if they never overlap",
+            Decline::Fenced { .. } => "load it before the loop, if the call does not change it, or flag it readonly",
+            Decline::NotFirst { .. } => "do it before what can be observed, or before the loop",
+            Decline::NotCertain { detour: None, .. } => {
+                "flag the load notrap and can_move, if it may be done at any time"
+            }
+            Decline::TooDeep => "nest less deeply",
+            _ => "",
+        }
+    }
+}
+
+impl fmt::Display for Because<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let show = |inst| self.func.dfg.display_inst(inst);
+        match self.why {
+            Decline::NothingInvariant => write!(f, "nothing that could move is the same in each iteration"),
+            Decline::Aliased { load, store } => {
+                write!(f, "\"{}\" may read what \"{}\" writes", show(load), show(store))
+            }
+            Decline::Fenced { load, fence } => {
+                write!(f, "\"{}\" may not pass \"{}\"", show(load), show(fence))
+            }
+            Decline::Asynchronous { load } => {
+                write!(f, "\"{}\" reads a region that changes at any time", show(load))
+            }
+            Decline::NotFirst { inst, before } => {
+                write!(f, "\"{}\" may trap, and before it comes \"{}\"", show(inst), show(before))
+            }
+            Decline::NotCertain { inst, detour: None } => {
+                write!(f, "\"{}\" does not run on every entry of the loop", show(inst))
+            }
+            Decline::NotCertain { inst, detour: Some(Detour::Inst(before)) } => {
+                write!(f, "\"{}\" may not run at all, because of \"{}\"", show(inst), show(before))
+            }
+            Decline::NotCertain { inst, detour: Some(Detour::Loop(header)) } => {
+                write!(f, "\"{}\" runs only if the loop of {header} ends", show(inst))
+            }
+            Decline::Cold { inst } => write!(f, "\"{}\" is in a cold block", show(inst)),
+            Decline::Folds { inst } => write!(f, "\"{}\" costs nothing where it is", show(inst)),
+            Decline::Pressure { inst, needed: [ints, floats], available: [of_ints, of_floats] } => write!(
+                f,
+                "\"{}\" needs a register, and {ints} of {of_ints} for integers and {floats} of {of_floats} for floats \
+                 are taken throughout the loop",
+                show(inst)
+            ),
+            Decline::TooDeep => write!(f, "more than {MAX_HEIGHT} loops are inside this one"),
+            Decline::Withheld => write!(f, "withheld: the fuel is used up, or stress mode says no"),
+        }
+    }
+}

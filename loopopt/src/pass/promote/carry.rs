@@ -1,0 +1,242 @@
+//! Carries the value of a cell through a loop: parameters where values meet, and at the exits.
+
+use super::{Cell, Decline, Here};
+use crate::analysis::edges::{Edge, edges_into};
+use crate::analysis::memory::Access;
+use crate::edit::funnel::append_arg;
+use crate::edit::rename::def_block;
+use crate::fault::fault;
+use cranelift_codegen::cursor::{Cursor, FuncCursor};
+use cranelift_codegen::ir::{Block, Function, Inst, InstBuilder, MemFlagsData, Opcode, Type, Value};
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+/// What a cell holds at the end of each block, as far as it is known.
+type AtEnd = HashMap<Block, Option<Value>>;
+
+impl Here<'_> {
+    /// Carries `cell` in parameters. Gives back why its stores stay, if they do.
+    pub(super) fn apply(&mut self, cell: &Cell) -> Option<Decline> {
+        let first = &cell.accesses[0];
+        let name = self.func.dfg.display_inst(first.inst).to_string();
+        let address = self.make_before(address_of(self.func, first.inst), &|_| None);
+        let header = self.forest.data(self.lp).header;
+        let mut params = Vec::new();
+        let mut at_end = AtEnd::new();
+        let mut carried = None;
+        if let Some(flags) = cell.entry.filter(|_| !cell.starts_with_store) {
+            let entry = self.load_before(cell.ty, flags, (address, cell.offset), first.inst);
+            let param = self.func.dfg.append_block_param(header, cell.ty);
+            append_arg(self.func, self.entry_edge(), entry);
+            carried = Some(param);
+        }
+        let mut loads = 0;
+        for &block in self.blocks {
+            let start = match block == header {
+                true => carried,
+                false => self.at_start(block, cell, &at_end, &mut params),
+            };
+            at_end.insert(block, self.walk(block, cell, start, &mut loads));
+        }
+        for block in params {
+            let edges: Vec<_> = edges_into(self.func, self.cfg, block).collect();
+            for edge in edges {
+                self.pass_on(edge, &at_end);
+            }
+        }
+        if carried.is_some() {
+            let back_edge = self.forest.data(self.lp).back_edges[0];
+            self.pass_on(back_edge, &at_end);
+        }
+        if cell.stays.is_none() {
+            self.store_at_exits(cell, address, &at_end);
+        }
+        let stores = if cell.stays.is_none() { "the stores are behind the loop" } else { "the stores stay" };
+        self.done.push(format!("the cell of \"{name}\" is in a register, loads gone: {loads}; {stores}"));
+        cell.stays.clone()
+    }
+
+    /// What the cell holds at the start of a block that is not the header.
+    fn at_start(&mut self, block: Block, cell: &Cell, at_end: &AtEnd, params: &mut Vec<Block>) -> Option<Value> {
+        let preds: Vec<_> = self.cfg.pred_iter(block).map(|pred| pred.block).collect();
+        let known: Vec<Value> = preds.iter().filter_map(|pred| at_end.get(pred)).copied().collect::<Option<_>>()?;
+        let &value = known.first()?;
+        let inner = self.forest.loop_of_header(block);
+        let same = known.iter().all(|&other| other == value);
+        // Around an inner loop without a store, the cell stays as it is.
+        let complete = known.len() == preds.len() || inner.is_some_and(|inner| !self.stores_in(cell, inner));
+        let home = def_block(self.func, value).and_then(|def| self.forest.innermost(def));
+        let leaves_loop = home.is_some_and(|home| !self.forest.contains(home, block));
+        if same && complete && !leaves_loop {
+            return Some(value);
+        }
+        params.push(block);
+        Some(self.func.dfg.append_block_param(block, cell.ty))
+    }
+
+    fn stores_in(&self, cell: &Cell, inner: crate::analysis::loops::Loop) -> bool {
+        cell.accesses.iter().filter(|access| access.stored.is_some()).any(|access| {
+            let block = self.func.layout.inst_block(access.inst);
+            block.is_none_or(|block| self.forest.contains(inner, block))
+        })
+    }
+
+    /// Replaces the accesses of `block`, at whose start the cell holds `value`. Gives what it holds at the end.
+    fn walk(&mut self, block: Block, cell: &Cell, mut value: Option<Value>, loads: &mut usize) -> Option<Value> {
+        let own: HashSet<Inst> = cell.accesses.iter().map(|access| access.inst).collect();
+        let insts: Vec<_> = self.func.layout.block_insts(block).filter(|inst| own.contains(inst)).collect();
+        for inst in insts {
+            let access = cell.accesses.iter().find(|access| access.inst == inst).expect("an access of the cell");
+            match access.stored {
+                Some(stored) => {
+                    value = Some(to_cell(self.func, inst, stored, cell.ty));
+                    if cell.stays.is_none() {
+                        self.func.layout.remove_inst(inst);
+                    }
+                }
+                None => {
+                    if let Some(value) = value {
+                        replace_load(self.func, inst, value);
+                        *loads += 1;
+                    }
+                }
+            }
+        }
+        value
+    }
+
+    /// Passes what the cell holds at the source of `edge` along it.
+    fn pass_on(&mut self, edge: Edge, at_end: &AtEnd) {
+        let source = edge.source(self.func);
+        let value = at_end.get(&source).copied().flatten().expect("the cell is known wherever values meet");
+        append_arg(self.func, edge, value);
+    }
+
+    /// Stores the cell at each exit of the loop.
+    fn store_at_exits(&mut self, cell: &Cell, address: Value, at_end: &AtEnd) {
+        let store = cell.accesses.iter().find(|access| access.stored.is_some()).expect("a cell is stored to");
+        let mut exits = BTreeMap::<Block, Vec<Edge>>::new();
+        for &edge in &self.forest.data(self.lp).exits {
+            exits.entry(edge.target(self.func)).or_default().push(edge);
+        }
+        if fault!(ForgottenStore) && exits.len() > 1 {
+            exits.pop_last();
+        }
+        let srcloc = self.func.srcloc(store.inst);
+        for (exit, edges) in exits {
+            let param = self.func.dfg.append_block_param(exit, cell.ty);
+            for edge in edges {
+                self.pass_on(edge, at_end);
+            }
+            let first = self.func.layout.first_inst(exit).expect("a block ends in a terminator");
+            let before = *self.exit_points.entry(exit).or_insert(first);
+            let mut cursor = FuncCursor::new(self.func).at_inst(before).with_srcloc(srcloc);
+            cursor.ins().store(exit_flags(&cell.accesses, store.flags), param, address, cell.offset);
+        }
+    }
+
+    /// The edge from the preheader.
+    pub(super) fn entry_edge(&self) -> Edge {
+        self.forest.data(self.lp).entries[0]
+    }
+
+    /// Loads the cell of the access `like` in the preheader.
+    pub(super) fn load_before(&mut self, ty: Type, flags: MemFlagsData, place: (Value, i32), like: Inst) -> Value {
+        let jump = self.entry_edge().branch;
+        let (address, offset) = place;
+        let srcloc = self.func.srcloc(like);
+        FuncCursor::new(self.func).at_inst(jump).with_srcloc(srcloc).ins().load(ty, flags, address, offset)
+    }
+
+    /// Makes what `value`, a value of the loop, is in the first iteration once more in the preheader. `known` says what
+    /// stands there for some values. [`is_made_of`](Self::is_made_of) has to have said that it can be made.
+    pub(super) fn make_before(&mut self, value: Value, known: &dyn Fn(Value) -> Option<Value>) -> Value {
+        let mut made = HashMap::<Value, Value>::new();
+        let mut stack = vec![value];
+        let jump = self.entry_edge().branch;
+        while let Some(&value) = stack.last() {
+            let ready = |made: &HashMap<_, _>, func: &Function, value| {
+                let outside = def_block(func, value).is_none_or(|def| !self.forest.contains(self.lp, def));
+                made.get(&value).copied().or_else(|| known(value)).or(outside.then_some(value))
+            };
+            if ready(&made, self.func, value).is_some() {
+                stack.pop();
+                continue;
+            }
+            let inst = self.func.dfg.value_def(value).inst().expect("no other parameter is in an address");
+            let args = self.func.dfg.inst_args(inst).to_vec();
+            let missing: Vec<_> = args.iter().copied().filter(|&arg| ready(&made, self.func, arg).is_none()).collect();
+            if missing.is_empty() {
+                let copy = self.func.dfg.clone_inst(inst);
+                let new: Vec<_> = args.iter().filter_map(|&arg| ready(&made, self.func, arg)).collect();
+                self.func.dfg.overwrite_inst_values(copy, new.into_iter());
+                self.func.layout.insert_inst(copy, jump);
+                self.func.set_srcloc(copy, self.func.srcloc(inst));
+                made.insert(value, self.func.dfg.first_result(copy));
+                stack.pop();
+            } else {
+                stack.extend(missing);
+            }
+        }
+        made.get(&value).copied().or_else(|| known(value)).unwrap_or(value)
+    }
+
+    /// Whether `value` is made by a few pure instructions of values from outside the loop and of such as `known` knows.
+    pub(super) fn is_made_of(&self, value: Value, known: &dyn Fn(Value) -> bool) -> bool {
+        /// As many as the analysis of addresses looks at.
+        const MAX_INSTS: usize = 32;
+        let mut stack = vec![value];
+        for _ in 0..MAX_INSTS {
+            let Some(value) = stack.pop() else { return true };
+            if known(value) || def_block(self.func, value).is_none_or(|def| !self.forest.contains(self.lp, def)) {
+                continue;
+            }
+            let Some(inst) = self.func.dfg.value_def(value).inst() else { return false };
+            let effects = crate::analysis::effects::Effects::of(self.func, inst);
+            if !effects.is_pure() || self.func.dfg.inst_results(inst).len() != 1 {
+                return false;
+            }
+            stack.extend(self.func.dfg.inst_args(inst));
+        }
+        stack.is_empty()
+    }
+}
+
+/// The address operand of a plain load or store.
+pub(super) fn address_of(func: &Function, access: Inst) -> Value {
+    *func.dfg.inst_args(access).last().expect("an access has an address")
+}
+
+/// Flags for a store that stands for several: a region only if all have the same.
+fn exit_flags(accesses: &[Access], flags: MemFlagsData) -> MemFlagsData {
+    let region = flags.alias_region();
+    let shared = accesses.iter().all(|access| access.flags.alias_region() == region);
+    flags.with_alias_region(region.filter(|_| shared))
+}
+
+/// The bytes that `store` writes if it stores `stored`, as one value.
+pub(super) fn to_cell(func: &mut Function, store: Inst, stored: Value, ty: Type) -> Value {
+    if func.dfg.value_type(stored) == ty {
+        return stored;
+    }
+    let srcloc = func.srcloc(store);
+    FuncCursor::new(func).at_inst(store).with_srcloc(srcloc).ins().ireduce(ty, stored)
+}
+
+/// Uses `cell`, the bytes that `load` would read, in the place of the load.
+pub(super) fn replace_load(func: &mut Function, load: Inst, cell: Value) {
+    use Opcode::{Sload8, Sload16, Sload32, Uload8, Uload16, Uload32};
+    let result = func.dfg.first_result(load);
+    let (opcode, ty) = (func.dfg.insts[load].opcode(), func.dfg.value_type(result));
+    let srcloc = func.srcloc(load);
+    let mut cursor = FuncCursor::new(func).at_inst(load).with_srcloc(srcloc);
+    let value = match opcode {
+        Uload8 | Uload16 | Uload32 => cursor.ins().uextend(ty, cell),
+        Sload8 | Sload16 | Sload32 if !fault!(UnsignedCell) => cursor.ins().sextend(ty, cell),
+        Sload8 | Sload16 | Sload32 => cursor.ins().uextend(ty, cell),
+        _ => cell,
+    };
+    func.dfg.detach_inst_results(load);
+    func.dfg.change_to_alias(result, value);
+    func.layout.remove_inst(load);
+    func.dfg.insts[load] = cranelift_codegen::ir::InstructionData::NullAry { opcode: Opcode::Nop };
+}

@@ -1,0 +1,226 @@
+//! A cell that moves along: what one iteration stores, the next one loads.
+//!
+//! ```text
+//! header(v1: i64):                       v9 = load.i64 v0-8      (with the first v1: before the loop)
+//!     v2 = iadd v0, v1                   header(v1: i64, v3: i64):
+//!     v3 = load.i64 v2-8                     v2 = iadd v0, v1
+//!     v4 = imul v3, v5         ──►           v4 = imul v3, v5
+//!     store v4, v2                           store v4, v2
+//!     v6 = iadd v1, 8                        v6 = iadd v1, 8
+//!     brif v7, header(v6), exit              brif v7, header(v6, v4), exit
+//! ```
+//!
+//! The address of the load, with the next values of the header's parameters, is the address of the store: the same sum,
+//! so the same address whatever overflows ([`Sum`]). The store stays.
+//!
+//! # Legal when
+//!
+//! * (R1) the store runs in each iteration that goes on: it dominates the latch, and stands in no inner loop;
+//! * (R2) between the store and the load of the next iteration nothing may write the cell: no other store of the loop may
+//!   overlap the one or the other, no call, fence or atomic is in the loop;
+//! * (R3) the store itself comes after the load in an iteration, or does not overlap it;
+//! * (R4) the load may be done before the loop, with the first values of the parameters: it runs on each entry, before
+//!   anything that can be observed if it may trap; or it is `notrap` and `can_move`.
+//!
+//! In later iterations the load could not have trapped: the store before it was to the same bytes.
+//!
+//! # References
+//!
+//! GCC's predictive commoning; Callahan, Carr and Kennedy, "Improving register allocation for subscripted variables", 1990.
+
+use super::carry::{address_of, replace_load, to_cell};
+use super::{Decline, Here};
+use crate::analysis::address::Sum;
+use crate::analysis::edges::Edge;
+use crate::analysis::entry::FirstIteration;
+use crate::analysis::memory::{Access, LoopMemory, memory_type};
+use crate::analysis::pressure::Pressure;
+use crate::edit::funnel::append_arg;
+use crate::edit::rename::def_block;
+use crate::fault::fault;
+use crate::pass::PassCx;
+use cranelift_codegen::ir::{Block, BlockArg, Function, Value, ValueDef};
+
+/// A load that the store of the iteration before has the value for.
+struct Recurrence {
+    load: Access,
+    store: Access,
+}
+
+impl Here<'_> {
+    /// Carries all such cells. Gives the reason why one is not, if there is one.
+    pub(super) fn promote_recurrences(&mut self, cx: &mut PassCx<'_>, pressure: &mut Pressure) -> Option<Decline> {
+        let memory = LoopMemory::of(self.func, self.blocks);
+        let mut why = None;
+        for Recurrence { load, store } in self.recurrences(&memory) {
+            match self.prove_recurrence(cx, &memory, &load, &store).and_then(|()| self.judge_load(cx, &load, pressure))
+            {
+                Ok(()) if cx.fuel.take() => self.carry_along(&load, &store),
+                Ok(()) => why = Some(Decline::Withheld),
+                Err(reason) => why = Some(reason),
+            }
+        }
+        why
+    }
+
+    /// The loads of the loop whose address is, in the next iteration, that of a store.
+    fn recurrences(&self, memory: &LoopMemory) -> Vec<Recurrence> {
+        let is_own = |access: &&Access| {
+            let block = self.func.layout.inst_block(access.inst);
+            block.is_some_and(|block| self.forest.innermost(block) == Some(self.lp))
+                && !self.is_invariant(&access.address)
+        };
+        let stores: Vec<_> =
+            memory.accesses.iter().filter(|access| access.stored.is_some()).filter(is_own).cloned().collect();
+        let mut found = Vec::new();
+        for load in memory.accesses.iter().filter(|access| access.stored.is_none()).filter(is_own) {
+            if stores.is_empty() {
+                break;
+            }
+            let Some(next) = self.next_address(load) else { continue };
+            if let Some(store) = stores.iter().find(|store| store.address == next && store.size == load.size) {
+                found.push(Recurrence { load: load.clone(), store: store.clone() });
+            }
+        }
+        found
+    }
+
+    /// The address of `access` in the next iteration, made of values of this one.
+    fn next_address(&self, access: &Access) -> Option<Sum> {
+        let offset = self.func.dfg.insts[access.inst].load_store_offset()?;
+        let mut leaf = |value| match self.back_edge_arg(value) {
+            Some(next) => Some(Sum::of(self.func, next)),
+            None => {
+                let outside = def_block(self.func, value).is_none_or(|def| !self.forest.contains(self.lp, def));
+                outside.then(|| Sum::of_leaf(self.func, value))
+            }
+        };
+        Some(Sum::with_leaves(self.func, address_of(self.func, access.inst), &mut leaf)?.offset(offset.into()))
+    }
+
+    /// What the back edge passes for `value`, if that is a parameter of the header.
+    fn back_edge_arg(&self, value: Value) -> Option<Value> {
+        let [back_edge] = self.forest.data(self.lp).back_edges[..] else { return None };
+        self.header_arg(back_edge, value)
+    }
+
+    fn header_arg(&self, edge: Edge, value: Value) -> Option<Value> {
+        header_arg(self.func, self.forest.data(self.lp).header, edge, value)
+    }
+
+    /// (R1) to (R4)
+    fn prove_recurrence(
+        &self,
+        cx: &PassCx<'_>,
+        memory: &LoopMemory,
+        load: &Access,
+        store: &Access,
+    ) -> Result<(), Decline> {
+        let access = load.inst;
+        let type_of = |access: &Access| (memory_type(self.func, access.inst), access.flags.explicit_endianness());
+        if type_of(load) != type_of(store) {
+            return Err(Decline::MixedTypes { a: load.inst, b: store.inst });
+        }
+        if cx.options.is_asynchronous(self.func, load.flags) || cx.options.is_asynchronous(self.func, store.flags) {
+            return Err(Decline::Asynchronous { access });
+        }
+        if let Some(fence) = memory.fence {
+            return Err(Decline::Fenced { access, fence });
+        }
+        let clobbers = |other: &&Access| {
+            other.stored.is_some()
+                && other.inst != store.inst
+                && (other.may_alias(load, self.private) || other.may_alias(store, self.private))
+        };
+        if let Some(other) = memory.accesses.iter().find(clobbers).filter(|_| !fault!(CellChangesInBetween)) {
+            return Err(Decline::Aliased { access, other: other.inst });
+        }
+        let comes_first = self.domtree.dominates(load.inst, store.inst, &self.func.layout);
+        if !comes_first && store.may_alias(load, self.private) {
+            return Err(Decline::Aliased { access, other: store.inst });
+        }
+        let latch = self.forest.data(self.lp).back_edges[0].source(self.func);
+        let home = self.func.layout.inst_block(store.inst).expect("an access is in the layout");
+        if !self.domtree.block_dominates(home, latch) && !fault!(SometimesStored) {
+            return Err(Decline::NotCertain { access: store.inst });
+        }
+        let entry = self.entry_edge();
+        let is_known = |value| self.header_arg(entry, value).is_some();
+        let can_be_made = self.is_made_of(address_of(self.func, load.inst), &is_known);
+        if !can_be_made || !self.may_load_before(load) {
+            return Err(Decline::NotCertain { access });
+        }
+        Ok(())
+    }
+
+    /// (R4)
+    fn may_load_before(&self, load: &Access) -> bool {
+        if load.flags.notrap() && load.flags.can_move() {
+            return true;
+        }
+        let mut first = FirstIteration::new(self.func, self.forest, self.domtree, self.lp);
+        for &block in self.blocks {
+            first.enter(block);
+            for inst in self.func.layout.block_insts(block) {
+                if inst == load.inst {
+                    let unseen = load.flags.notrap() || first.observable().is_none();
+                    return first.reaches(block) && first.detour().is_none() && unseen;
+                }
+                first.pass(self.func, inst);
+            }
+        }
+        false
+    }
+
+    fn judge_load(&self, cx: &PassCx<'_>, load: &Access, pressure: &mut Pressure) -> Result<(), Decline> {
+        let access = load.inst;
+        let is_cold = |block: Option<Block>| block.is_some_and(|block| self.func.is_effectively_cold(block));
+        if cx.options.ignore_cost {
+            return Ok(());
+        }
+        if is_cold(self.func.layout.inst_block(access)) {
+            return Err(Decline::Cold { access });
+        }
+        let ty = memory_type(self.func, access).expect("a plain access has a type");
+        if !pressure.take(ty) {
+            let (needed, available) = pressure.needed();
+            return Err(Decline::Pressure { access, needed, available });
+        }
+        Ok(())
+    }
+
+    /// Carries what `store` stores to where `load` would load it.
+    fn carry_along(&mut self, load: &Access, store: &Access) {
+        let ty = memory_type(self.func, load.inst).expect("a plain access has a type");
+        let (header, entry) = (self.forest.data(self.lp).header, self.entry_edge());
+        let firsts: Vec<_> = entry.args(self.func).collect();
+        let params = self.func.dfg.block_params(header).to_vec();
+        let known = move |value: Value| {
+            let position = params.iter().position(|&param| param == value)?;
+            firsts[position].as_value()
+        };
+        let address = self.make_before(address_of(self.func, load.inst), &known);
+        let offset = self.func.dfg.insts[load.inst].load_store_offset().expect("a plain access");
+        let value = self.load_before(ty, load.flags, (address, offset), load.inst);
+        let param = self.func.dfg.append_block_param(header, ty);
+        append_arg(self.func, entry, value);
+        let stored = to_cell(self.func, store.inst, store.stored.expect("a store stores"), ty);
+        let back_edge = self.forest.data(self.lp).back_edges[0];
+        append_arg(self.func, back_edge, stored);
+        let name = self.func.dfg.display_inst(load.inst).to_string();
+        replace_load(self.func, load.inst, param);
+        let store = self.func.dfg.display_inst(store.inst);
+        self.done.push(format!("\"{name}\" has what \"{store}\" stored in the iteration before, in a register"));
+    }
+}
+
+/// What `edge`, which enters `header`, passes for `value`, if that is a parameter of the header.
+fn header_arg(func: &Function, header: Block, edge: Edge, value: Value) -> Option<Value> {
+    match func.dfg.value_def(value) {
+        ValueDef::Param(block, index) if block == header => match edge.args(func).nth(index)? {
+            BlockArg::Value(arg) => Some(arg),
+            BlockArg::TryCallRet(_) | BlockArg::TryCallExn(_) => None,
+        },
+        _ => None,
+    }
+}
