@@ -79,6 +79,14 @@ faults! {
     AnyConstant,
     /// `unshare`: a copy of the test never leaves the loop.
     WrongExit,
+    /// `slots`: places that overlap are taken for two variables (llvm#64897).
+    IgnoredOverlap,
+    /// `slots`: an address that is added to is not one that escapes.
+    IgnoredEscape,
+    /// `slots`: a narrow signed load is taken for an unsigned one (a value that does not come back, GCC 2026-05-11).
+    WrongExtension,
+    /// `construct`: a block in which definitions meet passes on what it got, not what it writes (llvm#57780).
+    StaleAtEnd,
 }
 
 #[cfg(feature = "fuzzing")]

@@ -6,3 +6,4 @@
 pub mod edges;
 pub mod effects;
 pub mod loops;
+pub(crate) mod slots;
