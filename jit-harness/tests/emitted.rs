@@ -65,9 +65,13 @@ block3:
 }";
 
 fn code(text: &str, pipeline: Pipeline<'_>) -> Vec<u8> {
+    code_of("f", text, pipeline)
+}
+
+fn code_of(name: &str, text: &str, pipeline: Pipeline<'_>) -> Vec<u8> {
     let program = Program::parse(text).expect("the program is valid");
     let compiled = Compiled::new(&program, pipeline, Settings::default()).expect("it can be compiled");
-    compiled.function("f").expect("there is a function").code.clone()
+    compiled.function(name).expect("there is a function").code.clone()
 }
 
 fn only_loop(code: &[u8]) -> EmittedLoop {
@@ -111,4 +115,20 @@ fn baseline_loops_have_two_jumps() {
     for text in [COUNTED, SUM, ATOI] {
         assert_eq!(only_loop(&code(text, Pipeline::Speed)).jumps, 2);
     }
+}
+
+/// The sample whose variables are all in stack slots keeps none of them in memory, and needs no frame.
+#[test]
+fn variables_in_slots_are_in_registers() {
+    let sample = bench_programs::all().iter().find(|program| program.name == "slots").expect("there is such a sample");
+    let bench_programs::Source::Built(build) = sample.source else { panic!("it is built") };
+    let text = build().display().to_string();
+    let before = only_loop(&code_of("slots", &text, Pipeline::Speed));
+    assert!(before.stack_accesses > 0, "Cranelift alone keeps variables in memory");
+    let code = code_of("slots", &text, Pipeline::LoopOpt(&Options::default()));
+    let after = only_loop(&code);
+    let text = listing(&code);
+    assert_eq!((after.stack_accesses, after.loads, after.stores), (0, 0, 0), "there is memory in\n{text}");
+    assert_eq!((after.jumps, after.conditional_jumps), (1, 1), "one jump is expected in the loop of\n{text}");
+    assert!(!text.contains("[rsp") && !text.contains("sub rsp"), "there is a frame in\n{text}");
 }

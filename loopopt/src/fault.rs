@@ -101,6 +101,14 @@ faults! {
     CellChangesInBetween,
     /// `promote`: the store that the next iteration loads from runs in some iterations only.
     SometimesStored,
+    /// `slots`: places that overlap are taken for two variables (llvm#64897).
+    IgnoredOverlap,
+    /// `slots`: an address that is added to is not one that escapes.
+    IgnoredEscape,
+    /// `slots`: a narrow signed load is taken for an unsigned one (a value that does not come back, GCC 2026-05-11).
+    WrongExtension,
+    /// `construct`: a block in which definitions meet passes on what it got, not what it writes (llvm#57780).
+    StaleAtEnd,
 }
 
 #[cfg(feature = "fuzzing")]

@@ -51,6 +51,7 @@
 //!
 //! | pass | what it gives |
 //! |---|---|
+//! | `slots` | stack slots become values, also in functions without loops |
 //! | `canon` | the form that the others stand on: one preheader, one back edge, dedicated exits, closed form |
 //! | `rotate` | a loop that tests at the top becomes a guard and a loop that tests at the bottom |
 //! | `cleanup` | Cranelift's egraph pass once more, if a guard folds |
@@ -59,7 +60,7 @@
 //! | `layout` | loops are placed in one piece, with the ways out behind them |
 //! | `schedule` | latches are ordered so that a back edge needs no move and is one jump |
 //!
-//! Time and memory are linear in the size of the function; a function without loops costs one look at its branches. Input
+//! Time and memory are linear in the size of the function; a function without loops and stack slots costs one look at its branches. Input
 //! that does not verify is an error if the ISA's `enable_verifier` is on, as it is by default.
 //!
 //! # Features

@@ -37,6 +37,10 @@ pub struct Options {
     /// test that is longer than this takes most of the iteration's time itself.
     pub rotate_max_header_insts: usize,
 
+    /// `slots`: at the starts of how many blocks variables that were stack slots may be live, summed over all of them,
+    /// together with the arguments that this takes. 250,000: SLOTS_REASON
+    pub slots_max_values: usize,
+
     /// `schedule`: the most instructions in a latch that is put in order. 256: the time can grow with their square, and
     /// in a longer block one move more does not count.
     pub schedule_max_insts: usize,
@@ -79,6 +83,7 @@ impl Default for Options {
             dumps: false,
             ignore_cost: false,
             rotate_max_header_insts: 16,
+            slots_max_values: 250_000,
             schedule_max_insts: 256,
             unshare_max_insts: 4,
             unshare_max_copies: 8,

@@ -5,7 +5,7 @@ use crate::change::Change;
 use crate::edit::forget::forget_removed_insts;
 use crate::edit::params::remove_redundant_params;
 use crate::optimizer::Report;
-use crate::pass::{Pass, PassCx, canon, cleanup, layout, licm, promote, rotate, schedule, tidy, unshare};
+use crate::pass::{Pass, PassCx, canon, cleanup, layout, licm, promote, rotate, schedule, slots, tidy, unshare};
 use cranelift_codegen::verifier::VerifierErrors;
 use cranelift_codegen::{CodegenError, CodegenResult, Context};
 use std::time::{Duration, Instant};
@@ -18,6 +18,7 @@ enum Step {
     Once(Pass),
 }
 
+const SLOTS: Pass = Pass { name: slots::NAME, run: slots::run, reasons: slots::REASONS };
 const CANON: Pass = Pass { name: canon::NAME, run: canon::run, reasons: canon::REASONS };
 const ROTATE: Pass = Pass { name: rotate::NAME, run: rotate::run, reasons: rotate::REASONS };
 const CLEANUP: Pass = Pass { name: cleanup::NAME, run: cleanup::run, reasons: cleanup::REASONS };
@@ -30,7 +31,7 @@ const SCHEDULE: Pass = Pass { name: schedule::NAME, run: schedule::run, reasons:
 
 /// The pipeline as data.
 static STEPS: &[Step] = &[
-    Step::Repeat(&[CANON, ROTATE, CLEANUP]),
+    Step::Repeat(&[SLOTS, CANON, ROTATE, CLEANUP]),
     Step::Once(CANON),
     Step::Once(LICM),
     Step::Once(PROMOTE),
@@ -40,9 +41,15 @@ static STEPS: &[Step] = &[
     Step::Once(SCHEDULE),
 ];
 
+/// The pipeline for functions without a loop.
+static STEPS_WITHOUT_LOOPS: &[Step] = &[Step::Repeat(&[SLOTS, CLEANUP])];
+
 /// `(before, after, why)`: what [`STEPS`] has to respect. A test checks it.
 #[cfg(test)]
 static ORDER: &[(&str, &str, &str)] = &[
+    ("slots", "canon", "slots makes parameters, not all of them in closed form"),
+    ("slots", "rotate", "a test that loads its operands is larger, and hides what it compares"),
+    ("slots", "cleanup", "a value that is known in place of a load folds"),
     ("canon", "rotate", "rotate needs preheaders, single back edges, dedicated exits and closed form"),
     ("rotate", "cleanup", "the copy of a header that sees constants folds"),
     ("cleanup", "tidy", "a guard that folds leaves blocks to merge"),
@@ -70,7 +77,8 @@ pub(crate) fn passes() -> impl Iterator<Item = &'static Pass> {
 
 /// Runs all passes on `ctx.func`. If none of the optional ones finds anything to do, the function stays as it was.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Report> {
-    if !may_have_cycle(&ctx.func) {
+    let for_slots = cx.options.enables(slots::NAME) && slots::has_slots(&ctx.func);
+    if !for_slots && !may_have_cycle(&ctx.func) {
         if !ctx.cfg.is_valid() || !ctx.domtree.is_valid() {
             ctx.flowgraph();
         }
@@ -81,7 +89,11 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Repor
     }
     let original = ctx.func.clone();
     let mut driver = Driver { ctx, cx, report: Report::default() };
-    let result = driver.prepare().and_then(|loops| if loops { driver.run_steps() } else { Ok(()) });
+    let result = driver.prepare().and_then(|loops| match loops {
+        true => driver.run_steps(STEPS),
+        false if for_slots => driver.run_steps(STEPS_WITHOUT_LOOPS),
+        false => Ok(()),
+    });
     let mut report = driver.report;
     report.remarks = std::mem::take(&mut cx.remarks).finish();
     report.changed = result.is_ok() && !cx.gave_up && report.remarks.any_fired();
@@ -124,8 +136,8 @@ impl Driver<'_, '_> {
         Ok(has_cycles && canon::accept_loops(self.ctx, self.cx))
     }
 
-    fn run_steps(&mut self) -> CodegenResult<()> {
-        for step in STEPS {
+    fn run_steps(&mut self, steps: &[Step]) -> CodegenResult<()> {
+        for step in steps {
             match step {
                 Step::Repeat(passes) => self.repeat(passes)?,
                 Step::Once(pass) => self.run_pass(pass)?,

@@ -28,7 +28,7 @@ pub struct Remark {
     /// The name of the pass, one of [`pass_names`](crate::pass_names).
     pub pass: &'static str,
     /// The header of the loop in the function as it came in, also if a pass has moved it since. For irreducible cycles,
-    /// one of their entries.
+    /// one of their entries; for stack slots, the entry block of the function.
     pub header: Block,
     /// The source location of the header's first instruction, the default location if there is none.
     pub srcloc: SourceLoc,
@@ -74,6 +74,11 @@ pub(crate) trait Refusal: fmt::Display {
     fn help(&self) -> &'static str {
         ""
     }
+
+    /// Tells apart what a pass says of several things with one header: the number of a stack slot.
+    fn subject(&self) -> u32 {
+        0
+    }
 }
 
 /// The remarks of one run, in the order in which they were made.
@@ -115,7 +120,7 @@ impl<'a> IntoIterator for &'a Remarks {
 pub(crate) struct RemarkLog {
     next: usize,
     fired: Vec<(usize, Remark)>,
-    declined: HashMap<(&'static str, Block), (usize, Remark)>,
+    declined: HashMap<(&'static str, Block, u32), (usize, Remark)>,
 }
 
 impl RemarkLog {
@@ -139,7 +144,7 @@ impl RemarkLog {
         let srcloc = header_srcloc(func, header);
         let remark = Remark { pass, header, srcloc, verdict, message: why.to_string().into() };
         let number = self.number();
-        self.declined.insert((pass, header), (number, remark));
+        self.declined.insert((pass, header, why.subject()), (number, remark));
     }
 
     /// Whether `pass` changed the loop at `header`.
@@ -147,9 +152,9 @@ impl RemarkLog {
         self.fired.iter().any(|(_, remark)| remark.pass == pass && remark.header == header)
     }
 
-    /// Forgets why `pass` left the loop at `header` alone.
-    pub(crate) fn retract(&mut self, pass: &'static str, header: Block) {
-        self.declined.remove(&(pass, header));
+    /// Forgets why `pass` left the loop at `header`, or a `subject` of it, alone.
+    pub(crate) fn retract(&mut self, pass: &'static str, header: Block, subject: u32) {
+        self.declined.remove(&(pass, header, subject));
     }
 
     /// All that still counts, in order.

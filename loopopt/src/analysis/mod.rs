@@ -10,3 +10,4 @@ pub mod entry;
 pub mod loops;
 pub mod memory;
 pub mod pressure;
+pub(crate) mod slots;

@@ -17,3 +17,11 @@ pub(crate) fn copy_labels(func: &mut Function, from: Value, to: Value) {
         None => {}
     }
 }
+
+/// Lets `to` carry the labels of `from`, which goes, unless it has labels of its own.
+pub(crate) fn leave_labels(func: &mut Function, from: Value, to: Value) {
+    let is_free = func.dfg.values_labels.as_ref().is_some_and(|labels| !labels.contains_key(&to));
+    if is_free {
+        copy_labels(func, from, to);
+    }
+}

@@ -1,21 +1,21 @@
 //! SSA repair: one variable with several definitions, and uses that must see the right one.
 //!
-//! Parameters are put where definitions meet, that is on the iterated dominance frontier of the definitions, but only on
-//! blocks from which a use can still be reached without meeting another definition. (Cytron et al., "Efficiently
-//! computing static single assignment form and the control dependence graph", 1991, with pruning by liveness.)
+//! Parameters are put where definitions meet ([`crate::edit::frontier`]), but only on blocks from which a use can still be
+//! reached without meeting another definition.
 //!
 //! Cost is linear in the blocks between the definitions and the uses.
 
 use crate::analysis::edges::edges_into;
+use crate::edit::frontier::Frontier;
 use crate::edit::funnel::append_arg;
 use crate::edit::labels::copy_labels;
+use crate::edit::reaching::Reaching;
 use crate::edit::rename::rename_uses;
 use crate::edit::{MAX_PARAMS, TooManyParams};
-use crate::fault::fault;
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::{Block, Function, Inst, Value};
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 
 /// A use of a repaired variable: this instruction now uses this value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,8 +53,8 @@ pub(crate) struct Repair<'a> {
     domtree: &'a DominatorTree,
     /// The value whose uses are repaired.
     old: Value,
-    /// What the variable is at the start of a block: definitions given and parameters made.
-    at_start: HashMap<Block, Value>,
+    /// Definitions given and parameters made.
+    reaching: Reaching<'a>,
 }
 
 impl<'a> Repair<'a> {
@@ -66,14 +66,14 @@ impl<'a> Repair<'a> {
         old: Value,
         defs: impl IntoIterator<Item = (Block, Value)>,
     ) -> Self {
-        Self { func, cfg, domtree, old, at_start: defs.into_iter().collect() }
+        Self { func, cfg, domtree, old, reaching: Reaching::new(domtree, defs) }
     }
 
     /// Lets `users`, none of them above a definition in its block, use what reaches them. A definition has to reach each of them.
     /// Returns all uses that were made, those by edges to new parameters included.
     pub(crate) fn run(mut self, users: &[Inst]) -> Result<Vec<NewUse>, TooManyParams> {
         let blocks: Vec<_> = users.iter().map(|&user| self.block_of(user)).collect();
-        let live = live_until(self.cfg, &blocks, |block| self.at_start.contains_key(&block)).live;
+        let live = live_until(self.cfg, &blocks, |block| self.reaching.is_defined(block)).live;
         let made = self.add_params(&live)?;
         let mut uses: Vec<_> = users
             .iter()
@@ -101,16 +101,8 @@ impl<'a> Repair<'a> {
 
     /// Adds a parameter to each live block where definitions meet. Returns these blocks, in a fixed order.
     fn add_params(&mut self, live: &HashSet<Block>) -> Result<BTreeSet<Block>, TooManyParams> {
-        let frontier = self.frontier(live);
-        let mut work: Vec<_> = self.at_start.keys().copied().collect();
-        let mut made = BTreeSet::new();
-        while let Some(block) = work.pop() {
-            for &meet in frontier.get(&block).into_iter().flatten().filter(|_| !fault!(NoMeet)) {
-                if made.insert(meet) {
-                    work.push(meet);
-                }
-            }
-        }
+        let frontier = Frontier::new(self.cfg, self.domtree, live.iter().copied(), usize::MAX)?;
+        let made = frontier.meets(self.reaching.defs(), |_| true);
         let ty = self.func.dfg.value_type(self.old);
         for &block in &made {
             if self.func.dfg.num_block_params(block) >= MAX_PARAMS {
@@ -118,45 +110,13 @@ impl<'a> Repair<'a> {
             }
             let param = self.func.dfg.append_block_param(block, ty);
             copy_labels(self.func, self.old, param);
-            self.at_start.insert(block, param);
+            self.reaching.define(block, param);
         }
         Ok(made)
     }
 
-    /// For each block, the live blocks where its dominance ends.
-    fn frontier(&self, live: &HashSet<Block>) -> BTreeMap<Block, BTreeSet<Block>> {
-        let mut frontier = BTreeMap::<_, BTreeSet<_>>::new();
-        for &meet in live {
-            let preds: Vec<_> = self.cfg.pred_iter(meet).map(|pred| pred.block).collect();
-            if preds.len() < 2 {
-                continue;
-            }
-            let stop = self.domtree.idom(meet);
-            for pred in preds {
-                let mut runner = Some(pred);
-                while let Some(block) = runner.filter(|_| runner != stop) {
-                    if !frontier.entry(block).or_default().insert(meet) {
-                        break;
-                    }
-                    runner = self.domtree.idom(block);
-                }
-            }
-        }
-        frontier
-    }
-
-    /// What the variable is at the end of `block`: the nearest definition above in the dominator tree.
+    /// What the variable is at the end of `block`.
     fn reaching(&mut self, block: Block) -> Value {
-        let mut passed = Vec::new();
-        let mut here = block;
-        let value = loop {
-            match self.at_start.get(&here) {
-                Some(&value) => break value,
-                None => passed.push(here),
-            }
-            here = self.domtree.idom(here).expect("a definition reaches every use");
-        };
-        self.at_start.extend(passed.into_iter().map(|block| (block, value)));
-        value
+        self.reaching.at_end(block).expect("a definition reaches every use")
     }
 }

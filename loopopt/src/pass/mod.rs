@@ -7,6 +7,7 @@ pub(crate) mod licm;
 pub(crate) mod promote;
 pub(crate) mod rotate;
 pub(crate) mod schedule;
+pub(crate) mod slots;
 pub(crate) mod tidy;
 pub(crate) mod unshare;
 
@@ -129,7 +130,7 @@ impl<'a> PassCx<'a> {
     /// Forgets why `pass` left the loop of `header` alone: it has thought better of it.
     pub(crate) fn retract(&mut self, pass: &'static str, header: Block) {
         let origin = self.origin(header);
-        self.remarks.retract(pass, origin);
+        self.remarks.retract(pass, origin, 0);
     }
 
     /// Records that `pass` left the loop of `header` alone.
