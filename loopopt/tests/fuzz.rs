@@ -6,13 +6,36 @@
 use anyhow::{Result, anyhow, ensure};
 use arbitrary::Unstructured;
 use loopopt::fault::{self, Fault};
-use loopopt::fuzzing::{BODIES, Body, Statistics, bytes_of, generate};
+use loopopt::fuzzing::{BODIES, Body, Shape, Statistics, bytes_of, generate};
 use loopopt::oracle::Program;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 
 /// The share of programs, in percent, in which each pass has to fire at least: some way below what it is.
 const FLOORS: &[(&str, f64)] = &[("rotate", 60.0), ("layout", 60.0), ("schedule", 7.0), ("unshare", 3.5)];
+
+/// The share of programs, in percent, that have what passes look for: some way below what it is.
+const SHAPES: &[(Shape, f64)] = &[
+    (Shape::Local, 15.0),
+    (Shape::LocalPart, 9.0),
+    (Shape::LocalEscapes, 3.0),
+    (Shape::CellUpdate, 9.0),
+    (Shape::CellOverwritten, 5.0),
+    (Shape::Fields, 18.0),
+    (Shape::Recurrence, 5.0),
+    (Shape::NarrowIndex, 5.0),
+    (Shape::InvariantLoad, 7.0),
+    (Shape::InvariantTrap, 5.0),
+    (Shape::InvariantPair, 2.5),
+    (Shape::Chain, 1.5),
+    (Shape::InvariantBranch, 8.0),
+    (Shape::TrapAtIteration, 3.5),
+    (Shape::BranchAtIteration, 8.0),
+    (Shape::Flag, 4.0),
+    (Shape::Poll, 4.0),
+    (Shape::Late, 9.0),
+    (Shape::Rare, 4.0),
+];
 
 /// How many programs may be needed to find a fault.
 const FAULT_PROGRAMS: u64 = 6_000;
@@ -24,6 +47,10 @@ fn the_pipeline_changes_no_program() -> Result<()> {
     for (pass, floor) in FLOORS {
         let share = statistics.share(pass);
         ensure!(share >= *floor, "{pass} fires in {share:.1} % of the programs only");
+    }
+    for &(shape, floor) in SHAPES {
+        let share = statistics.share_with(shape);
+        ensure!(share >= floor, "{share:.1} % of the programs have {shape:?} only");
     }
     ensure!(statistics.compared > 2 * statistics.programs, "most calls are compared");
     ensure!(statistics.interpreted > statistics.programs / 2, "many calls are interpreted");

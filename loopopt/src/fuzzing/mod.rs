@@ -24,6 +24,6 @@ mod reduce;
 mod statistics;
 
 pub use bodies::{BODIES, Body, bytes_of};
-pub use generate::{TestCase, generate};
+pub use generate::{Shape, TestCase, generate};
 pub use reduce::reduce;
 pub use statistics::Statistics;

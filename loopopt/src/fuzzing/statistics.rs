@@ -1,6 +1,6 @@
 //! What happened in a run: how often each pass fired, and what became of the calls.
 
-use super::generate::TestCase;
+use super::generate::{Shape, TestCase};
 use crate::Report;
 use crate::oracle::{Agreement, Case, Compiled, Outcome, Pipeline, Settings};
 use std::collections::BTreeMap;
@@ -15,6 +15,10 @@ pub struct Statistics {
     pub with_loops: usize,
     /// Loops that were found.
     pub loops: usize,
+    /// Instructions of all programs.
+    pub insts: usize,
+    /// Programs that have something that a pass may look for.
+    pub shapes: BTreeMap<Shape, usize>,
     /// Calls that all arms agree on.
     pub compared: usize,
     /// Calls among them that the interpreter agrees on as well.
@@ -42,6 +46,13 @@ impl Statistics {
     pub(super) fn add(&mut self, case: &TestCase, agreement: &Agreement) {
         if self.programs.is_multiple_of(Self::SAMPLE) && !case.endless {
             self.sample(case);
+        }
+        let functions = case.program.functions().iter();
+        self.insts += functions
+            .map(|func| func.layout.blocks().map(|block| func.layout.block_insts(block).count()).sum::<usize>())
+            .sum::<usize>();
+        for &shape in &case.shapes {
+            *self.shapes.entry(shape).or_default() += 1;
         }
         self.compared += agreement.compared;
         self.interpreted += agreement.interpreted;
@@ -95,6 +106,10 @@ impl Statistics {
         self.programs += other.programs;
         self.with_loops += other.with_loops;
         self.loops += other.loops;
+        self.insts += other.insts;
+        for (shape, count) in other.shapes {
+            *self.shapes.entry(shape).or_default() += count;
+        }
         self.compared += other.compared;
         self.interpreted += other.interpreted;
         self.sampled += other.sampled;
@@ -115,11 +130,21 @@ impl Statistics {
         let fired = self.fired.get(pass).copied().unwrap_or(0);
         100.0 * fired as f64 / self.programs.max(1) as f64
     }
+
+    /// How many percent of the programs have this.
+    pub fn share_with(&self, shape: Shape) -> f64 {
+        let programs = self.shapes.get(&shape).copied().unwrap_or(0);
+        100.0 * programs as f64 / self.programs.max(1) as f64
+    }
 }
 
 impl fmt::Display for Statistics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{} programs, {} with {} loops", self.programs, self.with_loops, self.loops)?;
+        writeln!(f, "{:.1} instructions per program", self.insts as f64 / self.programs.max(1) as f64)?;
+        for shape in self.shapes.keys() {
+            writeln!(f, "{shape:?} in {:.1} %", self.share_with(*shape))?;
+        }
         writeln!(
             f,
             "{} calls agree, {} of them interpreted; {} timed out, {} ran out of stack",

@@ -1,10 +1,13 @@
 //! Instructions that do more than compute: traps and calls.
 
-use super::features::Feature;
+use super::features::{Feature, Shape};
 use super::fill::Fill;
 use super::induction::condition;
 use super::interface::Interface;
-use cranelift_codegen::ir::{AbiParam, DebugTag, Inst, InstBuilder, Opcode, UserStackMapEntry, Value, types};
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{
+    AbiParam, DebugTag, Inst, InstBuilder, Opcode, Signature, UserStackMapEntry, Value, types,
+};
 
 const DIVISIONS: [Opcode; 4] = [Opcode::Udiv, Opcode::Urem, Opcode::Sdiv, Opcode::Srem];
 
@@ -28,12 +31,20 @@ impl Fill<'_, '_, '_> {
 
     /// A trap if some value is a certain number: in one iteration, if it counts them.
     fn trap(&mut self) {
-        let ty = self.random.narrow_int();
-        let value = self.any(ty);
-        let number = self.constant(ty);
+        if self.is_invariant {
+            self.note(Shape::InvariantTrap);
+        }
+        let counted = if self.random.chance(30) { self.at_iteration() } else { None };
+        if counted.is_some() {
+            self.note(Shape::TrapAtIteration);
+        }
+        let (value, number) = counted.unwrap_or_else(|| {
+            let ty = self.random.narrow_int();
+            (self.any(ty), self.constant(ty))
+        });
         let code = self.trap_code();
-        let inst = if self.random.chance(60) {
-            let equal = self.pos.ins().icmp(cranelift_codegen::ir::condcodes::IntCC::Equal, value, number);
+        let inst = if counted.is_some() || self.random.chance(60) {
+            let equal = self.pos.ins().icmp(IntCC::Equal, value, number);
             self.pos.ins().trapnz(equal, code)
         } else if self.random.chance(50) {
             self.pos.ins().trapz(value, code)
@@ -45,8 +56,27 @@ impl Fill<'_, '_, '_> {
         self.keep(inst);
     }
 
+    /// A counter, and one of its values, mostly one of the first.
+    pub(super) fn at_iteration(&mut self) -> Option<(Value, Value)> {
+        let youngest = self.known.counters.len().checked_sub(1)?;
+        let counter = self.known.counters[youngest - self.random.below((youngest + 1).min(3))];
+        let ty = self.pos.func.dfg.value_type(counter);
+        if ty == types::I128 {
+            return None;
+        }
+        let progress = self.progress(counter);
+        let iteration = if self.random.chance(70) { 4 } else { progress.count };
+        let iteration = self.random.below(iteration as usize) as i128;
+        let number = progress.start.wrapping_add(progress.step.wrapping_mul(iteration));
+        let number = self.pos.ins().iconst(ty, (number & (i128::MAX >> (127 - ty.bits()))) as i64);
+        Some((counter, number))
+    }
+
     /// An operation that is not defined for all operands.
     fn partial(&mut self) {
+        if self.is_invariant {
+            self.note(Shape::InvariantTrap);
+        }
         let ty = self.random.narrow_int();
         let (a, b) = (self.any(ty), self.any(ty));
         let inst = match self.random.below(6) {
@@ -73,7 +103,7 @@ impl Fill<'_, '_, '_> {
         self.keep(inst);
     }
 
-    fn call_host(&mut self) {
+    pub(super) fn call_host(&mut self) {
         let index = self.random.below(self.interface.hosts.len());
         let callee = self.interface.import_host(self.pos.func, index);
         let args = self.call_args(&self.interface.hosts[index].params.clone());
@@ -84,6 +114,19 @@ impl Fill<'_, '_, '_> {
         } else {
             self.pos.ins().call(callee, &args)
         };
+        self.keep(inst);
+        self.mark_call(inst);
+    }
+
+    /// Calls a host function that has a place for an address.
+    pub(super) fn call_host_with(&mut self, address: Value) {
+        let hosts = &self.interface.hosts;
+        let at = |host: &Signature| host.params.iter().position(|param| param.value_type == types::I64);
+        let Some((index, place)) = (0..).zip(hosts).find_map(|(index, host)| Some((index, at(host)?))) else { return };
+        let callee = self.interface.import_host(self.pos.func, index);
+        let mut args = self.call_args(&hosts[index].params.clone());
+        args[place] = address;
+        let inst = self.pos.ins().call(callee, &args);
         self.keep(inst);
         self.mark_call(inst);
     }

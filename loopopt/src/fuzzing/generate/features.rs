@@ -52,11 +52,73 @@ pub(super) enum Feature {
     Shuffled,
     /// Loops that need not end.
     Endless,
+    /// Stack slots that hold locals: accessed at constant offsets, unless their address escapes.
+    Locals,
+    /// Locals whose address goes elsewhere.
+    Escapes,
+    /// Places in memory that are updated again and again.
+    Cells,
+    /// Accesses at an index that counts up or down, and at the one before.
+    Series,
+    /// Instructions whose operands are all from outside of the loop.
+    Invariants,
+    /// Loads of a flag whose rare way calls a host function.
+    Polls,
+    /// Values that are computed in a loop and used behind it.
+    Late,
+    /// Parameters of headers that change in the first iterations only, or never.
+    Flags,
+    /// Few instructions, most of which belong to one of the above.
+    Sparse,
+}
+
+/// Something in a program that a pass may look for. [`Statistics`](crate::fuzzing::Statistics) counts the programs that
+/// have it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Shape {
+    /// A local in a stack slot is accessed as a whole, in a loop.
+    Local,
+    /// A part of a local is accessed, or its bits in another type.
+    LocalPart,
+    /// The address of a local is stored, passed to a function, chosen or computed.
+    LocalEscapes,
+    /// A place in memory is read, changed and written in a loop that does not change its address.
+    CellUpdate,
+    /// A place in memory is written without being read, in a loop that does not change its address.
+    CellOverwritten,
+    /// Places of which one base address has several.
+    Fields,
+    /// An element is stored, and one of another iteration is loaded.
+    Recurrence,
+    /// The index of an access is computed in 32 bits.
+    NarrowIndex,
+    /// A load from an address that its loop does not change.
+    InvariantLoad,
+    /// A check, or an operation that is not defined for all operands, whose operands its loop does not change.
+    InvariantTrap,
+    /// An instruction with two results whose operands its loop does not change.
+    InvariantPair,
+    /// A load from an address that was loaded, both of which the loop does not change.
+    Chain,
+    /// A branch on what its loop does not change.
+    InvariantBranch,
+    /// A trap in one iteration, which a counter tells.
+    TrapAtIteration,
+    /// A branch on a counter and one of its first values.
+    BranchAtIteration,
+    /// A branch on a parameter that is another in the first iterations, or always the same.
+    Flag,
+    /// A load of a flag whose rare way calls.
+    Poll,
+    /// A value is computed in a loop, and used behind it alone.
+    Late,
+    /// A value is computed in a cold block of a loop from what the loop does not change.
+    Rare,
 }
 
 /// A set of features.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Features(u32);
+pub(super) struct Features(u64);
 
 impl Features {
     /// A few of them, or all but a few.
@@ -67,7 +129,7 @@ impl Features {
             1 | 2 => a,
             _ => a | b,
         };
-        let mut features = Self((bits >> 8) as u32);
+        let mut features = Self(bits >> 8);
         if random.chance(20) {
             features.remove(&NOT_INTERPRETED);
         }
@@ -82,18 +144,18 @@ impl Features {
     }
 
     pub(super) fn has(self, feature: Feature) -> bool {
-        self.0 & 1 << feature as u32 != 0
+        self.0 & 1 << feature as u64 != 0
     }
 
     fn remove(&mut self, features: &[Feature]) {
         for &feature in features {
-            self.0 &= !(1 << feature as u32);
+            self.0 &= !(1 << feature as u64);
         }
     }
 }
 
 /// What Cranelift's interpreter does not know.
-const NOT_INTERPRETED: [Feature; 7] = [
+const NOT_INTERPRETED: [Feature; 8] = [
     Feature::Memory,
     Feature::Hosts,
     Feature::TryCalls,
@@ -101,4 +163,5 @@ const NOT_INTERPRETED: [Feature; 7] = [
     Feature::Atomics,
     Feature::SequencePoints,
     Feature::Endless,
+    Feature::Escapes,
 ];

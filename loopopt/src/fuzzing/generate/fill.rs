@@ -5,10 +5,12 @@
 
 use super::choices::Choices;
 use super::dominance::Dominance;
-use super::features::{Feature, Features};
+use super::features::{Feature, Features, Shape};
 use super::interface::{Interface, value_type};
+use super::known::{Known, Outer};
 use super::memory::{Pointer, Regions};
 use super::outline::{End, On, Outline, Way};
+use super::plan::Progress;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::entity::EntityRef;
 use cranelift_codegen::ir::{
@@ -16,14 +18,7 @@ use cranelift_codegen::ir::{
     JumpTableData, Opcode, RelSourceLoc, SourceLoc, StackSlot, StackSlotData, StackSlotKind, TrapCode, Type, Value,
     ValueLabel, ValueLabelAssignments, ValueLabelStart, types,
 };
-use std::collections::{HashMap, HashSet};
-
-/// What is known in a block: the values that can be used in it, the youngest last.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Known {
-    pub(super) values: Vec<Value>,
-    pub(super) pointers: Vec<Pointer>,
-}
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// A function that is being filled.
 pub(super) struct Fill<'a, 'u, 'd> {
@@ -41,6 +36,10 @@ pub(super) struct Fill<'a, 'u, 'd> {
     /// Next values of parameters, computed in the block that is being filled.
     nexts: HashMap<Value, Value>,
     marks: u32,
+    /// Whether the operands of the instruction that is being made are from in front of the loop.
+    pub(super) is_invariant: bool,
+    is_cold: bool,
+    shapes: &'a mut BTreeSet<Shape>,
 }
 
 impl<'a, 'u, 'd> Fill<'a, 'u, 'd> {
@@ -49,7 +48,7 @@ impl<'a, 'u, 'd> Fill<'a, 'u, 'd> {
         func: &'a mut Function,
         random: &'a mut Choices<'u, 'd>,
         (interface, index): (&'a Interface, usize),
-        outline: &'a Outline,
+        (outline, shapes): (&'a Outline, &'a mut BTreeSet<Shape>),
     ) {
         let entry = func.layout.entry_block().expect("there is a block");
         let dominance = Dominance::of(outline, entry);
@@ -66,6 +65,9 @@ impl<'a, 'u, 'd> Fill<'a, 'u, 'd> {
             private,
             nexts: HashMap::new(),
             marks: 0,
+            is_invariant: false,
+            is_cold: false,
+            shapes,
         };
         fill.declare();
         fill.add_params(entry);
@@ -109,6 +111,8 @@ impl<'a, 'u, 'd> Fill<'a, 'u, 'd> {
     }
 
     fn block(&mut self, block: Block, is_entry: bool) {
+        self.known.enter(self.outline.depths.get(&block).copied().unwrap_or(0));
+        self.is_cold = self.pos.func.layout.is_cold(block);
         for param in self.pos.func.dfg.block_params(block).to_vec() {
             self.learn(param);
         }
@@ -120,6 +124,15 @@ impl<'a, 'u, 'd> Fill<'a, 'u, 'd> {
             }
             self.pos.goto_first_insertion_point(block);
             self.initialize_slots();
+            if self.features().has(Feature::Locals) {
+                self.new_local();
+            }
+            if self.features().has(Feature::Cells) && self.random.chance(60) {
+                self.new_cells();
+            }
+        }
+        if self.has_series() && self.outline.headers.contains(&block) && self.random.chance(60) {
+            self.new_series();
         }
         for inst in drafted {
             self.pos.goto_inst(inst);
@@ -131,6 +144,10 @@ impl<'a, 'u, 'd> Fill<'a, 'u, 'd> {
             }
         }
         self.pos.goto_bottom(block);
+        if self.outline.calling.contains(&block) {
+            self.call_host();
+        }
+        self.use_late();
         self.instructions(if is_entry { 6 } else { 5 });
         self.recur(block);
         self.instructions(if is_entry { 2 } else { 6 });
@@ -160,11 +177,56 @@ impl<'a, 'u, 'd> Fill<'a, 'u, 'd> {
         } else if !self.private.contains(&value) {
             self.known.values.push(value);
         }
+        if self.outline.counters.contains_key(&value) {
+            self.known.counters.push(value);
+        }
+        if self.outline.flags.contains(&value) {
+            self.known.flags.push(value);
+        }
+    }
+
+    /// What a counter that is known can be.
+    pub(super) fn progress(&self, counter: Value) -> Progress {
+        self.outline.counters[&counter]
+    }
+
+    /// Notes that the program has something to look for.
+    pub(super) fn note(&mut self, shape: Shape) {
+        self.shapes.insert(shape);
+    }
+
+    /// How many of the known values and addresses are not changed by the loop, or by one around it.
+    pub(super) fn in_front(&mut self) -> Option<Outer> {
+        let depth = self.known.depth();
+        if !self.is_invariant || depth == 0 {
+            return None;
+        }
+        let level = if self.random.chance(70) { depth - 1 } else { self.random.below(depth) };
+        Some(self.known.in_front(level))
     }
 
     fn instructions(&mut self, most: usize) {
+        let most = if self.features().has(Feature::Sparse) { most.div_ceil(2) } else { most };
         for _ in 0..self.random.below(most) {
+            let may_be = self.features().has(Feature::Invariants) && self.known.depth() > 0;
+            self.is_invariant = may_be && self.random.chance(30);
             self.instruction();
+            if self.is_invariant && self.is_cold {
+                self.note(Shape::Rare);
+            }
+            self.is_invariant = false;
+        }
+    }
+
+    /// Uses values that were computed in loops before for the first time.
+    fn use_late(&mut self) {
+        for value in self.known.take_late() {
+            let ty = self.pos.func.dfg.value_type(value);
+            if self.random.chance(40) {
+                self.store(ty, value);
+            }
+            self.known.values.push(value);
+            self.note(Shape::Late);
         }
     }
 
@@ -192,9 +254,10 @@ impl<'a, 'u, 'd> Fill<'a, 'u, 'd> {
 
     /// A value of this type.
     pub(super) fn any(&mut self, ty: Type) -> Value {
+        let outer = self.in_front();
         let dfg = &self.pos.func.dfg;
-        let fitting: Vec<Value> =
-            self.known.values.iter().copied().filter(|&value| dfg.value_type(value) == ty).collect();
+        let known = &self.known.values[..outer.map_or(self.known.values.len(), |outer| outer.values)];
+        let fitting: Vec<Value> = known.iter().copied().filter(|&value| dfg.value_type(value) == ty).collect();
         if fitting.is_empty() || self.random.chance(8) {
             let value = self.constant(ty);
             return self.keep_value(value);
@@ -269,6 +332,8 @@ impl<'a, 'u, 'd> Fill<'a, 'u, 'd> {
                 let other = self.bit();
                 self.pos.ins().bor(value, other)
             }
+            On::Invariant => self.invariant_condition(),
+            On::Poll => self.poll(),
         };
         let [first, second] = ways.each_ref().map(|way| self.call(way));
         let ty = self.pos.func.dfg.value_type(condition);

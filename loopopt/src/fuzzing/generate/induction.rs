@@ -57,7 +57,13 @@ impl Counter {
             _ => (start, end),
         };
         let bound = if random.chance(15) { wrap(end.wrapping_add(random.pick(&[1, -1, 2])), bits) } else { end };
-        Self { ty, start, step: wrap(step, bits), condition: condition(random), bound }
+        let condition = match random.below(5) {
+            0 => IntCC::NotEqual,
+            1 if step > 0 => IntCC::SignedLessThan,
+            1 => IntCC::SignedGreaterThan,
+            _ => condition(random),
+        };
+        Self { ty, start, step: wrap(step, bits), condition, bound }
     }
 
     /// How often the condition holds, one after the other, if that is at most this often.

@@ -1,6 +1,6 @@
 //! Instructions that compute: integers, floats, vectors, comparisons, constants.
 
-use super::features::Feature;
+use super::features::{Feature, Shape};
 use super::fill::Fill;
 use super::induction::condition;
 use super::interface::{value_type, vector_type};
@@ -39,7 +39,8 @@ impl Fill<'_, '_, '_> {
     /// One instruction, or the few that belong together.
     pub(super) fn instruction(&mut self) {
         let features = self.features();
-        match self.random.below(32) {
+        let least = if features.has(Feature::Sparse) && self.random.chance(50) { 21 } else { 0 };
+        match least + self.random.below(50 - least) {
             0 => {
                 let ty = value_type(self.random, features);
                 let value = self.constant(ty);
@@ -56,8 +57,33 @@ impl Fill<'_, '_, '_> {
             12 if features.has(Feature::Aliases) => self.alias(),
             13..=20 => self.access(),
             21..=23 => self.effect(),
+            24..=28 if features.has(Feature::Cells) => self.cell(),
+            29..=32 if features.has(Feature::Locals) => self.local(),
+            33..=36 if self.has_series() => self.series(),
+            37 | 38 if self.known.depth() > 0 && features.has(Feature::Late) => self.late(),
+            39 if self.is_invariant && features.has(Feature::Memory) => self.chain(),
+            39..=41 if self.is_invariant => self.effect(),
             _ => self.integer(),
         }
+    }
+
+    /// Computes something for behind the loop.
+    fn late(&mut self) {
+        let ty = value_type(self.random, self.features());
+        let mut value = self.any(ty);
+        for _ in 0..1 + self.random.below(3) {
+            let other = self.any(ty);
+            let opcode = if ty.is_float() {
+                self.random.pick(&FLOAT_BINARY)
+            } else if ty.is_vector() {
+                self.random.pick(&VECTOR_BINARY)
+            } else {
+                self.random.pick(&BINARY)
+            };
+            let (inst, dfg) = self.pos.ins().Binary(opcode, ty, value, other);
+            value = dfg.first_result(inst);
+        }
+        self.known.keep_for_later(value);
     }
 
     fn select(&mut self) {
@@ -190,11 +216,32 @@ impl Fill<'_, '_, '_> {
 
     /// What a branch can depend on.
     pub(super) fn condition(&mut self) -> Value {
+        if !self.known.flags.is_empty() && self.random.chance(30) {
+            self.note(Shape::Flag);
+            return self.random.pick(&self.known.flags);
+        }
+        if self.random.chance(15)
+            && let Some((counter, number)) = self.at_iteration()
+        {
+            self.note(Shape::BranchAtIteration);
+            let condition = condition(self.random);
+            let bit = self.pos.ins().icmp(condition, counter, number);
+            return self.keep_value(bit);
+        }
         if self.random.chance(20) {
             let ty = self.int_type();
             return self.any(ty);
         }
         self.bit()
+    }
+
+    /// The same, of what the loop does not change.
+    pub(super) fn invariant_condition(&mut self) -> Value {
+        self.note(Shape::InvariantBranch);
+        self.is_invariant = true;
+        let bit = self.bit();
+        self.is_invariant = false;
+        bit
     }
 
     fn convert(&mut self) {
@@ -308,6 +355,9 @@ impl Fill<'_, '_, '_> {
 
     /// An instruction with two results.
     fn multiple(&mut self) {
+        if self.is_invariant {
+            self.note(Shape::InvariantPair);
+        }
         if self.features().has(Feature::Wide) && self.random.chance(50) {
             let value = self.any(types::I128);
             let inst = self.pos.ins().Unary(Opcode::Isplit, types::I128, value).0;

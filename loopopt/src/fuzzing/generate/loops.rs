@@ -3,7 +3,7 @@
 use super::choices::Choices;
 use super::features::Feature;
 use super::outline::{Draft, End, Frame, On, Way};
-use super::plan::{Bound, Fuel, Plan, Shape};
+use super::plan::{Bound, Control, Fuel, Next, Plan, Shape};
 use cranelift_codegen::cursor::Cursor;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, BlockArg, InstBuilder, MemFlagsData, Type, Value, types};
@@ -11,7 +11,7 @@ use cranelift_codegen::ir::{Block, BlockArg, InstBuilder, MemFlagsData, Type, Va
 impl Draft<'_, '_, '_> {
     /// A loop that is entered from `at`. Gives the block after it.
     pub(super) fn looping(&mut self, at: Block) -> Option<Block> {
-        let trips = u64::min(self.random.pick(&[3, 1, 2, 4, 5, 8, 0, 16, 33, 64]), self.work);
+        let trips = u64::min(self.random.pick(&[3, 1, 2, 4, 5, 8, 0, 16, 33, 64, 7, 9, 11, 17]), self.work);
         let work = self.work;
         self.work /= trips + 1;
         let after = self.repeat(at, trips);
@@ -22,6 +22,8 @@ impl Draft<'_, '_, '_> {
     fn repeat(&mut self, at: Block, trips: u64) -> Option<Block> {
         let mut plan = self.plan(at, trips);
         let header = self.block();
+        self.outline.depths.insert(header, self.depth() + 1);
+        self.outline.headers.insert(header);
         let front = if self.random.chance(30) { 1 + self.random.below(2) } else { 0 };
         for _ in 0..front {
             let ty = self.value_type();
@@ -33,6 +35,12 @@ impl Draft<'_, '_, '_> {
             if let Some(&stride) = self.outline.walkers.get(&start) {
                 self.outline.walkers.insert(control.param, stride);
             }
+            if let Some(&progress) = self.outline.counters.get(&start) {
+                self.outline.counters.insert(control.param, progress);
+            }
+            if !matches!(control.next, Next::Step(_)) {
+                self.outline.flags.insert(control.param);
+            }
         }
         let leaves = !self.frames.is_empty() && self.random.chance(10);
         let exit = if leaves { None } else { Some(self.block()) };
@@ -43,7 +51,7 @@ impl Draft<'_, '_, '_> {
             _ => End::Jump(enter),
         };
         self.finish(at, end);
-        self.frames.push(Frame { again: None, exit, front, controls: plan.controls.clone() });
+        self.frames.push(Frame { again: None, exit, front, controls: plan.controls.clone(), is_loop: true });
         match plan.shape {
             Shape::Top => self.test_at_top(header, header, &plan),
             Shape::Middle => {
@@ -143,18 +151,30 @@ impl Draft<'_, '_, '_> {
     /// The values for the next iteration, computed in `at`.
     pub(super) fn next_args(&mut self, at: Block, frame: &Frame) -> Vec<Option<BlockArg>> {
         let mut args = vec![None; frame.front];
-        for &control in &frame.controls {
-            let ty = self.pos.func.dfg.value_type(control.param);
-            let by = control.outside.unwrap_or_else(|| self.constant(at, ty, control.by));
-            self.pos.goto_bottom(at);
-            let (inst, dfg) = self.pos.ins().Binary(control.opcode, ty, control.param, by);
-            let next = dfg.first_result(inst);
-            if let Some(&stride) = self.outline.walkers.get(&control.param) {
-                self.outline.walkers.insert(next, stride);
-            }
+        for control in &frame.controls {
+            let next = match control.next {
+                Next::Step(by) => self.step(at, control, by),
+                Next::Constant(number) => {
+                    let ty = self.pos.func.dfg.value_type(control.param);
+                    control.outside.unwrap_or_else(|| self.constant(at, ty, number))
+                }
+                Next::Same => control.param,
+                Next::Take(index) => frame.controls[index].param,
+            };
             args.push(Some(BlockArg::Value(next)));
         }
         args
+    }
+
+    fn step(&mut self, at: Block, control: &Control, by: i128) -> Value {
+        let ty = self.pos.func.dfg.value_type(control.param);
+        let by = control.outside.unwrap_or_else(|| self.constant(at, ty, by));
+        self.pos.goto_bottom(at);
+        let next = self.pos.ins().iadd(control.param, by);
+        if let Some(&stride) = self.outline.walkers.get(&control.param) {
+            self.outline.walkers.insert(next, stride);
+        }
+        next
     }
 
     /// Whether these values of the controls say that the loop goes on, and the block that knows. None if nothing says so.

@@ -6,7 +6,7 @@
 //! are in range whatever the values, `notrap` alone also for those behind a check.
 
 use super::choices::Choices;
-use super::features::{Feature, Features};
+use super::features::{Feature, Features, Shape};
 use super::fill::Fill;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
@@ -24,16 +24,16 @@ pub(super) struct Part {
     /// Its number, and that of its region.
     pub(super) index: usize,
     pub(super) start: u32,
-    len: u32,
+    pub(super) len: u32,
 }
 
 /// What is never written.
 const CONSTANT: Part = Part { index: 0, start: 0, len: 64 };
-const LOW: Part = Part { index: 1, start: 64, len: 192 };
+pub(super) const LOW: Part = Part { index: 1, start: 64, len: 192 };
 /// The rest, up to the end.
 pub(super) const HIGH: Part = Part { index: 2, start: 256, len: 256 };
 /// The number of the region for stack slots.
-const SLOT_REGION: usize = 3;
+pub(super) const SLOT_REGION: usize = 3;
 
 /// The alias regions of a function: of the parts of the memory image, and of slots for data.
 pub(super) type Regions = [Option<AliasRegion>; 4];
@@ -53,11 +53,11 @@ pub(super) fn draw_regions(func: &mut Function, random: &mut Choices<'_, '_>, fe
 /// An address.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pointer {
-    value: Value,
+    pub(super) value: Value,
     /// What is to be added to it.
     offset: u32,
     /// Bytes from there on that can be accessed. None if there may be none.
-    room: Option<u32>,
+    pub(super) room: Option<u32>,
     /// It is a multiple of this.
     align: u32,
     /// The region of all accesses, if they are in one.
@@ -72,13 +72,23 @@ impl Pointer {
         let region = (stride > 0).then_some(HIGH.index);
         Self { value, offset: 0, room: None, align: 1, region, writable: stride > 0 }
     }
+
+    /// An address from which on so many bytes of a slot can be accessed.
+    pub(super) fn into_slot(value: Value, room: u32) -> Self {
+        Self { value, offset: 0, room: Some(room), align: 1, region: Some(SLOT_REGION), writable: true }
+    }
+
+    /// An address around which elements of a part of the image can be accessed.
+    pub(super) fn element(value: Value, part: Part) -> Self {
+        Self { value, offset: 0, room: Some(part.len), align: 1, region: Some(part.index), writable: true }
+    }
 }
 
 /// An address for one access.
-struct Place {
-    address: Value,
-    offset: i32,
-    flags: MemFlagsData,
+pub(super) struct Place {
+    pub(super) address: Value,
+    pub(super) offset: i32,
+    pub(super) flags: MemFlagsData,
 }
 
 impl Fill<'_, '_, '_> {
@@ -191,11 +201,11 @@ impl Fill<'_, '_, '_> {
         self.keep(inst);
     }
 
-    fn flags(&mut self, flags: MemFlagsData) -> cranelift_codegen::ir::MemFlags {
+    pub(super) fn flags(&mut self, flags: MemFlagsData) -> cranelift_codegen::ir::MemFlags {
         self.pos.func.dfg.mem_flags.insert(flags).expect("there are not many kinds of flags")
     }
 
-    fn access_type(&mut self) -> Type {
+    pub(super) fn access_type(&mut self) -> Type {
         super::interface::value_type(self.random, self.interface.features)
     }
 
@@ -210,6 +220,20 @@ impl Fill<'_, '_, '_> {
         if self.random.chance(60) {
             offset = offset / size * size;
         }
+        if self.is_invariant && !writes {
+            self.note(Shape::InvariantLoad);
+        }
+        Some(self.place_at(pointer, offset, size))
+    }
+
+    /// An access to so many bytes at an address, with flags that hold.
+    pub(super) fn place_at(&mut self, pointer: Pointer, offset: u32, size: u32) -> Place {
+        let total = pointer.offset + offset;
+        self.place_from(pointer, total as i32, size)
+    }
+
+    /// The same with the sum of all offsets.
+    pub(super) fn place_from(&mut self, pointer: Pointer, offset: i32, size: u32) -> Place {
         let mut flags = MemFlagsData::new();
         if pointer.room.is_some() && self.random.chance(60) {
             flags = flags.with_notrap();
@@ -219,8 +243,7 @@ impl Fill<'_, '_, '_> {
         } else if self.random.chance(30) {
             flags = flags.with_trap_code(Some(self.trap_code()));
         }
-        let total = pointer.offset + offset;
-        if total.is_multiple_of(size) && pointer.align.is_multiple_of(size) {
+        if offset.unsigned_abs().is_multiple_of(size) && pointer.align.is_multiple_of(size) {
             flags = flags.with_aligned();
         }
         if !pointer.writable && pointer.region == Some(CONSTANT.index) && self.random.chance(60) {
@@ -228,13 +251,14 @@ impl Fill<'_, '_, '_> {
         }
         let region = pointer.region.and_then(|region| self.regions[region]);
         let flags = flags.with_alias_region(region);
-        Some(Place { address: pointer.value, offset: total as i32, flags })
+        Place { address: pointer.value, offset, flags }
     }
 
     /// An address: one that is known, or a new one.
-    fn pointer(&mut self, writes: bool) -> Option<Pointer> {
-        let fitting: Vec<Pointer> =
-            self.known.pointers.iter().copied().filter(|pointer| pointer.writable || !writes).collect();
+    pub(super) fn pointer(&mut self, writes: bool) -> Option<Pointer> {
+        let outer = self.in_front();
+        let known = &self.known.pointers[..outer.map_or(self.known.pointers.len(), |outer| outer.pointers)];
+        let fitting: Vec<Pointer> = known.iter().copied().filter(|pointer| pointer.writable || !writes).collect();
         if !fitting.is_empty() && self.random.chance(60) {
             return Some(fitting[fitting.len() - 1 - self.random.below(fitting.len().min(6))]);
         }
@@ -263,9 +287,14 @@ impl Fill<'_, '_, '_> {
         Pointer { value, offset: 0, room: Some(SLOT / 2), align, region, writable: true }
     }
 
-    fn image_pointer(&mut self, part: Part) -> Pointer {
+    /// The address of the memory image.
+    pub(super) fn memory(&self) -> Value {
         let entry = self.pos.func.layout.entry_block().expect("there is a block");
-        let memory = self.pos.func.dfg.block_params(entry)[0];
+        self.pos.func.dfg.block_params(entry)[0]
+    }
+
+    fn image_pointer(&mut self, part: Part) -> Pointer {
+        let memory = self.memory();
         let Part { index: region, start: offset, len } = part;
         let region = Some(region);
         let writable = part.index != CONSTANT.index;
@@ -286,8 +315,53 @@ impl Fill<'_, '_, '_> {
         }
     }
 
+    /// Loads a number, may check it, and loads from an address that is computed from it.
+    pub(super) fn chain(&mut self) {
+        let Some(first) = self.place(8, false) else { return };
+        let flags = self.flags(first.flags);
+        let inst = self.pos.ins().Load(Opcode::Load, types::I64, flags, first.offset.into(), first.address).0;
+        self.keep(inst);
+        let loaded = self.pos.func.dfg.first_result(inst);
+        if self.features().has(Feature::Traps) && self.random.chance(40) {
+            let number = self.constant(types::I64);
+            let equal = self.pos.ins().icmp(IntCC::Equal, loaded, number);
+            let code = self.trap_code();
+            let inst = self.pos.ins().trapnz(equal, code);
+            self.keep(inst);
+        }
+        let distance = self.pos.ins().band_imm_u(loaded, i64::from(LOW.len / 3 - 8));
+        let memory = self.memory();
+        let value = self.pos.ins().iadd(memory, distance);
+        let room = Some(LOW.len - LOW.len / 3);
+        let region = Some(LOW.index);
+        let pointer = Pointer { value, offset: LOW.start, room, align: 1, region, writable: true };
+        self.known.pointers.push(pointer);
+        let place = self.place_at(pointer, 0, 8);
+        let flags = self.flags(place.flags);
+        let inst = self.pos.ins().Load(Opcode::Load, types::I64, flags, place.offset.into(), place.address).0;
+        self.keep(inst);
+        if self.is_invariant {
+            self.note(Shape::Chain);
+        }
+    }
+
+    /// A flag in memory.
+    pub(super) fn poll(&mut self) -> Value {
+        self.note(Shape::Poll);
+        let memory = self.memory();
+        let part = self.random.pick(&[LOW, HIGH]);
+        let offset = (part.start + 8 * self.random.below(8) as u32) as i32;
+        let region = self.regions[part.index];
+        let flags = self.flags(MemFlagsData::trusted().with_alias_region(region));
+        let ty = self.random.pick(&[types::I32, types::I64, types::I8]);
+        let inst = self.pos.ins().Load(Opcode::Load, ty, flags, offset.into(), memory).0;
+        self.keep(inst);
+        let flag = self.pos.func.dfg.first_result(inst);
+        if self.random.chance(50) { flag } else { self.pos.ins().icmp_imm_u(IntCC::Equal, flag, 3) }
+    }
+
     /// A number below `end`, a power of two, of type `i64`, and what it is a multiple of.
-    fn index(&mut self, end: u32) -> (Value, u32) {
+    pub(super) fn index(&mut self, end: u32) -> (Value, u32) {
         let ty = self.random.narrow_int();
         let value = self.any(ty);
         let value = match ty {

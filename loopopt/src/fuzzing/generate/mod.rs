@@ -9,6 +9,7 @@
 //! promise nothing that does not hold.
 
 mod cases;
+mod cells;
 mod choices;
 mod dominance;
 mod effects;
@@ -17,20 +18,27 @@ mod fill;
 mod induction;
 mod instructions;
 mod interface;
+mod known;
+mod locals;
 mod loops;
 mod memory;
 mod outline;
 mod plan;
+mod series;
 mod statements;
 
 use crate::oracle::{Case, Program};
 use arbitrary::{Arbitrary, Unstructured};
 use choices::Choices;
 use cranelift_codegen::ir::{Function, UserFuncName};
+use features::Feature;
 use fill::Fill;
 use interface::Interface;
 use outline::Draft;
+use std::collections::BTreeSet;
 use std::fmt;
+
+pub use features::Shape;
 
 /// How often a block of the first function is run in one call, at most and roughly.
 const WORK: u64 = 512;
@@ -46,6 +54,8 @@ pub struct TestCase {
     pub cases: Vec<Case>,
     /// Whether the calls need not end.
     pub endless: bool,
+    /// What it has that a pass may look for.
+    pub shapes: BTreeSet<Shape>,
     /// For choices of who runs it, for example of rewrites to be done.
     pub seed: u64,
 }
@@ -57,18 +67,22 @@ pub fn generate(bytes: &mut Unstructured<'_>) -> arbitrary::Result<TestCase> {
     let cases = cases::draw(random, &interface);
     let mut functions = Vec::new();
     let mut endless = false;
+    let mut shapes = BTreeSet::new();
     for index in 0..interface.functions.len() {
         let name = UserFuncName::testcase(Interface::function_name(index));
         let mut func = Function::with_name_signature(name, interface.functions[index].clone());
         let work = if index == 0 { WORK } else { WORK_OF_CALLEES };
         let outline = Draft::run(&mut func, random, &interface, work);
-        Fill::run(&mut func, random, (&interface, index), &outline);
+        Fill::run(&mut func, random, (&interface, index), (&outline, &mut shapes));
         endless |= outline.endless;
         functions.push(func);
     }
+    if interface.features.has(Feature::Escapes) {
+        functions.push(locals::poke_function(random));
+    }
     let program =
         Program::new(functions).unwrap_or_else(|error| panic!("the generator makes valid programs: {error:#}"));
-    Ok(TestCase { program, cases, endless, seed: random.word() })
+    Ok(TestCase { program, cases, endless, shapes, seed: random.word() })
 }
 
 impl<'d> Arbitrary<'d> for TestCase {

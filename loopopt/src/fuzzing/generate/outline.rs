@@ -9,10 +9,10 @@ use super::choices::Choices;
 use super::features::{Feature, Features};
 use super::interface::Interface;
 use super::memory::{Regions, draw_regions};
-use super::plan::Control;
+use super::plan::{Control, Progress};
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::{Block, BlockArg, Function, InstBuilder, Type, Value, types};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// What a branch depends on.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +25,10 @@ pub(super) enum On {
     And(Value),
     /// This value, or any value.
     Or(Value),
+    /// A value that the loop does not change.
+    Invariant,
+    /// A flag in memory.
+    Poll,
 }
 
 /// An edge to be.
@@ -75,6 +79,16 @@ pub(super) struct Outline {
     pub(super) walkers: HashMap<Value, i64>,
     /// Values that no one else may use: addresses on the stack.
     pub(super) private: Vec<Value>,
+    /// Parameters of headers that count, and what they can be.
+    pub(super) counters: HashMap<Value, Progress>,
+    /// Parameters of headers that stay the same after the first iterations.
+    pub(super) flags: HashSet<Value>,
+    /// How many loops a block is in.
+    pub(super) depths: HashMap<Block, usize>,
+    /// Headers of loops.
+    pub(super) headers: HashSet<Block>,
+    /// Blocks that call a host function.
+    pub(super) calling: HashSet<Block>,
     /// Whether there is a loop that need not end.
     pub(super) endless: bool,
     pub(super) regions: Regions,
@@ -90,6 +104,7 @@ pub(super) struct Frame {
     /// Parameters of the header before those of the controls.
     pub(super) front: usize,
     pub(super) controls: Vec<Control>,
+    pub(super) is_loop: bool,
 }
 
 /// A function in the making.
@@ -168,7 +183,13 @@ impl<'a, 'u, 'd> Draft<'a, 'u, 'd> {
         if count > 0 && self.interface.features.has(Feature::Cold) && self.random.chance(8) {
             func.layout.set_cold(block);
         }
+        self.outline.depths.insert(block, self.depth());
         block
+    }
+
+    /// How many loops are open.
+    pub(super) fn depth(&self) -> usize {
+        self.frames.iter().filter(|frame| frame.is_loop).count()
     }
 
     /// Ends a block.
@@ -204,6 +225,7 @@ impl<'a, 'u, 'd> Draft<'a, 'u, 'd> {
             }
         }
         let block = self.block();
+        self.outline.depths.insert(block, 0);
         let traps = self.features().has(Feature::Traps) && self.random.chance(40);
         self.finish(block, if traps { End::Trap } else { End::Return });
         Way::to(block)

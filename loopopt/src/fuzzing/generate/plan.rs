@@ -9,17 +9,37 @@ use super::outline::Draft;
 use cranelift_codegen::cursor::Cursor;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
-    Block, InstBuilder, MemFlagsData, Opcode, StackSlot, StackSlotData, StackSlotKind, Type, Value, types,
+    Block, InstBuilder, MemFlagsData, StackSlot, StackSlotData, StackSlotKind, Type, Value, types,
 };
 
 /// A parameter of a header that changes in the same way in each iteration.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Control {
     pub(super) param: Value,
-    pub(super) opcode: Opcode,
-    pub(super) by: i128,
-    /// The constant `by`, if it is outside of the loop.
+    pub(super) next: Next,
+    /// The constant of `next`, if it is outside of the loop.
     pub(super) outside: Option<Value>,
+}
+
+/// What a control is in the next iteration.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Next {
+    /// More by this number.
+    Step(i128),
+    /// This number.
+    Constant(i128),
+    /// What it is now.
+    Same,
+    /// What this control is now.
+    Take(usize),
+}
+
+/// The values of a counter: `start`, `start + step` and so on, at most so many.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Progress {
+    pub(super) start: i128,
+    pub(super) step: i128,
+    pub(super) count: u64,
 }
 
 /// What says whether a loop goes on.
@@ -80,19 +100,71 @@ impl Draft<'_, '_, '_> {
         if !ends {
             self.fuel(at, &mut plan);
         }
+        if !ends && matches!(plan.test.fuel, Fuel::None) {
+            // There is no end to what they can be.
+            self.outline.counters.retain(|counter, _| !plan.starts.contains(counter));
+        }
         let walks = self.features().has(Feature::Memory) && self.random.chance(30);
         if walks && (ends || !matches!(plan.test.fuel, Fuel::None)) {
             self.walk(at, &mut plan);
         }
+        let indexes = self.features().has(Feature::Series) && self.random.chance(60);
+        if indexes && (ends || !matches!(plan.test.fuel, Fuel::None)) {
+            self.index(at, &mut plan);
+        }
+        if self.features().has(Feature::Flags) && self.random.chance(50) {
+            self.flags(at, &mut plan);
+        }
         plan
     }
 
-    fn control(&mut self, at: Block, plan: &mut Plan, start: Value, (opcode, by): (Opcode, i128)) -> usize {
+    fn control(&mut self, at: Block, plan: &mut Plan, start: Value, next: Next) -> usize {
         let ty = self.pos.func.dfg.value_type(start);
-        let outside = self.random.chance(30).then(|| self.constant(at, ty, by));
+        let outside = match next {
+            Next::Step(number) | Next::Constant(number) if self.random.chance(30) => {
+                Some(self.constant(at, ty, number))
+            }
+            _ => None,
+        };
         plan.starts.push(start);
-        plan.controls.push(Control { param: start, opcode, by, outside });
+        plan.controls.push(Control { param: start, next, outside });
         plan.controls.len() - 1
+    }
+
+    /// Notes the values of a control that starts at a constant, once for each time that the header can be entered.
+    fn note_progress(&mut self, plan: &Plan, start: Value, first: i128, step: i128) {
+        let progress = Progress { start: first, step, count: plan.trips + 4 };
+        self.outline.counters.insert(start, progress);
+    }
+
+    /// A counter that has nothing to do with the test, and serves as an index.
+    fn index(&mut self, at: Block, plan: &mut Plan) {
+        let ty = self.random.pick(&[types::I64, types::I32]);
+        let first = self.random.pick(&[0, 0, 1, 5, 100, -7]);
+        let first = if self.random.chance(15) { self.random.integer(ty.bits()) } else { first };
+        let step = i128::from(self.random.pick(&[1_i8, 1, 1, -1, 2, -2, 3, 4]));
+        let start = self.constant(at, ty, first);
+        self.note_progress(plan, start, first, step);
+        self.control(at, plan, start, Next::Step(step));
+    }
+
+    /// Parameters that stay the same after the first iterations.
+    fn flags(&mut self, at: Block, plan: &mut Plan) {
+        let ty = self.random.narrow_int();
+        let (first, later) = self.random.pick(&[(1, 0), (0, 1), (0, -1), (5, 7)]);
+        let start = self.constant(at, ty, first);
+        let mut last = if self.random.chance(75) {
+            self.control(at, plan, start, Next::Constant(later))
+        } else {
+            let start = self.random.pick(&self.params);
+            self.control(at, plan, start, Next::Same)
+        };
+        for _ in 0..self.random.below(3) {
+            let ty = self.pos.func.dfg.value_type(plan.starts[last]);
+            let start = self.random.integer(ty.bits());
+            let start = self.constant(at, ty, start);
+            last = self.control(at, plan, start, Next::Take(last));
+        }
     }
 
     /// Gives the loop a counter. Says whether it ends the loop.
@@ -102,7 +174,8 @@ impl Draft<'_, '_, '_> {
             return self.count_to_unknown(at, plan, counter);
         }
         let start = self.constant(at, counter.ty, counter.start);
-        let index = self.control(at, plan, start, (Opcode::Iadd, counter.step));
+        self.note_progress(plan, start, counter.start, counter.step);
+        let index = self.control(at, plan, start, Next::Step(counter.step));
         let bound = if self.random.chance(50) {
             Bound::Constant(counter.ty, counter.bound)
         } else {
@@ -138,7 +211,7 @@ impl Draft<'_, '_, '_> {
                 [IntCC::SignedGreaterThan, IntCC::UnsignedGreaterThan],
             )
         };
-        let index = self.control(at, plan, start, (Opcode::Iadd, step));
+        let index = self.control(at, plan, start, Next::Step(step));
         let condition = match (masked, self.random.below(3)) {
             (false, _) => condition(self.random),
             (true, 0) => IntCC::NotEqual,
@@ -178,7 +251,7 @@ impl Draft<'_, '_, '_> {
         } else {
             let ty = self.random.narrow_int();
             let amount = self.constant(at, ty, amount);
-            plan.test.fuel = Fuel::Param(self.control(at, plan, amount, (Opcode::Iadd, -1)));
+            plan.test.fuel = Fuel::Param(self.control(at, plan, amount, Next::Step(-1)));
         }
     }
 
@@ -193,7 +266,7 @@ impl Draft<'_, '_, '_> {
         let from = self.constant(at, types::I64, i128::from(from));
         let start = self.pos.ins().iadd(memory, from);
         self.outline.walkers.insert(start, stride);
-        self.control(at, plan, start, (Opcode::Iadd, i128::from(stride)));
+        self.control(at, plan, start, Next::Step(i128::from(stride)));
     }
 
     fn first_step(&mut self, stride: i64, trips: u64) -> i64 {

@@ -21,9 +21,10 @@ enum Statement {
     Irreducible,
     Checked,
     Unreachable,
+    Poll,
 }
 
-const STATEMENTS: [(usize, Statement); 11] = [
+const STATEMENTS: [(usize, Statement); 12] = [
     (2, Statement::Nothing),
     (6, Statement::Loop),
     (4, Statement::If),
@@ -35,6 +36,7 @@ const STATEMENTS: [(usize, Statement); 11] = [
     (1, Statement::Irreducible),
     (1, Statement::Checked),
     (1, Statement::Unreachable),
+    (2, Statement::Poll),
 ];
 
 impl Draft<'_, '_, '_> {
@@ -67,8 +69,15 @@ impl Draft<'_, '_, '_> {
             Statement::Irreducible if features.has(Feature::Irreducible) => Some(self.irreducible(at)),
             Statement::Checked if features.has(Feature::Memory) => Some(self.checked(at)),
             Statement::Unreachable if features.has(Feature::Unreachable) => Some(self.unreachable(at)),
+            Statement::Poll if self.may_poll() => Some(self.poll(at)),
             _ => Some(at),
         }
+    }
+
+    /// What a branch depends on that says nothing else.
+    fn on_data(&mut self) -> On {
+        let invariant = self.features().has(Feature::Invariants) && self.depth() > 0 && self.random.chance(25);
+        if invariant { On::Invariant } else { On::Data }
     }
 
     /// The block of an arm, filled, and on to `join` or out of what it is in.
@@ -86,7 +95,8 @@ impl Draft<'_, '_, '_> {
         let first = self.arm(join);
         let second = if self.random.chance(50) { self.arm(join) } else { Way::to(join) };
         let ways = if self.random.chance(50) { [first, second] } else { [second, first] };
-        self.finish(at, End::Branch(On::Data, ways));
+        let on = self.on_data();
+        self.finish(at, End::Branch(on, ways));
         Some(join)
     }
 
@@ -110,14 +120,15 @@ impl Draft<'_, '_, '_> {
         let out = self.leave(at);
         let next = self.block();
         let ways = if self.random.chance(50) { [out, Way::to(next)] } else { [Way::to(next), out] };
-        self.finish(at, End::Branch(On::Data, ways));
+        let on = self.on_data();
+        self.finish(at, End::Branch(on, ways));
         Some(next)
     }
 
     /// Statements with a place behind them that all of them can go to.
     fn labelled(&mut self, at: Block) -> Option<Block> {
         let exit = self.block();
-        self.frames.push(Frame { again: None, exit: Some(exit), front: 0, controls: Vec::new() });
+        self.frames.push(Frame { again: None, exit: Some(exit), front: 0, controls: Vec::new(), is_loop: false });
         let end = self.region(at, 3);
         self.frames.pop();
         if let Some(end) = end {
@@ -151,6 +162,21 @@ impl Draft<'_, '_, '_> {
         next
     }
 
+    fn may_poll(&self) -> bool {
+        self.features().has(Feature::Polls) && self.features().has(Feature::Memory) && self.depth() > 0
+    }
+
+    /// A flag in memory is looked at. If it is set, which is rare, a host function is called.
+    fn poll(&mut self, at: Block) -> Block {
+        let (rare, next) = (self.block(), self.block());
+        self.pos.func.layout.set_cold(rare);
+        self.outline.calling.insert(rare);
+        let out = if self.random.chance(25) { self.leave(rare) } else { Way::to(next) };
+        self.finish(rare, End::Jump(out));
+        self.finish(at, End::Branch(On::Poll, [Way::to(rare), Way::to(next)]));
+        next
+    }
+
     /// Two blocks that jump to each other, both of which can be entered from outside.
     fn irreducible(&mut self, at: Block) -> Block {
         let amount = few(self.random, self.work);
@@ -163,7 +189,7 @@ impl Draft<'_, '_, '_> {
         self.finish(at, End::Branch(On::Data, [to(0, amount), to(1, amount)]));
 
         let exit = self.block();
-        self.frames.push(Frame { again: None, exit: Some(exit), front: 0, controls: Vec::new() });
+        self.frames.push(Frame { again: None, exit: Some(exit), front: 0, controls: Vec::new(), is_loop: false });
         if let Some(end) = self.region(blocks[0], 1) {
             let out = self.leave(end);
             let next = to(1, fuel[0]);
