@@ -53,6 +53,15 @@ pub fn edges_from(func: &Function, block: Block) -> impl Iterator<Item = Edge> +
     branch.into_iter().flat_map(|branch| edges_of(func, branch))
 }
 
+/// The edges that leave `block` with the blocks that they enter.
+pub fn ways_from(func: &Function, block: Block) -> impl Iterator<Item = (Edge, Block)> + use<'_> {
+    let branch = func.layout.last_inst(block);
+    branch.into_iter().flat_map(move |branch| {
+        let ways = destinations(func, branch).iter().enumerate();
+        ways.map(move |(slot, call)| (Edge { branch, slot }, call.block(&func.dfg.value_lists)))
+    })
+}
+
 /// The edges of the branch `branch`.
 pub fn edges_of(func: &Function, branch: Inst) -> impl Iterator<Item = Edge> + use<> {
     (0..destinations(func, branch).len()).map(move |slot| Edge { branch, slot })

@@ -21,9 +21,11 @@
 //! A cycle that can be entered at more than one block has no header. Such irreducible cycles are found, named by their
 //! entries, and are no loops of the forest.
 
-use super::edges::{Edge, edges_from, edges_into, jump_target};
+use super::edges::{Edge, edges_into, jump_target, ways_from};
 use cranelift_codegen::dominator_tree::DominatorTree;
-use cranelift_codegen::entity::{PrimaryMap, SecondaryMap, entity_impl, packed_option::PackedOption};
+use cranelift_codegen::entity::{
+    EntityRef, EntitySet, PrimaryMap, SecondaryMap, entity_impl, packed_option::PackedOption,
+};
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::{Block, Function};
 use cranelift_codegen::loop_analysis::LoopAnalysis;
@@ -102,37 +104,38 @@ impl LoopForest {
             });
         }
 
-        let mut innermost = SecondaryMap::<Block, PackedOption<Loop>>::with_capacity(func.dfg.num_blocks());
-        let mut own = SecondaryMap::<Loop, usize>::with_capacity(loops.len());
+        let mut innermost = SecondaryMap::<Block, PackedOption<Loop>>::new();
+        innermost.resize(func.dfg.num_blocks());
+        // By loop: the blocks that are in no loop inside it, and all of its blocks.
+        let mut own = vec![0; loops.len()];
         for &block in domtree.cfg_rpo() {
             if let Some(lp) = analysis.innermost_loop(block).map(ours) {
                 innermost[block] = lp.into();
-                own[lp] += 1;
+                own[lp.index()] += 1;
             }
         }
         let mut total = own.clone();
         for lp in loops.keys().rev() {
             if let Some(parent) = loops[lp].parent {
-                total[parent] += total[lp];
+                total[parent.index()] += total[lp.index()];
             }
         }
 
         // A loop's range starts with its own blocks, then those of its inner loops follow.
-        let mut next_free = SecondaryMap::<Loop, usize>::with_capacity(loops.len());
+        let mut next_free = vec![0; loops.len()];
         let mut next_root = 0;
         for lp in loops.keys() {
-            let cursor = loops[lp].parent.map_or(&mut next_root, |parent| &mut next_free[parent]);
-            let start = *cursor;
-            *cursor += total[lp];
-            loops[lp].range = start..start + total[lp];
-            next_free[lp] = start + own[lp];
+            let cursor = loops[lp].parent.map_or(&mut next_root, |parent| &mut next_free[parent.index()]);
+            let range = *cursor..*cursor + total[lp.index()];
+            *cursor = range.end;
+            next_free[lp.index()] = range.start + own[lp.index()];
+            loops[lp].range = range;
         }
         let mut blocks = vec![Block::from_u32(0); next_root];
-        let mut filled = SecondaryMap::<Loop, usize>::with_capacity(loops.len());
-        for &block in domtree.cfg_rpo() {
+        for &block in domtree.cfg_postorder() {
             if let Some(lp) = innermost[block].expand() {
-                blocks[loops[lp].range.start + filled[lp]] = block;
-                filled[lp] += 1;
+                own[lp.index()] -= 1;
+                blocks[loops[lp].range.start + own[lp.index()]] = block;
             }
         }
         Self { loops, innermost, blocks, irreducible: Vec::new() }
@@ -140,9 +143,9 @@ impl LoopForest {
 
     fn find_exits(&mut self, func: &Function) {
         for index in 0..self.blocks.len() {
-            for edge in edges_from(func, self.blocks[index]) {
-                let target = edge.target(func);
-                let mut lp = self.innermost(self.blocks[index]);
+            let innermost = self.innermost(self.blocks[index]);
+            for (edge, target) in ways_from(func, self.blocks[index]) {
+                let mut lp = innermost;
                 while let Some(left) = lp.filter(|&lp| !self.contains(lp, target)) {
                     self.loops[left].exits.push(edge);
                     lp = self.loops[left].parent;
@@ -220,17 +223,26 @@ impl LoopForest {
     }
 }
 
+/// The back edges of all loops with the headers that they enter, inner loops before the loops around them. Needs no forest.
+pub fn back_edges<'a>(
+    func: &'a Function,
+    cfg: &'a ControlFlowGraph,
+    domtree: &'a DominatorTree,
+) -> impl Iterator<Item = (Block, Edge)> + use<'a> {
+    domtree.cfg_postorder().iter().flat_map(move |&header| {
+        let comes_back = move |edge: &Edge| domtree.block_dominates(header, edge.source(func));
+        edges_into(func, cfg, header).filter(comes_back).map(move |edge| (header, edge))
+    })
+}
+
 /// Targets of edges that go backwards in the traversal to a block that does not dominate their source.
 fn irreducible_entries(func: &Function, domtree: &DominatorTree) -> Vec<Block> {
-    let mut position = SecondaryMap::<Block, u32>::with_capacity(func.dfg.num_blocks());
-    for (index, &block) in (0..).zip(domtree.cfg_rpo()) {
-        position[block] = index;
-    }
+    let mut seen = EntitySet::<Block>::with_capacity(func.dfg.num_blocks());
     let mut entries = Vec::new();
     for &block in domtree.cfg_rpo() {
-        for edge in edges_from(func, block) {
-            let target = edge.target(func);
-            if position[target] <= position[block] && !domtree.block_dominates(target, block) {
+        seen.insert(block);
+        for (_, target) in ways_from(func, block) {
+            if seen.contains(target) && !domtree.block_dominates(target, block) {
                 entries.push(target);
             }
         }
@@ -244,10 +256,10 @@ fn irreducible_entries(func: &Function, domtree: &DominatorTree) -> Vec<Block> {
 ///
 /// In any order of the blocks, a cycle has an edge that goes to an earlier block or to its own.
 pub fn may_have_cycle(func: &Function) -> bool {
-    let mut seen = cranelift_codegen::entity::EntitySet::<Block>::with_capacity(func.dfg.num_blocks());
+    let mut seen = EntitySet::<Block>::with_capacity(func.dfg.num_blocks());
     for block in &func.layout {
         seen.insert(block);
-        if edges_from(func, block).any(|edge| seen.contains(edge.target(func))) {
+        if ways_from(func, block).any(|(_, target)| seen.contains(target)) {
             return true;
         }
     }

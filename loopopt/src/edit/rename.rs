@@ -3,9 +3,15 @@
 use cranelift_codegen::entity::{SecondaryMap, packed_option::PackedOption};
 use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, Value};
 
-/// Calls `visit` with each value that `inst` uses, once for each use.
-pub(crate) fn each_use(func: &Function, inst: Inst, visit: impl FnMut(Value)) {
-    func.dfg.inst_values(inst).for_each(visit);
+/// Calls `visit` with each value that `inst` uses, once for each use: what `inst_values` gives, which asks each instruction
+/// whether it branches or catches exceptions.
+pub(crate) fn each_use(func: &Function, inst: Inst, mut visit: impl FnMut(Value)) {
+    let dfg = &func.dfg;
+    if dfg.insts[inst].opcode().is_branch() {
+        dfg.inst_values(inst).for_each(visit);
+    } else {
+        dfg.inst_args(inst).iter().for_each(|&value| visit(value));
+    }
 }
 
 /// Replaces each value that `inst` uses by what `rename` says.

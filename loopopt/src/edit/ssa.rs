@@ -15,7 +15,8 @@ use crate::fault::fault;
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::{Block, Function, Inst, Value};
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use cranelift_codegen::{FxHashMap, FxHashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A use of a repaired variable: this instruction now uses this value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,14 +28,14 @@ pub(crate) struct NewUse {
 /// What a walk from uses backwards to definitions met.
 pub(crate) struct Walk {
     /// Blocks at whose start the variable is live and not redefined.
-    pub(crate) live: HashSet<Block>,
+    pub(crate) live: FxHashSet<Block>,
     /// Blocks with a definition that a use can see.
-    pub(crate) reached: HashSet<Block>,
+    pub(crate) reached: FxHashSet<Block>,
 }
 
 /// Walks from `uses` backwards to the blocks at whose start the variable is defined.
 pub(crate) fn live_until(cfg: &ControlFlowGraph, uses: &[Block], is_def: impl Fn(Block) -> bool) -> Walk {
-    let mut walk = Walk { live: HashSet::new(), reached: HashSet::new() };
+    let mut walk = Walk { live: FxHashSet::default(), reached: FxHashSet::default() };
     let mut stack = uses.to_vec();
     while let Some(block) = stack.pop() {
         if is_def(block) {
@@ -54,7 +55,7 @@ pub(crate) struct Repair<'a> {
     /// The value whose uses are repaired.
     old: Value,
     /// What the variable is at the start of a block: definitions given and parameters made.
-    at_start: HashMap<Block, Value>,
+    at_start: FxHashMap<Block, Value>,
 }
 
 impl<'a> Repair<'a> {
@@ -100,7 +101,7 @@ impl<'a> Repair<'a> {
     }
 
     /// Adds a parameter to each live block where definitions meet. Returns these blocks, in a fixed order.
-    fn add_params(&mut self, live: &HashSet<Block>) -> Result<BTreeSet<Block>, TooManyParams> {
+    fn add_params(&mut self, live: &FxHashSet<Block>) -> Result<BTreeSet<Block>, TooManyParams> {
         let frontier = self.frontier(live);
         let mut work: Vec<_> = self.at_start.keys().copied().collect();
         let mut made = BTreeSet::new();
@@ -124,7 +125,7 @@ impl<'a> Repair<'a> {
     }
 
     /// For each block, the live blocks where its dominance ends.
-    fn frontier(&self, live: &HashSet<Block>) -> BTreeMap<Block, BTreeSet<Block>> {
+    fn frontier(&self, live: &FxHashSet<Block>) -> BTreeMap<Block, BTreeSet<Block>> {
         let mut frontier = BTreeMap::<_, BTreeSet<_>>::new();
         for &meet in live {
             let preds: Vec<_> = self.cfg.pred_iter(meet).map(|pred| pred.block).collect();

@@ -56,7 +56,7 @@ mod graph;
 use self::graph::{Graph, Item, values_read};
 use crate::analysis::edges::Edge;
 use crate::analysis::effects::Effects;
-use crate::analysis::loops::LoopForest;
+use crate::analysis::loops::back_edges;
 use crate::change::Change;
 use crate::edit::clone::repeat_before;
 use crate::edit::labels::copy_labels;
@@ -80,7 +80,7 @@ pub(crate) const REASONS: &[&str] = &["too-large", "withheld"];
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
     let mut change = Change::Nothing;
     let mut copies = Copies::default();
-    for (header, back_edge) in latches(&ctx.func, cx.forest(ctx)) {
+    for (header, back_edge) in latches(ctx) {
         let latch = Latch::new(&ctx.func, header, back_edge);
         match latch.plan(&ctx.func, cx.options.schedule_max_insts) {
             Ok(None) => {}
@@ -113,18 +113,10 @@ struct Copies {
 }
 
 /// The headers and back edges of all loops. A block that ends an inner and an outer loop is in the order of the inner one.
-fn latches(func: &Function, forest: &LoopForest) -> Vec<(Block, Edge)> {
-    let mut seen = EntitySet::with_capacity(func.dfg.num_blocks());
-    let mut found = Vec::new();
-    for lp in forest.loops().rev() {
-        let data = forest.data(lp);
-        for &back_edge in &data.back_edges {
-            if seen.insert(back_edge.source(func)) {
-                found.push((data.header, back_edge));
-            }
-        }
-    }
-    found
+fn latches(ctx: &Context) -> Vec<(Block, Edge)> {
+    let mut seen = EntitySet::with_capacity(ctx.func.dfg.num_blocks());
+    let is_inner = |(_, edge): &(Block, Edge)| seen.insert(edge.source(&ctx.func));
+    back_edges(&ctx.func, &ctx.cfg, &ctx.domtree).filter(is_inner).collect()
 }
 
 /// A block with a back edge of a loop.
