@@ -42,7 +42,8 @@ struct CompileTime {
     cpu: String,
 }
 
-/// One function, or several of them together.
+/// One function, or several of them together, compiled one after the other: a compiler that sees one function over and over
+/// again runs from caches and branch predictors that know it by heart, which the larger of two compilers profits from more.
 #[derive(Debug, Serialize)]
 struct Row {
     name: String,
@@ -88,8 +89,9 @@ pub(super) fn run(args: &BenchArgs, out: &mut dyn Write) -> Result<Ending> {
         growth.push(meter.row(&format!("{count} loops"), &function, effort)?);
     }
     let mut samples = Row::new("all samples");
-    for sample in bench_programs::all() {
-        samples.add(meter.row(sample.name, &sample_function(sample)?, 5 * effort)?);
+    let all = bench_programs::all().iter().map(|sample| Ok((sample.name, sample_function(sample)?)));
+    for row in meter.rows(all.collect::<Result<_>>()?, 10 * effort)? {
+        samples.add(row);
     }
     let result = CompileTime { loop_free, growth, samples, cpu: target::cpu() };
     print(&result, out)?;
@@ -105,34 +107,35 @@ struct Meter<'a> {
 }
 
 impl Meter<'_> {
-    /// Compiles with both arms in turn and keeps the shortest times.
+    /// Compiles one function with both arms in turn and keeps the shortest times.
     fn row(&self, name: &str, function: &Function, repeat: usize) -> Result<Row> {
+        let mut rows = self.rows(vec![(name, function.clone())], repeat)?;
+        Ok(rows.remove(0))
+    }
+
+    /// Compiles all functions, one after the other, with both arms in turn, and keeps the shortest time of each.
+    fn rows(&self, functions: Vec<(&str, Function)>, repeat: usize) -> Result<Vec<Row>> {
         let mut optimizer = LoopOptimizer::new(self.options.clone());
-        let mut compile = |with_loopopt: bool| {
+        let mut compile = |(name, function): &(&str, Function), with_loopopt: bool| {
             self.compile(function, with_loopopt.then_some(&mut optimizer))
                 .map_err(|error| anyhow!("{name}: cannot be compiled: {error}"))
         };
-        let peaks = [heap::peak(|| compile(false)), heap::peak(|| compile(true))];
-        let (mut baseline, mut loopopt) = (compile(false)?, compile(true)?);
-        for turn in 1..repeat {
-            for with_loopopt in [turn % 2 == 0, turn % 2 == 1] {
-                let best = if with_loopopt { &mut loopopt } else { &mut baseline };
-                best.improve(compile(with_loopopt)?);
+        let (mut peaks, mut costs) = (Vec::new(), Vec::new());
+        for function in &functions {
+            let [(baseline, peak), (loopopt, peak_with)] =
+                [false, true].map(|arm| heap::peak(|| compile(function, arm)));
+            peaks.push([peak, peak_with]);
+            costs.push([baseline?, loopopt?]);
+        }
+        for turn in 0..repeat {
+            for arm in [turn % 2, 1 - turn % 2] {
+                for (function, costs) in functions.iter().zip(&mut costs) {
+                    costs[arm].improve(compile(function, arm == 1)?);
+                }
             }
         }
-        let ns = |time: Duration| time.as_nanos() as f64;
-        Ok(Row {
-            name: name.to_owned(),
-            blocks: function.layout.blocks().count(),
-            loops: loopopt.loops,
-            baseline_ns: ns(baseline.total),
-            loopopt_ns: ns(loopopt.total),
-            optimize_ns: ns(baseline.optimize),
-            run_ns: ns(loopopt.run),
-            lower_ns: [baseline.lower, loopopt.lower].map(ns),
-            peak_bytes: peaks.map(|(_, peak)| peak),
-            passes: loopopt.passes.iter().map(|&(pass, time)| (pass, ns(time))).collect(),
-        })
+        let rows = functions.iter().zip(costs.iter().zip(peaks));
+        Ok(rows.map(|((name, function), (costs, peaks))| Row::of(name, function, costs, peaks)).collect())
     }
 
     /// Compiles a function as an embedder does, who has the ISA and an optimizer for all functions.
@@ -170,6 +173,22 @@ impl Cost {
 }
 
 impl Row {
+    fn of(name: &str, function: &Function, [baseline, loopopt]: &[Cost; 2], peak_bytes: [usize; 2]) -> Self {
+        let ns = |time: Duration| time.as_nanos() as f64;
+        Self {
+            name: name.to_owned(),
+            blocks: function.layout.blocks().count(),
+            loops: loopopt.loops,
+            baseline_ns: ns(baseline.total),
+            loopopt_ns: ns(loopopt.total),
+            optimize_ns: ns(baseline.optimize),
+            run_ns: ns(loopopt.run),
+            lower_ns: [baseline.lower, loopopt.lower].map(ns),
+            peak_bytes,
+            passes: loopopt.passes.iter().map(|&(pass, time)| (pass, ns(time))).collect(),
+        }
+    }
+
     fn new(name: &str) -> Self {
         let (name, peak_bytes) = (name.to_owned(), [0; 2]);
         let [baseline_ns, loopopt_ns, optimize_ns, run_ns] = [0.0; 4];

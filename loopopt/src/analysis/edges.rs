@@ -73,10 +73,15 @@ pub fn edges_into<'a>(
     cfg: &'a ControlFlowGraph,
     block: Block,
 ) -> impl Iterator<Item = Edge> + use<'a> {
-    cfg.pred_iter(block).flat_map(move |pred| {
-        let most = if fault!(OneEdgePerBranch) { 1 } else { usize::MAX };
-        edges_of(func, pred.inst).filter(move |edge| edge.target(func) == block).take(most)
-    })
+    cfg.pred_iter(block).flat_map(move |pred| edges_between(func, pred.inst, block))
+}
+
+/// The edges of `branch` that enter `block`.
+pub(crate) fn edges_between(func: &Function, branch: Inst, block: Block) -> impl Iterator<Item = Edge> + use<'_> {
+    let most = if fault!(OneEdgePerBranch) { 1 } else { usize::MAX };
+    let enters = move |(_, call): &(usize, &BlockCall)| call.block(&func.dfg.value_lists) == block;
+    let ways = destinations(func, branch).iter().enumerate().filter(enters);
+    ways.map(move |(slot, _)| Edge { branch, slot }).take(most)
 }
 
 /// The destination of the plain `jump` that ends `block`, if that is what ends it.

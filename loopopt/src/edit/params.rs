@@ -10,11 +10,12 @@
 //! of these edges, and so the block. `Context::remove_constant_phis`, which `Context::optimize` runs, does the same around
 //! cycles of several parameters, but only for values that are no parameters themselves; closed form makes many that are.
 
-use crate::analysis::edges::{Edge, edges_into};
+use crate::analysis::edges::{edges_between, edges_into};
 use crate::edit::funnel::set_edge;
 use crate::fault::fault;
 use cranelift_codegen::Context;
 use cranelift_codegen::entity::EntitySet;
+use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::{Block, BlockArg, Function, Value};
 
 /// Removes all of them, and resolves the aliases that this makes. Needs `ctx.cfg` and `ctx.domtree`, and keeps them.
@@ -34,28 +35,21 @@ pub(crate) fn alias_redundant_params(ctx: &mut Context) -> bool {
     const MAX_ROUNDS: usize = 4;
     let Context { func, cfg, domtree, .. } = ctx;
     let entry = func.layout.entry_block();
-    let mut remover = Remover::default();
+    let mut passed = Vec::new();
     let mut visited = EntitySet::with_capacity(func.dfg.num_blocks());
     let mut waiting = Vec::new();
     let mut found = false;
     for round in 0..MAX_ROUNDS {
-        for &block in domtree.cfg_rpo().filter(|&&block| Some(block) != entry) {
-            if func.dfg.num_block_params(block) > 0 {
-                remover.edges.clear();
-                remover.edges.extend(edges_into(func, cfg, block));
-                found |= remover.remove_from(func, block);
-                if round == 0 && remover.edges.iter().any(|edge| !visited.contains(edge.source(func))) {
+        for &block in domtree.cfg_rpo() {
+            if func.dfg.num_block_params(block) > 0 && Some(block) != entry {
+                found |= remove_from(func, cfg, block, &mut passed);
+                if round == 0 && cfg.pred_iter(block).any(|pred| !visited.contains(pred.block)) {
                     waiting.push(block);
                 }
             }
             visited.insert(block);
         }
-        let mut again = |&block: &Block| {
-            remover.edges.clear();
-            remover.edges.extend(edges_into(func, cfg, block));
-            remover.remove_from(func, block)
-        };
-        if !found || !waiting.iter().any(&mut again) {
+        if !found || !waiting.iter().any(|&block| remove_from(func, cfg, block, &mut passed)) {
             break;
         }
     }
@@ -82,44 +76,37 @@ impl Passed {
     }
 }
 
-/// Looks at one block at a time.
-#[derive(Default)]
-struct Remover {
-    /// The edges into the block.
-    edges: Vec<Edge>,
-    /// By parameter.
-    passed: Vec<Passed>,
-}
-
-impl Remover {
-    fn remove_from(&mut self, func: &mut Function, block: Block) -> bool {
-        let most = if fault!(OneEdgeDecides) { 1 } else { usize::MAX };
-        let params = func.dfg.block_params(block);
-        self.passed.clear();
-        self.passed.resize(params.len(), Passed::Nothing);
-        for edge in self.edges.iter().take(most) {
-            for ((passed, &param), arg) in self.passed.iter_mut().zip(params).zip(edge.args(func)) {
-                *passed = passed.and(func, param, arg);
-            }
+/// Removes the redundant parameters of `block`. `passed` is a buffer.
+fn remove_from(func: &mut Function, cfg: &ControlFlowGraph, block: Block, passed: &mut Vec<Passed>) -> bool {
+    let most = if fault!(OneEdgeDecides) { 1 } else { usize::MAX };
+    passed.clear();
+    passed.resize(func.dfg.num_block_params(block), Passed::Nothing);
+    let params = func.dfg.block_params(block);
+    for edge in edges_into(func, cfg, block).take(most) {
+        for ((passed, &param), arg) in passed.iter_mut().zip(params).zip(edge.args(func)) {
+            *passed = passed.and(func, param, arg);
         }
-        let has_one = |passed: &Passed| matches!(passed, Passed::One(_));
-        if !self.passed.iter().any(has_one) {
-            return false;
+    }
+    let is_one = |passed: &Passed| matches!(passed, Passed::One(_));
+    if !passed.iter().any(is_one) {
+        return false;
+    }
+    // All at once: to remove one takes time for all behind it.
+    let params = params.to_vec();
+    func.dfg.detach_block_params(block);
+    for (param, passed) in params.into_iter().zip(&*passed) {
+        match *passed {
+            Passed::One(value) => func.dfg.change_to_alias(param, value),
+            Passed::Nothing | Passed::Several => func.dfg.attach_block_param(block, param),
         }
-        // All at once: to remove one takes time for all behind it.
-        let params = params.to_vec();
-        func.dfg.detach_block_params(block);
-        for (param, passed) in params.into_iter().zip(&self.passed) {
-            match *passed {
-                Passed::One(value) => func.dfg.change_to_alias(param, value),
-                Passed::Nothing | Passed::Several => func.dfg.attach_block_param(block, param),
-            }
-        }
-        for &edge in &self.edges {
-            let args = edge.args(func).zip(&self.passed);
-            let kept: Vec<_> = args.filter(|(_, passed)| !has_one(passed)).map(|(arg, _)| arg).collect();
+    }
+    for pred in cfg.pred_iter(block) {
+        let edges: Vec<_> = edges_between(func, pred.inst, block).collect();
+        for edge in edges {
+            let args = edge.args(func).zip(&*passed);
+            let kept: Vec<_> = args.filter(|(_, passed)| !is_one(passed)).map(|(arg, _)| arg).collect();
             set_edge(func, edge, block, &kept);
         }
-        true
     }
+    true
 }
