@@ -1,7 +1,7 @@
 //! The arms of a comparison, compiled and seen to do the same.
 
 use crate::agree::Agreed;
-use crate::machine;
+use crate::machine::InnermostLoops;
 use crate::schedule::{ARMS, Arm};
 use anyhow::{Context as _, Result};
 use loopopt::oracle::{Compiled, Pipeline, Placement, Prepared, Settings};
@@ -25,6 +25,8 @@ pub struct Static {
     pub compile_time: Duration,
     /// Instructions in the innermost loops that were emitted.
     pub loop_insts: usize,
+    /// How many of them read or write the stack frame.
+    pub loop_stack_accesses: usize,
 }
 
 impl Arms {
@@ -80,11 +82,12 @@ impl Arms {
         let at = |place: usize| self.compiled[place][arm as usize].functions();
         let compile_time = |place| at(place).iter().map(|function| function.compile_time).sum();
         let codes = || at(0).iter().map(|function| &function.code[..]);
-        let inner = |code: &[u8]| machine::loops(code).iter().filter(|lp| lp.is_innermost).map(|lp| lp.insts).sum();
+        let loops: Vec<_> = codes().map(InnermostLoops::of).collect();
         Static {
             code_bytes: codes().map(<[u8]>::len).sum(),
             compile_time: (0..PLACES).map(compile_time).min().unwrap_or_default(),
-            loop_insts: codes().map(|code| -> usize { inner(code) }).sum(),
+            loop_insts: loops.iter().map(|inner| inner.insts).sum(),
+            loop_stack_accesses: loops.iter().map(|inner| inner.stack_accesses).sum(),
         }
     }
 }

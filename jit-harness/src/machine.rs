@@ -27,7 +27,8 @@ pub struct EmittedLoop {
     pub loads: usize,
     /// How many instructions write memory.
     pub stores: usize,
-    /// How many instructions read or write the stack frame: spilled values, mostly.
+    /// How many instructions read or write the stack frame: spilled values, and stack slots of the program. Calls and
+    /// pushes, which write there without naming an address, are not among them.
     pub stack_accesses: usize,
     /// Whether there is no other loop inside.
     pub is_innermost: bool,
@@ -35,6 +36,25 @@ pub struct EmittedLoop {
     pub is_contiguous: bool,
     /// Whether its last instruction is a conditional jump to the head, and no jump in it is unconditional.
     pub ends_in_conditional_jump_to_header: bool,
+}
+
+/// The innermost loops of a function, all together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InnermostLoops {
+    /// How many instructions there are.
+    pub insts: usize,
+    /// How many of them read or write the stack frame.
+    pub stack_accesses: usize,
+}
+
+impl InnermostLoops {
+    /// Counts those of some machine code.
+    pub fn of(code: &[u8]) -> Self {
+        loops(code).iter().filter(|lp| lp.is_innermost).fold(Self::default(), |sum, lp| Self {
+            insts: sum.insts + lp.insts,
+            stack_accesses: sum.stack_accesses + lp.stack_accesses,
+        })
+    }
 }
 
 /// The loops of a function's machine code, in the order of their heads.
@@ -163,9 +183,13 @@ fn count_accesses(insts: &[&Instruction], lp: &mut EmittedLoop) {
         let is_store = has(&[OpAccess::Write, OpAccess::CondWrite, OpAccess::ReadWrite, OpAccess::ReadCondWrite]);
         lp.loads += usize::from(is_load);
         lp.stores += usize::from(is_store);
-        let on_stack = memory.iter().any(|used| matches!(used.base(), Register::RSP | Register::RBP));
-        lp.stack_accesses += usize::from(on_stack && (is_load || is_store));
+        lp.stack_accesses += usize::from(names_frame(inst) && (is_load || is_store));
     }
+}
+
+/// Whether an operand is an address in the stack frame. Cranelift uses both registers for nothing else.
+fn names_frame(inst: &Instruction) -> bool {
+    inst.op_kinds().any(|kind| kind == OpKind::Memory) && matches!(inst.memory_base(), Register::RSP | Register::RBP)
 }
 
 fn decode(code: &[u8], offset: u64) -> Instruction {
@@ -259,6 +283,16 @@ mod tests {
         assert_eq!((lp.head, lp.insts, lp.jumps, lp.conditional_jumps), (0, 5, 2, 1));
         assert_eq!((lp.loads, lp.stores, lp.stack_accesses), (1, 1, 1));
         assert!(!lp.ends_in_conditional_jump_to_header && lp.is_contiguous);
+    }
+
+    #[test]
+    fn only_named_addresses_are_stack_accesses() {
+        // head: push rax; pop rax; call head; lea rax, [rsp + 8]; mov rax, [rsp + 8]; dec rdi; jne head; ret
+        let code = [
+            0x50, 0x58, 0xE8, 0xF9, 0xFF, 0xFF, 0xFF, 0x48, 0x8D, 0x44, 0x24, 0x08, 0x48, 0x8B, 0x44, 0x24, 0x08, 0x48,
+            0xFF, 0xCF, 0x75, 0xEA, 0xC3,
+        ];
+        assert_eq!(InnermostLoops::of(&code), InnermostLoops { insts: 7, stack_accesses: 1 });
     }
 
     #[test]

@@ -165,6 +165,7 @@ fn explain_says_what_was_done_and_what_not() {
     assert!(output.contains("function %sum: 1 loop, changed"), "{output}");
     assert!(output.contains("loop at block1 (line 5)"), "{output}");
     assert!(output.contains("rotate: done: "), "{output}");
+    assert!(output.contains("accesses to the stack frame: 0 -> 0"), "{output}");
     assert!(output.contains("function %half: no loops"), "{output}");
     let without = bench.prints(&["explain", &file, "--passes", "layout", "--function", "sum"]);
     assert!(!without.contains("rotate: done") && !without.contains("%half"), "{without}");
@@ -237,7 +238,7 @@ fn bench_writes_its_record() {
         for key in ["baseline_ns", "loopopt_ns", "ratio", "low", "high", "noise", "best"] {
             assert!(program[key].is_f64(), "{key}: {program}");
         }
-        for key in ["code_bytes", "compile_ns", "loop_insts", "spread", "placements_ns"] {
+        for key in ["code_bytes", "compile_ns", "loop_insts", "loop_stack_accesses", "spread", "placements_ns"] {
             assert_eq!(program[key].as_array().map(Vec::len), Some(2), "{key}: {program}");
         }
         let [low, ratio, high] = ["low", "ratio", "high"].map(|key| program[key].as_f64().expect("a number"));

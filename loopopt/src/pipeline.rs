@@ -8,7 +8,7 @@ use crate::optimizer::Report;
 use crate::pass::{Pass, PassCx, canon, cleanup, layout, licm, promote, rotate, schedule, slots, tidy, unshare};
 use cranelift_codegen::verifier::VerifierErrors;
 use cranelift_codegen::{CodegenError, CodegenResult, Context};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// A step of the pipeline.
 enum Step {
@@ -88,7 +88,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Repor
         return Ok(Report::default());
     }
     let original = ctx.func.clone();
-    let mut driver = Driver { ctx, cx, report: Report::default() };
+    let mut driver = Driver { ctx, cx, report: Report::default(), since: Instant::now() };
     let result = driver.prepare().and_then(|loops| match loops {
         true => driver.run_steps(STEPS),
         false if for_slots => driver.run_steps(STEPS_WITHOUT_LOOPS),
@@ -109,6 +109,8 @@ struct Driver<'a, 'b> {
     ctx: &'a mut Context,
     cx: &'a mut PassCx<'b>,
     report: Report,
+    /// When the last pass ended.
+    since: Instant,
 }
 
 impl Driver<'_, '_> {
@@ -133,7 +135,9 @@ impl Driver<'_, '_> {
         let forest = self.cx.forest(self.ctx);
         self.report.loops = forest.len();
         let has_cycles = !forest.is_empty() || !forest.irreducible().is_empty();
-        Ok(has_cycles && canon::accept_loops(self.ctx, self.cx))
+        let has_work = has_cycles && canon::accept_loops(self.ctx, self.cx);
+        self.since = Instant::now();
+        Ok(has_work)
     }
 
     fn run_steps(&mut self, steps: &[Step]) -> CodegenResult<()> {
@@ -166,22 +170,26 @@ impl Driver<'_, '_> {
         if !MANDATORY.contains(&pass.name) && !self.cx.options.enables(pass.name) {
             return Ok(());
         }
-        let start = Instant::now();
         let change = (pass.run)(self.ctx, self.cx)?;
         self.cx.invalidate(self.ctx, change);
-        self.add_time(pass.name, start.elapsed());
+        self.add_time(pass.name);
         if change != Change::Nothing && !self.cx.gave_up {
             if self.cx.options.dumps {
                 self.report.dumps.push((pass.name, self.ctx.func.display().to_string()));
+                self.since = Instant::now();
             }
             if self.cx.options.verify_each_pass {
                 self.verify_after(pass)?;
+                self.since = Instant::now();
             }
         }
         Ok(())
     }
 
-    fn add_time(&mut self, pass: &'static str, time: Duration) {
+    /// Counts the time since the last pass for this one.
+    fn add_time(&mut self, pass: &'static str) {
+        let now = Instant::now();
+        let time = now - std::mem::replace(&mut self.since, now);
         match self.report.timings.iter_mut().find(|(name, _)| *name == pass) {
             Some((_, total)) => *total += time,
             None => self.report.timings.push((pass, time)),

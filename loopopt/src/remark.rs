@@ -3,9 +3,10 @@
 //! Remarks are the only record that passes keep. Counters are counted from them, tests read them, and `jit-harness
 //! explain` prints them, so that the three never disagree.
 
+use cranelift_codegen::FxHashMap;
 use cranelift_codegen::ir::{Block, Function, SourceLoc};
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// What a remark says about its loop.
@@ -120,7 +121,7 @@ impl<'a> IntoIterator for &'a Remarks {
 pub(crate) struct RemarkLog {
     next: usize,
     fired: Vec<(usize, Remark)>,
-    declined: HashMap<(&'static str, Block, u32), (usize, Remark)>,
+    declined: FxHashMap<(&'static str, Block, u32), (usize, Remark)>,
 }
 
 impl RemarkLog {

@@ -2,6 +2,9 @@
 //!
 //! Three questions: what does a function without a loop pay, does the time grow with the size of the function and not
 //! faster, and what do the sample programs pay all together. Cranelift's verifier is off, as embedders have it.
+//!
+//! What is paid has two parts: the time of the loop passes, a second run of Cranelift's egraph pass among them, and the
+//! time that it takes longer, or less long, to lower the code that they made.
 
 use super::Ending;
 use super::bench::{create, write_json};
@@ -39,7 +42,8 @@ struct CompileTime {
     cpu: String,
 }
 
-/// One function, or several of them together.
+/// One function, or several of them together, compiled one after the other: a compiler that sees one function over and over
+/// again runs from caches and branch predictors that know it by heart, which the larger of two compilers profits from more.
 #[derive(Debug, Serialize)]
 struct Row {
     name: String,
@@ -49,8 +53,12 @@ struct Row {
     baseline_ns: f64,
     /// The same with loopopt between.
     loopopt_ns: f64,
+    /// `Context::optimize` alone.
+    optimize_ns: f64,
     /// `LoopOptimizer::run` alone.
     run_ns: f64,
+    /// Lowering, register allocation and emission alone, without and with loopopt.
+    lower_ns: [f64; 2],
     /// The most memory in use, without and with loopopt.
     peak_bytes: [usize; 2],
     /// Time in each pass.
@@ -61,8 +69,9 @@ struct Row {
 #[derive(Clone, Debug, Default)]
 struct Cost {
     total: Duration,
+    optimize: Duration,
     run: Duration,
-    peak: usize,
+    lower: Duration,
     loops: usize,
     passes: Vec<(&'static str, Duration)>,
 }
@@ -80,8 +89,9 @@ pub(super) fn run(args: &BenchArgs, out: &mut dyn Write) -> Result<Ending> {
         growth.push(meter.row(&format!("{count} loops"), &function, effort)?);
     }
     let mut samples = Row::new("all samples");
-    for sample in bench_programs::all() {
-        samples.add(meter.row(sample.name, &sample_function(sample)?, 5 * effort)?);
+    let all = bench_programs::all().iter().map(|sample| Ok((sample.name, sample_function(sample)?)));
+    for row in meter.rows(all.collect::<Result<_>>()?, 10 * effort)? {
+        samples.add(row);
     }
     let result = CompileTime { loop_free, growth, samples, cpu: target::cpu() };
     print(&result, out)?;
@@ -97,52 +107,55 @@ struct Meter<'a> {
 }
 
 impl Meter<'_> {
-    /// Compiles with both arms in turn and keeps the shortest times.
+    /// Compiles one function with both arms in turn and keeps the shortest times.
     fn row(&self, name: &str, function: &Function, repeat: usize) -> Result<Row> {
-        let compile = |with_loopopt| {
-            self.compile(function, with_loopopt).map_err(|error| anyhow!("{name}: cannot be compiled: {error}"))
-        };
-        let (mut baseline, mut loopopt) = (compile(false)?, compile(true)?);
-        for turn in 1..repeat {
-            for with_loopopt in [turn % 2 == 0, turn % 2 == 1] {
-                let best = if with_loopopt { &mut loopopt } else { &mut baseline };
-                best.improve(compile(with_loopopt)?);
-            }
-        }
-        let ns = |time: Duration| time.as_nanos() as f64;
-        Ok(Row {
-            name: name.to_owned(),
-            blocks: function.layout.blocks().count(),
-            loops: loopopt.loops,
-            baseline_ns: ns(baseline.total),
-            loopopt_ns: ns(loopopt.total),
-            run_ns: ns(loopopt.run),
-            peak_bytes: [baseline.peak, loopopt.peak],
-            passes: loopopt.passes.iter().map(|&(pass, time)| (pass, ns(time))).collect(),
-        })
+        let mut rows = self.rows(vec![(name, function.clone())], repeat)?;
+        Ok(rows.remove(0))
     }
 
-    fn compile(&self, function: &Function, with_loopopt: bool) -> CodegenResult<Cost> {
-        let mut ctx = Context::for_function(function.clone());
+    /// Compiles all functions, one after the other, with both arms in turn, and keeps the shortest time of each.
+    fn rows(&self, functions: Vec<(&str, Function)>, repeat: usize) -> Result<Vec<Row>> {
         let mut optimizer = LoopOptimizer::new(self.options.clone());
-        let mut cost = Cost::default();
-        let (result, peak) = heap::peak(|| {
-            let plane = &mut ControlPlane::default();
-            let start = Instant::now();
-            ctx.optimize(self.isa, plane)?;
-            if with_loopopt {
-                let before = Instant::now();
-                let report = optimizer.run(&mut ctx, self.isa, plane)?;
-                cost.run = before.elapsed();
-                cost.loops = report.loops;
-                cost.passes = report.timings;
+        let mut compile = |(name, function): &(&str, Function), with_loopopt: bool| {
+            self.compile(function, with_loopopt.then_some(&mut optimizer))
+                .map_err(|error| anyhow!("{name}: cannot be compiled: {error}"))
+        };
+        let (mut peaks, mut costs) = (Vec::new(), Vec::new());
+        for function in &functions {
+            let [(baseline, peak), (loopopt, peak_with)] =
+                [false, true].map(|arm| heap::peak(|| compile(function, arm)));
+            peaks.push([peak, peak_with]);
+            costs.push([baseline?, loopopt?]);
+        }
+        for turn in 0..repeat {
+            for arm in [turn % 2, 1 - turn % 2] {
+                for (function, costs) in functions.iter().zip(&mut costs) {
+                    costs[arm].improve(compile(function, arm == 1)?);
+                }
             }
-            self.isa.compile_function(&ctx.func, &ctx.domtree, &mut Default::default(), false, plane)?;
-            cost.total = start.elapsed();
-            Ok(())
-        });
-        cost.peak = peak;
-        result.map(|()| cost)
+        }
+        let rows = functions.iter().zip(costs.iter().zip(peaks));
+        Ok(rows.map(|((name, function), (costs, peaks))| Row::of(name, function, costs, peaks)).collect())
+    }
+
+    /// Compiles a function as an embedder does, who has the ISA and an optimizer for all functions.
+    fn compile(&self, function: &Function, optimizer: Option<&mut LoopOptimizer>) -> CodegenResult<Cost> {
+        let mut ctx = Context::for_function(function.clone());
+        let mut cost = Cost::default();
+        let plane = &mut ControlPlane::default();
+        let start = Instant::now();
+        ctx.optimize(self.isa, plane)?;
+        cost.optimize = start.elapsed();
+        if let Some(optimizer) = optimizer {
+            let report = optimizer.run(&mut ctx, self.isa, plane)?;
+            cost.run = start.elapsed() - cost.optimize;
+            cost.loops = report.loops;
+            cost.passes = report.timings;
+        }
+        self.isa.compile_function(&ctx.func, &ctx.domtree, &mut Default::default(), false, plane)?;
+        cost.total = start.elapsed();
+        cost.lower = cost.total - cost.optimize - cost.run;
+        Ok(cost)
     }
 }
 
@@ -150,7 +163,9 @@ impl Cost {
     /// Keeps the shorter time of each part.
     fn improve(&mut self, other: Self) {
         self.total = self.total.min(other.total);
+        self.optimize = self.optimize.min(other.optimize);
         self.run = self.run.min(other.run);
+        self.lower = self.lower.min(other.lower);
         for ((_, own), (_, other)) in self.passes.iter_mut().zip(other.passes) {
             *own = other.min(*own);
         }
@@ -158,10 +173,27 @@ impl Cost {
 }
 
 impl Row {
+    fn of(name: &str, function: &Function, [baseline, loopopt]: &[Cost; 2], peak_bytes: [usize; 2]) -> Self {
+        let ns = |time: Duration| time.as_nanos() as f64;
+        Self {
+            name: name.to_owned(),
+            blocks: function.layout.blocks().count(),
+            loops: loopopt.loops,
+            baseline_ns: ns(baseline.total),
+            loopopt_ns: ns(loopopt.total),
+            optimize_ns: ns(baseline.optimize),
+            run_ns: ns(loopopt.run),
+            lower_ns: [baseline.lower, loopopt.lower].map(ns),
+            peak_bytes,
+            passes: loopopt.passes.iter().map(|&(pass, time)| (pass, ns(time))).collect(),
+        }
+    }
+
     fn new(name: &str) -> Self {
         let (name, peak_bytes) = (name.to_owned(), [0; 2]);
-        let [baseline_ns, loopopt_ns, run_ns] = [0.0; 3];
-        Self { name, blocks: 0, loops: 0, baseline_ns, loopopt_ns, run_ns, peak_bytes, passes: Vec::new() }
+        let [baseline_ns, loopopt_ns, optimize_ns, run_ns] = [0.0; 4];
+        let (lower_ns, passes) = ([0.0; 2], Vec::new());
+        Self { name, blocks: 0, loops: 0, baseline_ns, loopopt_ns, optimize_ns, run_ns, lower_ns, peak_bytes, passes }
     }
 
     /// Adds another function: times are added, of memory the larger counts.
@@ -170,7 +202,9 @@ impl Row {
         self.loops += other.loops;
         self.baseline_ns += other.baseline_ns;
         self.loopopt_ns += other.loopopt_ns;
+        self.optimize_ns += other.optimize_ns;
         self.run_ns += other.run_ns;
+        self.lower_ns = [0, 1].map(|arm| self.lower_ns[arm] + other.lower_ns[arm]);
         self.peak_bytes = [0, 1].map(|arm| self.peak_bytes[arm].max(other.peak_bytes[arm]));
         for (pass, time) in other.passes {
             match self.passes.iter_mut().find(|(name, _)| *name == pass) {
@@ -189,8 +223,18 @@ fn print(result: &CompileTime, out: &mut dyn Write) -> io::Result<()> {
     let rows: Vec<&Row> =
         std::iter::once(&result.loop_free).chain(&result.growth).chain(std::iter::once(&result.samples)).collect();
     writeln!(out, "compile time, opt_level=speed and enable_verifier=false; ns per block are in brackets\n")?;
-    let header =
-        ["function", "blocks", "loops", "baseline", "loopopt", "ratio", "run alone", "share", "peak memory", "ratio"];
+    let header = [
+        "function",
+        "blocks",
+        "loops",
+        "baseline",
+        "loopopt",
+        "ratio",
+        "optimize",
+        "loop passes",
+        "lower",
+        "peak memory",
+    ];
     let mut summary = Columns::new(&header);
     for row in &rows {
         let [peak, peak_with] = row.peak_bytes.map(|bytes| bytes as f64);
@@ -202,31 +246,36 @@ fn print(result: &CompileTime, out: &mut dyn Write) -> io::Result<()> {
             timed(row.baseline_ns),
             timed(row.loopopt_ns),
             format!("{:.3}", row.loopopt_ns / row.baseline_ns),
-            timed(row.run_ns),
-            format!("{:.2} %", 100.0 * row.run_ns / row.baseline_ns),
-            format!("{:.1} -> {:.1} MB", peak / 1e6, peak_with / 1e6),
-            format!("{:.3}", peak_with / peak),
+            share(row.optimize_ns, row),
+            share(row.run_ns, row),
+            format!("{} -> {}", share(row.lower_ns[0], row), share(row.lower_ns[1], row)),
+            format!("{:.1} -> {:.1} MB ({:.3})", peak / 1e6, peak_with / 1e6, peak_with / peak),
         ]);
     }
     writeln!(out, "{summary}\n")?;
     print_passes(&rows, out)?;
-    writeln!(out, "\nshare: LoopOptimizer::run by the baseline's compile time; times are the shortest of several")
+    writeln!(out, "\nin percent of the baseline's compile time; cleanup is the second run of Cranelift's egraph pass")?;
+    writeln!(out, "times are the shortest of several, of each part by itself")
 }
 
-/// Nanoseconds per block of each pass, which should not grow from one size to the next.
+/// A time in percent of the baseline's.
+fn share(ns: f64, row: &Row) -> String {
+    format!("{:.1} %", 100.0 * ns / row.baseline_ns)
+}
+
+/// Nanoseconds per block of each pass, which should not grow from one size to the next, and what they come to.
 fn print_passes(rows: &[&Row], out: &mut dyn Write) -> io::Result<()> {
     let rows: Vec<_> = rows.iter().filter(|row| !row.passes.is_empty()).collect();
     let Some(longest) = rows.iter().max_by_key(|row| row.passes.len()) else { return Ok(()) };
     let mut header = vec!["pass, ns per block"];
     header.extend(rows.iter().map(|row| &row.name[..]));
     let mut passes = Columns::new(&header);
+    let cell = |time: f64, row: &Row| format!("{:.1} ({})", time / row.blocks as f64, share(time, row));
     for (pass, _) in &longest.passes {
-        let mut cells = vec![(*pass).to_owned()];
-        for row in &rows {
-            let time = row.passes.iter().find(|(name, _)| name == pass).map_or(0.0, |(_, time)| *time);
-            cells.push(format!("{:.1}", time / row.blocks as f64));
-        }
-        passes.add(&cells);
+        let time = |row: &Row| row.passes.iter().find(|(name, _)| name == pass).map_or(0.0, |(_, time)| *time);
+        passes.add(&[vec![(*pass).to_owned()], rows.iter().map(|row| cell(time(row), row)).collect()].concat());
     }
+    let rest = |row: &Row| row.run_ns - row.passes.iter().map(|(_, time)| time).sum::<f64>();
+    passes.add(&[vec!["all else".to_owned()], rows.iter().map(|row| cell(rest(row), row)).collect()].concat());
     writeln!(out, "{passes}")
 }

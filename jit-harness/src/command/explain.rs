@@ -5,6 +5,7 @@ use crate::cli::ExplainArgs;
 use crate::error::in_file;
 use crate::input::Input;
 use crate::listing::count;
+use crate::machine::InnermostLoops;
 use crate::target;
 use anyhow::{Result, anyhow};
 use cranelift_codegen::Context;
@@ -37,6 +38,8 @@ struct Explained {
     before: LoopForest,
     after: LoopForest,
     report: Report,
+    /// The innermost loops of the machine code, without and with loopopt.
+    emitted: [InnermostLoops; 2],
 }
 
 impl Explained {
@@ -45,11 +48,13 @@ impl Explained {
         let mut ctx = Context::for_function(function.clone());
         ctx.optimize(isa, plane).map_err(|error| anyhow!("{}: {error}", function.name))?;
         let before = LoopForest::new(&ctx.func, &ctx.cfg, &ctx.domtree);
+        let emitted_before = emit(&ctx, isa)?;
         let report = LoopOptimizer::new(options.clone())
             .run(&mut ctx, isa, plane)
             .map_err(|error| anyhow!("{}: loopopt fails: {error}", function.name))?;
         let after = LoopForest::new(&ctx.func, &ctx.cfg, &ctx.domtree);
-        Ok(Self { before, after, report })
+        let emitted = [emitted_before, emit(&ctx, isa)?];
+        Ok(Self { before, after, report, emitted })
     }
 
     fn print(&self, name: &str, lines: &HashMap<(String, Block), usize>, out: &mut dyn Write) -> io::Result<()> {
@@ -72,7 +77,16 @@ impl Explained {
             self.print_remarks("    ", |remark| self.owner(remark.header).is_none(), out)?;
         }
         self.print_gains(out)?;
+        self.print_emitted(out)?;
         writeln!(out)
+    }
+
+    /// The size of the innermost loops, and how much they spill.
+    fn print_emitted(&self, out: &mut dyn Write) -> io::Result<()> {
+        let [before, after] = self.emitted;
+        writeln!(out, "\n    machine code of innermost loops")?;
+        writeln!(out, "      instructions: {} -> {}", before.insts, after.insts)?;
+        writeln!(out, "      accesses to the stack frame: {} -> {}", before.stack_accesses, after.stack_accesses)
     }
 
     /// What it is good for that passes fired, once for the function.
@@ -111,6 +125,15 @@ impl Explained {
             old.min_by_key(|&lp| self.before.data(lp).depth)
         })
     }
+}
+
+/// Lowers the function as it is.
+fn emit(ctx: &Context, isa: &dyn TargetIsa) -> Result<InnermostLoops> {
+    let plane = &mut ControlPlane::default();
+    let code = isa
+        .compile_function(&ctx.func, &ctx.domtree, &mut Default::default(), false, plane)
+        .map_err(|error| anyhow!("{}: {error}", ctx.func.name))?;
+    Ok(InnermostLoops::of(code.buffer.data()))
 }
 
 fn print_remark(indent: &str, remark: &Remark, out: &mut dyn Write) -> io::Result<()> {

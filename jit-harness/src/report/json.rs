@@ -76,6 +76,8 @@ pub struct Measured {
     pub compile_ns: [u128; 2],
     /// Instructions in innermost loops.
     pub loop_insts: [usize; 2],
+    /// How many of them read or write the stack frame: spilled values, and stack slots of the program.
+    pub loop_stack_accesses: [usize; 2],
 }
 
 impl Record {
@@ -118,6 +120,7 @@ impl Measured {
             code_bytes: arms.map(|arm| arm.code_bytes),
             compile_ns: arms.map(|arm| arm.compile_time.as_nanos()),
             loop_insts: arms.map(|arm| arm.loop_insts),
+            loop_stack_accesses: arms.map(|arm| arm.loop_stack_accesses),
         }
     }
 }

@@ -49,7 +49,8 @@ impl fmt::Display for Columns {
 
 /// Prints the table, the means below it, and what is to be known to read it.
 pub fn print(bench: &Bench, native: bool, out: &mut dyn Write) -> io::Result<()> {
-    let mut header = vec!["program", "baseline", "loopopt", "ratio", "95 % interval", "", "best", "loop", "placement"];
+    let mut header =
+        vec!["program", "baseline", "loopopt", "ratio", "95 % interval", "", "best", "loop", "stack", "placement"];
     if native {
         header.extend(["native", "loopopt/native"]);
     }
@@ -66,7 +67,7 @@ pub fn print(bench: &Bench, native: bool, out: &mut dyn Write) -> io::Result<()>
 fn row(record: &Record, native: bool) -> Vec<String> {
     let mut cells = vec![record.name.clone()];
     match &record.measured {
-        None => cells.extend(["-", "-", "-", "DIFFERS", "", "", "", ""].map(str::to_owned)),
+        None => cells.extend(["-", "-", "-", "DIFFERS", "", "", "", "", ""].map(str::to_owned)),
         Some(measured) => cells.extend([
             time(measured.baseline_ns),
             time(measured.loopopt_ns),
@@ -74,7 +75,8 @@ fn row(record: &Record, native: bool) -> Vec<String> {
             format!("{:.3} - {:.3}", measured.low, measured.high),
             mark(measured.no_gain, measured.ratio).to_owned(),
             format!("{:.3}", measured.best),
-            format!("{} -> {}", measured.loop_insts[0], measured.loop_insts[1]),
+            change(measured.loop_insts),
+            if measured.loop_stack_accesses == [0; 2] { String::new() } else { change(measured.loop_stack_accesses) },
             spread(measured.spread),
         ]),
     }
@@ -86,6 +88,10 @@ fn row(record: &Record, native: bool) -> Vec<String> {
     let fired: Vec<String> = record.fired.iter().map(|(pass, count)| format!("{pass} {count}")).collect();
     cells.push(fired.join(", "));
     cells
+}
+
+fn change([before, after]: [usize; 2]) -> String {
+    format!("{before} -> {after}")
 }
 
 fn mark(no_gain: bool, ratio: f64) -> &'static str {
@@ -136,7 +142,11 @@ fn print_notes(bench: &Bench, out: &mut dyn Write) -> io::Result<()> {
     if measured().any(|measured| measured.no_gain) {
         writeln!(out, "≈ no gain: the interval includes 1, or the change is below 0.5 % or the program's own noise")?;
     }
-    writeln!(out, "best: the ratio of the times at each arm's best placement; loop: instructions in innermost loops")?;
+    writeln!(
+        out,
+        "best: the ratio of the times at each arm's best placement; loop: instructions in innermost loops; stack: those of \
+         them that access the stack frame"
+    )?;
     if measured().any(|measured| !spread(measured.spread).is_empty()) {
         writeln!(out, "placement: slowest by fastest of the places in a cache line at which the code was put")?;
     }

@@ -53,6 +53,15 @@ pub fn edges_from(func: &Function, block: Block) -> impl Iterator<Item = Edge> +
     branch.into_iter().flat_map(|branch| edges_of(func, branch))
 }
 
+/// The edges that leave `block` with the blocks that they enter.
+pub fn ways_from(func: &Function, block: Block) -> impl Iterator<Item = (Edge, Block)> + use<'_> {
+    let branch = func.layout.last_inst(block);
+    branch.into_iter().flat_map(move |branch| {
+        let ways = destinations(func, branch).iter().enumerate();
+        ways.map(move |(slot, call)| (Edge { branch, slot }, call.block(&func.dfg.value_lists)))
+    })
+}
+
 /// The edges of the branch `branch`.
 pub fn edges_of(func: &Function, branch: Inst) -> impl Iterator<Item = Edge> + use<> {
     (0..destinations(func, branch).len()).map(move |slot| Edge { branch, slot })
@@ -64,10 +73,15 @@ pub fn edges_into<'a>(
     cfg: &'a ControlFlowGraph,
     block: Block,
 ) -> impl Iterator<Item = Edge> + use<'a> {
-    cfg.pred_iter(block).flat_map(move |pred| {
-        let most = if fault!(OneEdgePerBranch) { 1 } else { usize::MAX };
-        edges_of(func, pred.inst).filter(move |edge| edge.target(func) == block).take(most)
-    })
+    cfg.pred_iter(block).flat_map(move |pred| edges_between(func, pred.inst, block))
+}
+
+/// The edges of `branch` that enter `block`.
+pub(crate) fn edges_between(func: &Function, branch: Inst, block: Block) -> impl Iterator<Item = Edge> + use<'_> {
+    let most = if fault!(OneEdgePerBranch) { 1 } else { usize::MAX };
+    let enters = move |(_, call): &(usize, &BlockCall)| call.block(&func.dfg.value_lists) == block;
+    let ways = destinations(func, branch).iter().enumerate().filter(enters);
+    ways.map(move |(slot, _)| Edge { branch, slot }).take(most)
 }
 
 /// The destination of the plain `jump` that ends `block`, if that is what ends it.

@@ -14,19 +14,21 @@
 //!        ▼     ▼
 //! ```
 //!
-//! Nesting and membership come from Cranelift's `LoopAnalysis`; this module adds what that lacks. Blocks are numbered so
-//! that the blocks of each loop, those of its inner loops included, are contiguous: membership is one comparison and the
-//! whole forest takes memory linear in the number of blocks.
+//! Loops, their nesting and their blocks are the same as in Cranelift's `LoopAnalysis`, which works in the same way; this module adds
+//! what that lacks, and looks at each edge into a block once for both. Blocks are numbered so that the blocks of each loop, those
+//! of its inner loops included, are contiguous: membership is one comparison and the whole forest takes memory linear in the number
+//! of blocks.
 //!
 //! A cycle that can be entered at more than one block has no header. Such irreducible cycles are found, named by their
 //! entries, and are no loops of the forest.
 
-use super::edges::{Edge, edges_from, edges_into, jump_target};
+use super::edges::{Edge, edges_between, edges_into, jump_target, ways_from};
 use cranelift_codegen::dominator_tree::DominatorTree;
-use cranelift_codegen::entity::{PrimaryMap, SecondaryMap, entity_impl, packed_option::PackedOption};
+use cranelift_codegen::entity::{
+    EntityRef, EntitySet, PrimaryMap, SecondaryMap, entity_impl, packed_option::PackedOption,
+};
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::{Block, Function};
-use cranelift_codegen::loop_analysis::LoopAnalysis;
 use std::ops::Range;
 
 /// A loop of a [`LoopForest`]. Dies with the forest: across an edit, remember the header block.
@@ -68,81 +70,114 @@ impl LoopForest {
     ///
     /// Time is linear in the edges, times the nesting depth for those that leave loops.
     pub fn new(func: &Function, cfg: &ControlFlowGraph, domtree: &DominatorTree) -> Self {
-        let mut analysis = LoopAnalysis::new();
-        analysis.compute(func, cfg, domtree);
-        let mut forest = Self::nest(func, domtree, &analysis);
-        for lp in forest.loops.keys() {
-            let header = forest.loops[lp].header;
-            let (back_edges, entries) =
-                edges_into(func, cfg, header).partition(|edge| forest.contains(lp, edge.source(func)));
-            forest.loops[lp].back_edges = back_edges;
-            forest.loops[lp].entries = entries;
-        }
+        let mut forest = Self::with_headers(func, cfg, domtree);
+        forest.find_members(func, cfg);
+        forest.lay_out(domtree);
         forest.find_exits(func);
         forest.irreducible = irreducible_entries(func, domtree);
         forest
     }
 
-    /// Lays out the blocks so that each loop is contiguous.
-    fn nest(func: &Function, domtree: &DominatorTree, analysis: &LoopAnalysis) -> Self {
+    /// One loop for each block that a back edge enters, outer loops first, with no other block yet.
+    fn with_headers(func: &Function, cfg: &ControlFlowGraph, domtree: &DominatorTree) -> Self {
         let mut loops = PrimaryMap::<Loop, LoopData>::new();
-        let ours = |lp: cranelift_codegen::loop_analysis::Loop| Loop(lp.as_u32());
-        for lp in analysis.loops() {
-            let parent = analysis.loop_parent(lp).map(ours);
-            let depth = parent.map_or(1, |parent| loops[parent].depth + 1);
-            let header = analysis.loop_header(lp);
-            loops.push(LoopData {
-                header,
-                parent,
-                depth,
-                entries: Vec::new(),
-                back_edges: Vec::new(),
-                exits: Vec::new(),
-                range: 0..0,
-            });
+        let mut innermost = SecondaryMap::<Block, PackedOption<Loop>>::new();
+        innermost.resize(func.dfg.num_blocks());
+        for &header in domtree.cfg_rpo() {
+            let comes_back = |source| domtree.block_dominates(header, source);
+            if cfg.pred_iter(header).any(|pred| comes_back(pred.block)) {
+                let (back_edges, entries) =
+                    edges_into(func, cfg, header).partition(|edge| comes_back(edge.source(func)));
+                let (parent, depth, exits, range) = (None, 1, Vec::new(), 0..0);
+                innermost[header] =
+                    loops.push(LoopData { header, parent, depth, entries, back_edges, exits, range }).into();
+            }
         }
+        Self { loops, innermost, blocks: Vec::new(), irreducible: Vec::new() }
+    }
 
-        let mut innermost = SecondaryMap::<Block, PackedOption<Loop>>::with_capacity(func.dfg.num_blocks());
-        let mut own = SecondaryMap::<Loop, usize>::with_capacity(loops.len());
+    /// Finds the blocks of each loop, backwards from its back edges, and which loop is in which. Inner loops come first, and a loop
+    /// that is complete is passed in one step, from its header on.
+    fn find_members(&mut self, func: &Function, cfg: &ControlFlowGraph) {
+        let mut stack = Vec::new();
+        for lp in self.loops.keys().rev() {
+            stack.extend(self.loops[lp].back_edges.iter().map(|edge| edge.source(func)));
+            while let Some(block) = stack.pop() {
+                let next = match self.innermost[block].expand() {
+                    None => {
+                        self.innermost[block] = lp.into();
+                        block
+                    }
+                    Some(inner) => {
+                        let outermost = self.outermost(inner);
+                        if outermost == lp {
+                            continue;
+                        }
+                        self.loops[outermost].parent = Some(lp);
+                        self.loops[outermost].header
+                    }
+                };
+                stack.extend(cfg.pred_iter(next).map(|pred| pred.block));
+            }
+        }
+        for lp in self.loops.keys() {
+            if let Some(parent) = self.loops[lp].parent {
+                self.loops[lp].depth = self.loops[parent].depth + 1;
+            }
+        }
+    }
+
+    /// The outermost of the loops around `lp` that are known by now, itself if there is none.
+    fn outermost(&self, lp: Loop) -> Loop {
+        let mut outermost = lp;
+        while let Some(parent) = self.loops[outermost].parent {
+            outermost = parent;
+        }
+        outermost
+    }
+
+    /// Lays out the blocks so that each loop is contiguous.
+    fn lay_out(&mut self, domtree: &DominatorTree) {
+        let Self { loops, innermost, .. } = self;
+        // By loop: the blocks that are in no loop inside it, and all of its blocks.
+        let mut own = vec![0; loops.len()];
         for &block in domtree.cfg_rpo() {
-            if let Some(lp) = analysis.innermost_loop(block).map(ours) {
-                innermost[block] = lp.into();
-                own[lp] += 1;
+            if let Some(lp) = innermost[block].expand() {
+                own[lp.index()] += 1;
             }
         }
         let mut total = own.clone();
         for lp in loops.keys().rev() {
             if let Some(parent) = loops[lp].parent {
-                total[parent] += total[lp];
+                total[parent.index()] += total[lp.index()];
             }
         }
 
         // A loop's range starts with its own blocks, then those of its inner loops follow.
-        let mut next_free = SecondaryMap::<Loop, usize>::with_capacity(loops.len());
+        let mut next_free = vec![0; loops.len()];
         let mut next_root = 0;
         for lp in loops.keys() {
-            let cursor = loops[lp].parent.map_or(&mut next_root, |parent| &mut next_free[parent]);
-            let start = *cursor;
-            *cursor += total[lp];
-            loops[lp].range = start..start + total[lp];
-            next_free[lp] = start + own[lp];
+            let cursor = loops[lp].parent.map_or(&mut next_root, |parent| &mut next_free[parent.index()]);
+            let range = *cursor..*cursor + total[lp.index()];
+            *cursor = range.end;
+            next_free[lp.index()] = range.start + own[lp.index()];
+            loops[lp].range = range;
         }
         let mut blocks = vec![Block::from_u32(0); next_root];
-        let mut filled = SecondaryMap::<Loop, usize>::with_capacity(loops.len());
-        for &block in domtree.cfg_rpo() {
+        for &block in domtree.cfg_postorder() {
             if let Some(lp) = innermost[block].expand() {
-                blocks[loops[lp].range.start + filled[lp]] = block;
-                filled[lp] += 1;
+                own[lp.index()] -= 1;
+                blocks[loops[lp].range.start + own[lp.index()]] = block;
             }
         }
-        Self { loops, innermost, blocks, irreducible: Vec::new() }
+        self.blocks = blocks;
     }
 
     fn find_exits(&mut self, func: &Function) {
         for index in 0..self.blocks.len() {
-            for edge in edges_from(func, self.blocks[index]) {
-                let target = edge.target(func);
-                let mut lp = self.innermost(self.blocks[index]);
+            let innermost = self.innermost(self.blocks[index]);
+            for (edge, target) in ways_from(func, self.blocks[index]) {
+                let mut lp = innermost;
                 while let Some(left) = lp.filter(|&lp| !self.contains(lp, target)) {
                     self.loops[left].exits.push(edge);
                     lp = self.loops[left].parent;
@@ -231,17 +266,26 @@ impl LoopForest {
     }
 }
 
+/// The back edges of all loops with the headers that they enter, inner loops before the loops around them. Needs no forest.
+pub fn back_edges<'a>(
+    func: &'a Function,
+    cfg: &'a ControlFlowGraph,
+    domtree: &'a DominatorTree,
+) -> impl Iterator<Item = (Block, Edge)> + use<'a> {
+    domtree.cfg_postorder().iter().flat_map(move |&header| {
+        let latches = cfg.pred_iter(header).filter(move |pred| domtree.block_dominates(header, pred.block));
+        latches.flat_map(move |latch| edges_between(func, latch.inst, header)).map(move |edge| (header, edge))
+    })
+}
+
 /// Targets of edges that go backwards in the traversal to a block that does not dominate their source.
 fn irreducible_entries(func: &Function, domtree: &DominatorTree) -> Vec<Block> {
-    let mut position = SecondaryMap::<Block, u32>::with_capacity(func.dfg.num_blocks());
-    for (index, &block) in (0..).zip(domtree.cfg_rpo()) {
-        position[block] = index;
-    }
+    let mut seen = EntitySet::<Block>::with_capacity(func.dfg.num_blocks());
     let mut entries = Vec::new();
     for &block in domtree.cfg_rpo() {
-        for edge in edges_from(func, block) {
-            let target = edge.target(func);
-            if position[target] <= position[block] && !domtree.block_dominates(target, block) {
+        seen.insert(block);
+        for (_, target) in ways_from(func, block) {
+            if seen.contains(target) && !domtree.block_dominates(target, block) {
                 entries.push(target);
             }
         }
@@ -255,10 +299,10 @@ fn irreducible_entries(func: &Function, domtree: &DominatorTree) -> Vec<Block> {
 ///
 /// In any order of the blocks, a cycle has an edge that goes to an earlier block or to its own.
 pub fn may_have_cycle(func: &Function) -> bool {
-    let mut seen = cranelift_codegen::entity::EntitySet::<Block>::with_capacity(func.dfg.num_blocks());
+    let mut seen = EntitySet::<Block>::with_capacity(func.dfg.num_blocks());
     for block in &func.layout {
         seen.insert(block);
-        if edges_from(func, block).any(|edge| seen.contains(edge.target(func))) {
+        if ways_from(func, block).any(|(_, target)| seen.contains(target)) {
             return true;
         }
     }

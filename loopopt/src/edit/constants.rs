@@ -5,11 +5,14 @@
 //! one block to another would undo it.
 
 use crate::edit::clone::repeat_before;
+use crate::edit::rename::each_use;
 use crate::fault::fault;
 use cranelift_codegen::ir::{Block, Function, Inst, Opcode, Value};
 
-/// Gives each block its own copies of the scalar constants that it uses from other blocks, right before the first use.
-pub(crate) fn localize_constants(func: &mut Function) {
+/// Gives each block its own copies of the scalar constants that it uses from other blocks, right before the first use. Returns
+/// whether there was any.
+pub(crate) fn localize_constants(func: &mut Function) -> bool {
+    let mut any = false;
     let mut blocks = func.layout.entry_block();
     let mut local = Vec::new();
     while let Some(block) = blocks {
@@ -19,8 +22,10 @@ pub(crate) fn localize_constants(func: &mut Function) {
             localize_operands(func, block, inst, &mut local);
             insts = func.layout.next_inst(inst);
         }
+        any |= !local.is_empty();
         blocks = func.layout.next_block(block);
     }
+    any
 }
 
 /// Lets `inst`, an instruction of `block`, use constants of its own block. `local` holds those made so far, with what they
@@ -28,7 +33,9 @@ pub(crate) fn localize_constants(func: &mut Function) {
 fn localize_operands(func: &mut Function, block: Block, inst: Inst, local: &mut Vec<(Value, Value)>) {
     let foreign =
         |func: &Function, value| scalar_constant(func, value).filter(|&def| func.layout.inst_block(def) != Some(block));
-    if !func.dfg.inst_values(inst).any(|value| foreign(func, value).is_some()) {
+    let mut any = false;
+    each_use(func, inst, |value| any |= foreign(func, value).is_some());
+    if !any {
         return;
     }
     let values: Vec<_> = func.dfg.inst_values(inst).collect();

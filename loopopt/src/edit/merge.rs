@@ -22,6 +22,17 @@ use cranelift_codegen::ir::{Block, BlockArg, Function};
 ///
 /// Afterwards `cfg` and `domtree` are those of the function before.
 pub(crate) fn merge_blocks(func: &mut Function, cfg: &ControlFlowGraph, domtree: &DominatorTree) -> bool {
+    let merged = merge_and_alias(func, cfg, domtree);
+    if merged {
+        func.dfg.resolve_all_aliases();
+    }
+    merged
+}
+
+/// Merges all that can be merged, parameters as aliases of what was passed. Returns whether there was any.
+///
+/// Afterwards `cfg` and `domtree` are those of the function before.
+pub(crate) fn merge_and_alias(func: &mut Function, cfg: &ControlFlowGraph, domtree: &DominatorTree) -> bool {
     let mut merged = false;
     // In reverse postorder the first block of a chain comes first, and each instruction is moved once only.
     for &block in domtree.cfg_rpo() {
@@ -32,9 +43,6 @@ pub(crate) fn merge_blocks(func: &mut Function, cfg: &ControlFlowGraph, domtree:
             absorb(func, block, next);
             merged = true;
         }
-    }
-    if merged {
-        func.dfg.resolve_all_aliases();
     }
     merged
 }

@@ -10,75 +10,103 @@
 //! of these edges, and so the block. `Context::remove_constant_phis`, which `Context::optimize` runs, does the same around
 //! cycles of several parameters, but only for values that are no parameters themselves; closed form makes many that are.
 
-use crate::analysis::edges::{Edge, edges_into};
+use crate::analysis::edges::{edges_between, edges_into};
 use crate::edit::funnel::set_edge;
 use crate::fault::fault;
 use cranelift_codegen::Context;
+use cranelift_codegen::entity::EntitySet;
+use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::{Block, BlockArg, Function, Value};
 
 /// Removes all of them, and resolves the aliases that this makes. Needs `ctx.cfg` and `ctx.domtree`, and keeps them.
-///
-/// In reverse postorder one round finds everything but what depends on a back edge. Time is linear in the arguments of
-/// edges for each round, and a round that finds nothing ends it.
 pub(crate) fn remove_redundant_params(ctx: &mut Context) {
-    /// Parameters that wait for each other through more back edges than this stay: a bound on time, not on correctness.
-    const MAX_ROUNDS: usize = 4;
-    let mut edges = Vec::new();
-    let mut any = false;
-    for _ in 0..MAX_ROUNDS {
-        let mut found = false;
-        for &block in ctx.domtree.cfg_rpo() {
-            if Some(block) != ctx.func.layout.entry_block() && ctx.func.dfg.num_block_params(block) > 0 {
-                edges.clear();
-                edges.extend(edges_into(&ctx.func, &ctx.cfg, block));
-                found |= remove_from(&mut ctx.func, block, &edges);
-            }
-        }
-        if !found {
-            break;
-        }
-        any = true;
-    }
-    if any {
+    if alias_redundant_params(ctx) {
         ctx.func.dfg.resolve_all_aliases();
     }
 }
 
-fn remove_from(func: &mut Function, block: Block, edges: &[Edge]) -> bool {
-    let params = func.dfg.block_params(block).to_vec();
-    let args: Vec<Vec<_>> = edges.iter().map(|edge| edge.args(func).collect()).collect();
-    let only: Vec<_> = params
-        .iter()
-        .enumerate()
-        .map(|(index, &param)| only_value(func, param, args.iter().map(|args| args[index])))
-        .collect();
-    if only.iter().all(Option::is_none) {
+/// Removes all of them, each an alias of its value now. Returns whether there was any. Needs `ctx.cfg` and `ctx.domtree`, and
+/// keeps them.
+///
+/// In reverse postorder one round finds everything but what depends on a back edge. Another round is made if one of the blocks
+/// that back edges enter has become redundant in a parameter since. Time is linear in the arguments of edges for each round.
+pub(crate) fn alias_redundant_params(ctx: &mut Context) -> bool {
+    /// Parameters that wait for each other through more back edges than this stay: a bound on time, not on correctness.
+    const MAX_ROUNDS: usize = 4;
+    let Context { func, cfg, domtree, .. } = ctx;
+    let entry = func.layout.entry_block();
+    let mut passed = Vec::new();
+    let mut visited = EntitySet::with_capacity(func.dfg.num_blocks());
+    let mut waiting = Vec::new();
+    let mut found = false;
+    for round in 0..MAX_ROUNDS {
+        for &block in domtree.cfg_rpo() {
+            if func.dfg.num_block_params(block) > 0 && Some(block) != entry {
+                found |= remove_from(func, cfg, block, &mut passed);
+                if round == 0 && cfg.pred_iter(block).any(|pred| !visited.contains(pred.block)) {
+                    waiting.push(block);
+                }
+            }
+            visited.insert(block);
+        }
+        if !found || !waiting.iter().any(|&block| remove_from(func, cfg, block, &mut passed)) {
+            break;
+        }
+    }
+    found
+}
+
+/// What the edges into a block pass for one of its parameters, the parameter itself aside.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Passed {
+    Nothing,
+    One(Value),
+    Several,
+}
+
+impl Passed {
+    fn and(self, func: &Function, param: Value, arg: BlockArg) -> Self {
+        let BlockArg::Value(value) = arg else { return Self::Several };
+        match (self, func.dfg.resolve_aliases(value)) {
+            (_, value) if value == param => self,
+            (Self::Nothing, value) => Self::One(value),
+            (Self::One(one), value) if one == value => self,
+            _ => Self::Several,
+        }
+    }
+}
+
+/// Removes the redundant parameters of `block`. `passed` is a buffer.
+fn remove_from(func: &mut Function, cfg: &ControlFlowGraph, block: Block, passed: &mut Vec<Passed>) -> bool {
+    let most = if fault!(OneEdgeDecides) { 1 } else { usize::MAX };
+    passed.clear();
+    passed.resize(func.dfg.num_block_params(block), Passed::Nothing);
+    let params = func.dfg.block_params(block);
+    for edge in edges_into(func, cfg, block).take(most) {
+        for ((passed, &param), arg) in passed.iter_mut().zip(params).zip(edge.args(func)) {
+            *passed = passed.and(func, param, arg);
+        }
+    }
+    let is_one = |passed: &Passed| matches!(passed, Passed::One(_));
+    if !passed.iter().any(is_one) {
         return false;
     }
     // All at once: to remove one takes time for all behind it.
+    let params = params.to_vec();
     func.dfg.detach_block_params(block);
-    for (param, value) in params.into_iter().zip(&only) {
-        match *value {
-            Some(value) => func.dfg.change_to_alias(param, value),
-            None => func.dfg.attach_block_param(block, param),
+    for (param, passed) in params.into_iter().zip(&*passed) {
+        match *passed {
+            Passed::One(value) => func.dfg.change_to_alias(param, value),
+            Passed::Nothing | Passed::Several => func.dfg.attach_block_param(block, param),
         }
     }
-    for &edge in edges {
-        let kept: Vec<_> = edge.args(func).zip(&only).filter(|(_, only)| only.is_none()).map(|(arg, _)| arg).collect();
-        set_edge(func, edge, block, &kept);
+    for pred in cfg.pred_iter(block) {
+        let edges: Vec<_> = edges_between(func, pred.inst, block).collect();
+        for edge in edges {
+            let args = edge.args(func).zip(&*passed);
+            let kept: Vec<_> = args.filter(|(_, passed)| !is_one(passed)).map(|(arg, _)| arg).collect();
+            set_edge(func, edge, block, &kept);
+        }
     }
     true
-}
-
-/// The value that all of `edges` pass for `param`, which is parameter number `index`, except where they pass it itself.
-fn only_value(func: &Function, param: Value, args: impl Iterator<Item = BlockArg>) -> Option<Value> {
-    let mut only = None;
-    for arg in args.take(if fault!(OneEdgeDecides) { 1 } else { usize::MAX }) {
-        let BlockArg::Value(value) = arg else { return None };
-        let value = func.dfg.resolve_aliases(value);
-        if value != param && *only.get_or_insert(value) != value {
-            return None;
-        }
-    }
-    only
 }

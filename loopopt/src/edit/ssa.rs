@@ -12,10 +12,11 @@ use crate::edit::labels::copy_labels;
 use crate::edit::reaching::Reaching;
 use crate::edit::rename::rename_uses;
 use crate::edit::{MAX_PARAMS, TooManyParams};
+use cranelift_codegen::FxHashSet;
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::{Block, Function, Inst, Value};
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 
 /// A use of a repaired variable: this instruction now uses this value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,14 +28,14 @@ pub(crate) struct NewUse {
 /// What a walk from uses backwards to definitions met.
 pub(crate) struct Walk {
     /// Blocks at whose start the variable is live and not redefined.
-    pub(crate) live: HashSet<Block>,
+    pub(crate) live: FxHashSet<Block>,
     /// Blocks with a definition that a use can see.
-    pub(crate) reached: HashSet<Block>,
+    pub(crate) reached: FxHashSet<Block>,
 }
 
 /// Walks from `uses` backwards to the blocks at whose start the variable is defined.
 pub(crate) fn live_until(cfg: &ControlFlowGraph, uses: &[Block], is_def: impl Fn(Block) -> bool) -> Walk {
-    let mut walk = Walk { live: HashSet::new(), reached: HashSet::new() };
+    let mut walk = Walk { live: FxHashSet::default(), reached: FxHashSet::default() };
     let mut stack = uses.to_vec();
     while let Some(block) = stack.pop() {
         if is_def(block) {
@@ -100,7 +101,7 @@ impl<'a> Repair<'a> {
     }
 
     /// Adds a parameter to each live block where definitions meet. Returns these blocks, in a fixed order.
-    fn add_params(&mut self, live: &HashSet<Block>) -> Result<BTreeSet<Block>, TooManyParams> {
+    fn add_params(&mut self, live: &FxHashSet<Block>) -> Result<BTreeSet<Block>, TooManyParams> {
         let frontier = Frontier::new(self.cfg, self.domtree, live.iter().copied(), usize::MAX)?;
         let made = frontier.meets(self.reaching.defs(), |_| true);
         let ty = self.func.dfg.value_type(self.old);

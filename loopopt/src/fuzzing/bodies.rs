@@ -3,7 +3,7 @@
 use super::generate::{TestCase, generate};
 use super::statistics::Statistics;
 use crate::oracle::{Arm, Compiled, Difference, Pipeline, Rewrite, Settings, check_with, rewrite};
-use crate::{LoopOptimizer, Options, Report};
+use crate::{LoopOptimizer, Options};
 use anyhow::{Result, anyhow};
 use arbitrary::Unstructured;
 use cranelift_codegen::Context;

@@ -37,7 +37,7 @@
 //!
 //! The order matters: an exit edge may enter another loop's header, so exits come before preheaders and latches.
 
-use crate::analysis::edges::{Edge, edges_from, edges_into};
+use crate::analysis::edges::{Edge, edges_into};
 use crate::analysis::loops::{Loop, LoopForest};
 use crate::change::Change;
 use crate::edit::TooManyParams;
@@ -48,7 +48,6 @@ use crate::pass::PassCx;
 use crate::remark::Refusal;
 use cranelift_codegen::ir::{Block, Function};
 use cranelift_codegen::{CodegenResult, Context};
-use std::collections::BTreeMap;
 use std::fmt;
 
 /// The name of this pass.
@@ -83,26 +82,24 @@ fn dedicate_exits(ctx: &mut Context, cx: &mut PassCx<'_>) -> Change {
 
 /// For each exit block that is not entered from one innermost loop alone: the exit edges of each such loop.
 fn shared_exits(ctx: &Context, forest: &LoopForest) -> Vec<(Block, Vec<Edge>)> {
-    let mut exits = BTreeMap::<Block, BTreeMap<Loop, Vec<Edge>>>::new();
+    let func = &ctx.func;
+    let mut exits = Vec::<(Block, Loop, Edge)>::new();
     for lp in forest.loops() {
-        for &block in forest.blocks(lp).iter().filter(|&&block| forest.innermost(block) == Some(lp)) {
-            for edge in edges_from(&ctx.func, block) {
-                let target = edge.target(&ctx.func);
-                if !forest.contains(lp, target) {
-                    exits.entry(target).or_default().entry(lp).or_default().push(edge);
-                }
+        let own = forest.data(lp).exits.iter().filter(|edge| forest.innermost(edge.source(func)) == Some(lp));
+        exits.extend(own.map(|&edge| (edge.target(func), lp, edge)));
+    }
+    exits.sort_by_key(|&(target, lp, _)| (target, lp));
+    let mut shared = Vec::new();
+    for same_target in exits.chunk_by(|(one, ..), (other, ..)| one == other) {
+        let (target, first, _) = same_target[0];
+        let several_loops = same_target.iter().any(|&(_, lp, _)| lp != first);
+        if several_loops || same_target.len() < edges_into(func, &ctx.cfg, target).count() {
+            for same_loop in same_target.chunk_by(|(_, one, _), (_, other, _)| one == other) {
+                shared.push((target, same_loop.iter().map(|&(.., edge)| edge).collect()));
             }
         }
     }
-    let is_shared = |target, by_loop: &BTreeMap<Loop, Vec<Edge>>| {
-        let leaving: usize = by_loop.values().map(Vec::len).sum();
-        by_loop.len() > 1 || leaving < edges_into(&ctx.func, &ctx.cfg, target).count()
-    };
-    exits
-        .into_iter()
-        .filter(|(target, by_loop)| is_shared(*target, by_loop))
-        .flat_map(|(target, by_loop)| by_loop.into_values().map(move |edges| (target, edges)))
-        .collect()
+    shared
 }
 
 /// Gives each loop a preheader and a single back edge.

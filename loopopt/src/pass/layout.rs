@@ -37,6 +37,7 @@ use crate::analysis::edges::{Edge, edges_into, jump_target};
 use crate::analysis::effects::only_jumps_to;
 use crate::analysis::loops::{Loop, LoopForest};
 use crate::change::Change;
+use crate::edit::rename::each_use;
 use crate::fault::fault;
 use crate::pass::PassCx;
 use crate::remark::Refusal;
@@ -66,7 +67,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
                 cx.fired(&ctx.func, NAME, header, message);
                 let uses = uses.get_or_insert_with(|| count_uses(&ctx.func));
                 inversion.apply(&mut ctx.func, branch, uses);
-                change = Change::Cfg;
+                change = Change::Order;
             }
             Ok(_) => cx.declined(&ctx.func, NAME, header, &Decline::Withheld),
             Err(why) => cx.declined(&ctx.func, NAME, header, &why),
@@ -201,12 +202,11 @@ fn ordered_opposite(cond: FloatCC) -> FloatCC {
 }
 
 fn count_uses(func: &Function) -> SecondaryMap<Value, u32> {
-    let mut uses = SecondaryMap::with_capacity(func.dfg.num_values());
+    let mut uses = SecondaryMap::new();
+    uses.resize(func.dfg.num_values());
     for block in &func.layout {
         for inst in func.layout.block_insts(block) {
-            for value in func.dfg.inst_values(inst) {
-                uses[value] += 1;
-            }
+            each_use(func, inst, |value| uses[value] += 1);
         }
     }
     uses

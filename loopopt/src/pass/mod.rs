@@ -19,9 +19,8 @@ use crate::remark::{Refusal, RemarkLog};
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::{Block, Function};
 use cranelift_codegen::isa::TargetIsa;
-use cranelift_codegen::{CodegenResult, Context};
+use cranelift_codegen::{CodegenResult, Context, FxHashMap};
 use std::borrow::Cow;
-use std::collections::HashMap;
 
 /// A pass: a name, which is also its module, its option and its remarks' name, and what it does.
 ///
@@ -48,7 +47,7 @@ pub(crate) struct PassCx<'a> {
     /// Whether the function has to be left alone after all.
     pub(crate) gave_up: bool,
     /// For each header that a pass made, the header of the same loop in the function as it came in.
-    origins: HashMap<Block, Block>,
+    origins: FxHashMap<Block, Block>,
     forest: Option<LoopForest>,
 }
 
@@ -68,7 +67,7 @@ impl<'a> PassCx<'a> {
             gave_up: false,
             wants_cleanup: false,
             wants_another_round: false,
-            origins: HashMap::new(),
+            origins: FxHashMap::default(),
             forest: None,
         }
     }
@@ -96,10 +95,12 @@ impl<'a> PassCx<'a> {
 
     /// Brings `ctx` and the loops up to date after `change`.
     pub(crate) fn invalidate(&mut self, ctx: &mut Context, change: Change) {
-        if change == Change::Cfg {
-            ctx.flowgraph();
-            self.forest = None;
+        match change {
+            Change::Nothing | Change::Insts => return,
+            Change::Order => ctx.compute_domtree(),
+            Change::Cfg => ctx.flowgraph(),
         }
+        self.forest = None;
     }
 
     /// Remembers that the loop of `old` has the header `new` now.

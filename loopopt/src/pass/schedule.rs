@@ -56,7 +56,7 @@ mod graph;
 use self::graph::{Graph, Item, values_read};
 use crate::analysis::edges::Edge;
 use crate::analysis::effects::Effects;
-use crate::analysis::loops::LoopForest;
+use crate::analysis::loops::back_edges;
 use crate::change::Change;
 use crate::edit::clone::repeat_before;
 use crate::edit::labels::copy_labels;
@@ -80,7 +80,7 @@ pub(crate) const REASONS: &[&str] = &["too-large", "withheld"];
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
     let mut change = Change::Nothing;
     let mut copies = Copies::default();
-    for (header, back_edge) in latches(&ctx.func, cx.forest(ctx)) {
+    for (header, back_edge) in latches(ctx) {
         let latch = Latch::new(&ctx.func, header, back_edge);
         match latch.plan(&ctx.func, cx.options.schedule_max_insts) {
             Ok(None) => {}
@@ -113,25 +113,17 @@ struct Copies {
 }
 
 /// The headers and back edges of all loops. A block that ends an inner and an outer loop is in the order of the inner one.
-fn latches(func: &Function, forest: &LoopForest) -> Vec<(Block, Edge)> {
-    let mut seen = EntitySet::with_capacity(func.dfg.num_blocks());
-    let mut found = Vec::new();
-    for lp in forest.loops().rev() {
-        let data = forest.data(lp);
-        for &back_edge in &data.back_edges {
-            if seen.insert(back_edge.source(func)) {
-                found.push((data.header, back_edge));
-            }
-        }
-    }
-    found
+fn latches(ctx: &Context) -> Vec<(Block, Edge)> {
+    let mut seen = EntitySet::with_capacity(ctx.func.dfg.num_blocks());
+    let is_inner = |(_, edge): &(Block, Edge)| seen.insert(edge.source(&ctx.func));
+    back_edges(&ctx.func, &ctx.cfg, &ctx.domtree).filter(is_inner).collect()
 }
 
 /// A block with a back edge of a loop.
 struct Latch {
     header: Block,
     block: Block,
-    /// The instructions in front of the branch.
+    /// The instructions in front of the branch, none if nothing is carried.
     insts: Vec<Inst>,
     branch: Inst,
     /// Header parameters with their next values, for those computed in this block, and for those that can be computed again
@@ -143,7 +135,6 @@ impl Latch {
     fn new(func: &Function, header: Block, back_edge: Edge) -> Self {
         let block = back_edge.source(func);
         let Edge { branch, .. } = back_edge;
-        let insts: Vec<_> = func.layout.block_insts(block).filter(|&inst| inst != branch).collect();
         let params = func.dfg.block_params(header).iter().copied();
         let mut carried: Vec<_> = params
             .zip(back_edge.args(func))
@@ -153,16 +144,20 @@ impl Latch {
             })
             .collect();
         // A value that is the next one of several parameters needs moves in any order.
-        let mut times = BTreeMap::<_, usize>::new();
-        for &(_, next) in &carried {
-            *times.entry(next).or_default() += 1;
-        }
+        let mut all: Vec<_> = carried.iter().map(|&(_, next)| next).collect();
+        all.sort_unstable();
+        let is_only_one = |next| {
+            let first = all.partition_point(|&other| other < next);
+            all.get(first + 1) != Some(&next)
+        };
         carried.retain(|&(param, next)| {
             let ValueDef::Result(inst, _) = func.dfg.value_def(next) else { return false };
             let can_be_here = func.layout.inst_block(inst) == Some(block)
                 || (is_small_sum(func, inst) && func.dfg.inst_args(inst).contains(&param));
-            can_be_here && times[&next] == 1
+            can_be_here && is_only_one(next)
         });
+        let is_before_branch = |inst: &Inst| !carried.is_empty() && *inst != branch;
+        let insts = func.layout.block_insts(block).take_while(is_before_branch).collect();
         Self { header, block, insts, branch, carried }
     }
 
@@ -229,17 +224,22 @@ impl Latch {
     /// Next values that are commutative operations with their parameter on the second operand. In the order of the block,
     /// so that each sees what the swaps before it have made of its operands.
     fn swaps(&self, func: &Function) -> Vec<(Value, Inst)> {
-        let params: BTreeMap<_, _> = self.carried.iter().map(|&(param, next)| (next, param)).collect();
+        let mut params: Vec<_> = self.carried.iter().map(|&(param, next)| (next, param)).collect();
+        params.sort_unstable();
+        let param_of = |next| params.binary_search_by_key(&next, |&(next, _)| next).ok().map(|place| params[place].1);
         let mut swaps = Vec::<(Value, Inst)>::new();
         for &inst in &self.insts {
             let commutes = matches!(
                 func.dfg.insts[inst].opcode(),
                 Opcode::Iadd | Opcode::Imul | Opcode::Band | Opcode::Bor | Opcode::Bxor
             ) || (fault!(SwappedSubtraction) && func.dfg.insts[inst].opcode() == Opcode::Isub);
+            if !commutes {
+                continue;
+            }
             let [next] = func.dfg.inst_results(inst) else { continue };
-            let (Some(&param), &[first, second]) = (params.get(next), func.dfg.inst_args(inst)) else { continue };
+            let (Some(param), &[first, second]) = (param_of(*next), func.dfg.inst_args(inst)) else { continue };
             let takes = |value| self.takes_register(func, &swaps, value, param);
-            if commutes && takes(second) && !takes(first) {
+            if takes(second) && !takes(first) {
                 swaps.push((param, inst));
             }
         }

@@ -19,12 +19,14 @@
 //! Parameters and blocks.
 
 use crate::analysis::edges::{edges_into, jump_target};
+use crate::analysis::loops::back_edges;
 use crate::change::Change;
 use crate::edit::constants::localize_constants;
 use crate::edit::funnel::skip_block;
-use crate::edit::merge::merge_blocks;
-use crate::edit::params::remove_redundant_params;
+use crate::edit::merge::merge_and_alias;
+use crate::edit::params::alias_redundant_params;
 use crate::pass::PassCx;
+use cranelift_codegen::ir::Block;
 use cranelift_codegen::{CodegenResult, Context};
 
 /// The name of this pass.
@@ -34,22 +36,27 @@ pub(crate) const NAME: &str = "tidy";
 pub(crate) const REASONS: &[&str] = &[];
 
 /// Tidies up.
-pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
-    remove_redundant_params(ctx);
-    if skip_empty_latches(ctx, cx) {
-        ctx.flowgraph();
+pub(crate) fn run(ctx: &mut Context, _: &mut PassCx<'_>) -> CodegenResult<Change> {
+    let aliased = alias_redundant_params(ctx);
+    let skipped = skip_empty_latches(ctx);
+    // No other block has more or fewer edges into it for that, so the old graph still says which can be merged.
+    let merged = merge_and_alias(&mut ctx.func, &ctx.cfg, &ctx.domtree);
+    if aliased || merged {
+        ctx.func.dfg.resolve_all_aliases();
     }
-    merge_blocks(&mut ctx.func, &ctx.cfg, &ctx.domtree);
-    localize_constants(&mut ctx.func);
-    Ok(Change::Cfg)
+    let localized = localize_constants(&mut ctx.func);
+    Ok(match (skipped || merged, aliased || localized) {
+        (true, _) => Change::Cfg,
+        (false, true) => Change::Insts,
+        (false, false) => Change::Nothing,
+    })
 }
 
 /// Sends the edge into a latch that only jumps on to the header. Returns whether there was any.
-fn skip_empty_latches(ctx: &mut Context, cx: &mut PassCx<'_>) -> bool {
+fn skip_empty_latches(ctx: &mut Context) -> bool {
+    let latches = only_latches(ctx);
     let mut skipped = false;
-    let forest = cx.forest(ctx);
-    for lp in forest.loops() {
-        let Some(latch) = forest.latch(&ctx.func, lp) else { continue };
+    for latch in latches {
         let only_jumps = jump_target(&ctx.func, latch).is_some()
             && ctx.func.layout.first_inst(latch) == ctx.func.layout.last_inst(latch);
         let mut edges = edges_into(&ctx.func, &ctx.cfg, latch);
@@ -62,4 +69,16 @@ fn skip_empty_latches(ctx: &mut Context, cx: &mut PassCx<'_>) -> bool {
         }
     }
     skipped
+}
+
+/// The sources of the back edges of all loops that have one only.
+fn only_latches(ctx: &Context) -> Vec<Block> {
+    let mut latches = Vec::<(Block, Option<Block>)>::new();
+    for (header, edge) in back_edges(&ctx.func, &ctx.cfg, &ctx.domtree) {
+        match latches.last_mut() {
+            Some((last, latch)) if *last == header => *latch = None,
+            _ => latches.push((header, Some(edge.source(&ctx.func)))),
+        }
+    }
+    latches.into_iter().filter_map(|(_, latch)| latch).collect()
 }
