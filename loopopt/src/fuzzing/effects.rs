@@ -7,7 +7,8 @@
 use super::generate::TestCase;
 use crate::analysis::effects::Effects;
 use anyhow::{Result, ensure};
-use cranelift_codegen::ir::{Function, Inst, MemFlagsData, Opcode};
+use cranelift_codegen::ir::immediates::Imm64;
+use cranelift_codegen::ir::{Function, Inst, InstructionData, MemFlagsData, Opcode};
 
 /// Compares the effects of all instructions with the table.
 pub(super) fn check(case: &TestCase) -> Result<()> {
@@ -43,7 +44,7 @@ fn table(func: &Function, inst: Inst) -> Effects {
         Opcode::Jump | Opcode::Brif | Opcode::BrTable | Opcode::Return => Effects { terminates: true, ..none },
         Opcode::Trap => Effects { traps: true, terminates: true, ..none },
         Opcode::Trapz | Opcode::Trapnz | Opcode::UaddOverflowTrap => Effects { traps: true, ..none },
-        Opcode::Udiv | Opcode::Sdiv | Opcode::Urem | Opcode::Srem => Effects { traps: true, ..none },
+        Opcode::Udiv | Opcode::Sdiv | Opcode::Urem | Opcode::Srem => Effects { traps: divisor_may_trap(func, inst), ..none },
         Opcode::FcvtToSint | Opcode::FcvtToUint => Effects { traps: true, ..none },
         Opcode::Load
         | Opcode::Uload8
@@ -64,6 +65,19 @@ fn table(func: &Function, inst: Inst) -> Effects {
         Opcode::Call | Opcode::CallIndirect => everything_of_a_call(false),
         Opcode::TryCall => everything_of_a_call(true),
         _ => none,
+    }
+}
+
+/// Only 0 traps for sure, and -1 may if the dividend is the smallest of its type: as the interpreter does.
+fn divisor_may_trap(func: &Function, inst: Inst) -> bool {
+    let divisor = func.dfg.inst_args(inst)[1];
+    match func.dfg.value_def(divisor).inst().map(|def| func.dfg.insts[def]) {
+        Some(InstructionData::UnaryImm { opcode: Opcode::Iconst, imm }) => {
+            let bits = func.dfg.value_type(divisor).bits();
+            let [zero, minus_one] = [0, -1].map(|value: i64| Imm64::new(value).sign_extend_from_width(bits));
+            [zero, minus_one].contains(&imm.sign_extend_from_width(bits))
+        }
+        _ => true,
     }
 }
 
