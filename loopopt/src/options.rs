@@ -37,9 +37,11 @@ pub struct Options {
     /// test that is longer than this takes most of the iteration's time itself.
     pub rotate_max_header_insts: usize,
 
-    /// `slots`: at the starts of how many blocks variables that were stack slots may be live, summed over all of them,
-    /// together with the arguments that this takes. 250,000: SLOTS_REASON
-    pub slots_max_values: usize,
+    /// `slots`: how many variables that were stack slots may be live at the start of a block, on average over all blocks,
+    /// the arguments of edges counted too. If they are more, only variables that no block takes over from another become
+    /// values. 64: most of so many values go back to the stack, and a function of 3,000 blocks takes twice as long to be
+    /// lowered with 60 of them, and five times as long with 300 (x86-64). `slots` itself takes 12 ns for each block of each.
+    pub slots_max_live: usize,
 
     /// `schedule`: the most instructions in a latch that is put in order. 256: the time can grow with their square, and
     /// in a longer block one move more does not count.
@@ -83,7 +85,7 @@ impl Default for Options {
             dumps: false,
             ignore_cost: false,
             rotate_max_header_insts: 16,
-            slots_max_values: 250_000,
+            slots_max_live: 64,
             schedule_max_insts: 256,
             unshare_max_insts: 4,
             unshare_max_copies: 8,

@@ -140,7 +140,7 @@ fn options(input: &str) -> Result<Options> {
             "max_loops" => options.max_loops = value.parse()?,
             "unshare_max_insts" => options.unshare_max_insts = value.parse()?,
             "unshare_max_copies" => options.unshare_max_copies = value.parse()?,
-            "slots_max_values" => options.slots_max_values = value.parse()?,
+            "slots_max_live" => options.slots_max_live = value.parse()?,
             "schedule_max_insts" => options.schedule_max_insts = value.parse()?,
             _ => bail!("no option {name}"),
         }

@@ -283,6 +283,26 @@ mod tests {
     }
 
     #[test]
+    fn the_other_byte_order_is_not_followed() {
+        let obstacle = |access: &str| {
+            let (_, found) = uses(&format!(
+                "function %f(i64) {{
+                    ss0 = explicit_slot 8
+                block0(v0: i64):
+                    v1 = stack_addr.i64 ss0
+                    {access} v0, v1
+                    return
+                }}"
+            ));
+            found.obstacle
+        };
+        assert!(matches!(obstacle("store big"), Some(Obstacle::Unsupported(_))));
+        assert!(matches!(obstacle("istore16 big"), Some(Obstacle::Unsupported(_))));
+        assert_eq!(obstacle("istore8 big"), None, "a byte has no order");
+        assert_eq!(obstacle("store little"), None);
+    }
+
+    #[test]
     fn parts_are_as_small_as_possible() {
         let (func, found) = uses(
             "function %f(i64, f32) {

@@ -20,17 +20,19 @@
 //! tells nobody what was on the stack before.
 
 use crate::analysis::edges::edges_into;
+use crate::edit::TooManyParams;
 use crate::edit::frontier::Frontier;
 use crate::edit::funnel::append_arg;
-use crate::edit::reaching::Reaching;
-use crate::edit::ssa::live_until;
 use crate::fault::fault;
+use cranelift_codegen::Context;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::dominator_tree::DominatorTree;
+use cranelift_codegen::entity::SecondaryMap;
+use cranelift_codegen::entity::packed_option::PackedOption;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::immediates::{Ieee16, Ieee32, Ieee64};
 use cranelift_codegen::ir::{Block, Function, InstBuilder, Type, Value, types};
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Where a variable needs parameters.
 #[derive(Clone, Debug, Default)]
@@ -41,47 +43,121 @@ pub(crate) struct Meets {
     pub(crate) cost: usize,
 }
 
-/// Finds out where a variable needs parameters that is written in the blocks `written`, and read before any write in the
-/// blocks `read`.
-pub(crate) fn find_meets(
-    func: &Function,
-    cfg: &ControlFlowGraph,
-    frontier: &Frontier,
-    written: &HashSet<Block>,
-    read: &[Block],
-) -> Meets {
-    let before: Vec<_> = read.iter().flat_map(|&block| cfg.pred_iter(block)).map(|pred| pred.block).collect();
-    let mut live = live_until(cfg, &before, |block| written.contains(&block)).live;
-    live.extend(read);
-    let blocks = frontier.meets(written.iter().copied(), |block| live.contains(&block));
-    let args: usize = blocks.iter().map(|&block| edges_into(func, cfg, block).count()).sum();
-    Meets { blocks, cost: live.len() + args }
+/// Finds out where variables need parameters, one after the other. The time for each is linear in the blocks in which it is
+/// live.
+pub(crate) struct Placer<'a> {
+    func: &'a Function,
+    cfg: &'a ControlFlowGraph,
+    frontier: Frontier,
+    predecessors: SecondaryMap<Block, Vec<Block>>,
+    /// For each block, the last variable, by number, that is live at its start, and the last one that is written in it.
+    live: SecondaryMap<Block, u32>,
+    written: SecondaryMap<Block, u32>,
+    variable: u32,
+}
+
+impl<'a> Placer<'a> {
+    /// For the variables of one function. Fails if the frontiers of its blocks have more than `max` blocks in all.
+    pub(crate) fn new(ctx: &'a Context, max: usize) -> Result<Self, TooManyParams> {
+        let Context { func, cfg, domtree, .. } = ctx;
+        let frontier = Frontier::new(cfg, domtree, domtree.cfg_rpo().copied(), max)?;
+        let mut predecessors = SecondaryMap::<_, Vec<_>>::new();
+        for &block in domtree.cfg_rpo() {
+            predecessors[block].extend(cfg.pred_iter(block).map(|pred| pred.block));
+        }
+        let (live, written) = (SecondaryMap::new(), SecondaryMap::new());
+        Ok(Self { func, cfg, frontier, predecessors, live, written, variable: 0 })
+    }
+
+    /// Where a variable needs parameters that is written in the blocks `written`, and read before any write in the blocks
+    /// `read`.
+    pub(crate) fn place(&mut self, written: &[Block], read: &[Block]) -> Meets {
+        self.variable += 1;
+        for &block in written {
+            self.written[block] = self.variable;
+        }
+        let mut cost = 0;
+        let mut work = read.to_vec();
+        while let Some(block) = work.pop() {
+            if std::mem::replace(&mut self.live[block], self.variable) == self.variable {
+                continue;
+            }
+            cost += 1;
+            let before = &self.predecessors[block];
+            work.extend(before.iter().filter(|&&block| self.written[block] != self.variable));
+        }
+        let blocks = self.frontier.meets(written.iter().copied(), |block| self.live[block] == self.variable);
+        cost += blocks.iter().map(|&block| edges_into(self.func, self.cfg, block).count()).sum::<usize>();
+        Meets { blocks, cost }
+    }
+}
+
+/// What a variable is at the ends of blocks. One for all variables, one after the other.
+#[derive(Debug, Default)]
+pub(crate) struct EndValues {
+    values: SecondaryMap<Block, PackedOption<Value>>,
+    /// Where there is one.
+    blocks: Vec<Block>,
+}
+
+impl EndValues {
+    fn set(&mut self, block: Block, value: Value) {
+        self.values[block] = value.into();
+        self.blocks.push(block);
+    }
+
+    /// What the variable is at the end of `block`, if it was written: the nearest value above in the dominator tree.
+    fn get(&mut self, domtree: &DominatorTree, block: Block) -> Option<Value> {
+        let mut next = Some(block);
+        let mut passed = 0;
+        let value = loop {
+            let here = next?;
+            if let Some(value) = self.values[here].expand() {
+                break value;
+            }
+            passed += 1;
+            next = domtree.idom(here);
+        };
+        // Each block is passed once only.
+        next = Some(block);
+        for _ in 0..passed {
+            let here = next.expect("it was passed");
+            self.set(here, value);
+            next = domtree.idom(here);
+        }
+        Some(value)
+    }
+
+    fn clear(&mut self) {
+        for block in self.blocks.drain(..) {
+            self.values[block] = None.into();
+        }
+    }
 }
 
 /// A variable that is becoming values. Blocks must be worked on in an order in which dominating ones come first.
 pub(crate) struct Construction<'a> {
     pub(crate) func: &'a mut Function,
     cfg: &'a ControlFlowGraph,
+    domtree: &'a DominatorTree,
     ty: Type,
     params: BTreeMap<Block, Value>,
-    reaching: Reaching<'a>,
+    ends: &'a mut EndValues,
     /// What it is where it was never written, once that is needed.
     unwritten: Option<Value>,
 }
 
 impl<'a> Construction<'a> {
     /// Gives the blocks `meets` a parameter each.
-    pub(crate) fn new(
-        func: &'a mut Function,
-        cfg: &'a ControlFlowGraph,
-        domtree: &'a DominatorTree,
-        ty: Type,
-        meets: &BTreeSet<Block>,
-    ) -> Self {
+    pub(crate) fn new(ctx: &'a mut Context, ends: &'a mut EndValues, ty: Type, meets: &BTreeSet<Block>) -> Self {
+        let func = &mut ctx.func;
         let params: BTreeMap<_, _> =
             meets.iter().map(|&block| (block, func.dfg.append_block_param(block, ty))).collect();
-        let reaching = Reaching::new(domtree, params.iter().map(|(&block, &param)| (block, param)));
-        Self { func, cfg, ty, params, reaching, unwritten: None }
+        ends.clear();
+        for (&block, &param) in &params {
+            ends.set(block, param);
+        }
+        Self { func, cfg: &ctx.cfg, domtree: &ctx.domtree, ty, params, ends, unwritten: None }
     }
 
     /// The variable is `value` at the end of `block`.
@@ -89,12 +165,13 @@ impl<'a> Construction<'a> {
         if fault!(StaleAtEnd) && self.params.contains_key(&block) {
             return;
         }
-        self.reaching.define(block, value);
+        self.ends.set(block, value);
     }
 
     /// What the variable is at the start of `block`.
     pub(crate) fn read(&mut self, block: Block) -> Value {
-        let value = self.params.get(&block).copied().or_else(|| self.reaching.at_start(block));
+        let above = |ends: &mut EndValues| ends.get(self.domtree, self.domtree.idom(block)?);
+        let value = self.params.get(&block).copied().or_else(|| above(self.ends));
         value.unwrap_or_else(|| self.unwritten())
     }
 
@@ -103,21 +180,30 @@ impl<'a> Construction<'a> {
         for block in std::mem::take(&mut self.params).into_keys() {
             let edges: Vec<_> = edges_into(self.func, self.cfg, block).collect();
             for edge in edges {
-                let value = self.reaching.at_end(edge.source(self.func)).unwrap_or_else(|| self.unwritten());
+                let value = self.ends.get(self.domtree, edge.source(self.func)).unwrap_or_else(|| self.unwritten());
                 append_arg(self.func, edge, value);
             }
         }
     }
 
+    /// What the variable is where it was never written: in the first block, which has no values from above, and in those
+    /// below it.
     fn unwritten(&mut self) -> Value {
-        let (func, ty) = (&mut *self.func, self.ty);
-        *self.unwritten.get_or_insert_with(|| zero(func, ty))
+        let entry = self.func.layout.entry_block().expect("a function with accesses has a block");
+        let value = match self.unwritten {
+            Some(value) => value,
+            None => zero(self.func, entry, self.ty),
+        };
+        self.unwritten = Some(value);
+        if self.ends.values[entry].is_none() {
+            self.ends.set(entry, value);
+        }
+        value
     }
 }
 
 /// Makes a zero at the start of the function.
-fn zero(func: &mut Function, ty: Type) -> Value {
-    let entry = func.layout.entry_block().expect("a function with accesses has a block");
+fn zero(func: &mut Function, entry: Block, ty: Type) -> Value {
     let bytes = vec![0; ty.bytes() as usize];
     let mut pos = FuncCursor::new(func).at_first_insertion_point(entry);
     match ty {
@@ -140,17 +226,15 @@ fn zero(func: &mut Function, ty: Type) -> Value {
 mod tests {
     use super::*;
     use crate::testing::{block, context, verify};
-    use cranelift_codegen::Context;
 
     /// Makes a variable of type `ty` that is written in the blocks `written` and returned by the blocks `read`.
     fn construct(ctx: &mut Context, ty: Type, written: &[(u32, u32)], read: &[u32]) -> Vec<u32> {
-        let (func, cfg, domtree) = (&mut ctx.func, &ctx.cfg, &ctx.domtree);
-        let frontier = Frontier::new(cfg, domtree, domtree.cfg_rpo().copied(), usize::MAX).expect("no limit");
-        let defs: HashSet<_> = written.iter().map(|&(number, _)| block(number)).collect();
+        let defs: Vec<_> = written.iter().map(|&(number, _)| block(number)).collect();
         let uses: Vec<_> = read.iter().copied().map(block).collect();
-        let meets = find_meets(func, cfg, &frontier, &defs, &uses).blocks;
-        let order: Vec<_> = domtree.cfg_rpo().copied().collect();
-        let mut variable = Construction::new(func, cfg, domtree, ty, &meets);
+        let meets = Placer::new(ctx, usize::MAX).expect("no limit").place(&defs, &uses).blocks;
+        let order: Vec<_> = ctx.domtree.cfg_rpo().copied().collect();
+        let mut ends = EndValues::default();
+        let mut variable = Construction::new(ctx, &mut ends, ty, &meets);
         for here in order {
             if uses.contains(&here) {
                 let value = variable.read(here);

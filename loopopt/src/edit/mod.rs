@@ -17,6 +17,5 @@ pub(crate) mod funnel;
 pub(crate) mod labels;
 pub(crate) mod merge;
 pub(crate) mod params;
-pub(crate) mod reaching;
 pub(crate) mod rename;
 pub(crate) mod ssa;

@@ -9,10 +9,9 @@ use crate::analysis::edges::edges_into;
 use crate::edit::frontier::Frontier;
 use crate::edit::funnel::append_arg;
 use crate::edit::labels::copy_labels;
-use crate::edit::reaching::Reaching;
 use crate::edit::rename::rename_uses;
 use crate::edit::{MAX_PARAMS, TooManyParams};
-use cranelift_codegen::FxHashSet;
+use cranelift_codegen::{FxHashMap, FxHashSet};
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::{Block, Function, Inst, Value};
@@ -54,8 +53,8 @@ pub(crate) struct Repair<'a> {
     domtree: &'a DominatorTree,
     /// The value whose uses are repaired.
     old: Value,
-    /// Definitions given and parameters made.
-    reaching: Reaching<'a>,
+    /// What the variable is at the start of a block: definitions given and parameters made.
+    at_start: FxHashMap<Block, Value>,
 }
 
 impl<'a> Repair<'a> {
@@ -67,14 +66,14 @@ impl<'a> Repair<'a> {
         old: Value,
         defs: impl IntoIterator<Item = (Block, Value)>,
     ) -> Self {
-        Self { func, cfg, domtree, old, reaching: Reaching::new(domtree, defs) }
+        Self { func, cfg, domtree, old, at_start: defs.into_iter().collect() }
     }
 
     /// Lets `users`, none of them above a definition in its block, use what reaches them. A definition has to reach each of them.
     /// Returns all uses that were made, those by edges to new parameters included.
     pub(crate) fn run(mut self, users: &[Inst]) -> Result<Vec<NewUse>, TooManyParams> {
         let blocks: Vec<_> = users.iter().map(|&user| self.block_of(user)).collect();
-        let live = live_until(self.cfg, &blocks, |block| self.reaching.is_defined(block)).live;
+        let live = live_until(self.cfg, &blocks, |block| self.at_start.contains_key(&block)).live;
         let made = self.add_params(&live)?;
         let mut uses: Vec<_> = users
             .iter()
@@ -103,7 +102,7 @@ impl<'a> Repair<'a> {
     /// Adds a parameter to each live block where definitions meet. Returns these blocks, in a fixed order.
     fn add_params(&mut self, live: &FxHashSet<Block>) -> Result<BTreeSet<Block>, TooManyParams> {
         let frontier = Frontier::new(self.cfg, self.domtree, live.iter().copied(), usize::MAX)?;
-        let made = frontier.meets(self.reaching.defs(), |_| true);
+        let made = frontier.meets(self.at_start.keys().copied(), |_| true);
         let ty = self.func.dfg.value_type(self.old);
         for &block in &made {
             if self.func.dfg.num_block_params(block) >= MAX_PARAMS {
@@ -111,13 +110,23 @@ impl<'a> Repair<'a> {
             }
             let param = self.func.dfg.append_block_param(block, ty);
             copy_labels(self.func, self.old, param);
-            self.reaching.define(block, param);
+            self.at_start.insert(block, param);
         }
         Ok(made)
     }
 
-    /// What the variable is at the end of `block`.
+    /// What the variable is at the end of `block`: the nearest definition above in the dominator tree.
     fn reaching(&mut self, block: Block) -> Value {
-        self.reaching.at_end(block).expect("a definition reaches every use")
+        let mut passed = Vec::new();
+        let mut here = block;
+        let value = loop {
+            match self.at_start.get(&here) {
+                Some(&value) => break value,
+                None => passed.push(here),
+            }
+            here = self.domtree.idom(here).expect("a definition reaches every use");
+        };
+        self.at_start.extend(passed.into_iter().map(|block| (block, value)));
+        value
     }
 }

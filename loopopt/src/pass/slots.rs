@@ -56,9 +56,8 @@ mod rewrite;
 
 use crate::analysis::slots::{Access, Obstacle, Part, SlotUse, SlotUses};
 use crate::change::Change;
-use crate::edit::construct::{Meets, find_meets};
+use crate::edit::construct::{EndValues, Meets, Placer};
 use crate::edit::forget::forget_removed_insts;
-use crate::edit::frontier::Frontier;
 use crate::edit::params::remove_redundant_params;
 use crate::edit::{MAX_PARAMS, TooManyParams};
 use crate::fault::fault;
@@ -67,7 +66,7 @@ use crate::remark::Refusal;
 use cranelift_codegen::ir::{Block, Function, Inst, StackSlot, Type, types};
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_codegen::{CodegenResult, Context};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// The name of this pass.
@@ -101,6 +100,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     };
     // An address behind such a parameter is one that can be followed.
     remove_redundant_params(ctx);
+    let mut ends = EndValues::default();
     for _ in 0..MAX_ROUNDS {
         let uses = SlotUses::new(&ctx.func, &ctx.domtree, cx.isa.endianness());
         let plans = plan(ctx, cx, &uses, entry);
@@ -108,7 +108,10 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
             break;
         }
         for plan in &plans {
-            plan.apply(ctx, cx.isa, &uses);
+            for variable in &plan.variables {
+                rewrite::rewrite(ctx, &mut ends, variable, cx.isa.endianness());
+            }
+            plan.free(&mut ctx.func, &uses);
         }
         forget_removed_insts(&mut ctx.func);
         ctx.func.dfg.resolve_all_aliases();
@@ -119,14 +122,15 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
 
 /// Finds out what is to be done with which slot, and says so.
 fn plan(ctx: &Context, cx: &mut PassCx<'_>, uses: &SlotUses, entry: Block) -> Vec<Plan> {
-    let mut prover = Prover { ctx, isa: cx.isa, max: cx.options.slots_max_values, frontier: None };
+    let max = max_values(ctx, cx);
+    let mut prover = Prover { ctx, isa: cx.isa, max, total: 0, placer: None };
     let slots = ctx.func.sized_stack_slots.keys();
     let candidates: Vec<_> = slots.map(|slot| prover.prove(slot, uses.of(slot))).collect();
     let fits = prover.fits(&candidates);
     let mut plans = Vec::new();
     for mut plan in candidates {
         if !fits {
-            plan.keep_local(cx.options.slots_max_values);
+            plan.keep_local(max);
         }
         if !plan.variables.is_empty() {
             if cx.fuel.take() {
@@ -145,6 +149,13 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>, uses: &SlotUses, entry: Block) -> Ve
     }
     plans.retain(|plan| !plan.variables.is_empty());
     plans
+}
+
+/// How much may be live in all.
+fn max_values(ctx: &Context, cx: &PassCx<'_>) -> usize {
+    /// A smaller function takes little time, whatever is done to it.
+    const MIN_BLOCKS: usize = 200;
+    cx.options.slots_max_live.saturating_mul(ctx.func.dfg.num_blocks().max(MIN_BLOCKS))
 }
 
 /// A range of bytes that becomes a variable.
@@ -179,15 +190,13 @@ impl Plan {
         }
     }
 
-    fn apply(&self, ctx: &mut Context, isa: &dyn TargetIsa, uses: &SlotUses) {
-        for variable in &self.variables {
-            rewrite::rewrite(ctx, variable, isa.endianness());
-        }
+    /// Makes the slot one without a size if nothing accesses it any more.
+    fn free(&self, func: &mut Function, uses: &SlotUses) {
         if self.refusal.is_none() && !fault!(IgnoredEscape) {
             for &inst in &uses.of(self.slot).addresses {
-                ctx.func.layout.remove_inst(inst);
+                func.layout.remove_inst(inst);
             }
-            let data = &mut ctx.func.sized_stack_slots[self.slot];
+            let data = &mut func.sized_stack_slots[self.slot];
             (data.size, data.align_shift) = (0, 0);
         }
     }
@@ -211,9 +220,11 @@ impl fmt::Display for Plan {
 struct Prover<'a> {
     ctx: &'a Context,
     isa: &'a dyn TargetIsa,
+    /// The most that all variables together may cost, and what they cost so far.
     max: usize,
-    /// The dominance frontiers of all blocks, unless they are too large, once they are needed.
-    frontier: Option<Result<Frontier, TooManyParams>>,
+    total: usize,
+    /// Places parameters, unless the function is too entangled, once that is needed.
+    placer: Option<Result<Placer<'a>, TooManyParams>>,
 }
 
 impl Prover<'_> {
@@ -249,38 +260,43 @@ impl Prover<'_> {
 
     /// Where the variable with these accesses needs parameters.
     fn meets(&mut self, accesses: &[Access]) -> Result<Meets, Why> {
-        let Context { func, cfg, domtree, .. } = self.ctx;
-        let (mut written, mut read) = (HashSet::new(), Vec::new());
+        let func = &self.ctx.func;
+        let (mut written, mut read) = (Vec::new(), Vec::new());
         for access in accesses {
             let block = func.layout.inst_block(access.inst).expect("an access is in the layout");
-            if !is_load(func, access.inst) {
-                written.insert(block);
-            } else if !written.contains(&block) && read.last() != Some(&block) {
-                read.push(block);
+            // Accesses in one block follow each other.
+            if written.last() == Some(&block) {
+                continue;
+            }
+            let blocks = if is_load(func, access.inst) { &mut read } else { &mut written };
+            if blocks.last() != Some(&block) {
+                blocks.push(block);
             }
         }
         if read.is_empty() {
             return Ok(Meets::default());
         }
-        let frontier =
-            self.frontier.get_or_insert_with(|| Frontier::new(cfg, domtree, domtree.cfg_rpo().copied(), self.max));
-        match frontier {
-            Ok(frontier) => Ok(find_meets(func, cfg, frontier, &written, &read)),
-            Err(TooManyParams) => Err(Why::TooManyValues(self.max)),
+        let placer = self.placer.get_or_insert_with(|| Placer::new(self.ctx, self.max));
+        match placer {
+            // Beyond the limit all variables like this one stay, so there is no need to know more.
+            Ok(placer) if self.total <= self.max => {
+                let meets = placer.place(&written, &read);
+                self.total += meets.cost;
+                Ok(meets)
+            }
+            _ => Err(Why::TooManyValues(self.max)),
         }
     }
 
     /// Whether all of it together is within the limits.
     fn fits(&self, plans: &[Plan]) -> bool {
-        let mut total = 0;
         let mut params = BTreeMap::<Block, usize>::new();
         for variable in plans.iter().flat_map(|plan| &plan.variables) {
-            total += variable.meets.cost;
             for &block in &variable.meets.blocks {
                 *params.entry(block).or_insert_with(|| self.ctx.func.dfg.num_block_params(block)) += 1;
             }
         }
-        total <= self.max && params.values().all(|&count| count <= MAX_PARAMS)
+        self.total <= self.max && params.values().all(|&count| count <= MAX_PARAMS)
     }
 }
 
@@ -380,7 +396,7 @@ impl Refusal for Decline<'_> {
             }
             Why::Overlap(..) => "access each field as a whole",
             Why::MixedTypes(..) => "access each field by one type",
-            Why::TooManyValues(_) => "raise Options::slots_max_values",
+            Why::TooManyValues(_) => "raise Options::slots_max_live",
             Why::Observed | Why::Withheld => "",
         }
     }

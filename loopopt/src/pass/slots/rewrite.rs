@@ -6,7 +6,7 @@
 
 use super::{Variable, is_load};
 use crate::analysis::slots::Access;
-use crate::edit::construct::Construction;
+use crate::edit::construct::{Construction, EndValues};
 use crate::edit::labels::leave_labels;
 use crate::fault::fault;
 use cranelift_codegen::Context;
@@ -14,7 +14,7 @@ use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::{Endianness, Function, InstBuilder, MemFlagsData, Opcode, Type, Value};
 
 /// Rewrites all accesses. Leaves aliases behind.
-pub(super) fn rewrite(ctx: &mut Context, variable: &Variable, native: Endianness) {
+pub(super) fn rewrite(ctx: &mut Context, ends: &mut EndValues, variable: &Variable, native: Endianness) {
     let func = &mut ctx.func;
     if !variable.accesses.iter().any(|access| is_load(func, access.inst)) {
         for access in &variable.accesses {
@@ -22,7 +22,7 @@ pub(super) fn rewrite(ctx: &mut Context, variable: &Variable, native: Endianness
         }
         return;
     }
-    let mut values = Construction::new(func, &ctx.cfg, &ctx.domtree, variable.ty, &variable.meets.blocks);
+    let mut values = Construction::new(ctx, ends, variable.ty, &variable.meets.blocks);
     let mut known = None;
     for &access in &variable.accesses {
         let block = values.func.layout.inst_block(access.inst).expect("an access is in the layout");
