@@ -10,7 +10,7 @@ mod programs;
 
 use cranelift_codegen::ir::Function;
 
-use programs::{arrays, bytes, checked, control, grids, nests, objects, scalar, search};
+use programs::{arrays, bytes, cells, checked, control, grids, nests, objects, places, scalar, search};
 
 /// A sample loop.
 pub struct Program {
@@ -111,8 +111,17 @@ static ALL: &[Program] = &[
     control::INVARIANT_BRANCH,
     control::CLAMP_SUM,
     control::FIRST_ITERATION,
+    places::EXIT_VALUE,
+    places::INVARIANT_PAIR,
+    places::EPOCH_POLL,
+    places::RARE_BLOCK,
     objects::MEMORY_ACCUMULATOR,
     objects::SLOTS,
+    cells::RECURRENCE,
+    cells::RECURRENCE_WASM32,
+    cells::OVERWRITTEN_STORE,
+    cells::CONDITIONAL_CELL,
+    cells::FIELD_SLOTS,
     objects::STRUCT_FIELDS,
     objects::BOXED_LOOKUP,
     objects::LINKED_LIST,
@@ -122,6 +131,7 @@ static ALL: &[Program] = &[
     nests::NEST3,
     nests::MATMUL,
     nests::MATMUL_MEMORY,
+    nests::MATMUL_REGIONS,
     nests::FLOYD_WARSHALL,
     nests::COLUMN_SUMS,
     nests::SHORT_INNER,

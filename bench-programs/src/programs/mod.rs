@@ -2,10 +2,12 @@
 
 pub(crate) mod arrays;
 pub(crate) mod bytes;
+pub(crate) mod cells;
 pub(crate) mod checked;
 pub(crate) mod control;
 pub(crate) mod grids;
 pub(crate) mod nests;
 pub(crate) mod objects;
+pub(crate) mod places;
 pub(crate) mod scalar;
 pub(crate) mod search;

@@ -113,6 +113,32 @@ fn matmul_memory_reference(input: &Input, memory: &mut [u8]) -> Option<Value> {
     None
 }
 
+pub(crate) const MATMUL_REGIONS: Program = Program {
+    name: "matmul-regions",
+    about: "The sum stays in memory, but in an alias region that nothing else is in.",
+    tags: &["memory", "nest"],
+    while_loops: 3,
+    source: Source::Clif(include_str!("../../kernels/matmul_regions.clif")),
+    small: || int_matrices(3),
+    large: || int_matrices(48),
+    reference: |input, memory| {
+        let n = input.size(3);
+        let (a, b): (Vec<i32>, Vec<i32>) = (read(memory, input.at(0), n * n), read(memory, input.at(1), n * n));
+        let mut sums: Vec<i32> = read(memory, input.at(2), n * n);
+        for (place, sum) in sums.iter_mut().enumerate() {
+            *sum += (0..n).map(|k| a[place / n * n + k] * b[k * n + place % n]).sum::<i32>();
+        }
+        write(memory, input.at(2), &sums);
+        None
+    },
+    c: Some(include_str!("../../kernels/matmul_regions.c")),
+};
+
+fn int_matrices(n: usize) -> Input {
+    let matrix = |seed| numbers::<i32>(seed, n * n, 100);
+    Input::new().array(&matrix(7)).array(&matrix(8)).array(&matrix(9)).int(n)
+}
+
 pub(crate) const FLOYD_WARSHALL: Program = Program {
     name: "floyd-warshall",
     about: "A conditional store to the matrix that is being read; 32-bit elements.",

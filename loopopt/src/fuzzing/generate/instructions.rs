@@ -187,13 +187,13 @@ impl Fill<'_, '_, '_> {
     /// A truth value of type `i8`, 0 or 1.
     pub(super) fn bit(&mut self) -> Value {
         let value = match self.random.below(10) {
-            0 if self.features().has(Feature::Floats) => {
+            0 | 1 if self.features().has(Feature::Floats) => {
                 let ty = self.random.pick(&[types::F64, types::F32]);
                 let (a, b) = (self.any(ty), self.any(ty));
                 let condition = self.random.pick(FloatCC::all());
                 self.pos.ins().fcmp(condition, a, b)
             }
-            1 if self.features().has(Feature::Vectors) => {
+            2 if self.features().has(Feature::Vectors) => {
                 let ty = vector_type(self.random);
                 let a = self.any(ty);
                 if self.random.chance(50) { self.pos.ins().vany_true(a) } else { self.pos.ins().vall_true(a) }
