@@ -6,6 +6,7 @@ use crate::edit::forget::forget_removed_insts;
 use crate::edit::params::remove_redundant_params;
 use crate::optimizer::Report;
 use crate::pass::{Pass, PassCx, canon, cleanup, layout, licm, promote, rotate, schedule, slots, tidy, unshare};
+use cranelift_codegen::ir::Function;
 use cranelift_codegen::verifier::VerifierErrors;
 use cranelift_codegen::{CodegenError, CodegenResult, Context};
 use std::time::Instant;
@@ -126,7 +127,7 @@ impl Driver<'_, '_> {
         }
         self.ctx.eliminate_unreachable_code(self.cx.isa)?;
         forget_removed_insts(&mut self.ctx.func);
-        self.ctx.func.dfg.resolve_all_aliases();
+        resolve_aliases(&mut self.ctx.func);
         // A front end that passes every variable around every loop hides those that do not change.
         remove_redundant_params(self.ctx);
         if self.cx.options.dumps {
@@ -205,6 +206,16 @@ impl Driver<'_, '_> {
                 .map_err(|what| CodegenError::Unsupported(format!("{} broke canonical form: {what}", pass.name)))?;
         }
         Ok(())
+    }
+}
+
+/// Replaces all aliases, if there are any: `resolve_all_aliases` looks at each instruction for them.
+fn resolve_aliases(func: &mut Function) {
+    // What was resolved before is an alias of nothing.
+    let is_alias =
+        |value| func.dfg.value_alias_dest_for_serialization(value).is_some_and(|of| func.dfg.value_is_valid(of));
+    if func.dfg.values().any(|value| is_alias(value)) {
+        func.dfg.resolve_all_aliases();
     }
 }
 

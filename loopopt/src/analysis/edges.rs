@@ -77,7 +77,7 @@ pub fn edges_into<'a>(
 }
 
 /// The edges of `branch` that enter `block`.
-pub(crate) fn edges_between(func: &Function, branch: Inst, block: Block) -> impl Iterator<Item = Edge> + use<'_> {
+pub(super) fn edges_between(func: &Function, branch: Inst, block: Block) -> impl Iterator<Item = Edge> + use<'_> {
     let most = if fault!(OneEdgePerBranch) { 1 } else { usize::MAX };
     let enters = move |(_, call): &(usize, &BlockCall)| call.block(&func.dfg.value_lists) == block;
     let ways = destinations(func, branch).iter().enumerate().filter(enters);

@@ -106,10 +106,12 @@ impl Closer<'_> {
         exits.sort_unstable();
         exits.dedup();
         exits.retain(|&exit| self.domtree.block_dominates(def, exit));
-        // Only the exits that lead to a use: a parameter that nobody reads would still cost a move.
-        let blocks: Vec<_> = users.iter().filter_map(|&user| self.func.layout.inst_block(user)).collect();
-        let walk = live_until(self.cfg, &blocks, |block| exits.binary_search(&block).is_ok());
-        exits.retain(|exit| walk.reached.contains(exit));
+        // Only the exits that lead to a use: a parameter that nobody reads would still cost a move. A single one does.
+        if exits.len() > 1 {
+            let blocks: Vec<_> = users.iter().filter_map(|&user| self.func.layout.inst_block(user)).collect();
+            let walk = live_until(self.cfg, &blocks, |block| exits.binary_search(&block).is_ok());
+            exits.retain(|exit| walk.reached.contains(exit));
+        }
         if fault!(ForgottenExitValue) && exits.len() > 1 {
             exits.truncate(1);
         }

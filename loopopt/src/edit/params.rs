@@ -10,8 +10,7 @@
 //! of these edges, and so the block. `Context::remove_constant_phis`, which `Context::optimize` runs, does the same around
 //! cycles of several parameters, but only for values that are no parameters themselves; closed form makes many that are.
 
-use crate::analysis::edges::{edges_between, edges_into};
-use crate::edit::funnel::set_edge;
+use crate::analysis::edges::destinations;
 use crate::fault::fault;
 use cranelift_codegen::Context;
 use cranelift_codegen::entity::EntitySet;
@@ -67,45 +66,63 @@ enum Passed {
 impl Passed {
     fn and(self, func: &Function, param: Value, arg: BlockArg) -> Self {
         let BlockArg::Value(value) = arg else { return Self::Several };
-        match (self, func.dfg.resolve_aliases(value)) {
-            (_, value) if value == param => self,
-            (Self::Nothing, value) => Self::One(value),
+        match (self, value) {
+            (Self::Several, _) => self,
             (Self::One(one), value) if one == value => self,
-            _ => Self::Several,
+            _ => match (self, func.dfg.resolve_aliases(value)) {
+                (_, value) if value == param => self,
+                (Self::Nothing, value) => Self::One(value),
+                (Self::One(one), value) if one == value => self,
+                _ => Self::Several,
+            },
         }
+    }
+
+    fn is_one(self) -> bool {
+        matches!(self, Self::One(_))
     }
 }
 
 /// Removes the redundant parameters of `block`. `passed` is a buffer.
 fn remove_from(func: &mut Function, cfg: &ControlFlowGraph, block: Block, passed: &mut Vec<Passed>) -> bool {
-    let most = if fault!(OneEdgeDecides) { 1 } else { usize::MAX };
     passed.clear();
     passed.resize(func.dfg.num_block_params(block), Passed::Nothing);
     let params = func.dfg.block_params(block);
-    for edge in edges_into(func, cfg, block).take(most) {
-        for ((passed, &param), arg) in passed.iter_mut().zip(params).zip(edge.args(func)) {
-            *passed = passed.and(func, param, arg);
+    let mut edges = 0;
+    for pred in cfg.pred_iter(block) {
+        for call in destinations(func, pred.inst).iter().filter(|call| call.block(&func.dfg.value_lists) == block) {
+            if fault!(OneEdgeDecides) && edges > 0 {
+                break;
+            }
+            edges += 1;
+            for ((passed, &param), arg) in passed.iter_mut().zip(params).zip(call.args(&func.dfg.value_lists)) {
+                *passed = passed.and(func, param, arg);
+            }
         }
     }
-    let is_one = |passed: &Passed| matches!(passed, Passed::One(_));
-    if !passed.iter().any(is_one) {
+    if !passed.iter().any(|passed| passed.is_one()) {
         return false;
     }
     // All at once: to remove one takes time for all behind it.
-    let params = params.to_vec();
-    func.dfg.detach_block_params(block);
-    for (param, passed) in params.into_iter().zip(&*passed) {
+    let params = func.dfg.detach_block_params(block);
+    for (index, passed) in passed.iter().enumerate() {
+        let param = params.get(index, &func.dfg.value_lists).expect("a parameter for each place");
         match *passed {
             Passed::One(value) => func.dfg.change_to_alias(param, value),
             Passed::Nothing | Passed::Several => func.dfg.attach_block_param(block, param),
         }
     }
     for pred in cfg.pred_iter(block) {
-        let edges: Vec<_> = edges_between(func, pred.inst, block).collect();
-        for edge in edges {
-            let args = edge.args(func).zip(&*passed);
-            let kept: Vec<_> = args.filter(|(_, passed)| !is_one(passed)).map(|(arg, _)| arg).collect();
-            set_edge(func, edge, block, &kept);
+        let dfg = &mut func.dfg;
+        let calls = dfg.insts[pred.inst].branch_destination_mut(&mut dfg.jump_tables, &mut dfg.exception_tables);
+        for call in calls {
+            if call.block(&dfg.value_lists) != block {
+                continue;
+            }
+            let args = call.args(&dfg.value_lists).zip(&*passed);
+            let kept: Vec<_> = args.filter(|(_, passed)| !passed.is_one()).map(|(arg, _)| arg).collect();
+            call.clear(&mut dfg.value_lists);
+            call.extend(kept, &mut dfg.value_lists);
         }
     }
     true

@@ -63,11 +63,29 @@ impl Renames {
 
     /// Replaces the values in all blocks but those that define them.
     pub(crate) fn apply_elsewhere(&self, func: &mut Function) {
+        let homes = self.homes(func);
+        self.apply_where(func, |value, block| homes[value].expand() != Some(block));
+    }
+
+    /// The same, in these instructions only.
+    pub(crate) fn apply_elsewhere_in(&self, func: &mut Function, users: &[Inst]) {
+        let homes = self.homes(func);
+        for &user in users {
+            let block = func.layout.inst_block(user);
+            rename_uses(func, user, |value| match self.0[value].expand() {
+                Some(renamed) if homes[value].expand() != block => renamed,
+                _ => value,
+            });
+        }
+    }
+
+    /// The block of each value that is replaced.
+    fn homes(&self, func: &Function) -> SecondaryMap<Value, PackedOption<Block>> {
         let mut homes = SecondaryMap::<Value, PackedOption<Block>>::new();
         for (value, _) in self.0.iter().filter(|(_, new)| new.is_some()) {
             homes[value] = def_block(func, value).into();
         }
-        self.apply_where(func, |value, block| homes[value].expand() != Some(block));
+        homes
     }
 
     /// Replaces the values in the blocks for which `applies` says so.

@@ -53,6 +53,8 @@ pub(crate) struct Repair<'a> {
     domtree: &'a DominatorTree,
     /// The value whose uses are repaired.
     old: Value,
+    /// The definitions.
+    defs: Vec<(Block, Value)>,
     /// What the variable is at the start of a block: definitions given and parameters made.
     at_start: FxHashMap<Block, Value>,
 }
@@ -66,12 +68,20 @@ impl<'a> Repair<'a> {
         old: Value,
         defs: impl IntoIterator<Item = (Block, Value)>,
     ) -> Self {
-        Self { func, cfg, domtree, old, at_start: defs.into_iter().collect() }
+        let defs = defs.into_iter().collect();
+        Self { func, cfg, domtree, old, defs, at_start: FxHashMap::default() }
     }
 
     /// Lets `users`, none of them above a definition in its block, use what reaches them. A definition has to reach each of them.
     /// Returns all uses that were made, those by edges to new parameters included.
     pub(crate) fn run(mut self, users: &[Inst]) -> Result<Vec<NewUse>, TooManyParams> {
+        // A definition that dominates all users meets no other one on the way to them.
+        if let [(def, value)] = self.defs[..]
+            && users.iter().all(|&user| self.domtree.block_dominates(def, self.block_of(user)))
+        {
+            return Ok(users.iter().map(|&user| self.use_instead(user, value)).collect());
+        }
+        self.at_start.extend(self.defs.iter().copied());
         let blocks: Vec<_> = users.iter().map(|&user| self.block_of(user)).collect();
         let live = live_until(self.cfg, &blocks, |block| self.at_start.contains_key(&block)).live;
         let made = self.add_params(&live)?;
@@ -79,9 +89,7 @@ impl<'a> Repair<'a> {
             .iter()
             .map(|&user| {
                 let value = self.reaching(self.block_of(user));
-                let old = self.old;
-                rename_uses(self.func, user, |used| if used == old { value } else { used });
-                NewUse { value, user }
+                self.use_instead(user, value)
             })
             .collect();
         for block in made {
@@ -93,6 +101,12 @@ impl<'a> Repair<'a> {
             }
         }
         Ok(uses)
+    }
+
+    fn use_instead(&mut self, user: Inst, value: Value) -> NewUse {
+        let old = self.old;
+        rename_uses(self.func, user, |used| if used == old { value } else { used });
+        NewUse { value, user }
     }
 
     fn block_of(&self, inst: Inst) -> Block {

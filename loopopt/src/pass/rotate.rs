@@ -277,7 +277,7 @@ fn folds_on_entry(func: &Function, inst: Inst, header: Block, preheader: Block) 
 
 /// Does all rotations. Returns the new headers.
 fn apply(func: &mut Function, plans: &[Rotation]) -> Vec<Block> {
-    let needed = values_needed(func, plans);
+    let Needed { values, mut users } = Needed::by_others(func, plans);
     let mut renames = Renames::default();
     let mut entries = Vec::new();
     for plan in plans {
@@ -287,17 +287,19 @@ fn apply(func: &mut Function, plans: &[Rotation]) -> Vec<Block> {
         // With the same value on the edges of the header and of its copy, no parameter is needed for it.
         let copied = |value| if plan.invariant.contains(&value) { copies.value(value) } else { value };
         rename_edge_args(func, plan.into_body.branch, copied);
-        for &value in needed.get(&plan.header).into_iter().flatten() {
+        for &value in values.get(&plan.header).into_iter().flatten() {
             let renamed =
                 if plan.invariant.contains(&value) { copies.value(value) } else { entry.carry(func, value, &copies) };
             renames.insert(value, renamed);
         }
+        // What a header uses of another one, its copy does too.
+        users.extend(func.layout.block_insts(copies.block(plan.header)));
         entries.push(entry);
     }
     if fault!(RenamedInHeader) {
         renames.apply_where(func, |_, block| plans.iter().any(|plan| plan.header == block));
     }
-    renames.apply_elsewhere(func);
+    renames.apply_elsewhere_in(func, &users);
     for (plan, entry) in plans.iter().zip(&entries) {
         for (&exit, from_loop) in &plan.exits {
             let from_guard: Vec<_> =
@@ -334,25 +336,33 @@ fn break_copy(func: &mut Function, plan: &Rotation, copies: &Copies) {
     }
 }
 
-/// The values of each header that are used outside it, in the order of their numbers. Closed form keeps all of these
-/// uses inside the loop.
-fn values_needed(func: &Function, plans: &[Rotation]) -> BTreeMap<Block, BTreeSet<Value>> {
-    let mut headers = EntitySet::with_capacity(func.dfg.num_blocks());
-    headers.extend(plans.iter().map(|plan| plan.header));
-    let mut needed = BTreeMap::<_, BTreeSet<_>>::new();
-    for block in &func.layout {
-        for inst in func.layout.block_insts(block) {
-            each_use(func, inst, |value| {
-                if let Some(home) = def_block(func, value)
-                    && home != block
-                    && headers.contains(home)
-                {
-                    needed.entry(home).or_default().insert(value);
-                }
-            });
+/// What other blocks need of the headers. Closed form keeps all of these uses inside the loop.
+struct Needed {
+    /// The values of each header, in the order of their numbers.
+    values: BTreeMap<Block, BTreeSet<Value>>,
+    /// The instructions that use them.
+    users: Vec<Inst>,
+}
+
+impl Needed {
+    fn by_others(func: &Function, plans: &[Rotation]) -> Self {
+        let mut headers = EntitySet::with_capacity(func.dfg.num_blocks());
+        headers.extend(plans.iter().map(|plan| plan.header));
+        let mut needed = Self { values: BTreeMap::new(), users: Vec::new() };
+        for block in &func.layout {
+            for inst in func.layout.block_insts(block) {
+                each_use(func, inst, |value| {
+                    let home = def_block(func, value).filter(|&home| home != block && headers.contains(home));
+                    if let Some(home) = home {
+                        needed.values.entry(home).or_default().insert(value);
+                        needed.users.push(inst);
+                    }
+                });
+            }
         }
+        needed.users.dedup();
+        needed
     }
-    needed
 }
 
 /// The new header and the edges that enter it.

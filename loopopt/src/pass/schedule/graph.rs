@@ -4,8 +4,10 @@ use super::{Latch, is_small_sum};
 use crate::analysis::edges::edges_of;
 use crate::analysis::effects::Effects;
 use crate::fault::fault;
+use cranelift_codegen::FxHashMap;
 use cranelift_codegen::ir::{Block, Function, Inst, Opcode, Value, ValueDef};
-use std::collections::{BTreeMap, BTreeSet};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 /// One place in the new order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,19 +24,20 @@ const BRANCH: usize = usize::MAX;
 /// What has to come before what in a latch.
 pub(super) struct Graph {
     nodes: Vec<Node>,
-    index: BTreeMap<Value, usize>,
-    /// For each value, the nodes that read it, in their own operands or in an addressing mode, or [`BRANCH`].
-    readers: BTreeMap<Value, BTreeSet<usize>>,
+    index: FxHashMap<Value, usize>,
+    /// For each value, the nodes that read it, in their own operands or in an addressing mode, or [`BRANCH`]. Some of them may be in
+    /// it more than once.
+    readers: FxHashMap<Value, Vec<usize>>,
     /// The comparison that is folded into the branch.
     compare: Option<usize>,
     /// For each parameter in order, the node that makes the value that the branch passes on for it.
-    last: BTreeMap<Value, usize>,
+    last: FxHashMap<Value, usize>,
 }
 
 struct Node {
     item: Item,
-    /// Nodes that come first.
-    after: BTreeSet<usize>,
+    /// Nodes that come first. Some of them may be in it more than once.
+    after: Vec<usize>,
     /// Where the node stands in the old order.
     rank: usize,
 }
@@ -43,20 +46,19 @@ impl Graph {
     pub(super) fn of(func: &Function, latch: &Latch) -> Self {
         let mut graph = Self {
             nodes: Vec::new(),
-            index: BTreeMap::new(),
-            readers: BTreeMap::new(),
+            index: FxHashMap::default(),
+            readers: FxHashMap::default(),
             compare: None,
-            last: BTreeMap::new(),
+            last: FxHashMap::default(),
         };
         let mut last_effect = None;
         for (position, &inst) in latch.insts.iter().enumerate() {
-            let mut after: BTreeSet<_> =
-                func.dfg.inst_args(inst).iter().filter_map(|arg| graph.index.get(arg).copied()).collect();
+            let mut after = graph.operands_of(func, inst);
             if is_in_order(Effects::of(func, inst)) {
                 after.extend(last_effect.replace(position));
             }
             for value in values_read(func, latch.block, inst) {
-                graph.readers.entry(value).or_default().insert(position);
+                graph.readers.entry(value).or_default().push(position);
             }
             graph.index.extend(func.dfg.inst_results(inst).iter().map(|&result| (result, position)));
             graph.nodes.push(Node { item: Item::Keep(inst), after, rank: position });
@@ -65,10 +67,10 @@ impl Graph {
         graph.compare = compare.and_then(|compare| latch.insts.iter().position(|&inst| inst == compare));
         // What the comparison reads is read at the branch.
         for &value in compare.iter().flat_map(|&compare| func.dfg.inst_args(compare)) {
-            graph.readers.entry(value).or_default().insert(BRANCH);
+            graph.readers.entry(value).or_default().push(BRANCH);
         }
         for value in edges_of(func, latch.branch).flat_map(|edge| edge.args(func)).filter_map(|arg| arg.as_value()) {
-            graph.readers.entry(value).or_default().insert(BRANCH);
+            graph.readers.entry(value).or_default().push(BRANCH);
         }
         graph
     }
@@ -108,7 +110,7 @@ impl Graph {
         self.nodes.push(Node { item: Item::Again(sum), after, rank: self.nodes.len() });
         let again = self.nodes.len() - 1;
         if let Some(compare) = compare {
-            self.nodes[compare].after.insert(again);
+            self.nodes[compare].after.push(again);
         }
         self.last.insert(param, again);
         self.add_reader(func, sum, again);
@@ -119,29 +121,30 @@ impl Graph {
     /// those to come.
     fn add_reader(&mut self, func: &Function, sum: Inst, again: usize) {
         for &operand in func.dfg.inst_args(sum) {
-            self.readers.entry(operand).or_default().insert(again);
+            self.readers.entry(operand).or_default().push(again);
             if let Some(&last) = self.last.get(&operand)
                 && last != again
                 && !self.needs(again, last)
             {
-                self.nodes[last].after.insert(again);
+                self.nodes[last].after.push(again);
             }
         }
     }
 
-    fn operands_of(&self, func: &Function, inst: Inst) -> BTreeSet<usize> {
+    fn operands_of(&self, func: &Function, inst: Inst) -> Vec<usize> {
         func.dfg.inst_args(inst).iter().filter_map(|arg| self.index.get(arg).copied()).collect()
     }
 
     /// Whether `node` has to come after `other`.
     fn needs(&self, node: usize, other: usize) -> bool {
-        let mut seen = BTreeSet::new();
+        let mut seen = vec![false; self.nodes.len()];
         let mut stack = vec![node];
         while let Some(node) = stack.pop() {
             if self.nodes[node].after.contains(&other) {
                 return true;
             }
-            stack.extend(self.nodes[node].after.iter().copied().filter(|&before| seen.insert(before)));
+            let unseen = |&before: &usize| !std::mem::replace(&mut seen[before], true);
+            stack.extend(self.nodes[node].after.iter().copied().filter(unseen));
         }
         false
     }
@@ -149,10 +152,8 @@ impl Graph {
     /// The order that keeps closest to the old one.
     pub(super) fn sorted(&self) -> Vec<Item> {
         let mut missing: Vec<_> = self.nodes.iter().map(|node| node.after.len()).collect();
-        let mut ready: BTreeSet<_> = (0..self.nodes.len())
-            .filter(|&node| missing[node] == 0)
-            .map(|node| (self.nodes[node].rank, node))
-            .collect();
+        let next = |node: usize| Reverse((self.nodes[node].rank, node));
+        let mut ready: BinaryHeap<_> = (0..self.nodes.len()).filter(|&node| missing[node] == 0).map(next).collect();
         let mut followers = vec![Vec::new(); self.nodes.len()];
         for (node, data) in self.nodes.iter().enumerate() {
             for &before in &data.after {
@@ -160,12 +161,12 @@ impl Graph {
             }
         }
         let mut order = Vec::new();
-        while let Some((_, node)) = ready.pop_first() {
+        while let Some(Reverse((_, node))) = ready.pop() {
             order.push(self.nodes[node].item);
             for &follower in &followers[node] {
                 missing[follower] -= 1;
                 if missing[follower] == 0 {
-                    ready.insert((self.nodes[follower].rank, follower));
+                    ready.push(next(follower));
                 }
             }
         }
