@@ -79,6 +79,16 @@ faults! {
     AnyConstant,
     /// `unshare`: a copy of the test never leaves the loop.
     WrongExit,
+    /// `unroll`: counters do not wrap (a trip count from a wider type).
+    NoWrap,
+    /// `unroll`: a decided branch goes the other way (WebKit PR 43470).
+    InvertedExit,
+    /// `peel`: the loop starts with the first iteration again (llvm#45284).
+    FirstIterationTwice,
+    /// `peel`: a comparison is settled one iteration too early.
+    SettledTooEarly,
+    /// `peel`: what is known of the later iterations is used in the first (LLVM PR 163720, golang/go#40367).
+    SettledEverywhere,
 }
 
 #[cfg(feature = "fuzzing")]

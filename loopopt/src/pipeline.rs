@@ -4,7 +4,7 @@ use crate::analysis::loops::may_have_cycle;
 use crate::change::Change;
 use crate::edit::forget::forget_removed_insts;
 use crate::optimizer::Report;
-use crate::pass::{Pass, PassCx, canon, cleanup, layout, rotate, schedule, tidy, unshare};
+use crate::pass::{Pass, PassCx, canon, cleanup, layout, peel, rotate, schedule, tidy, unroll, unshare};
 use cranelift_codegen::verifier::VerifierErrors;
 use cranelift_codegen::{CodegenError, CodegenResult, Context};
 use std::time::{Duration, Instant};
@@ -19,6 +19,8 @@ enum Step {
 
 const CANON: Pass = Pass { name: canon::NAME, run: canon::run, reasons: canon::REASONS };
 const ROTATE: Pass = Pass { name: rotate::NAME, run: rotate::run, reasons: rotate::REASONS };
+const UNROLL: Pass = Pass { name: unroll::NAME, run: unroll::run, reasons: unroll::REASONS };
+const PEEL: Pass = Pass { name: peel::NAME, run: peel::run, reasons: peel::REASONS };
 const CLEANUP: Pass = Pass { name: cleanup::NAME, run: cleanup::run, reasons: cleanup::REASONS };
 const LAYOUT: Pass = Pass { name: layout::NAME, run: layout::run, reasons: layout::REASONS };
 const TIDY: Pass = Pass { name: tidy::NAME, run: tidy::run, reasons: tidy::REASONS };
@@ -27,7 +29,7 @@ const SCHEDULE: Pass = Pass { name: schedule::NAME, run: schedule::run, reasons:
 
 /// The pipeline as data.
 static STEPS: &[Step] = &[
-    Step::Repeat(&[CANON, ROTATE, CLEANUP]),
+    Step::Repeat(&[CANON, ROTATE, UNROLL, PEEL, CLEANUP]),
     Step::Once(TIDY),
     Step::Once(UNSHARE),
     Step::Once(LAYOUT),
@@ -39,6 +41,10 @@ static STEPS: &[Step] = &[
 static ORDER: &[(&str, &str, &str)] = &[
     ("canon", "rotate", "rotate needs preheaders, single back edges, dedicated exits and closed form"),
     ("rotate", "cleanup", "the copy of a header that sees constants folds"),
+    ("rotate", "unroll", "in a rotated loop, the last iteration has no test of the next one"),
+    ("unroll", "peel", "the first iteration of a loop that runs a few times need not be taken out"),
+    ("unroll", "cleanup", "the counter is a constant in each iteration"),
+    ("peel", "cleanup", "what the first iteration did is removed from the loop by the egraph pass"),
     ("cleanup", "tidy", "a guard that folds leaves blocks to merge"),
     ("tidy", "schedule", "the test of a rotated loop is in the latch once both are one block"),
     ("tidy", "unshare", "a latch that only gathers others is merged with the test first"),
@@ -149,6 +155,11 @@ impl Driver<'_, '_> {
         let start = Instant::now();
         let change = (pass.run)(self.ctx, self.cx)?;
         self.cx.invalidate(self.ctx, change);
+        if pass.name == canon::NAME {
+            self.cx.is_canonical = true;
+        } else if change != Change::Nothing {
+            self.cx.is_canonical = false;
+        }
         self.add_time(pass.name, start.elapsed());
         if change != Change::Nothing && !self.cx.gave_up {
             if self.cx.options.dumps {

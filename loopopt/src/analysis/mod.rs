@@ -5,4 +5,8 @@
 
 pub mod edges;
 pub mod effects;
+pub mod evaluate;
+pub mod induction;
 pub mod loops;
+pub mod progression;
+pub mod trip_count;

@@ -12,6 +12,7 @@ pub(crate) mod close;
 pub(crate) mod constants;
 pub(crate) mod forget;
 pub(crate) mod funnel;
+pub(crate) mod iterate;
 pub(crate) mod labels;
 pub(crate) mod merge;
 pub(crate) mod params;
