@@ -109,6 +109,16 @@ faults! {
     WrongExtension,
     /// `construct`: a block in which definitions meet passes on what it got, not what it writes (llvm#57780).
     StaleAtEnd,
+    /// `unroll`: counters do not wrap (a trip count from a wider type).
+    NoWrap,
+    /// `unroll`: a decided branch goes the other way (WebKit PR 43470).
+    InvertedExit,
+    /// `peel`: the loop starts with the first iteration again (llvm#45284).
+    FirstIterationTwice,
+    /// `peel`: a comparison is settled one iteration too early.
+    SettledTooEarly,
+    /// `peel`: what is known of the later iterations is used in the first (LLVM PR 163720, golang/go#40367).
+    SettledEverywhere,
 }
 
 #[cfg(feature = "fuzzing")]

@@ -56,6 +56,36 @@ pub struct Options {
     /// `unshare`: the most latches that get a test of their own. 8, as many as a small interpreter loop has.
     pub unshare_max_copies: usize,
 
+    /// `unroll`: the most iterations of a loop that is unrolled. 16, as in GCC (`max-completely-peel-times`): the time to find
+    /// out how often a loop runs grows with it.
+    pub unroll_max_iterations: usize,
+
+    /// `unroll`: the most instructions that may remain of all iterations after folding. 200, as in GCC
+    /// (`max-completely-peeled-insns`).
+    pub unroll_max_insts: usize,
+
+    /// `unroll`: the most instructions that the copies of one loop may add, before folding and also if cost does not count.
+    /// 1,000: it bounds the time of nests.
+    pub unroll_max_copied: usize,
+
+    /// `peel`: the most iterations that are taken out of a loop. 7, as LLVM's `unroll-peel-max-count`.
+    pub peel_max_iterations: usize,
+
+    /// `peel`: the most instructions, without constants and jumps, in all iterations that are taken out of a loop. 100, as in GCC
+    /// (`max-peeled-insns`); Firefox takes 150.
+    pub peel_max_insts: usize,
+
+    /// `peel`: the most of those instructions for each one that an iteration of the loop is shorter, a check counting for
+    /// two, a division for eight. 20: a check pays for a copy of 40.
+    pub peel_max_insts_per_gain: usize,
+
+    /// `peel`: the most instructions that the copies of one loop may add, also if cost does not count. 1,000, as for `unroll`.
+    pub peel_max_copied: usize,
+
+    /// `unroll`, `peel`: the most instructions that a function may come to have by copies of loops. 20,000: a function of this
+    /// size takes Cranelift about 30 ms, and those written by people stay far below.
+    pub max_function_insts: usize,
+
     /// Alias regions that change at any time, by the start of their `description`: memory that other threads write, such as
     /// the counter of an epoch or a flag that stops the program. Their loads are never moved or joined, so that a loop that
     /// looks there sees the change. None by default. A load that a call in its loop keeps there stays in any case.
@@ -89,8 +119,16 @@ impl Default for Options {
             schedule_max_insts: 256,
             unshare_max_insts: 4,
             unshare_max_copies: 8,
-            asynchronous_regions: Vec::new(),
             promote_max_accesses: 250,
+            unroll_max_iterations: 16,
+            unroll_max_insts: 200,
+            unroll_max_copied: 1_000,
+            peel_max_iterations: 7,
+            peel_max_insts: 100,
+            peel_max_insts_per_gain: 20,
+            peel_max_copied: 1_000,
+            max_function_insts: 20_000,
+            asynchronous_regions: Vec::new(),
             max_closing_args: 1_000_000,
             max_loops: 100_000,
         }

@@ -5,7 +5,9 @@ use crate::change::Change;
 use crate::edit::forget::forget_removed_insts;
 use crate::edit::params::remove_redundant_params;
 use crate::optimizer::Report;
-use crate::pass::{Pass, PassCx, canon, cleanup, layout, licm, promote, rotate, schedule, slots, tidy, unshare};
+use crate::pass::{
+    Pass, PassCx, canon, cleanup, layout, licm, peel, promote, rotate, schedule, slots, tidy, unroll, unshare,
+};
 use cranelift_codegen::ir::Function;
 use cranelift_codegen::verifier::VerifierErrors;
 use cranelift_codegen::{CodegenError, CodegenResult, Context};
@@ -22,6 +24,8 @@ enum Step {
 const SLOTS: Pass = Pass { name: slots::NAME, run: slots::run, reasons: slots::REASONS };
 const CANON: Pass = Pass { name: canon::NAME, run: canon::run, reasons: canon::REASONS };
 const ROTATE: Pass = Pass { name: rotate::NAME, run: rotate::run, reasons: rotate::REASONS };
+const UNROLL: Pass = Pass { name: unroll::NAME, run: unroll::run, reasons: unroll::REASONS };
+const PEEL: Pass = Pass { name: peel::NAME, run: peel::run, reasons: peel::REASONS };
 const CLEANUP: Pass = Pass { name: cleanup::NAME, run: cleanup::run, reasons: cleanup::REASONS };
 const LICM: Pass = Pass { name: licm::NAME, run: licm::run, reasons: licm::REASONS };
 const PROMOTE: Pass = Pass { name: promote::NAME, run: promote::run, reasons: promote::REASONS };
@@ -32,7 +36,7 @@ const SCHEDULE: Pass = Pass { name: schedule::NAME, run: schedule::run, reasons:
 
 /// The pipeline as data.
 static STEPS: &[Step] = &[
-    Step::Repeat(&[SLOTS, CANON, ROTATE, CLEANUP]),
+    Step::Repeat(&[SLOTS, CANON, ROTATE, LICM, UNROLL, PEEL, CLEANUP]),
     Step::Once(CANON),
     Step::Once(LICM),
     Step::Once(PROMOTE),
@@ -53,6 +57,14 @@ static ORDER: &[(&str, &str, &str)] = &[
     ("slots", "cleanup", "a value that is known in place of a load folds"),
     ("canon", "rotate", "rotate needs preheaders, single back edges, dedicated exits and closed form"),
     ("rotate", "cleanup", "the copy of a header that sees constants folds"),
+    ("rotate", "unroll", "in a rotated loop, the last iteration has no test of the next one"),
+    ("unroll", "peel", "the first iteration of a loop that runs a few times need not be taken out"),
+    ("unroll", "cleanup", "the counter is a constant in each iteration"),
+    ("peel", "cleanup", "what the first iteration did is removed from the loop by the egraph pass"),
+    ("rotate", "licm", "what is hoisted from a rotated loop runs only if the loop runs"),
+    ("licm", "peel", "what can move without a copy need not be in one"),
+    ("licm", "promote", "an address that does not change stands before the loop then"),
+    ("promote", "tidy", "cells meet in parameters, and some meet themselves"),
     ("cleanup", "tidy", "a guard that folds leaves blocks to merge"),
     ("tidy", "schedule", "the test of a rotated loop is in the latch once both are one block"),
     ("tidy", "unshare", "a latch that only gathers others is merged with the test first"),
@@ -173,6 +185,11 @@ impl Driver<'_, '_> {
         }
         let change = (pass.run)(self.ctx, self.cx)?;
         self.cx.invalidate(self.ctx, change);
+        if pass.name == canon::NAME {
+            self.cx.is_canonical = true;
+        } else if change == Change::Cfg {
+            self.cx.is_canonical = false;
+        }
         self.add_time(pass.name);
         if change != Change::Nothing && !self.cx.gave_up {
             if self.cx.options.dumps {

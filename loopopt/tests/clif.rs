@@ -141,6 +141,12 @@ fn options(input: &str) -> Result<Options> {
             "unshare_max_insts" => options.unshare_max_insts = value.parse()?,
             "unshare_max_copies" => options.unshare_max_copies = value.parse()?,
             "slots_max_live" => options.slots_max_live = value.parse()?,
+            "unroll_max_iterations" => options.unroll_max_iterations = value.parse()?,
+            "unroll_max_insts" => options.unroll_max_insts = value.parse()?,
+            "peel_max_insts" => options.peel_max_insts = value.parse()?,
+            "peel_max_iterations" => options.peel_max_iterations = value.parse()?,
+            "max_function_insts" => options.max_function_insts = value.parse()?,
+            "asynchronous_regions" => options.asynchronous_regions = value.split(',').map(String::from).collect(),
             "schedule_max_insts" => options.schedule_max_insts = value.parse()?,
             _ => bail!("no option {name}"),
         }

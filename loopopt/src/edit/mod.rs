@@ -14,6 +14,7 @@ pub(crate) mod construct;
 pub(crate) mod forget;
 pub(crate) mod frontier;
 pub(crate) mod funnel;
+pub(crate) mod iterate;
 pub(crate) mod labels;
 pub(crate) mod merge;
 pub(crate) mod params;

@@ -11,10 +11,10 @@ use crate::edit::funnel::append_arg;
 use crate::edit::labels::copy_labels;
 use crate::edit::rename::rename_uses;
 use crate::edit::{MAX_PARAMS, TooManyParams};
-use cranelift_codegen::{FxHashMap, FxHashSet};
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::{Block, Function, Inst, Value};
+use cranelift_codegen::{FxHashMap, FxHashSet};
 use std::collections::BTreeSet;
 
 /// A use of a repaired variable: this instruction now uses this value.

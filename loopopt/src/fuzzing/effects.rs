@@ -44,7 +44,9 @@ fn table(func: &Function, inst: Inst) -> Effects {
         Opcode::Jump | Opcode::Brif | Opcode::BrTable | Opcode::Return => Effects { terminates: true, ..none },
         Opcode::Trap => Effects { traps: true, terminates: true, ..none },
         Opcode::Trapz | Opcode::Trapnz | Opcode::UaddOverflowTrap => Effects { traps: true, ..none },
-        Opcode::Udiv | Opcode::Sdiv | Opcode::Urem | Opcode::Srem => Effects { traps: divisor_may_trap(func, inst), ..none },
+        Opcode::Udiv | Opcode::Sdiv | Opcode::Urem | Opcode::Srem => {
+            Effects { traps: divisor_may_trap(func, inst), ..none }
+        }
         Opcode::FcvtToSint | Opcode::FcvtToUint => Effects { traps: true, ..none },
         Opcode::Load
         | Opcode::Uload8

@@ -68,6 +68,13 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     Ok(change)
 }
 
+/// Brings all loops into canonical form again, for a pass that needs it more exactly than the ones before have left it.
+pub(crate) fn restore(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
+    let change = run(ctx, cx)?;
+    cx.is_canonical = true;
+    Ok(change)
+}
+
 fn merge(ctx: &mut Context, _: &mut PassCx<'_>) -> Change {
     let merged = merge_blocks(&mut ctx.func, &ctx.cfg, &ctx.domtree);
     if merged { Change::Cfg } else { Change::Nothing }

@@ -33,8 +33,8 @@ pub(crate) const REASONS: &[&str] = &[];
 /// Runs it if it is wanted, unless the embedder compiles without optimization. Asks for another round: a loop inside another
 /// one may have gone, and a header that was too large may be small enough.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
-    let wanted = std::mem::take(&mut cx.wants_cleanup) && cx.isa.flags().opt_level() != OptLevel::None;
-    if !wanted || !is_safe(&ctx.func) {
+    let wanted = std::mem::take(&mut cx.wants_cleanup);
+    if !wanted || !is_possible(&ctx.func, cx) {
         return Ok(Change::Nothing);
     }
     remove_redundant_params(ctx);
@@ -43,6 +43,11 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     forget_removed_insts(&mut ctx.func);
     cx.wants_another_round = true;
     Ok(Change::Cfg)
+}
+
+/// Whether it would run if it were wanted.
+pub(crate) fn is_possible(func: &Function, cx: &PassCx<'_>) -> bool {
+    cx.isa.flags().opt_level() != OptLevel::None && is_safe(func)
 }
 
 /// Whether Cranelift 0.135.8 can be trusted with what another run may find. Not so

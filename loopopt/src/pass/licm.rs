@@ -105,8 +105,12 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
             cx.declined(&ctx.func, NAME, header, &Because { func: &ctx.func, why: Decline::TooDeep });
             continue;
         }
+        // Between passes, an exit of an inner loop can be a way into the next one. Canonical form has been made anew before
+        // this pass runs last.
+        let Some(preheader) = forest.preheader(&ctx.func, lp) else { continue };
         let blocks = in_order(&forest, lp, |block| position[block]);
-        let mut motion = Motion::new(ctx, cx, &forest, &private, lp);
+        let place = Place { forest: &forest, private: &private, lp, preheader };
+        let mut motion = Motion::new(ctx, cx, place);
         motion.walk(&blocks);
         let Motion { moved, why, reused, .. } = motion;
         changed |= reused || !moved.is_empty();
@@ -140,14 +144,20 @@ fn describe(func: &Function, moved: &[Inst]) -> String {
     format!("computed once, before the loop: {}{more}", names.join(", "))
 }
 
-/// Hoisting out of one loop.
-struct Motion<'a, 'b> {
-    func: &'a mut Function,
-    cx: &'a mut PassCx<'b>,
+/// A loop, and where its invariants go.
+#[derive(Clone, Copy)]
+struct Place<'a> {
     forest: &'a LoopForest,
     private: &'a PrivateSlots,
     lp: Loop,
     preheader: Block,
+}
+
+/// Hoisting out of one loop.
+struct Motion<'a, 'b> {
+    func: &'a mut Function,
+    cx: &'a mut PassCx<'b>,
+    place: Place<'a>,
     first: FirstIteration<'a>,
     /// Made when the first candidate asks.
     memory: Option<LoopMemory>,
@@ -161,21 +171,12 @@ struct Motion<'a, 'b> {
 }
 
 impl<'a, 'b> Motion<'a, 'b> {
-    fn new(
-        ctx: &'a mut Context,
-        cx: &'a mut PassCx<'b>,
-        forest: &'a LoopForest,
-        private: &'a PrivateSlots,
-        lp: Loop,
-    ) -> Self {
+    fn new(ctx: &'a mut Context, cx: &'a mut PassCx<'b>, place: Place<'a>) -> Self {
         Self {
-            first: FirstIteration::new(&ctx.func, forest, &ctx.domtree, lp),
-            preheader: forest.preheader(&ctx.func, lp).expect("canonical form"),
+            first: FirstIteration::new(&ctx.func, place.forest, &ctx.domtree, place.lp),
             func: &mut ctx.func,
             cx,
-            forest,
-            private,
-            lp,
+            place,
             memory: None,
             pressure: None,
             ready: EntitySet::new(),
@@ -197,7 +198,7 @@ impl<'a, 'b> Motion<'a, 'b> {
                 }
             }
         }
-        let header = self.forest.data(self.lp).header;
+        let header = self.place.forest.data(self.place.lp).header;
         if self.moved.is_empty() && self.why.is_none() && !self.cx.has_fired(NAME, header) {
             self.why = Some(Decline::NothingInvariant);
         }
@@ -240,7 +241,7 @@ impl<'a, 'b> Motion<'a, 'b> {
         let func = &*self.func;
         func.dfg.inst_values(inst).all(|value| {
             let is_ready = func.dfg.value_def(value).inst().is_some_and(|def| self.ready.contains(def));
-            is_ready || def_block(func, value).is_some_and(|def| !self.forest.contains(self.lp, def))
+            is_ready || def_block(func, value).is_some_and(|def| !self.place.forest.contains(self.place.lp, def))
         })
     }
 
@@ -265,9 +266,9 @@ impl<'a, 'b> Motion<'a, 'b> {
         if self.cx.options.is_asynchronous(self.func, load.flags) {
             return Err(Decline::Asynchronous { load: inst });
         }
-        let blocks = self.forest.blocks(self.lp);
+        let blocks = self.place.forest.blocks(self.place.lp);
         let memory = self.memory.get_or_insert_with(|| LoopMemory::of(self.func, blocks));
-        if let Some(clobber) = memory.clobber(load, self.private) {
+        if let Some(clobber) = memory.clobber(load, self.place.private) {
             return Err(match Effects::of(self.func, clobber).fences {
                 true => Decline::Fenced { load: inst, fence: clobber },
                 false => Decline::Aliased { load: inst, store: clobber },
@@ -310,7 +311,7 @@ impl<'a, 'b> Motion<'a, 'b> {
         if self.cx.options.ignore_cost {
             return Ok(chain);
         }
-        if self.func.is_effectively_cold(block) && !self.func.is_effectively_cold(self.preheader) {
+        if self.func.is_effectively_cold(block) && !self.func.is_effectively_cold(self.place.preheader) {
             return Err(Decline::Cold { inst });
         }
         if folds(self.func, inst) {
@@ -327,7 +328,7 @@ impl<'a, 'b> Motion<'a, 'b> {
     }
 
     fn measure(&mut self) {
-        let (func, forest, lp, isa) = (&*self.func, self.forest, self.lp, self.cx.isa);
+        let (func, forest, lp, isa) = (&*self.func, self.place.forest, self.place.lp, self.cx.isa);
         self.pressure.get_or_insert_with(|| Pressure::of(func, forest, lp, isa));
     }
 
@@ -359,7 +360,7 @@ impl<'a, 'b> Motion<'a, 'b> {
             if self.reuse(inst) {
                 continue;
             }
-            let jump = self.func.layout.last_inst(self.preheader).expect("a preheader ends in a jump");
+            let jump = self.func.layout.last_inst(self.place.preheader).expect("a preheader ends in a jump");
             self.func.layout.insert_inst(inst, jump);
             self.moved.push(inst);
         }

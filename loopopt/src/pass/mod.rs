@@ -4,11 +4,13 @@ pub(crate) mod canon;
 pub(crate) mod cleanup;
 pub(crate) mod layout;
 pub(crate) mod licm;
+pub(crate) mod peel;
 pub(crate) mod promote;
 pub(crate) mod rotate;
 pub(crate) mod schedule;
 pub(crate) mod slots;
 pub(crate) mod tidy;
+pub(crate) mod unroll;
 pub(crate) mod unshare;
 
 use crate::analysis::loops::LoopForest;
@@ -19,7 +21,7 @@ use crate::remark::{Refusal, RemarkLog};
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::{Block, Function};
 use cranelift_codegen::isa::TargetIsa;
-use cranelift_codegen::{CodegenResult, Context, FxHashMap};
+use cranelift_codegen::{CodegenResult, Context, FxHashMap, FxHashSet};
 use std::borrow::Cow;
 
 /// A pass: a name, which is also its module, its option and its remarks' name, and what it does.
@@ -44,10 +46,14 @@ pub(crate) struct PassCx<'a> {
     pub(crate) wants_cleanup: bool,
     /// Whether a pass has made something possible for one before it.
     pub(crate) wants_another_round: bool,
+    /// Whether nothing has changed since `canon`.
+    pub(crate) is_canonical: bool,
     /// Whether the function has to be left alone after all.
     pub(crate) gave_up: bool,
     /// For each header that a pass made, the header of the same loop in the function as it came in.
     origins: FxHashMap<Block, Block>,
+    /// Headers of loops that were peeled.
+    peeled: FxHashSet<Block>,
     forest: Option<LoopForest>,
 }
 
@@ -67,7 +73,9 @@ impl<'a> PassCx<'a> {
             gave_up: false,
             wants_cleanup: false,
             wants_another_round: false,
+            is_canonical: false,
             origins: FxHashMap::default(),
+            peeled: FxHashSet::default(),
             forest: None,
         }
     }
@@ -106,6 +114,25 @@ impl<'a> PassCx<'a> {
     /// Remembers that the loop of `old` has the header `new` now.
     pub(crate) fn header_moved(&mut self, old: Block, new: Block) {
         self.origins.insert(new, self.origin(old));
+        if self.is_peeled(old) {
+            self.peeled.insert(new);
+        }
+    }
+
+    /// By how many instructions copies of loops may let the function grow. Linear in its size.
+    pub(crate) fn room(&self, func: &Function) -> usize {
+        let insts: usize = func.layout.blocks().map(|block| func.layout.block_insts(block).count()).sum();
+        self.options.max_function_insts.saturating_sub(insts)
+    }
+
+    /// Remembers that the loop of `header` was peeled.
+    pub(crate) fn peeled(&mut self, header: Block) {
+        self.peeled.insert(header);
+    }
+
+    /// Whether the loop of `header` was peeled.
+    pub(crate) fn is_peeled(&self, header: Block) -> bool {
+        self.peeled.contains(&header)
     }
 
     /// Whether a pass made this header.

@@ -1,0 +1,331 @@
+//! What integers are, if some values are known: constant folding on demand.
+//!
+//! Cranelift folds constants in its egraph pass, but only those that it can see: a value that is a constant in the third
+//! iteration of a loop is none in the loop. An [`Evaluator`] is told what the parameters of a header are in one iteration and
+//! says what follows from that.
+//!
+//! A block parameter is known if all edges pass the same. Those of loop headers are unknown, unless assumed or if all edges
+//! pass one constant: what the back edge passes is of another iteration. So no value outside a loop follows from what is assumed about its header, and what
+//! is known inside of an inner loop is the same in each of its iterations.
+
+use super::edges::edges_into;
+use super::induction::known;
+use super::loops::LoopForest;
+use crate::fault::fault;
+use cranelift_codegen::flowgraph::ControlFlowGraph;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstructionData, Opcode, Type, Value, ValueDef};
+use std::collections::HashMap;
+
+/// Edges into a block above which its parameters count as unknown. 8: joins of more ways seldom carry one constant, and
+/// this bounds the work.
+const MAX_EDGES: usize = 8;
+
+/// Evaluates integers of up to 128 bits. A value's bits are the low ones of a `u128`, the others are zero.
+pub struct Evaluator<'f> {
+    func: &'f Function,
+    cfg: &'f ControlFlowGraph,
+    forest: &'f LoopForest,
+    known: HashMap<Value, Option<u128>>,
+    /// Values that may still be looked at. When there are none left, all others are unknown.
+    budget: usize,
+}
+
+impl<'f> Evaluator<'f> {
+    /// An evaluator that has assumed nothing and looks at no more than `budget` values.
+    pub fn new(func: &'f Function, cfg: &'f ControlFlowGraph, forest: &'f LoopForest, budget: usize) -> Self {
+        Self { func, cfg, forest, known: HashMap::new(), budget }
+    }
+
+    /// Takes `value` for what is given, or for unknown.
+    pub fn assume(&mut self, value: Value, what: Option<u128>) {
+        self.known.insert(value, what);
+    }
+
+    /// Forgets all that is known of values for which `keep` does not hold.
+    pub fn forget_unless(&mut self, mut keep: impl FnMut(Value) -> bool) {
+        self.known.retain(|&value, _| keep(value));
+    }
+
+    /// What `value` is, if that is known.
+    pub fn value(&mut self, value: Value) -> Option<u128> {
+        let mut stack = vec![value];
+        while let Some(&top) = stack.last() {
+            if self.known.contains_key(&top) {
+                stack.pop();
+                continue;
+            }
+            // Until it is known, a value that depends on itself finds itself unknown.
+            let inputs = self.inputs(top);
+            let waits = inputs.iter().copied().find(|input| !self.known.contains_key(input) && !stack.contains(input));
+            match waits {
+                Some(input) if self.budget > 0 && stack.len() < MAX_DEPTH => {
+                    self.budget -= 1;
+                    stack.push(input);
+                }
+                Some(_) => {
+                    self.known.insert(top, None);
+                }
+                None => {
+                    let what = self.compute(top, &inputs);
+                    self.known.insert(top, what);
+                }
+            }
+        }
+        self.known[&value]
+    }
+
+    /// Whether the branch `inst` takes one of its edges only, and which.
+    pub fn taken(&mut self, inst: Inst) -> Option<usize> {
+        match self.func.dfg.insts[inst] {
+            InstructionData::Brif { arg, .. } => Some(usize::from(self.value(arg)? == 0)),
+            InstructionData::BranchTable { arg, table, .. } => {
+                let entries = self.func.dfg.jump_tables[table].as_slice().len();
+                let index = usize::try_from(self.value(arg)?).unwrap_or(usize::MAX);
+                // The default comes first.
+                Some(if index < entries { index + 1 } else { 0 })
+            }
+            _ => None,
+        }
+    }
+
+    fn get(&self, value: Value) -> Option<u128> {
+        self.known.get(&value).copied().flatten()
+    }
+
+    /// The values that `value` follows from, nothing if it cannot be known.
+    fn inputs(&self, value: Value) -> Vec<Value> {
+        match self.func.dfg.value_def(value) {
+            ValueDef::Result(inst, 0) if is_foldable(self.func, inst) => self.func.dfg.inst_args(inst).to_vec(),
+            ValueDef::Param(block, index) => self.param_args(block, index).unwrap_or_default(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// What the edges into `block` pass for its parameter number `index`.
+    fn param_args(&self, block: Block, index: usize) -> Option<Vec<Value>> {
+        if self.forest.loop_of_header(block).is_some() {
+            return None;
+        }
+        let args = self.args_for(block, index);
+        args.filter(|args| args.len() <= MAX_EDGES)
+    }
+
+    fn args_for(&self, block: Block, index: usize) -> Option<Vec<Value>> {
+        edges_into(self.func, self.cfg, block)
+            .take(MAX_EDGES + 1)
+            .map(|edge| edge.args(self.func).nth(index).as_ref().and_then(BlockArg::as_value))
+            .collect()
+    }
+
+    /// The constant that all edges into a header pass.
+    fn same_constant(&self, block: Block, index: usize) -> Option<u128> {
+        let args = self.args_for(block, index).filter(|args| args.len() <= MAX_EDGES)?;
+        let mut constants = args.into_iter().map(|arg| known(self.func, self.cfg, arg));
+        let first = constants.next()??;
+        constants.all(|other| other == Some(first)).then_some(first)
+    }
+
+    fn compute(&self, value: Value, inputs: &[Value]) -> Option<u128> {
+        match self.func.dfg.value_def(value) {
+            ValueDef::Result(inst, 0) if is_foldable(self.func, inst) => self.fold(inst),
+            ValueDef::Param(block, index) if self.forest.loop_of_header(block).is_some() => {
+                self.same_constant(block, index)
+            }
+            ValueDef::Param(..) => {
+                let (first, rest) = inputs.split_first()?;
+                let what = self.get(*first)?;
+                rest.iter().all(|&input| self.get(input) == Some(what)).then_some(what)
+            }
+            _ => None,
+        }
+    }
+
+    fn fold(&self, inst: Inst) -> Option<u128> {
+        let dfg = &self.func.dfg;
+        let ty = dfg.value_type(dfg.first_result(inst));
+        let args = dfg.inst_args(inst);
+        let get = |index: usize| self.get(args[index]);
+        let arg_type = || dfg.value_type(args[0]);
+        match dfg.insts[inst] {
+            InstructionData::UnaryImm { imm, .. } => Some(truncate(i128::from(imm.bits()) as u128, ty)),
+            InstructionData::IntCompare { cond, .. } => {
+                Some(u128::from(compares(cond, [get(0)?, get(1)?], arg_type())))
+            }
+            InstructionData::Unary { opcode, .. } => Some(truncate(fold_unary(opcode, get(0)?, arg_type())?, ty)),
+            InstructionData::Binary { opcode, .. } => {
+                let bits = fold_binary(opcode, [get(0)?, get(1)?], ty)?;
+                Some(if fault!(NoWrap) && opcode == Opcode::Iadd { bits } else { truncate(bits, ty) })
+            }
+            InstructionData::Ternary { .. } => get(if get(0)? == 0 { 2 } else { 1 }),
+            _ => None,
+        }
+    }
+}
+
+/// Values that wait for each other above which the first counts as unknown. 64: a longer chain in one iteration is no
+/// counter, and to look for a cycle takes time in proportion.
+const MAX_DEPTH: usize = 64;
+
+/// Whether the only result of `inst` can be computed here.
+fn is_foldable(func: &Function, inst: Inst) -> bool {
+    use Opcode::{
+        Band, Bnot, Bor, Bxor, Iadd, Icmp, Iconst, Imul, Ineg, Ireduce, Ishl, Isub, Select, Sextend, Smax, Smin, Sshr,
+        Udiv, Uextend, Umax, Umin, Urem, Ushr,
+    };
+    let is_int = |ty: Type| ty.is_int();
+    let opcode = func.dfg.insts[inst].opcode();
+    let known = matches!(
+        opcode,
+        Band | Bnot
+            | Bor
+            | Bxor
+            | Iadd
+            | Icmp
+            | Iconst
+            | Imul
+            | Ineg
+            | Ireduce
+            | Ishl
+            | Isub
+            | Select
+            | Sextend
+            | Smax
+            | Smin
+            | Sshr
+            | Udiv
+            | Uextend
+            | Umax
+            | Umin
+            | Urem
+            | Ushr
+    );
+    known
+        && is_int(func.dfg.value_type(func.dfg.first_result(inst)))
+        && func.dfg.inst_args(inst).iter().all(|&arg| is_int(func.dfg.value_type(arg)))
+}
+
+/// The low bits of `bits`, as many as `ty` has.
+pub fn truncate(bits: u128, ty: Type) -> u128 {
+    bits & max_of(ty)
+}
+
+/// The largest unsigned number of `ty`.
+pub fn max_of(ty: Type) -> u128 {
+    u128::MAX >> (128 - ty.bits())
+}
+
+/// The bits of a `ty` as a signed number.
+pub fn signed(bits: u128, ty: Type) -> i128 {
+    let unused = 128 - ty.bits();
+    ((bits << unused) as i128) >> unused
+}
+
+/// Whether the comparison of these two numbers of `ty` holds.
+pub fn compares(cond: IntCC, [a, b]: [u128; 2], ty: Type) -> bool {
+    let (sa, sb) = (signed(a, ty), signed(b, ty));
+    match cond {
+        IntCC::Equal => a == b,
+        IntCC::NotEqual => a != b,
+        IntCC::SignedLessThan => sa < sb,
+        IntCC::SignedGreaterThanOrEqual => sa >= sb,
+        IntCC::SignedGreaterThan => sa > sb,
+        IntCC::SignedLessThanOrEqual => sa <= sb,
+        IntCC::UnsignedLessThan => a < b,
+        IntCC::UnsignedGreaterThanOrEqual => a >= b,
+        IntCC::UnsignedGreaterThan => a > b,
+        IntCC::UnsignedLessThanOrEqual => a <= b,
+    }
+}
+
+/// The result with any bits above those of its type.
+fn fold_unary(opcode: Opcode, bits: u128, arg_type: Type) -> Option<u128> {
+    match opcode {
+        Opcode::Uextend | Opcode::Ireduce => Some(bits),
+        Opcode::Sextend => Some(signed(bits, arg_type) as u128),
+        Opcode::Ineg => Some(bits.wrapping_neg()),
+        Opcode::Bnot => Some(!bits),
+        _ => None,
+    }
+}
+
+/// The result with any bits above those of its type.
+fn fold_binary(opcode: Opcode, [a, b]: [u128; 2], ty: Type) -> Option<u128> {
+    let amount = (b % u128::from(ty.bits())) as u32;
+    match opcode {
+        Opcode::Iadd => Some(a.wrapping_add(b)),
+        Opcode::Isub => Some(a.wrapping_sub(b)),
+        Opcode::Imul => Some(a.wrapping_mul(b)),
+        Opcode::Band => Some(a & b),
+        Opcode::Bor => Some(a | b),
+        Opcode::Bxor => Some(a ^ b),
+        Opcode::Ishl => Some(a << amount),
+        Opcode::Ushr => Some(a >> amount),
+        Opcode::Sshr => Some((signed(a, ty) >> amount) as u128),
+        Opcode::Udiv => a.checked_div(b),
+        Opcode::Urem => a.checked_rem(b),
+        Opcode::Umin => Some(a.min(b)),
+        Opcode::Umax => Some(a.max(b)),
+        Opcode::Smin => Some(signed(a, ty).min(signed(b, ty)) as u128),
+        Opcode::Smax => Some(signed(a, ty).max(signed(b, ty)) as u128),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{block, context, forest};
+
+    #[test]
+    fn folds_through_parameters() {
+        let ctx = context(
+            "function %f(i64, i8) -> i64 {
+            block0(v0: i64, v1: i8):
+                v2 = iconst.i8 -3
+                v3 = sextend.i64 v2
+                brif v1, block1(v3), block2(v3, v0)
+            block1(v4: i64):
+                v5 = ushr v4, v2
+                jump block2(v4, v5)
+            block2(v6: i64, v7: i64):
+                v8 = iconst.i64 -3
+                v9 = icmp sle v6, v8
+                v10 = select v9, v6, v7
+                return v10
+            }",
+        );
+        let forest = forest(&ctx);
+        let mut evaluator = Evaluator::new(&ctx.func, &ctx.cfg, &forest, 100);
+        let returns = ctx.func.layout.last_inst(block(2)).expect("a return");
+        assert_eq!(evaluator.value(ctx.func.dfg.inst_args(returns)[0]), Some(-3_i64 as u64 as u128));
+        let [_, other] = ctx.func.dfg.block_params(block(2))[..] else { panic!("two parameters") };
+        assert_eq!(evaluator.value(other), None);
+    }
+
+    #[test]
+    fn unknown_around_a_cycle_and_without_budget() {
+        let ctx = context(
+            "function %f() -> i64 {
+            block0:
+                v0 = iconst.i64 0
+                v5 = iadd v0, v0
+                jump block1(v5)
+            block1(v1: i64):
+                v2 = iadd v1, v1
+                brif v2, block1(v2), block2
+            block2:
+                return v1
+            }",
+        );
+        let forest = forest(&ctx);
+        let param = ctx.func.dfg.block_params(block(1))[0];
+        assert_eq!(Evaluator::new(&ctx.func, &ctx.cfg, &forest, 100).value(param), None);
+        let mut evaluator = Evaluator::new(&ctx.func, &ctx.cfg, &forest, 100);
+        evaluator.assume(param, Some(3));
+        let branch = ctx.func.layout.last_inst(block(1)).expect("a branch");
+        assert_eq!(evaluator.taken(branch), Some(0));
+        let mut poor = Evaluator::new(&ctx.func, &ctx.cfg, &forest, 0);
+        assert_eq!(poor.taken(branch), None);
+    }
+}

@@ -1,0 +1,386 @@
+//! Peeling: the first iterations of a loop are taken out, so that what they compute dominates the loop.
+//!
+//! ```text
+//! preheader                      preheader
+//!     │                              │
+//!     ▼                              ▼
+//!   header ◄──┐                   header'           the first iteration
+//!     │       │                      │
+//!   check(a)  │        ──►        check(a) ──► exit
+//!     │       │                      │
+//!   latch ────┘                   latch' ────► exit
+//!     │                              │
+//!     ▼                              ▼
+//!    exit                          header ◄──┐      the loop without the check
+//!                                    │       │
+//!                                  latch ────┘
+//!                                    │
+//!                                    ▼
+//!                                   exit
+//! ```
+//!
+//! `licm` takes out of a loop what is sure to run first. A check behind a store or behind another check that may fail, or a
+//! load behind those, has to stay where it is in the first iteration; in all others it is known to hold. Cranelift's egraph
+//! pass, which runs after this one, removes from the loop what its copy did before. (bytecodealliance/wasmtime#10111 asks
+//! for this.)
+//!
+//! A header parameter that starts with one value and then always is another (a flag for the first iteration, the
+//! previous value of something invariant) becomes that other value. A comparison of a counter that gives something else in
+//! the first iterations only (`i == 0`, `i < 3`) becomes a constant; that the counter does not come around again follows
+//! from how often the loop goes around at most.
+//!
+//! # Needs
+//!
+//! Canonical form, and makes it if there is something to do and it was lost.
+//!
+//! # Legal when
+//!
+//! (L1) each instruction may be copied. (L2) The loop reads no memory that others may write at any time, unless it calls: a
+//! load whose copy dominates it would be removed. For the same reason loads do not count if nothing but their result decides
+//! whether the loop ends.
+//!
+//! # Pays when
+//!
+//! (P1) there is no loop inside; (P2) something leaves the loop, (P3) in proportion to what is copied; (P4) the loop
+//! goes around more often than it is peeled, and (P5) is not cold; (P6) `cleanup` can run, without which nothing is won.
+//! (P7) The function may not grow without limit. A loop is peeled once: what could be won by more is known at the first time.
+//!
+//! # Changes
+//!
+//! Blocks and edges. Wants `cleanup`. Canonical form has to be made anew: the exits are entered from both copies.
+//!
+//! # Not done
+//!
+//! The last iteration is not taken out. Outer loops are not peeled: their first iteration holds a whole inner loop.
+//!
+//! # References
+//!
+//! LLVM `LoopPeel.cpp` (parameters that become invariant, comparisons that become known; 7 iterations at most); Firefox
+//! `UnrollLoops.cpp` (12 blocks, 150 values); V8 `loop-peeling-reducer.h`; llvm#45284, llvm#62437 for peeling twice.
+
+mod gain;
+
+use crate::analysis::edges::Edge;
+use crate::analysis::effects::{Effects, is_constant, is_duplicable};
+use crate::analysis::loops::{Loop, LoopForest};
+use crate::analysis::trip_count::{self, TripCount};
+use crate::change::Change;
+use crate::edit::clone::repeat_before;
+use crate::edit::funnel::{copy_edge, retarget, set_edge};
+use crate::edit::iterate::{clone_iterations, copied_edge};
+use crate::fault::fault;
+use crate::options::Options;
+use crate::pass::{PassCx, canon, cleanup};
+use crate::remark::Refusal;
+use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, Opcode, types};
+use cranelift_codegen::{CodegenResult, Context};
+use gain::{Gain, Levels, constant_inside};
+use std::fmt;
+
+/// The name of this pass.
+pub(crate) const NAME: &str = "peel";
+
+/// The reasons for which it leaves a loop alone.
+pub(crate) const REASONS: &[&str] = &[
+    "not-innermost",
+    "nothing-to-win",
+    "too-large",
+    "few-iterations",
+    "cold-loop",
+    "not-duplicable",
+    "asynchronous",
+    "no-cleanup",
+    "function-too-large",
+    "withheld",
+];
+
+/// Peels all loops that can be and should be.
+pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
+    let mut change = Change::Nothing;
+    let mut plans = plan(ctx, cx);
+    if !plans.is_empty() && !cleanup::is_possible(&ctx.func, cx) {
+        plans.iter().for_each(|plan| cx.declined(&ctx.func, NAME, plan.header, &Decline::NoCleanup));
+        return Ok(change);
+    }
+    if !plans.is_empty() && !cx.is_canonical {
+        change = canon::restore(ctx, cx)?;
+        plans = plan(ctx, cx);
+    }
+    let mut room = if plans.is_empty() { 0 } else { cx.room(&ctx.func) };
+    plans.retain(|plan| grant(ctx, cx, plan, &mut room));
+    if plans.is_empty() || cx.gave_up {
+        return Ok(change);
+    }
+    for plan in &plans {
+        cx.retract(NAME, plan.header);
+        cx.fired(&ctx.func, NAME, plan.header, plan.describe());
+        cx.peeled(plan.header);
+        plan.apply(&mut ctx.func);
+    }
+    cx.wants_cleanup = true;
+    cx.wants_another_round = true;
+    Ok(Change::Cfg)
+}
+
+fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
+    let mut plans = Vec::new();
+    for lp in cx.forest(ctx).loops() {
+        let header = cx.forest(ctx).data(lp).header;
+        if cx.is_peeled(header) {
+            continue;
+        }
+        let options = cx.options;
+        match Plan::prove(ctx, cx.forest(ctx), lp, options).and_then(|plan| plan.judge(ctx, options)) {
+            Ok(plan) => plans.push(plan),
+            Err(why) => cx.declined(&ctx.func, NAME, header, &why),
+        }
+    }
+    plans
+}
+
+/// Asks for the rewrite of one loop. `room` is by how many instructions the function may still grow.
+fn grant(ctx: &Context, cx: &mut PassCx<'_>, plan: &Plan, room: &mut usize) -> bool {
+    if plan.copied > *room {
+        let why = Decline::FunctionTooLarge { copied: plan.copied, max: cx.options.max_function_insts };
+        cx.declined(&ctx.func, NAME, plan.header, &why);
+        return false;
+    }
+    if !cx.fuel.take() {
+        cx.declined(&ctx.func, NAME, plan.header, &Decline::Withheld);
+        return false;
+    }
+    *room -= plan.copied;
+    true
+}
+
+/// A peeling that is legal.
+struct Plan {
+    header: Block,
+    entry: Edge,
+    back_edge: Edge,
+    /// In dominance order.
+    blocks: Vec<Block>,
+    /// Constants that the back edge passes: its argument number, and the instruction in the loop.
+    constants: Vec<(usize, Inst)>,
+    gain: Gain,
+    count: TripCount,
+    /// Instructions of the loop, without constants and jumps.
+    size: usize,
+    /// Instructions that the copies add.
+    copied: usize,
+}
+
+impl Plan {
+    fn prove(ctx: &Context, forest: &LoopForest, lp: Loop, options: &Options) -> Result<Self, Decline> {
+        let func = &ctx.func;
+        let data = forest.data(lp);
+        let blocks = forest.blocks(lp);
+        let is_innermost = blocks.iter().all(|&block| forest.innermost(block) == Some(lp));
+        let ([entry], [back_edge], true) = (&data.entries[..], &data.back_edges[..], is_innermost) else {
+            return Err(Decline::NotInnermost);
+        };
+        let insts = || blocks.iter().flat_map(|&block| func.layout.block_insts(block));
+        let counts = |inst: &Inst| !is_constant(func, *inst) && func.dfg.insts[*inst].opcode() != Opcode::Jump;
+        let size = insts().filter(counts).count();
+        if size > options.peel_max_insts && !options.ignore_cost {
+            return Err(Decline::TooLarge { insts: size, max: options.peel_max_insts });
+        }
+        let count = trip_count::bound(ctx, forest, lp);
+        let levels = Levels::find(ctx, forest, lp, (options.peel_max_iterations, count));
+        let gain = best(&levels, size, options)?;
+        if let Some(inst) = insts().find(|&inst| !is_duplicable(func, inst)) {
+            return Err(Decline::NotDuplicable(func.dfg.insts[inst].opcode().to_string()));
+        }
+        if reads_asynchronously(func, blocks, options) {
+            return Err(Decline::Asynchronous);
+        }
+        let constant =
+            |(index, arg): (usize, BlockArg)| Some((index, constant_inside(func, forest, lp, arg.as_value()?)?));
+        Ok(Self {
+            header: data.header,
+            entry: *entry,
+            back_edge: *back_edge,
+            blocks: blocks.to_vec(),
+            constants: back_edge.args(func).enumerate().filter_map(constant).collect(),
+            size,
+            copied: insts().count() * gain.iterations,
+            gain,
+            count,
+        })
+    }
+
+    fn judge(self, ctx: &Context, options: &Options) -> Result<Self, Decline> {
+        if self.copied > options.peel_max_copied {
+            return Err(Decline::TooLarge { insts: self.copied, max: options.peel_max_copied });
+        }
+        if let Some(around) = self.count.most().filter(|&around| around <= self.gain.iterations as u128) {
+            return Err(Decline::FewIterations { around, peeled: self.gain.iterations });
+        }
+        if !options.ignore_cost && ctx.func.is_effectively_cold(self.header) {
+            return Err(Decline::ColdLoop);
+        }
+        Ok(self)
+    }
+
+    fn describe(&self) -> String {
+        let Gain { iterations, checks, loads, branches, others, .. } = self.gain;
+        let which = if iterations == 1 {
+            "the first iteration stands".into()
+        } else {
+            format!("{iterations} iterations stand")
+        };
+        let parts = [(checks, "checks"), (loads, "loads"), (branches, "branches"), (others, "other instructions")];
+        let parts: Vec<_> =
+            parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{what}: {count}")).collect();
+        format!("{which} before the loop, which gets rid of {} (of {} instructions)", parts.join(", "), self.size)
+    }
+
+    fn apply(&self, func: &mut Function) {
+        self.share_constants(func);
+        if fault!(SettledEverywhere) {
+            self.settle(func);
+        }
+        let copies = clone_iterations(func, &self.blocks, self.back_edge, self.gain.iterations);
+        let (first, last) = (&copies[0], &copies[copies.len() - 1]);
+        let into_loop = copied_edge(func, last, self.back_edge);
+        retarget(func, into_loop, self.header);
+        if fault!(FirstIterationTwice) {
+            copy_edge(func, self.entry, into_loop);
+        }
+        retarget(func, self.entry, first.block(self.header));
+        self.settle(func);
+    }
+
+    /// Lets the back edge pass constants that are made before the loop, so that they are the same value for the copies.
+    fn share_constants(&self, func: &mut Function) {
+        let mut args: Vec<_> = self.back_edge.args(func).collect();
+        for &(index, inst) in &self.constants {
+            args[index] = BlockArg::Value(repeat_before(func, inst, self.entry.branch));
+        }
+        if !self.constants.is_empty() {
+            set_edge(func, self.back_edge, self.header, &args);
+        }
+    }
+
+    /// Makes constants of the comparisons that are settled.
+    fn settle(&self, func: &mut Function) {
+        for &(inst, holds) in &self.gain.settled {
+            func.replace(inst).iconst(types::I8, i64::from(holds));
+        }
+    }
+}
+
+/// The number of iterations with the best gain, the fewest of those that are as good.
+fn best(levels: &Levels<'_>, size: usize, options: &Options) -> Result<Gain, Decline> {
+    let gains = (1..=options.peel_max_iterations).map(|iterations| levels.gain(iterations));
+    let mut best = Gain::default();
+    let mut too_large = None;
+    for gain in gains.filter(|gain| gain.weight > 0) {
+        let insts = gain.iterations * size;
+        let max = options.peel_max_insts.min(gain.weight * options.peel_max_insts_per_gain);
+        if gain.weight <= best.weight {
+            continue;
+        }
+        if insts <= max || options.ignore_cost {
+            best = gain;
+        } else {
+            too_large.get_or_insert(Decline::TooLarge { insts, max });
+        }
+    }
+    match too_large {
+        _ if best.weight > 0 => Ok(best),
+        Some(why) => Err(why),
+        None => Err(Decline::NothingToWin),
+    }
+}
+
+/// Whether the loop reads memory that others may write at any time, and holds no call.
+fn reads_asynchronously(func: &Function, blocks: &[Block], options: &Options) -> bool {
+    let insts = || blocks.iter().flat_map(|&block| func.layout.block_insts(block));
+    let is_listed = |inst: Inst| {
+        let flags = func.dfg.insts[inst].memflags();
+        flags.is_some_and(|flags| options.is_asynchronous(func, func.dfg.mem_flags[flags]))
+    };
+    !options.asynchronous_regions.is_empty()
+        && insts().any(is_listed)
+        && !insts().any(|inst| Effects::of(func, inst).diverges)
+}
+
+/// Why a loop is not peeled.
+enum Decline {
+    /// (P1) There is a loop inside.
+    NotInnermost,
+    /// (P2) Nothing would leave the loop.
+    NothingToWin,
+    /// (P3) Too much would be copied for what is won.
+    TooLarge { insts: usize, max: usize },
+    /// (P4) Not much of the loop would be left.
+    FewIterations { around: u128, peeled: usize },
+    /// (P5) The loop is cold.
+    ColdLoop,
+    /// (L1) An instruction stands for one place in the program.
+    NotDuplicable(String),
+    /// (L2) The loop reads memory that others write.
+    Asynchronous,
+    /// (P6) Cranelift's egraph pass cannot run once more.
+    NoCleanup,
+    /// (P7) The function has grown too much already.
+    FunctionTooLarge { copied: usize, max: usize },
+    /// Fuel is used up, or stress mode says no.
+    Withheld,
+}
+
+impl Refusal for Decline {
+    fn slug(&self) -> &'static str {
+        match self {
+            Self::NotInnermost => "not-innermost",
+            Self::NothingToWin => "nothing-to-win",
+            Self::TooLarge { .. } => "too-large",
+            Self::FewIterations { .. } => "few-iterations",
+            Self::ColdLoop => "cold-loop",
+            Self::NotDuplicable(_) => "not-duplicable",
+            Self::Asynchronous => "asynchronous",
+            Self::NoCleanup => "no-cleanup",
+            Self::FunctionTooLarge { .. } => "function-too-large",
+            Self::Withheld => "withheld",
+        }
+    }
+
+    fn help(&self) -> &'static str {
+        match self {
+            Self::TooLarge { .. } => {
+                "raise Options::peel_max_insts or Options::peel_max_insts_per_gain if the loop is hot"
+            }
+            Self::ColdLoop => "do not mark the loop cold if it runs often",
+            Self::NoCleanup => "optimize at speed, and give all loads and stores an alias region, or none",
+            Self::FunctionTooLarge { .. } => "split the function, or raise Options::max_function_insts",
+            Self::NotInnermost
+            | Self::NothingToWin
+            | Self::FewIterations { .. }
+            | Self::NotDuplicable(_)
+            | Self::Asynchronous
+            | Self::Withheld => "",
+        }
+    }
+}
+
+impl fmt::Display for Decline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotInnermost => write!(f, "there is a loop inside"),
+            Self::NothingToWin => write!(f, "nothing is the same from the second iteration on that is not before"),
+            Self::TooLarge { insts, max } => write!(f, "{insts} instructions would be copied, more than {max}"),
+            Self::FewIterations { around, peeled } => {
+                write!(f, "the loop goes around {around} times at most, and would be peeled {peeled} times")
+            }
+            Self::ColdLoop => write!(f, "the loop is cold"),
+            Self::NotDuplicable(opcode) => write!(f, "the loop holds {opcode}, which must not be copied"),
+            Self::Asynchronous => write!(f, "the loop reads memory that others may write at any time"),
+            Self::NoCleanup => write!(f, "Cranelift's egraph pass, which would use it, does not run once more"),
+            Self::FunctionTooLarge { copied, max } => {
+                write!(f, "with {copied} instructions more, the function would have more than {max}")
+            }
+            Self::Withheld => write!(f, "withheld: the fuel is used up, or stress mode says no"),
+        }
+    }
+}
