@@ -13,7 +13,7 @@ mod program;
 mod text;
 
 use crate::error::guard;
-use crate::probe::{Failure, Innocent, Kind, Suspects, hurry, loopopt, probe, settings};
+use crate::probe::{Failure, Innocent, Kind, Suspects, hurry, loopopt, probe};
 use anyhow::{Result, bail};
 use draft::{Draft, Edit};
 use loopopt::Options;
@@ -58,7 +58,7 @@ pub enum Reduction {
 ///
 /// The error is for programs that cannot be compiled or called, whatever loopopt does.
 pub fn run(program: &Program, cases: &[Case], options: &Options, budget: Duration) -> Result<Reduction> {
-    run_with(program, cases, settings(options), &loopopt(options), budget)
+    run_with(program, cases, Settings::default(), &loopopt(options), budget)
 }
 
 /// Like [`run`], with something in the place of loopopt and with other settings.
