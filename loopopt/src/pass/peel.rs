@@ -20,9 +20,8 @@
 //! ```
 //!
 //! `licm` takes out of a loop what is sure to run first. A check behind a store or behind another check that may fail, or a
-//! load behind those, has to stay where it is in the first iteration; in all others it is known to hold. Cranelift's egraph
-//! pass, which runs after this one, removes from the loop what its copy did before. (bytecodealliance/wasmtime#10111 asks
-//! for this.)
+//! load behind those, has to stay where it is in the first iteration; in all others it is known to hold. What the loop would
+//! do again, its copy has done before, and it is removed from the loop. (bytecodealliance/wasmtime#10111 asks for this.)
 //!
 //! A header parameter that starts with one value and then always is another (a flag for the first iteration, the
 //! previous value of something invariant) becomes that other value. A comparison of a counter that gives something else in
@@ -42,12 +41,12 @@
 //! # Pays when
 //!
 //! (P1) there is no loop inside; (P2) something leaves the loop, (P3) in proportion to what is copied; (P4) the loop
-//! goes around more often than it is peeled, and (P5) is not cold; (P6) `cleanup` can run, without which nothing is won.
+//! goes around more often than it is peeled, and (P5) is not cold; (P6) `cleanup` can run, if something is left to it.
 //! (P7) The function may not grow without limit. A loop is peeled once: what could be won by more is known at the first time.
 //!
 //! # Changes
 //!
-//! Blocks and edges. Wants `cleanup`. Canonical form has to be made anew: the exits are entered from both copies.
+//! Blocks and edges. Wants `cleanup`, except for what is simply repeated. Canonical form has to be made anew: the exits are entered from both copies.
 //!
 //! # Not done
 //!
@@ -65,7 +64,8 @@ use crate::analysis::effects::{Effects, is_constant, is_duplicable};
 use crate::analysis::loops::{Loop, LoopForest};
 use crate::analysis::trip_count::{self, TripCount};
 use crate::change::Change;
-use crate::edit::clone::repeat_before;
+use crate::edit::clone::{Copies, repeat_before};
+use crate::edit::forget::forget_removed_insts;
 use crate::edit::funnel::{copy_edge, retarget, set_edge};
 use crate::edit::iterate::{clone_iterations, copied_edge};
 use crate::fault::fault;
@@ -97,11 +97,11 @@ pub(crate) const REASONS: &[&str] = &[
 /// Peels all loops that can be and should be.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
     let mut change = Change::Nothing;
-    let mut plans = plan(ctx, cx);
-    if !plans.is_empty() && !cleanup::is_possible(&ctx.func, cx) {
-        plans.iter().for_each(|plan| cx.declined(&ctx.func, NAME, plan.header, &Decline::NoCleanup));
+    if cx.wants_cleanup && cleanup::is_possible(&ctx.func, cx) {
+        // What is about to fold would be taken for a gain. The next round sees what is left.
         return Ok(change);
     }
+    let mut plans = plan(ctx, cx);
     if !plans.is_empty() && !cx.is_canonical {
         change = canon::restore(ctx, cx)?;
         plans = plan(ctx, cx);
@@ -111,19 +111,22 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     if plans.is_empty() || cx.gave_up {
         return Ok(change);
     }
+    cx.wants_cleanup |= plans.iter().any(|plan| plan.gain.needs_cleanup);
+    cx.wants_another_round = true;
     for plan in &plans {
         cx.retract(NAME, plan.header);
         cx.fired(&ctx.func, NAME, plan.header, plan.describe());
         cx.peeled(plan.header);
         plan.apply(&mut ctx.func);
     }
-    cx.wants_cleanup = true;
-    cx.wants_another_round = true;
+    forget_removed_insts(&mut ctx.func);
+    ctx.func.dfg.resolve_all_aliases();
     Ok(Change::Cfg)
 }
 
 fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
-    let mut plans = Vec::new();
+    let mut plans: Vec<Plan> = Vec::new();
+    let mut has_cleanup = None;
     for lp in cx.forest(ctx).loops() {
         let header = cx.forest(ctx).data(lp).header;
         if cx.is_peeled(header) {
@@ -131,6 +134,12 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
         }
         let options = cx.options;
         match Plan::prove(ctx, cx.forest(ctx), lp, options).and_then(|plan| plan.judge(ctx, options)) {
+            Ok(plan)
+                if plan.gain.needs_cleanup
+                    && !*has_cleanup.get_or_insert_with(|| cleanup::is_possible(&ctx.func, cx)) =>
+            {
+                cx.declined(&ctx.func, NAME, header, &Decline::NoCleanup);
+            }
             Ok(plan) => plans.push(plan),
             Err(why) => cx.declined(&ctx.func, NAME, header, &why),
         }
@@ -249,6 +258,18 @@ impl Plan {
         }
         retarget(func, self.entry, first.block(self.header));
         self.settle(func);
+        self.replace_repeated(func, last);
+    }
+
+    /// Lets what the last copy has computed stand for what the loop would compute again.
+    fn replace_repeated(&self, func: &mut Function, last: &Copies) {
+        for &inst in &self.gain.repeated {
+            if let [result] = func.dfg.inst_results(inst)[..] {
+                func.dfg.detach_inst_results(inst);
+                func.dfg.change_to_alias(result, last.value(result));
+            }
+            func.layout.remove_inst(inst);
+        }
     }
 
     /// Lets the back edge pass constants that are made before the loop, so that they are the same value for the copies.

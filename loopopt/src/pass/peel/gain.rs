@@ -1,19 +1,22 @@
 //! What is the same in each iteration once the first ones have been taken out of a loop.
 //!
-//! Each value gets a level: the number of iterations to take out until it is the same in all that remain.
+//! For each value two numbers are found: from which iteration on it is the same (`level`), and how many iterations have to be
+//! taken out until the loop need not compute it any more (`out`).
 //!
-//! | value | level |
-//! |---|---|
-//! | defined outside, or a constant | 0 |
-//! | header parameter | one more than what the back edge passes for it |
-//! | result of a pure instruction | the highest of its operands |
-//! | result of a check, a division or a load that each iteration does | one more: the copy has to have done it with these operands |
-//! | comparison of a counter with a constant | from where on it gives the same until the loop ends |
+//! | value | level | out |
+//! |---|---|---|
+//! | defined outside, or a constant | 0 | 0 |
+//! | header parameter | one more than what the back edge passes for it | the same, or when that is out |
+//! | result of a pure instruction | the highest of its operands | the highest of its operands |
+//! | result of a check, a division or a load that each iteration does | the highest of its operands | one more |
+//! | comparison of a counter with a constant | from where on it gives the same until the loop ends | the same |
 //!
-//! With as many iterations taken out, the instruction's copy in the last of them dominates the loop and has the same
-//! operands, and Cranelift's egraph pass removes the one in the loop: checks and divisions, because what is checked once
-//! holds; loads, if no store in the loop can change what they read. Pure instructions leave the loop. Branches on constants
-//! fold.
+//! A check is out one iteration later than its operands settle: the copy has to have done it with these operands, and then it
+//! holds. A load is out if no store in the loop can change what it reads.
+//!
+//! What is the same from the first iteration on, and done in each, is replaced by what its copy has computed
+//! ([`Gain::repeated`]). The rest is for Cranelift's egraph pass, which takes pure instructions out of the loop, joins those
+//! with equal operands, removes checks whose copy dominates them and folds branches on constants.
 
 use crate::analysis::edges::edges_into;
 use crate::analysis::effects::{Effects, is_constant};
@@ -32,24 +35,41 @@ use std::collections::HashMap;
 /// What a value is from some iteration on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Level {
-    /// How many iterations have to be taken out.
+    /// From which iteration on it is the same.
     level: usize,
+    /// How many iterations have to be taken out until the loop does not compute it.
+    out: usize,
     /// It is then a constant.
     is_constant: bool,
 }
 
 impl Level {
     /// Of what may differ in each iteration.
-    const NEVER: Self = Self { level: usize::MAX, is_constant: false };
+    const NEVER: Self = Self { level: usize::MAX, out: usize::MAX, is_constant: false };
 
     /// Of the result of an instruction with two such operands.
     fn join(self, other: Self) -> Self {
-        Self { level: self.level.max(other.level), is_constant: self.is_constant && other.is_constant }
+        Self {
+            level: self.level.max(other.level),
+            out: self.out.max(other.out),
+            is_constant: self.is_constant && other.is_constant,
+        }
     }
 
-    /// One iteration later.
-    fn later(self, most: usize) -> Self {
-        if self.level < most { Self { level: self.level + 1, ..self } } else { Self::NEVER }
+    /// Never, if it takes more than this many iterations.
+    fn up_to(self, most: usize) -> Self {
+        if self.out <= most { self } else { Self::NEVER }
+    }
+
+    /// Of a header parameter for which the back edge passes such a value.
+    fn later(self) -> Self {
+        let level = self.level.saturating_add(1);
+        Self { level, out: self.out.max(level), ..self }
+    }
+
+    /// Of what has to be done once with such operands.
+    fn once(self) -> Self {
+        Self { out: self.out.max(self.level.saturating_add(1)), is_constant: false, ..self }
     }
 }
 
@@ -70,6 +90,10 @@ pub(super) struct Gain {
     pub(super) weight: usize,
     /// Comparisons that give the same from then on, and what.
     pub(super) settled: Vec<(Inst, bool)>,
+    /// Instructions of the loop, in dominance order, for which those of its copy stand.
+    pub(super) repeated: Vec<Inst>,
+    /// Something is left to Cranelift's egraph pass.
+    pub(super) needs_cleanup: bool,
 }
 
 /// The levels of all values of a loop without loops inside.
@@ -94,11 +118,35 @@ impl<'a> Levels<'a> {
         let levels = HashMap::new();
         let mut found = Self { ctx, forest, lp, latch, loads, most, levels, settling };
         found.solve();
-        if found.loads != Loads::NONE && found.polls() {
-            found.loads = Loads::NONE;
-            found.solve();
-        }
+        found.leave_polls();
         found
+    }
+
+    /// Takes no load out if a way out of the loop hangs on nothing but what a load gives: the loop may wait for others to write
+    /// there, and would wait forever.
+    fn leave_polls(&mut self) {
+        let settled = self.settled_exits();
+        if settled.is_empty() || self.loads == Loads::No {
+            return;
+        }
+        let loads = std::mem::replace(&mut self.loads, Loads::No);
+        self.solve();
+        if self.settled_exits() == settled {
+            self.loads = loads;
+            self.solve();
+        }
+    }
+
+    /// The exits of which the condition is the same from some iteration on that is not the first.
+    fn settled_exits(&self) -> Vec<Inst> {
+        let func = &self.ctx.func;
+        let hangs = |inst: &Inst| match func.dfg.insts[*inst] {
+            InstructionData::Brif { arg, .. } | InstructionData::BranchTable { arg, .. } => {
+                (1..usize::MAX).contains(&self.of(arg).out)
+            }
+            _ => false,
+        };
+        self.forest.data(self.lp).exits.iter().map(|exit| exit.branch).filter(hangs).collect()
     }
 
     /// Header parameters get lower levels from round to round, one at least in each, and there are `most` levels.
@@ -120,7 +168,7 @@ impl<'a> Levels<'a> {
         let is_outside = def_block(func, value).is_some_and(|block| !self.forest.contains(self.lp, block));
         if is_outside {
             let is_constant = func.dfg.value_def(value).inst().is_some_and(|inst| is_constant(func, inst));
-            return Level { level: 0, is_constant };
+            return Level { level: 0, out: 0, is_constant };
         }
         self.levels.get(&value).copied().unwrap_or(Level::NEVER)
     }
@@ -135,7 +183,7 @@ impl<'a> Levels<'a> {
         }
         for inst in func.layout.block_insts(block) {
             if let [result] = func.dfg.inst_results(inst) {
-                let level = self.of_result(block, inst);
+                let level = self.of_inst(block, inst);
                 self.levels.insert(*result, level);
             }
         }
@@ -149,27 +197,28 @@ impl<'a> Levels<'a> {
         if args.all(|arg| arg == first) { first.map_or(Level::NEVER, |value| self.of(value)) } else { Level::NEVER }
     }
 
-    fn of_result(&self, block: Block, inst: Inst) -> Level {
-        let operands = self.of_operands(inst);
+    /// Of an instruction, and of its result if it has one.
+    fn of_inst(&self, block: Block, inst: Inst) -> Level {
         let func = &self.ctx.func;
-        if let Some(&(level, _)) = self.settling.get(&inst) {
-            let settled = Level { level, is_constant: true };
-            return if operands.level <= level { operands } else { settled };
+        let operands = self.of_operands(inst);
+        let effects = Effects::of(func, inst);
+        if let Some(&(level, _)) = self.settling.get(&inst).filter(|(level, _)| *level < operands.out) {
+            return Level { level, out: level, is_constant: true };
         }
-        if Effects::of(func, inst).is_pure() {
+        if effects.is_pure() || effects.terminates {
             return Level { is_constant: operands.is_constant || is_constant(func, inst), ..operands };
         }
-        if self.is_done_once(block, inst) {
-            return Level { is_constant: false, ..operands.later(self.most) };
-        }
-        Level::NEVER
+        // Loads are not left to the egraph pass: where states of memory meet, it forgets too much.
+        let is_out = self.is_done_once(block, inst) && (!effects.reads || operands.level == 0);
+        if is_out { operands.once().up_to(self.most) } else { Level::NEVER }
     }
 
     fn of_operands(&self, inst: Inst) -> Level {
         let func = &self.ctx.func;
-        let nothing = Level { level: 0, is_constant: true };
-        let joined = func.dfg.inst_args(inst).iter().fold(nothing, |all, &arg| all.join(self.of(arg)));
-        Level { is_constant: joined.is_constant && !func.dfg.inst_args(inst).is_empty(), ..joined }
+        let args = func.dfg.inst_args(inst);
+        let nothing = Level { level: 0, out: 0, is_constant: true };
+        let joined = args.iter().fold(nothing, |all, &arg| all.join(self.of(arg)));
+        Level { is_constant: joined.is_constant && !args.is_empty(), ..joined }
     }
 
     /// Whether `inst` is removed once it has been done with the same operands before, and each iteration does it.
@@ -188,27 +237,14 @@ impl<'a> Levels<'a> {
         let data = self.forest.data(self.lp);
         let mut changed = false;
         for (&param, arg) in func.dfg.block_params(data.header).iter().zip(data.back_edges[0].args(func)) {
-            let level = arg.as_value().map_or(Level::NEVER, |value| self.of(value)).later(self.most);
+            let level = arg.as_value().map_or(Level::NEVER, |value| self.of(value)).later().up_to(self.most);
             let was = self.of(param);
-            if level.level < was.level {
+            if level.out < was.out {
                 self.levels.insert(param, level);
                 changed = true;
             }
         }
         changed
-    }
-
-    /// Whether a way out of the loop hangs on nothing but what a load gives, so that the loop may wait for others to write
-    /// there: with the load taken out, it would wait forever.
-    fn polls(&self) -> bool {
-        let func = &self.ctx.func;
-        let hangs = |inst| match func.dfg.insts[inst] {
-            InstructionData::Brif { arg, .. } | InstructionData::BranchTable { arg, .. } => {
-                (1..usize::MAX).contains(&self.of(arg).level)
-            }
-            _ => false,
-        };
-        self.forest.data(self.lp).exits.iter().any(|exit| hangs(exit.branch))
     }
 
     /// What is won by taking out this many iterations.
@@ -228,24 +264,29 @@ impl<'a> Levels<'a> {
 
     fn add(&self, gain: &mut Gain, block: Block, inst: Inst) {
         let func = &self.ctx.func;
-        let leaves = |level: Level| (1..=gain.iterations).contains(&level.level);
-        let operands = self.of_operands(inst);
         let effects = Effects::of(func, inst);
-        if effects.terminates {
-            let folds = leaves(operands) && operands.is_constant && func.dfg.insts[inst].opcode() != Opcode::Jump;
-            gain.branches += usize::from(folds);
-            gain.weight += if folds { 3 } else { 0 };
-        } else if self.is_done_once(block, inst) {
-            if leaves(operands.later(self.most)) {
-                let count = if effects.reads { &mut gain.loads } else { &mut gain.checks };
-                *count += 1;
-                gain.weight += weight(func, inst);
-            }
-        } else if let [result] = func.dfg.inst_results(inst)
-            && leaves(self.of(*result))
+        let level = self.of_inst(block, inst);
+        let folds = level.is_constant && func.dfg.insts[inst].opcode() != Opcode::Jump;
+        if !(1..=gain.iterations).contains(&level.out)
+            || (effects.terminates && !folds)
+            || func.dfg.inst_results(inst).len() > 1
         {
-            gain.others += 1;
-            gain.weight += 1;
+            return;
+        }
+        let (count, weight) = match () {
+            () if effects.terminates => (&mut gain.branches, 3),
+            () if effects.is_pure() => (&mut gain.others, 1),
+            () if effects.traps && !effects.reads => (&mut gain.checks, weight(func, inst)),
+            () => (&mut gain.loads, weight(func, inst)),
+        };
+        *count += 1;
+        gain.weight += weight;
+        let is_repeated =
+            level.level == 0 && !effects.terminates && self.ctx.domtree.block_dominates(block, self.latch);
+        if is_repeated {
+            gain.repeated.push(inst);
+        } else {
+            gain.needs_cleanup = true;
         }
     }
 }
@@ -302,8 +343,6 @@ enum Loads {
 }
 
 impl Loads {
-    const NONE: Self = Self::No;
-
     fn of(func: &Function, blocks: &[Block]) -> Self {
         let mut written = Vec::new();
         for inst in blocks.iter().flat_map(|&block| func.layout.block_insts(block)) {
