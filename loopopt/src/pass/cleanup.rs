@@ -16,11 +16,12 @@
 //!
 //! Everything that `Context::optimize` changes, but NaN canonicalization, which ran before.
 
+mod trust;
+
 use crate::change::Change;
 use crate::edit::forget::forget_removed_insts;
 use crate::edit::params::remove_redundant_params;
 use crate::pass::PassCx;
-use cranelift_codegen::ir::{Function, Opcode, types};
 use cranelift_codegen::settings::OptLevel;
 use cranelift_codegen::{CodegenResult, Context};
 
@@ -34,7 +35,7 @@ pub(crate) const REASONS: &[&str] = &[];
 /// one may have gone, and a header that was too large may be small enough.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
     let wanted = std::mem::take(&mut cx.wants_cleanup);
-    if !wanted || !is_possible(&ctx.func, cx) {
+    if !wanted || !is_possible(ctx, cx) {
         return Ok(Change::Nothing);
     }
     remove_redundant_params(ctx);
@@ -46,29 +47,6 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
 }
 
 /// Whether it would run if it were wanted.
-pub(crate) fn is_possible(func: &Function, cx: &PassCx<'_>) -> bool {
-    cx.isa.flags().opt_level() != OptLevel::None && is_safe(func)
-}
-
-/// Whether Cranelift 0.135.8 can be trusted with what another run may find. Not so
-///
-/// * if loads without an alias region and stores with one are in the function: the pass takes them for independent, and
-///   forwards what was loaded before the store (wasmtime#14323, undecided there);
-/// * if there is a `select` of 128 bits: with its comparison, the pass makes a minimum or maximum of it, which x86-64 cannot
-///   lower.
-///
-/// The first run may have met neither, because edges or blocks stood between.
-fn is_safe(func: &Function) -> bool {
-    let (mut bare_load, mut tagged_store, mut wide_select) = (false, false, false);
-    for block in &func.layout {
-        for inst in func.layout.block_insts(block) {
-            let data = &func.dfg.insts[inst];
-            let is_tagged = || data.memflags().is_some_and(|flags| func.dfg.mem_flags[flags].alias_region().is_some());
-            bare_load |= data.opcode().can_load() && !is_tagged();
-            tagged_store |= data.opcode().can_store() && is_tagged();
-            wide_select |= data.opcode() == Opcode::Select && func.dfg.ctrl_typevar(inst) == types::I128;
-        }
-    }
-    let goes_wrong = (bare_load && tagged_store) || wide_select;
-    !goes_wrong
+pub(crate) fn is_possible(ctx: &Context, cx: &mut PassCx<'_>) -> bool {
+    cx.isa.flags().opt_level() != OptLevel::None && trust::is_safe(ctx, cx)
 }

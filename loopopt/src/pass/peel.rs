@@ -97,7 +97,7 @@ pub(crate) const REASONS: &[&str] = &[
 /// Peels all loops that can be and should be.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
     let mut change = Change::Nothing;
-    if cx.wants_cleanup && cleanup::is_possible(&ctx.func, cx) {
+    if cx.wants_cleanup && cleanup::is_possible(ctx, cx) {
         // What is about to fold would be taken for a gain. The next round sees what is left.
         return Ok(change);
     }
@@ -136,7 +136,7 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
         match Plan::prove(ctx, cx.forest(ctx), lp, options).and_then(|plan| plan.judge(ctx, options)) {
             Ok(plan)
                 if plan.gain.needs_cleanup
-                    && !*has_cleanup.get_or_insert_with(|| cleanup::is_possible(&ctx.func, cx)) =>
+                    && !*has_cleanup.get_or_insert_with(|| cleanup::is_possible(ctx, cx)) =>
             {
                 cx.declined(&ctx.func, NAME, header, &Decline::NoCleanup);
             }

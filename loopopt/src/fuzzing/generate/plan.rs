@@ -173,7 +173,7 @@ impl Draft<'_, '_, '_> {
         if self.random.chance(35) && counter.ty != types::I128 {
             return self.count_to_unknown(at, plan, counter);
         }
-        let start = self.constant(at, counter.ty, counter.start);
+        let start = self.amount(at, counter.ty, counter.start);
         self.note_progress(plan, start, counter.start, counter.step);
         let index = self.control(at, plan, start, Next::Step(counter.step));
         let bound = if self.random.chance(50) {
@@ -200,7 +200,7 @@ impl Draft<'_, '_, '_> {
             param
         };
         let (start, step, bound, conditions) = if self.random.chance(50) {
-            let start = self.constant(at, ty, if masked { 0 } else { counter.start });
+            let start = self.amount(at, ty, if masked { 0 } else { counter.start });
             (start, if masked { 1 } else { counter.step }, bound, [IntCC::SignedLessThan, IntCC::UnsignedLessThan])
         } else {
             let zero = self.constant(at, ty, 0);
@@ -233,6 +233,21 @@ impl Draft<'_, '_, '_> {
         }
     }
 
+    /// A constant that mostly does not look like one, or most loops would be unrolled and nothing else.
+    fn amount(&mut self, at: Block, ty: Type, value: i128) -> Value {
+        let constant = self.constant(at, ty, value);
+        if self.random.chance(30) {
+            return constant;
+        }
+        // No value of 64 bits has 128 ones.
+        let entry = self.pos.func.layout.entry_block().expect("there is a block");
+        let memory = self.pos.func.dfg.block_params(entry)[0];
+        let ones = self.pos.ins().popcnt(memory);
+        let zero = self.pos.ins().ushr_imm_u(ones, 7);
+        let zero = if ty == types::I128 { self.pos.ins().uextend(ty, zero) } else { self.resized(at, zero, ty) };
+        self.pos.ins().iadd(constant, zero)
+    }
+
     /// Makes sure that the loop ends.
     fn fuel(&mut self, at: Block, plan: &mut Plan) {
         if self.features().has(Feature::Endless) && self.random.chance(50) {
@@ -243,14 +258,14 @@ impl Draft<'_, '_, '_> {
         if self.features().has(Feature::Slots) && self.random.chance(15) {
             let slot = StackSlotData::new(StackSlotKind::ExplicitSlot, 4, 2);
             let slot = self.pos.func.create_sized_stack_slot(slot);
-            let amount = self.constant(at, types::I32, amount);
+            let amount = self.amount(at, types::I32, amount);
             let address = self.pos.ins().stack_addr(types::I64, slot, 0);
             self.outline.private.push(address);
             self.pos.ins().store(MemFlagsData::trusted(), amount, address, 0);
             plan.test.fuel = Fuel::Slot(slot);
         } else {
             let ty = self.random.narrow_int();
-            let amount = self.constant(at, ty, amount);
+            let amount = self.amount(at, ty, amount);
             plan.test.fuel = Fuel::Param(self.control(at, plan, amount, Next::Step(-1)));
         }
     }
