@@ -105,8 +105,6 @@ faults! {
     IgnoredOverlap,
     /// `slots`: an address that is added to is not one that escapes.
     IgnoredEscape,
-    /// `slots`: a narrow signed load is taken for an unsigned one (a value that does not come back, GCC 2026-05-11).
-    WrongExtension,
     /// `construct`: a block in which definitions meet passes on what it got, not what it writes (llvm#57780).
     StaleAtEnd,
     /// `unroll`: counters do not wrap (a trip count from a wider type).

@@ -8,7 +8,6 @@ use super::{Variable, is_load};
 use crate::analysis::slots::Access;
 use crate::edit::construct::{Construction, EndValues};
 use crate::edit::labels::leave_labels;
-use crate::fault::fault;
 use cranelift_codegen::Context;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::{Endianness, Function, InstBuilder, MemFlagsData, Opcode, Type, Value};
@@ -51,7 +50,7 @@ fn replace_load(func: &mut Function, load: Access, value: Value, native: Endiann
     let mut pos = at(func, load);
     let loaded = match opcode {
         Opcode::Load => bits,
-        Opcode::Sload8 | Opcode::Sload16 | Opcode::Sload32 if !fault!(WrongExtension) => pos.ins().sextend(ty, bits),
+        Opcode::Sload8 | Opcode::Sload16 | Opcode::Sload32 => pos.ins().sextend(ty, bits),
         _ => pos.ins().uextend(ty, bits),
     };
     leave_labels(func, result, loaded);
