@@ -39,8 +39,7 @@ pub(crate) fn merge_and_alias(func: &mut Function, cfg: &ControlFlowGraph, domtr
         if !func.layout.is_block_inserted(block) {
             continue;
         }
-        while let Some(next) = mergeable_successor(func, cfg, block) {
-            absorb(func, block, next);
+        while lonely_successor(func, cfg, block).is_some_and(|next| join(func, block, next)) {
             merged = true;
         }
     }
@@ -48,11 +47,20 @@ pub(crate) fn merge_and_alias(func: &mut Function, cfg: &ControlFlowGraph, domtr
 }
 
 /// The block that `block` alone jumps to. Merging changes no block's number of predecessors, so `cfg` still knows it.
-fn mergeable_successor(func: &Function, cfg: &ControlFlowGraph, block: Block) -> Option<Block> {
+fn lonely_successor(func: &Function, cfg: &ControlFlowGraph, block: Block) -> Option<Block> {
     let next = jump_target(func, block)?;
-    let single = cfg.pred_iter(next).take(2).count() == 1;
+    (cfg.pred_iter(next).take(2).count() == 1).then_some(next)
+}
+
+/// Merges `next`, which no other block enters, into `block` if that jumps to it and both are as hot. Its parameters become aliases of
+/// what was passed. Returns whether it was merged.
+pub(crate) fn join(func: &mut Function, block: Block, next: Block) -> bool {
     let same_heat = func.layout.is_cold(block) == func.layout.is_cold(next);
-    (single && same_heat && next != block).then_some(next)
+    let joins = jump_target(func, block) == Some(next) && same_heat && next != block;
+    if joins {
+        absorb(func, block, next);
+    }
+    joins
 }
 
 fn absorb(func: &mut Function, block: Block, next: Block) {

@@ -71,6 +71,7 @@ use crate::edit::MAX_PARAMS;
 use crate::edit::clone::{Copies, clone_blocks};
 use crate::edit::funnel::{append_arg, copy_edge, funnel, retarget};
 use crate::edit::labels::copy_labels;
+use crate::edit::merge::join;
 use crate::edit::rename::{Renames, def_block, each_use, rename_edge_args};
 use crate::fault::fault;
 use crate::options::Options;
@@ -132,8 +133,13 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
 struct Rotation {
     header: Block,
     preheader: Block,
+    latch: Block,
     /// The edge by which the header goes on inside the loop.
     into_body: Edge,
+    /// The block that it enters.
+    body: Block,
+    /// No other edge enters that block.
+    body_is_lonely: bool,
     /// For each block that the header leaves the loop to: all edges of the loop that enter it.
     exits: BTreeMap<Block, Vec<Edge>>,
     /// Results of the header's instructions that are pure and invariant: the copy's results serve the body too.
@@ -181,14 +187,18 @@ impl Rotation {
         }
         let insts = || func.layout.block_insts(header).filter(|&inst| !Effects::of(func, inst).terminates);
         let preheader = forest.preheader(func, lp).expect("canonical form");
+        let body = into_body.target(func);
         Ok(Self {
             header,
             preheader,
+            latch: forest.latch(func, lp).expect("canonical form"),
             guard_leaves_parent: data
                 .parent
                 .is_some_and(|parent| exits.keys().any(|&exit| !forest.contains(parent, exit))),
             folds: insts().any(|inst| folds_on_entry(func, inst, header, preheader)),
             into_body,
+            body,
+            body_is_lonely: edges_into(func, &ctx.cfg, body).nth(1).is_none(),
             exits,
             invariant: invariant_results(func, forest, lp, insts()),
             size: insts().filter(|&inst| !is_constant(func, inst)).count(),
@@ -309,7 +319,23 @@ fn apply(func: &mut Function, plans: &[Rotation]) -> Vec<Block> {
         }
         funnel(func, &[entry.from_guard], entry.header);
     }
+    join_chains(func, plans, &entries);
     entries.into_iter().map(|entry| entry.header).collect()
+}
+
+/// Only the preheader enters the copy of the header now, only the latch the header, and often only the new header the body: they
+/// become one block each, inner loops first. What a chain of more than these leaves is for `merge`.
+fn join_chains(func: &mut Function, plans: &[Rotation], entries: &[Entry]) {
+    let mut joined = false;
+    for (plan, entry) in plans.iter().zip(entries).rev() {
+        let guard = entry.from_guard.source(func);
+        joined |= join(func, plan.preheader, guard);
+        joined |= join(func, plan.latch, plan.header);
+        joined |= plan.body_is_lonely && join(func, entry.header, plan.body);
+    }
+    if joined {
+        func.dfg.resolve_all_aliases();
+    }
 }
 
 /// The faults of this pass that are about copies.
