@@ -1,7 +1,9 @@
 //! What the loops look like that are emitted after loopopt.
 
+use bench_programs::Source;
+use iced_x86::Mnemonic;
 use jit_harness::listing::listing;
-use jit_harness::machine::{EmittedLoop, loops};
+use jit_harness::machine::{EmittedLoop, Flow, loops};
 use loopopt::Options;
 use loopopt::oracle::{Compiled, Pipeline, Program, Settings};
 
@@ -74,6 +76,16 @@ fn code_of(name: &str, text: &str, pipeline: Pipeline<'_>) -> Vec<u8> {
     compiled.function(name).expect("there is a function").code.clone()
 }
 
+/// The code of a sample program.
+fn sample_code(name: &str, pipeline: Pipeline<'_>) -> Vec<u8> {
+    let sample = bench_programs::all().iter().find(|program| program.name == name).expect("there is such a sample");
+    let text = match sample.source {
+        Source::Built(build) => build().display().to_string(),
+        Source::Clif(text) => text.to_string(),
+    };
+    code_of(&name.replace('-', "_"), &text, pipeline)
+}
+
 fn only_loop(code: &[u8]) -> EmittedLoop {
     let mut found = loops(code);
     assert_eq!(found.len(), 1, "one loop is expected in\n{}", listing(code));
@@ -120,15 +132,91 @@ fn baseline_loops_have_two_jumps() {
 /// The sample whose variables are all in stack slots keeps none of them in memory, and needs no frame.
 #[test]
 fn variables_in_slots_are_in_registers() {
-    let sample = bench_programs::all().iter().find(|program| program.name == "slots").expect("there is such a sample");
-    let bench_programs::Source::Built(build) = sample.source else { panic!("it is built") };
-    let text = build().display().to_string();
-    let before = only_loop(&code_of("slots", &text, Pipeline::Speed));
+    let before = only_loop(&sample_code("slots", Pipeline::Speed));
     assert!(before.stack_accesses > 0, "Cranelift alone keeps variables in memory");
-    let code = code_of("slots", &text, Pipeline::LoopOpt(&Options::default()));
+    let code = sample_code("slots", Pipeline::LoopOpt(&Options::default()));
     let after = only_loop(&code);
     let text = listing(&code);
     assert_eq!((after.stack_accesses, after.loads, after.stores), (0, 0, 0), "there is memory in\n{text}");
     assert_eq!((after.jumps, after.conditional_jumps), (1, 1), "one jump is expected in the loop of\n{text}");
     assert!(!text.contains("[rsp") && !text.contains("sub rsp"), "there is a frame in\n{text}");
+}
+
+/// What an innermost loop does again in each iteration.
+#[derive(Debug, PartialEq, Eq)]
+struct Repeated {
+    loads: usize,
+    stores: usize,
+    /// Multiplications of integers.
+    products: usize,
+    /// Conditional jumps but the one of the loop: its checks.
+    checks: usize,
+}
+
+impl Repeated {
+    /// What the innermost loop of a sample does, and the text of all its code.
+    fn in_sample(name: &str, pipeline: Pipeline<'_>) -> (Self, String) {
+        let code = sample_code(name, pipeline);
+        let flow = Flow::new(&code);
+        let mut innermost: Vec<_> = flow.loops().into_iter().filter(|lp| lp.is_innermost).collect();
+        assert_eq!(innermost.len(), 1, "one innermost loop is expected in\n{}", listing(&code));
+        let lp = innermost.remove(0);
+        let products = lp.offsets.iter().filter(|offset| flow.insts[*offset].mnemonic() == Mnemonic::Imul).count();
+        let (loads, stores, checks) = (lp.loads, lp.stores, lp.conditional_jumps - 1);
+        (Self { loads, stores, products, checks }, listing(&code))
+    }
+}
+
+/// The innermost loop of a sample repeats `before` without loopopt, and `after` with it.
+#[track_caller]
+fn assert_repeats(name: &str, before: Repeated, after: Repeated) {
+    let (found, text) = Repeated::in_sample(name, Pipeline::Speed);
+    assert_eq!(found, before, "before, in\n{text}");
+    let (found, text) = Repeated::in_sample(name, Pipeline::LoopOpt(&Options::default()));
+    assert_eq!(found, after, "after, in\n{text}");
+}
+
+/// The sum is in a register: the two loads are those of the factors. It is stored in each iteration, as it has no alias
+/// region, and so may be one of the factors of the next. Of the products, one is the term and one makes the row of the second
+/// matrix, which changes; that of the first matrix is made before the loop.
+#[test]
+fn matmul_keeps_its_sum_in_a_register() {
+    let before = Repeated { loads: 3, stores: 1, products: 3, checks: 0 };
+    assert_repeats("matmul-memory", before, Repeated { loads: 2, stores: 1, products: 2, checks: 0 });
+}
+
+/// Both checks are of places that change with the inner counter. What they are checked against, the product of the
+/// dimensions, and the row of the first matrix are multiplied before the loop; the row of the second one changes.
+#[test]
+fn matmul_multiplies_before_the_loop() {
+    let before = Repeated { loads: 2, stores: 0, products: 3, checks: 2 };
+    assert_repeats("matmul", before, Repeated { loads: 2, stores: 0, products: 1, checks: 2 });
+}
+
+/// The pointer, its null check, and the field it leads to.
+#[test]
+fn boxed_value_is_read_before_the_loop() {
+    let before = Repeated { loads: 2, stores: 0, products: 0, checks: 1 };
+    assert_repeats("boxed-lookup", before, Repeated { loads: 0, stores: 0, products: 0, checks: 0 });
+}
+
+#[test]
+fn invariant_element_is_read_and_checked_before_the_loop() {
+    let before = Repeated { loads: 1, stores: 0, products: 0, checks: 1 };
+    assert_repeats("invariant-element", before, Repeated { loads: 0, stores: 0, products: 0, checks: 0 });
+}
+
+/// One load, that of the element. The store stays: the element may be a part of the sum.
+#[test]
+fn sum_in_memory_is_not_loaded_again() {
+    let before = Repeated { loads: 2, stores: 1, products: 0, checks: 0 };
+    assert_repeats("memory-accumulator", before, Repeated { loads: 1, stores: 1, products: 0, checks: 0 });
+}
+
+/// The pointer, and the length that the index is checked against, are read before the loop. Read are the element, the sum,
+/// and the length that the loop is left by: the last two stand behind the check of the first iteration, which may trap.
+#[test]
+fn fields_are_read_before_the_loop() {
+    let before = Repeated { loads: 5, stores: 1, products: 0, checks: 1 };
+    assert_repeats("struct-fields", before, Repeated { loads: 3, stores: 1, products: 0, checks: 1 });
 }

@@ -2,7 +2,7 @@
 //!
 //! * `; remark: fired` or `; remark: <reason>` behind a block says what the folder's pass remarks on the loop of
 //!   that header. All of its remarks have to be written down, and no others.
-//! * `; options: <name>=<value> …` sets options for the file.
+//! * `; options: <name>=<value> …` sets options for the file. Commas stand between the parts of a list.
 //! * `; run: %f(1) == 2` as in Cranelift's own tests; `; trap: %f(1) == user7` for a call that traps; `; call: %f(mem, 3)`
 //!   for a call without an expected result, with `mem` the address of a memory image of [`MEMORY`] bytes. All arms of the
 //!   oracle have to agree on each call.
@@ -133,6 +133,7 @@ fn options(input: &str) -> Result<Options> {
         let (name, value) = setting.split_once('=').context("an option is name=value")?;
         match name {
             "passes" => options.passes = Some(value.split(',').map(String::from).collect()),
+            "asynchronous_regions" => options.asynchronous_regions = value.split(',').map(String::from).collect(),
             "fuel" => options.fuel = Some(value.parse()?),
             "ignore_cost" => options.ignore_cost = value.parse()?,
             "rotate_max_header_insts" => options.rotate_max_header_insts = value.parse()?,
@@ -147,6 +148,7 @@ fn options(input: &str) -> Result<Options> {
             "peel_max_iterations" => options.peel_max_iterations = value.parse()?,
             "max_function_insts" => options.max_function_insts = value.parse()?,
             "asynchronous_regions" => options.asynchronous_regions = value.split(',').map(String::from).collect(),
+            "promote_max_accesses" => options.promote_max_accesses = value.parse()?,
             "schedule_max_insts" => options.schedule_max_insts = value.parse()?,
             _ => bail!("no option {name}"),
         }
