@@ -231,7 +231,7 @@ fn resolve_aliases(func: &mut Function) {
     // What was resolved before is an alias of nothing.
     let is_alias =
         |value| func.dfg.value_alias_dest_for_serialization(value).is_some_and(|of| func.dfg.value_is_valid(of));
-    if func.dfg.values().any(|value| is_alias(value)) {
+    if func.dfg.values().any(is_alias) {
         func.dfg.resolve_all_aliases();
     }
 }

@@ -52,7 +52,8 @@
 //!
 //! # Changes
 //!
-//! Blocks and edges. Canonical form has to be made anew: a guard may leave the loop around, too.
+//! Blocks and edges. What becomes one block is joined at once: the preheader with the copy, the latch with the old header, the
+//! new header with the body. Canonical form has to be made anew: a guard may leave the loop around, too.
 //!
 //! # Not done
 //!
