@@ -11,6 +11,7 @@ pub mod evaluate;
 pub mod induction;
 pub mod loops;
 pub mod memory;
+pub mod polls;
 pub mod pressure;
 pub mod progression;
 pub(crate) mod slots;

@@ -24,8 +24,8 @@
 //!
 //! * (L1) a pure instruction: always;
 //! * (L2) a load: nothing in the loop may write what it reads, no call, fence or atomic is in the loop, and the embedder does
-//!   not list its region as written by others ([`Options::asynchronous_regions`](crate::Options::asynchronous_regions)). If it
-//!   is `notrap` and `can_move`, that is all. If it is `notrap` only, it also has to run on every entry of the loop. If it
+//!   not list its region as written by others ([`Options::asynchronous_regions`](crate::Options::asynchronous_regions)), and
+//!   no way out of the loop hangs on it alone ([`polls`](crate::analysis::polls)). If it is `notrap` and `can_move`, that is all. If it is `notrap` only, it also has to run on every entry of the loop. If it
 //!   may trap, (L3) has to hold;
 //! * (L3) an instruction that may trap: it runs on every entry of the loop and nothing that can be observed comes before it,
 //!   so that its trap is the first thing that anyone notices, as it was
@@ -57,6 +57,7 @@ use crate::analysis::effects::{Effects, is_constant};
 use crate::analysis::entry::{Detour, FirstIteration, in_order};
 use crate::analysis::loops::{Loop, LoopForest};
 use crate::analysis::memory::{Access, LoopMemory, PrivateSlots};
+use crate::analysis::polls::polls;
 use crate::analysis::pressure::Pressure;
 use crate::change::Change;
 use crate::edit::rename::def_block;
@@ -79,6 +80,7 @@ pub(crate) const REASONS: &[&str] = &[
     "not-first",
     "not-certain",
     "asynchronous",
+    "polls",
     "cold",
     "folds",
     "pressure",
@@ -162,6 +164,7 @@ struct Motion<'a, 'b> {
     /// Made when the first candidate asks.
     memory: Option<LoopMemory>,
     pressure: Option<Pressure>,
+    polls: Option<Vec<Inst>>,
     /// Invariant instructions of the loop that can go along with others, and are not worth it alone.
     ready: EntitySet<Inst>,
     moved: Vec<Inst>,
@@ -179,6 +182,7 @@ impl<'a, 'b> Motion<'a, 'b> {
             place,
             memory: None,
             pressure: None,
+            polls: None,
             ready: EntitySet::new(),
             moved: Vec::new(),
             reused: false,
@@ -266,7 +270,11 @@ impl<'a, 'b> Motion<'a, 'b> {
         if self.cx.options.is_asynchronous(self.func, load.flags) {
             return Err(Decline::Asynchronous { load: inst });
         }
-        let blocks = self.place.forest.blocks(self.place.lp);
+        let (forest, lp) = (self.place.forest, self.place.lp);
+        if self.polls.get_or_insert_with(|| polls(self.func, forest, lp)).contains(&inst) {
+            return Err(Decline::Polls { load: inst });
+        }
+        let blocks = forest.blocks(lp);
         let memory = self.memory.get_or_insert_with(|| LoopMemory::of(self.func, blocks));
         if let Some(clobber) = memory.clobber(load, self.place.private) {
             return Err(match Effects::of(self.func, clobber).fences {
@@ -411,6 +419,8 @@ enum Decline {
     Fenced { load: Inst, fence: Inst },
     /// (L2) The embedder says that others write to the region.
     Asynchronous { load: Inst },
+    /// (L2) A way out of the loop hangs on it alone.
+    Polls { load: Inst },
     /// (L3) Something can be observed before it.
     NotFirst { inst: Inst, before: Inst },
     /// (L2), (L3) It does not run on every entry of the loop.
@@ -436,7 +446,7 @@ impl Decline {
             Self::Withheld | Self::Cold { .. } => 2,
             Self::Pressure { .. } => 3,
             Self::NotCertain { .. } | Self::NotFirst { .. } => 4,
-            Self::Fenced { .. } | Self::Asynchronous { .. } => 5,
+            Self::Fenced { .. } | Self::Asynchronous { .. } | Self::Polls { .. } => 5,
             Self::Aliased { .. } => 6,
         }
     }
@@ -455,6 +465,7 @@ impl Refusal for Because<'_> {
             Decline::Aliased { .. } => "aliased",
             Decline::Fenced { .. } => "fenced",
             Decline::Asynchronous { .. } => "asynchronous",
+            Decline::Polls { .. } => "polls",
             Decline::NotFirst { .. } => "not-first",
             Decline::NotCertain { .. } => "not-certain",
             Decline::Cold { .. } => "cold",
@@ -469,6 +480,7 @@ impl Refusal for Because<'_> {
         match self.why {
             Decline::Aliased { .. } => "give the two different alias regions, if they never overlap",
             Decline::Fenced { .. } => "load it before the loop, if the call does not change it, or flag it readonly",
+            Decline::Polls { .. } => "load it before the loop, if nobody else writes there",
             Decline::NotFirst { .. } => "do it before what can be observed, or before the loop",
             Decline::NotCertain { detour: None, .. } => {
                 "flag the load notrap and can_move, if it may be done at any time"
@@ -492,6 +504,9 @@ impl fmt::Display for Because<'_> {
             }
             Decline::Asynchronous { load } => {
                 write!(f, "\"{}\" reads a region that changes at any time", show(load))
+            }
+            Decline::Polls { load } => {
+                write!(f, "whether the loop ends hangs on \"{}\" alone, and someone may write there", show(load))
             }
             Decline::NotFirst { inst, before } => {
                 write!(f, "\"{}\" may trap, and before it comes \"{}\"", show(inst), show(before))

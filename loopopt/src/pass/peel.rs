@@ -135,8 +135,7 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
         let options = cx.options;
         match Plan::prove(ctx, cx.forest(ctx), lp, options).and_then(|plan| plan.judge(ctx, options)) {
             Ok(plan)
-                if plan.gain.needs_cleanup
-                    && !*has_cleanup.get_or_insert_with(|| cleanup::is_possible(ctx, cx)) =>
+                if plan.gain.needs_cleanup && !*has_cleanup.get_or_insert_with(|| cleanup::is_possible(ctx, cx)) =>
             {
                 cx.declined(&ctx.func, NAME, header, &Decline::NoCleanup);
             }
