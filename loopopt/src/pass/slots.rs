@@ -331,9 +331,13 @@ fn has_bitcast(isa: &dyn TargetIsa, ty: Type) -> bool {
     }
 }
 
-/// The instruction as text.
+/// The instruction as text. Branches can be as long as a function, so only their place is named.
 fn text_of(func: &Function, inst: Inst) -> String {
-    func.dfg.display_inst(inst).to_string()
+    let opcode = func.dfg.insts[inst].opcode();
+    match func.layout.inst_block(inst) {
+        Some(block) if opcode.is_branch() => format!("the {opcode} of {block}"),
+        _ => func.dfg.display_inst(inst).to_string(),
+    }
 }
 
 /// Why a slot, or a part of it, stays what it is.
