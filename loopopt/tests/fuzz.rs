@@ -12,7 +12,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 
 /// The share of programs, in percent, in which each pass has to fire at least: some way below what it is.
-const FLOORS: &[(&str, f64)] = &[("rotate", 60.0), ("layout", 60.0), ("schedule", 7.0), ("unshare", 3.5)];
+const FLOORS: &[(&str, f64)] =
+    &[("rotate", 60.0), ("unroll", 60.0), ("peel", 5.0), ("layout", 35.0), ("schedule", 4.0), ("unshare", 1.5)];
 
 /// How many programs may be needed to find a fault.
 const FAULT_PROGRAMS: u64 = 6_000;
