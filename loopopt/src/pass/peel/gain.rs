@@ -291,6 +291,7 @@ impl<'a> Levels<'a> {
         if !(1..=gain.iterations).contains(&level.out)
             || (effects.terminates && !folds)
             || func.dfg.inst_results(inst).len() > 1
+            || (is_comparison(func, inst) && !level.is_constant)
         {
             return;
         }
@@ -310,6 +311,11 @@ impl<'a> Levels<'a> {
             gain.needs_cleanup = true;
         }
     }
+}
+
+/// Whether `inst` is a comparison, which costs nothing beside the branch that it belongs to, and would cost a register.
+fn is_comparison(func: &Function, inst: Inst) -> bool {
+    matches!(func.dfg.insts[inst].opcode(), Opcode::Icmp | Opcode::Fcmp)
 }
 
 /// About how many simple instructions a check, a division or a load is as slow as: what it takes on current x86-64 CPUs,
