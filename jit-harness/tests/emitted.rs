@@ -122,6 +122,47 @@ fn atoi_is_tight() {
     assert_tight(ATOI);
 }
 
+/// A sum of squares over rows of three.
+const SHORT_INNER: &str = "function %f(i64, i64) -> i64 {
+block0(v0: i64, v1: i64):
+    v2 = iconst.i64 0
+    v3 = iconst.i64 1
+    v4 = iconst.i64 3
+    jump block1(v2, v2)
+block1(v5: i64, v6: i64):
+    v7 = icmp slt v5, v1
+    brif v7, block2(v2, v6), block5
+block2(v8: i64, v9: i64):
+    v10 = icmp slt v8, v4
+    brif v10, block3, block4
+block3:
+    v11 = imul v5, v4
+    v12 = iadd v11, v8
+    v13 = ishl v12, v4
+    v14 = iadd v0, v13
+    v15 = load.i64 notrap aligned v14
+    v16 = imul v15, v15
+    v17 = iadd v9, v16
+    v18 = iadd v8, v3
+    jump block2(v18, v17)
+block4:
+    v19 = iadd v5, v3
+    jump block1(v19, v9)
+block5:
+    return v6
+}";
+
+#[test]
+fn short_inner_loop_is_gone() {
+    let options = Options::default();
+    assert_eq!(loops(&code(SHORT_INNER, Pipeline::Speed)).len(), 2);
+    let code = code(SHORT_INNER, Pipeline::LoopOpt(&options));
+    let text = listing(&code);
+    let found = loops(&code);
+    assert_eq!(found.len(), 1, "one loop is expected in\n{text}");
+    assert_eq!(found[0].conditional_jumps, 1, "one jump is expected in the loop of\n{text}");
+}
+
 #[test]
 fn baseline_loops_have_two_jumps() {
     for text in [COUNTED, SUM, ATOI] {

@@ -156,6 +156,14 @@ fn gain(pass: &str) -> Option<&'static str> {
             "rotate: the loop tests at its end, so an iteration has one jump where it had two. A first test decides whether \
              the loop runs at all: values that are computed before the loop are computed only if it runs"
         }
+        "unroll" => {
+            "unroll: the iterations stand one behind the other, so nothing counts them, and what depends on the count alone is \
+             constant"
+        }
+        "peel" => {
+            "peel: the first iterations stand before the loop. What they have checked, loaded or computed for all others is not \
+             done again"
+        }
         "unshare" => "unshare: each way through the loop ends in a test of its own, and not in a jump to a common one",
         "layout" => "layout: the code of the loop is in one piece, and goes on without a jump as long as the loop does",
         "schedule" => {

@@ -64,7 +64,7 @@ use crate::analysis::effects::{Effects, is_constant, is_duplicable};
 use crate::analysis::loops::{Loop, LoopForest};
 use crate::analysis::trip_count::{self, TripCount};
 use crate::change::Change;
-use crate::edit::clone::{Copies, repeat_before};
+use crate::edit::clone::Copies;
 use crate::edit::forget::forget_removed_insts;
 use crate::edit::funnel::{copy_edge, retarget, set_edge};
 use crate::edit::iterate::{clone_iterations, copied_edge};
@@ -74,7 +74,7 @@ use crate::pass::{PassCx, canon, cleanup};
 use crate::remark::Refusal;
 use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, Opcode, types};
 use cranelift_codegen::{CodegenResult, Context};
-use gain::{Gain, Levels, constant_inside};
+use gain::{Gain, Levels};
 use std::fmt;
 
 /// The name of this pass.
@@ -168,8 +168,6 @@ struct Plan {
     back_edge: Edge,
     /// In dominance order.
     blocks: Vec<Block>,
-    /// Constants that the back edge passes: its argument number, and the instruction in the loop.
-    constants: Vec<(usize, Inst)>,
     gain: Gain,
     count: TripCount,
     /// Instructions of the loop, without constants and jumps.
@@ -202,14 +200,11 @@ impl Plan {
         if reads_asynchronously(func, blocks, options) {
             return Err(Decline::Asynchronous);
         }
-        let constant =
-            |(index, arg): (usize, BlockArg)| Some((index, constant_inside(func, forest, lp, arg.as_value()?)?));
         Ok(Self {
             header: data.header,
             entry: *entry,
             back_edge: *back_edge,
             blocks: blocks.to_vec(),
-            constants: back_edge.args(func).enumerate().filter_map(constant).collect(),
             size,
             copied: insts().count() * gain.iterations,
             gain,
@@ -244,7 +239,6 @@ impl Plan {
     }
 
     fn apply(&self, func: &mut Function) {
-        self.share_constants(func);
         if fault!(SettledEverywhere) {
             self.settle(func);
         }
@@ -257,6 +251,7 @@ impl Plan {
         }
         retarget(func, self.entry, first.block(self.header));
         self.settle(func);
+        self.keep_params(func);
         self.replace_repeated(func, last);
     }
 
@@ -271,13 +266,13 @@ impl Plan {
         }
     }
 
-    /// Lets the back edge pass constants that are made before the loop, so that they are the same value for the copies.
-    fn share_constants(&self, func: &mut Function) {
+    /// Lets the back edge pass what the header has got for parameters that are the same from now on.
+    fn keep_params(&self, func: &mut Function) {
         let mut args: Vec<_> = self.back_edge.args(func).collect();
-        for &(index, inst) in &self.constants {
-            args[index] = BlockArg::Value(repeat_before(func, inst, self.entry.branch));
+        for &index in &self.gain.params {
+            args[index] = BlockArg::Value(func.dfg.block_params(self.header)[index]);
         }
-        if !self.constants.is_empty() {
+        if !self.gain.params.is_empty() {
             set_edge(func, self.back_edge, self.header, &args);
         }
     }
@@ -290,28 +285,21 @@ impl Plan {
     }
 }
 
-/// The number of iterations with the best gain, the fewest of those that are as good.
+/// The best gain, with the fewest iterations that give it. Less than the best is not taken: the rest would look like a gain of
+/// its own to the next run.
 fn best(levels: &Levels<'_>, size: usize, options: &Options) -> Result<Gain, Decline> {
-    let gains = (1..=options.peel_max_iterations).map(|iterations| levels.gain(iterations));
-    let mut best = Gain::default();
-    let mut too_large = None;
-    for gain in gains.filter(|gain| gain.weight > 0) {
-        let insts = gain.iterations * size;
-        let max = options.peel_max_insts.min(gain.weight * options.peel_max_insts_per_gain);
-        if gain.weight <= best.weight {
-            continue;
-        }
-        if insts <= max || options.ignore_cost {
-            best = gain;
-        } else {
-            too_large.get_or_insert(Decline::TooLarge { insts, max });
-        }
+    let most = levels.gain(options.peel_max_iterations);
+    if most.weight == 0 {
+        return Err(Decline::NothingToWin);
     }
-    match too_large {
-        _ if best.weight > 0 => Ok(best),
-        Some(why) => Err(why),
-        None => Err(Decline::NothingToWin),
+    let mut gains = (1..most.iterations).map(|iterations| levels.gain(iterations));
+    let gain = gains.find(|gain| gain.weight == most.weight).unwrap_or(most);
+    let insts = gain.iterations * size;
+    let max = options.peel_max_insts.min(gain.weight * options.peel_max_insts_per_gain);
+    if insts > max && !options.ignore_cost {
+        return Err(Decline::TooLarge { insts, max });
     }
+    Ok(gain)
 }
 
 /// Whether the loop reads memory that others may write at any time, and holds no call.

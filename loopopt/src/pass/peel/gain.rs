@@ -14,14 +14,14 @@
 //! A check is out one iteration later than its operands settle: the copy has to have done it with these operands, and then it
 //! holds. A load is out if no store in the loop can change what it reads.
 //!
-//! What is the same from the first iteration on, and done in each, is replaced by what its copy has computed
-//! ([`Gain::repeated`]). The rest is for Cranelift's egraph pass, which takes pure instructions out of the loop, joins those
-//! with equal operands, removes checks whose copy dominates them and folds branches on constants.
+//! What is done in each iteration, and gives the same already in the last one that is taken out, is replaced by what the copy
+//! there has computed ([`Gain::repeated`]). The rest is for Cranelift's egraph pass, which takes pure instructions out of the
+//! loop and folds branches on constants. Loads are not left to it: where states of memory meet, it forgets too much.
 
 use crate::analysis::edges::edges_into;
 use crate::analysis::effects::{Effects, is_constant};
 use crate::analysis::evaluate::compares;
-use crate::analysis::induction::inductions;
+use crate::analysis::induction::{inductions, known};
 use crate::analysis::loops::{Loop, LoopForest};
 use crate::analysis::progression::Arc;
 use crate::analysis::trip_count::{Comparison, TripCount};
@@ -29,7 +29,7 @@ use crate::edit::rename::def_block;
 use crate::fault::fault;
 use cranelift_codegen::Context;
 use cranelift_codegen::ir::condcodes::CondCode;
-use cranelift_codegen::ir::{AliasRegion, Block, Function, Inst, InstructionData, Opcode, Value, ValueDef};
+use cranelift_codegen::ir::{AliasRegion, Block, Function, Inst, InstructionData, Opcode, Value};
 use std::collections::HashMap;
 
 /// What a value is from some iteration on.
@@ -44,6 +44,9 @@ struct Level {
 }
 
 impl Level {
+    /// Of a constant.
+    const CONSTANT: Self = Self { level: 0, out: 0, is_constant: true };
+
     /// Of what may differ in each iteration.
     const NEVER: Self = Self { level: usize::MAX, out: usize::MAX, is_constant: false };
 
@@ -90,6 +93,8 @@ pub(super) struct Gain {
     pub(super) weight: usize,
     /// Comparisons that give the same from then on, and what.
     pub(super) settled: Vec<(Inst, bool)>,
+    /// Numbers of the header's parameters that are the same from then on.
+    pub(super) params: Vec<usize>,
     /// Instructions of the loop, in dominance order, for which those of its copy stand.
     pub(super) repeated: Vec<Inst>,
     /// Something is left to Cranelift's egraph pass.
@@ -208,16 +213,13 @@ impl<'a> Levels<'a> {
         if effects.is_pure() || effects.terminates {
             return Level { is_constant: operands.is_constant || is_constant(func, inst), ..operands };
         }
-        // Loads are not left to the egraph pass: where states of memory meet, it forgets too much.
-        let is_out = self.is_done_once(block, inst) && (!effects.reads || operands.level == 0);
-        if is_out { operands.once().up_to(self.most) } else { Level::NEVER }
+        if self.is_done_once(block, inst) { operands.once().up_to(self.most) } else { Level::NEVER }
     }
 
     fn of_operands(&self, inst: Inst) -> Level {
         let func = &self.ctx.func;
         let args = func.dfg.inst_args(inst);
-        let nothing = Level { level: 0, out: 0, is_constant: true };
-        let joined = args.iter().fold(nothing, |all, &arg| all.join(self.of(arg)));
+        let joined = args.iter().fold(Level::CONSTANT, |all, &arg| all.join(self.of(arg)));
         Level { is_constant: joined.is_constant && !args.is_empty(), ..joined }
     }
 
@@ -236,8 +238,12 @@ impl<'a> Levels<'a> {
         let func = &self.ctx.func;
         let data = self.forest.data(self.lp);
         let mut changed = false;
-        for (&param, arg) in func.dfg.block_params(data.header).iter().zip(data.back_edges[0].args(func)) {
-            let level = arg.as_value().map_or(Level::NEVER, |value| self.of(value)).later().up_to(self.most);
+        let args = data.entries[0].args(func).zip(data.back_edges[0].args(func));
+        for (&param, (start, next)) in func.dfg.block_params(data.header).iter().zip(args) {
+            let level = match (start.as_value(), next.as_value()) {
+                (Some(start), Some(next)) => self.of_header_param(param, start, next),
+                _ => Level::NEVER,
+            };
             let was = self.of(param);
             if level.out < was.out {
                 self.levels.insert(param, level);
@@ -245,6 +251,18 @@ impl<'a> Levels<'a> {
             }
         }
         changed
+    }
+
+    /// Of a header parameter that gets `start` first and `next` then.
+    fn of_header_param(&self, param: Value, start: Value, next: Value) -> Level {
+        if next == param || next == start {
+            return self.of(start);
+        }
+        let constant = |value| known(&self.ctx.func, &self.ctx.cfg, value);
+        match constant(start) {
+            Some(first) if constant(next) == Some(first) => Level::CONSTANT,
+            _ => self.of(next).later().up_to(self.most),
+        }
     }
 
     /// What is won by taking out this many iterations.
@@ -256,6 +274,9 @@ impl<'a> Levels<'a> {
                 self.add(&mut gain, block, inst);
             }
         }
+        let params = func.dfg.block_params(self.forest.data(self.lp).header).iter().enumerate();
+        gain.params =
+            params.filter(|(_, param)| self.of(**param).level <= iterations).map(|(index, _)| index).collect();
         let settled = self.settling.iter().filter(|(_, (level, _))| *level <= iterations);
         gain.settled = settled.map(|(&inst, &(_, holds))| (inst, holds)).collect();
         gain.settled.sort_unstable();
@@ -270,6 +291,7 @@ impl<'a> Levels<'a> {
         if !(1..=gain.iterations).contains(&level.out)
             || (effects.terminates && !folds)
             || func.dfg.inst_results(inst).len() > 1
+            || (is_comparison(func, inst) && !level.is_constant)
         {
             return;
         }
@@ -282,13 +304,18 @@ impl<'a> Levels<'a> {
         *count += 1;
         gain.weight += weight;
         let is_repeated =
-            level.level == 0 && !effects.terminates && self.ctx.domtree.block_dominates(block, self.latch);
+            level.level < gain.iterations && !effects.terminates && self.ctx.domtree.block_dominates(block, self.latch);
         if is_repeated {
             gain.repeated.push(inst);
         } else {
             gain.needs_cleanup = true;
         }
     }
+}
+
+/// Whether `inst` is a comparison, which costs nothing beside the branch that it belongs to, and would cost a register.
+fn is_comparison(func: &Function, inst: Inst) -> bool {
+    matches!(func.dfg.insts[inst].opcode(), Opcode::Icmp | Opcode::Fcmp)
 }
 
 /// About how many simple instructions a check, a division or a load is as slow as: what it takes on current x86-64 CPUs,
@@ -371,11 +398,4 @@ impl Loads {
 fn region_of(func: &Function, inst: Inst) -> Option<AliasRegion> {
     let flags = func.dfg.insts[inst].memflags()?;
     func.dfg.mem_flags[flags].alias_region()
-}
-
-/// Whether a value is a constant that is made in the loop, and by which instruction.
-pub(super) fn constant_inside(func: &Function, forest: &LoopForest, lp: Loop, value: Value) -> Option<Inst> {
-    let ValueDef::Result(inst, _) = func.dfg.value_def(value) else { return None };
-    let home = func.layout.inst_block(inst)?;
-    (is_constant(func, inst) && forest.contains(lp, home)).then_some(inst)
 }
