@@ -79,6 +79,14 @@ faults! {
     AnyConstant,
     /// `unshare`: a copy of the test never leaves the loop.
     WrongExit,
+    /// `sink`: a load is taken for pure (a value of memory as it is behind the loop).
+    SunkLoad,
+    /// `sink`: a division is taken for pure (a trap that comes too late, JDK-8379125).
+    SunkTrap,
+    /// `sink`: an exit that several edges lead to is known by the first of them (llvm#140444: another user).
+    FirstExitEdgeDecides,
+    /// `sink`: of a chain, only the last value is computed at its new place.
+    ForgottenOperand,
 }
 
 #[cfg(feature = "fuzzing")]

@@ -48,6 +48,14 @@ pub struct Options {
     /// `unshare`: the most latches that get a test of their own. 8, as many as a small interpreter loop has.
     pub unshare_max_copies: usize,
 
+    /// `sink`: the most places that a value may be computed in instead. 4, as many as a loop has exits in what front ends
+    /// emit for one statement: each is a copy of the instruction, and only one of them runs.
+    pub sink_max_places: usize,
+
+    /// `sink`: how many values may leave a loop by one exit, or live through it for one rare block, before a computation stays
+    /// inside that would add to them. 4: each takes a register to the end of each iteration, and x86-64 has 14 for all.
+    pub sink_max_values: usize,
+
     /// Arguments that `canon` may add to edges so that values leave loops through parameters: above that the function is left
     /// alone. 1,000,000: each value needs one at each exit that leads to a use of it, which is the only thing here that can
     /// grow with the square of the function.
@@ -71,6 +79,8 @@ impl Default for Options {
             schedule_max_insts: 256,
             unshare_max_insts: 4,
             unshare_max_copies: 8,
+            sink_max_places: 4,
+            sink_max_values: 4,
             max_closing_args: 1_000_000,
             max_loops: 100_000,
         }

@@ -4,7 +4,7 @@ use crate::analysis::loops::may_have_cycle;
 use crate::change::Change;
 use crate::edit::forget::forget_removed_insts;
 use crate::optimizer::Report;
-use crate::pass::{Pass, PassCx, canon, cleanup, layout, rotate, schedule, tidy, unshare};
+use crate::pass::{Pass, PassCx, canon, cleanup, layout, rotate, schedule, sink, tidy, unshare};
 use cranelift_codegen::verifier::VerifierErrors;
 use cranelift_codegen::{CodegenError, CodegenResult, Context};
 use std::time::{Duration, Instant};
@@ -20,6 +20,7 @@ enum Step {
 const CANON: Pass = Pass { name: canon::NAME, run: canon::run, reasons: canon::REASONS };
 const ROTATE: Pass = Pass { name: rotate::NAME, run: rotate::run, reasons: rotate::REASONS };
 const CLEANUP: Pass = Pass { name: cleanup::NAME, run: cleanup::run, reasons: cleanup::REASONS };
+const SINK: Pass = Pass { name: sink::NAME, run: sink::run, reasons: sink::REASONS };
 const LAYOUT: Pass = Pass { name: layout::NAME, run: layout::run, reasons: layout::REASONS };
 const TIDY: Pass = Pass { name: tidy::NAME, run: tidy::run, reasons: tidy::REASONS };
 const UNSHARE: Pass = Pass { name: unshare::NAME, run: unshare::run, reasons: unshare::REASONS };
@@ -28,6 +29,8 @@ const SCHEDULE: Pass = Pass { name: schedule::NAME, run: schedule::run, reasons:
 /// The pipeline as data.
 static STEPS: &[Step] = &[
     Step::Repeat(&[CANON, ROTATE, CLEANUP]),
+    Step::Once(CANON),
+    Step::Once(SINK),
     Step::Once(TIDY),
     Step::Once(UNSHARE),
     Step::Once(LAYOUT),
@@ -39,6 +42,10 @@ static STEPS: &[Step] = &[
 static ORDER: &[(&str, &str, &str)] = &[
     ("canon", "rotate", "rotate needs preheaders, single back edges, dedicated exits and closed form"),
     ("rotate", "cleanup", "the copy of a header that sees constants folds"),
+    ("canon", "sink", "sink looks for what leaves a loop in the arguments of its exit edges"),
+    ("cleanup", "sink", "the egraph pass would move what sink has put into rare blocks in front of the loop again"),
+    ("sink", "tidy", "constants are to be made again beside their new uses"),
+    ("sink", "schedule", "what has left the latch needs no place in its order"),
     ("cleanup", "tidy", "a guard that folds leaves blocks to merge"),
     ("tidy", "schedule", "the test of a rotated loop is in the latch once both are one block"),
     ("tidy", "unshare", "a latch that only gathers others is merged with the test first"),

@@ -140,6 +140,8 @@ fn options(input: &str) -> Result<Options> {
             "max_loops" => options.max_loops = value.parse()?,
             "unshare_max_insts" => options.unshare_max_insts = value.parse()?,
             "unshare_max_copies" => options.unshare_max_copies = value.parse()?,
+            "sink_max_places" => options.sink_max_places = value.parse()?,
+            "sink_max_values" => options.sink_max_values = value.parse()?,
             "schedule_max_insts" => options.schedule_max_insts = value.parse()?,
             _ => bail!("no option {name}"),
         }

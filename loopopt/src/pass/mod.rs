@@ -5,6 +5,7 @@ pub(crate) mod cleanup;
 pub(crate) mod layout;
 pub(crate) mod rotate;
 pub(crate) mod schedule;
+pub(crate) mod sink;
 pub(crate) mod tidy;
 pub(crate) mod unshare;
 
@@ -73,6 +74,17 @@ impl<'a> PassCx<'a> {
     /// The loops of the function as it is now.
     pub(crate) fn forest(&mut self, ctx: &Context) -> &LoopForest {
         self.forest.get_or_insert_with(|| LoopForest::new(&ctx.func, &ctx.cfg, &ctx.domtree))
+    }
+
+    /// The loops of the function as it is now, for a pass that changes no edge. It has to give them back.
+    pub(crate) fn lend_forest(&mut self, ctx: &Context) -> LoopForest {
+        self.forest(ctx);
+        self.forest.take().expect("just made")
+    }
+
+    /// Takes back what [`lend_forest`](Self::lend_forest) gave.
+    pub(crate) fn return_forest(&mut self, forest: LoopForest) {
+        self.forest = Some(forest);
     }
 
     /// Brings `ctx` and the loops up to date after `change`.
