@@ -12,7 +12,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 
 /// The share of programs, in percent, in which each pass has to fire at least: some way below what it is.
-const FLOORS: &[(&str, f64)] = &[("rotate", 60.0), ("layout", 60.0), ("schedule", 7.0), ("unshare", 3.5)];
+const FLOORS: &[(&str, f64)] =
+    &[("rotate", 60.0), ("layout", 60.0), ("schedule", 7.0), ("unshare", 3.5), ("sink", 2.0)];
 
 /// The share of programs, in percent, that have what passes look for: some way below what it is.
 const SHAPES: &[(Shape, f64)] = &[
