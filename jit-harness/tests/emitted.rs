@@ -261,3 +261,69 @@ fn fields_are_read_before_the_loop() {
     let before = Repeated { loads: 5, stores: 1, products: 0, checks: 1 };
     assert_repeats("struct-fields", before, Repeated { loads: 3, stores: 1, products: 0, checks: 1 });
 }
+
+/// A value that each iteration computes and only the end uses, with another way to the end.
+const EXIT_VALUE: &str = "function %f(i64, i64) -> i64 {
+block0(v0: i64, v1: i64):
+    v2 = iconst.i64 0
+    jump block1(v2, v2)
+block1(v3: i64, v4: i64):
+    v5 = icmp slt v3, v0
+    brif v5, block2, block3
+block2:
+    v6 = bxor v3, v1
+    v7 = imul v6, v6
+    v8 = imul v7, v1
+    v9 = iconst.i64 1
+    v10 = iadd v3, v9
+    jump block1(v10, v8)
+block3:
+    return v4
+}";
+
+/// Cranelift computes the products before the loop; a rare block uses them.
+const RARE_BLOCK: &str = "function %f(i64, i64) -> i64 {
+    sig0 = (i64) -> i64 system_v
+    fn0 = %host sig0
+block0(v0: i64, v1: i64):
+    v2 = iconst.i64 0
+    jump block1(v2)
+block1(v3: i64):
+    v4 = icmp slt v3, v0
+    brif v4, block2, block5
+block2:
+    v5 = icmp eq v3, v1
+    brif v5, block3, block4
+block3 cold:
+    v6 = imul v1, v1
+    v7 = imul v6, v0
+    v8 = call fn0(v7)
+    jump block4
+block4:
+    v9 = iconst.i64 1
+    v10 = iadd v3, v9
+    jump block1(v10)
+block5:
+    return v3
+}";
+
+#[test]
+fn exit_value_is_not_computed_in_the_loop() {
+    let options = Options::default();
+    let code = code(EXIT_VALUE, Pipeline::LoopOpt(&options));
+    let text = listing(&code);
+    let after = only_loop(&code);
+    assert!(after.insts <= 4, "the loop only counts in\n{text}");
+}
+
+#[test]
+fn products_of_a_rare_block_are_in_it() {
+    let options = Options::default();
+    let multiplication_in_front = |pipeline| {
+        let text = listing(&code(RARE_BLOCK, pipeline));
+        let product = text.find("imul").expect("there are products");
+        product < text.find("L0").expect("there is a loop")
+    };
+    assert!(multiplication_in_front(Pipeline::Speed), "Cranelift does them before the loop");
+    assert!(!multiplication_in_front(Pipeline::LoopOpt(&options)), "they are done in the rare block");
+}

@@ -117,6 +117,14 @@ faults! {
     SettledTooEarly,
     /// `peel`: what is known of the later iterations is used in the first (LLVM PR 163720, golang/go#40367).
     SettledEverywhere,
+    /// `sink`: a load is taken for pure (a value of memory as it is behind the loop).
+    SunkLoad,
+    /// `sink`: a division is taken for pure (a trap that comes too late, JDK-8379125).
+    SunkTrap,
+    /// `sink`: an exit that several edges lead to is known by the first of them (llvm#140444: another user).
+    FirstExitEdgeDecides,
+    /// `sink`: of a chain, only the last value is computed at its new place.
+    ForgottenOperand,
 }
 
 #[cfg(feature = "fuzzing")]

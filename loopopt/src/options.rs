@@ -56,6 +56,13 @@ pub struct Options {
     /// `unshare`: the most latches that get a test of their own. 8, as many as a small interpreter loop has.
     pub unshare_max_copies: usize,
 
+    /// `sink`: the most places that a value may be computed in instead. 4, as many as a loop has exits in what front ends
+    /// emit for one statement: each is a copy of the instruction, and only one of them runs.
+    pub sink_max_places: usize,
+
+    /// `sink`: how many values may leave a loop by one exit, or live through it for one rare block, before a computation stays
+    /// inside that would add to them. 4: each takes a register to the end of each iteration, and x86-64 has 14 for all.
+    pub sink_max_values: usize,
     /// `unroll`: the most iterations of a loop that is unrolled. 16, as in GCC (`max-completely-peel-times`): the time to find
     /// out how often a loop runs grows with it.
     pub unroll_max_iterations: usize,
@@ -129,6 +136,8 @@ impl Default for Options {
             peel_max_copied: 1_000,
             max_function_insts: 20_000,
             asynchronous_regions: Vec::new(),
+            sink_max_places: 4,
+            sink_max_values: 4,
             max_closing_args: 1_000_000,
             max_loops: 100_000,
         }

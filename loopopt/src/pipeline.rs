@@ -6,7 +6,7 @@ use crate::edit::forget::forget_removed_insts;
 use crate::edit::params::remove_redundant_params;
 use crate::optimizer::Report;
 use crate::pass::{
-    Pass, PassCx, canon, cleanup, layout, licm, peel, promote, rotate, schedule, slots, tidy, unroll, unshare,
+    Pass, PassCx, canon, cleanup, layout, licm, peel, promote, rotate, schedule, sink, slots, tidy, unroll, unshare,
 };
 use cranelift_codegen::ir::Function;
 use cranelift_codegen::verifier::VerifierErrors;
@@ -29,6 +29,7 @@ const PEEL: Pass = Pass { name: peel::NAME, run: peel::run, reasons: peel::REASO
 const CLEANUP: Pass = Pass { name: cleanup::NAME, run: cleanup::run, reasons: cleanup::REASONS };
 const LICM: Pass = Pass { name: licm::NAME, run: licm::run, reasons: licm::REASONS };
 const PROMOTE: Pass = Pass { name: promote::NAME, run: promote::run, reasons: promote::REASONS };
+const SINK: Pass = Pass { name: sink::NAME, run: sink::run, reasons: sink::REASONS };
 const LAYOUT: Pass = Pass { name: layout::NAME, run: layout::run, reasons: layout::REASONS };
 const TIDY: Pass = Pass { name: tidy::NAME, run: tidy::run, reasons: tidy::REASONS };
 const UNSHARE: Pass = Pass { name: unshare::NAME, run: unshare::run, reasons: unshare::REASONS };
@@ -40,6 +41,7 @@ static STEPS: &[Step] = &[
     Step::Once(CANON),
     Step::Once(LICM),
     Step::Once(PROMOTE),
+    Step::Once(SINK),
     Step::Once(TIDY),
     Step::Once(UNSHARE),
     Step::Once(LAYOUT),
@@ -65,6 +67,10 @@ static ORDER: &[(&str, &str, &str)] = &[
     ("licm", "peel", "what can move without a copy need not be in one"),
     ("licm", "promote", "an address that does not change stands before the loop then"),
     ("promote", "tidy", "cells meet in parameters, and some meet themselves"),
+    ("canon", "sink", "sink looks for what leaves a loop in the arguments of its exit edges"),
+    ("cleanup", "sink", "the egraph pass would move what sink has put into rare blocks in front of the loop again"),
+    ("sink", "tidy", "constants are to be made again beside their new uses"),
+    ("sink", "schedule", "what has left the latch needs no place in its order"),
     ("cleanup", "tidy", "a guard that folds leaves blocks to merge"),
     ("tidy", "schedule", "the test of a rotated loop is in the latch once both are one block"),
     ("tidy", "unshare", "a latch that only gathers others is merged with the test first"),

@@ -149,6 +149,8 @@ fn options(input: &str) -> Result<Options> {
             "max_function_insts" => options.max_function_insts = value.parse()?,
             "asynchronous_regions" => options.asynchronous_regions = value.split(',').map(String::from).collect(),
             "promote_max_accesses" => options.promote_max_accesses = value.parse()?,
+            "sink_max_places" => options.sink_max_places = value.parse()?,
+            "sink_max_values" => options.sink_max_values = value.parse()?,
             "schedule_max_insts" => options.schedule_max_insts = value.parse()?,
             _ => bail!("no option {name}"),
         }

@@ -115,7 +115,7 @@ pub(crate) const RARE_BLOCK: Program = Program {
     about: "What only a rare block needs is computed before each inner loop.",
     tags: &["memory", "nest"],
     while_loops: 2,
-    source: Source::Built(rare_block),
+    source: Source::Clif(include_str!("../../kernels/rare_block.clif")),
     small: || rows((4, 3), 900),
     large: || rows((8, 12_000), 1_000),
     reference: |input, memory| {
@@ -140,30 +140,4 @@ fn rows((columns, rows): (usize, usize), limit: i64) -> Input {
     let mut data = ints(3, columns, 900);
     data[columns / 2] = 999;
     Input::new().array(&data).int(columns).int(rows).int(limit)
-}
-
-fn rare_block() -> Function {
-    function("rare_block", [I64; 4], Some(I64), |f, [data, columns, rows, limit]| {
-        let data = Array::unchecked(data, I64);
-        let total = f.local(I64, 0);
-        f.for_range(0, rows, |f, row| {
-            f.for_range(0, columns, |f, i| {
-                let loaded = f.load(data, i);
-                let x = f.local(I64, loaded);
-                let is_rare = f.icmp(IntCC::SignedGreaterThanOrEqual, x, limit);
-                f.if_rarely(is_rare, |f| {
-                    let a = f.mul(row, columns);
-                    let b = f.mul(a, a);
-                    let mixed = f.op(Opcode::Bxor, b, row);
-                    let c = f.mul(mixed, a);
-                    let product = f.mul(c, b);
-                    let mixed = f.op(Opcode::Bxor, product, limit);
-                    let result = f.mul(mixed, c);
-                    f.set(x, result);
-                });
-                f.increase(total, x);
-            });
-        });
-        f.ret(total);
-    })
 }

@@ -19,4 +19,5 @@ pub(crate) mod labels;
 pub(crate) mod merge;
 pub(crate) mod params;
 pub(crate) mod rename;
+pub(crate) mod replace;
 pub(crate) mod ssa;

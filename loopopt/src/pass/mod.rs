@@ -8,6 +8,7 @@ pub(crate) mod peel;
 pub(crate) mod promote;
 pub(crate) mod rotate;
 pub(crate) mod schedule;
+pub(crate) mod sink;
 pub(crate) mod slots;
 pub(crate) mod tidy;
 pub(crate) mod unroll;

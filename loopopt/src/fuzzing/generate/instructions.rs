@@ -69,8 +69,15 @@ impl Fill<'_, '_, '_> {
 
     /// Computes something for behind the loop.
     fn late(&mut self) {
-        let ty = value_type(self.random, self.features());
-        let mut value = self.any(ty);
+        let loaded = if self.random.chance(30) { self.load_some_cell() } else { None };
+        let mut value = match loaded {
+            Some(value) => value,
+            None => {
+                let ty = value_type(self.random, self.features());
+                self.any(ty)
+            }
+        };
+        let ty = self.pos.func.dfg.value_type(value);
         for _ in 0..1 + self.random.below(3) {
             let other = self.any(ty);
             let opcode = if ty.is_float() {
@@ -228,11 +235,20 @@ impl Fill<'_, '_, '_> {
             let bit = self.pos.ins().icmp(condition, counter, number);
             return self.keep_value(bit);
         }
-        if self.random.chance(20) {
-            let ty = self.int_type();
-            return self.any(ty);
+        match self.random.below(10) {
+            0 | 1 => {
+                let ty = self.int_type();
+                self.any(ty)
+            }
+            2 if self.features().has(Feature::Floats) => {
+                let ty = self.random.pick(&[types::F64, types::F32]);
+                let (a, b) = (self.any(ty), self.any(ty));
+                let condition = self.random.pick(FloatCC::all());
+                let bit = self.pos.ins().fcmp(condition, a, b);
+                self.keep_value(bit)
+            }
+            _ => self.bit(),
         }
-        self.bit()
     }
 
     /// The same, of what the loop does not change.
