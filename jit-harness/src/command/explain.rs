@@ -72,10 +72,10 @@ impl Explained {
             writeln!(out, "\n{indent}{kind} at {}{line}", data.header)?;
             self.print_remarks(&indent, |remark| self.owner(remark.header) == Some(lp), out)?;
         }
-        if self.report.remarks.iter().any(|remark| self.owner(remark.header).is_none()) {
-            writeln!(out, "\n    cycles that are no loops")?;
-            self.print_remarks("    ", |remark| self.owner(remark.header).is_none(), out)?;
-        }
+        let of_cycle = |remark: &Remark| self.before.irreducible().contains(&remark.header);
+        let of_none = |remark: &Remark| self.owner(remark.header).is_none() && !of_cycle(remark);
+        self.print_section("cycles that are no loops", of_cycle, out)?;
+        self.print_section("the function as a whole", of_none, out)?;
         self.print_gains(out)?;
         self.print_emitted(out)?;
         writeln!(out)
@@ -100,6 +100,15 @@ impl Explained {
             writeln!(out, "      {gain}")?;
         }
         Ok(())
+    }
+
+    /// These remarks under a title, if there are any.
+    fn print_section(&self, title: &str, select: impl Fn(&Remark) -> bool, out: &mut dyn Write) -> io::Result<()> {
+        if !self.report.remarks.iter().any(&select) {
+            return Ok(());
+        }
+        writeln!(out, "\n    {title}")?;
+        self.print_remarks("    ", select, out)
     }
 
     fn print_remarks(&self, indent: &str, select: impl Fn(&Remark) -> bool, out: &mut dyn Write) -> io::Result<()> {
@@ -152,6 +161,10 @@ fn print_remark(indent: &str, remark: &Remark, out: &mut dyn Write) -> io::Resul
 /// What it is good for that a pass fired.
 fn gain(pass: &str) -> Option<&'static str> {
     Some(match pass {
+        "slots" => {
+            "slots: variables that were stored and loaded again at each use are in registers, as far as there are enough, and \
+             what other passes can find out about values they can find out about these too"
+        }
         "rotate" => {
             "rotate: the loop tests at its end, so an iteration has one jump where it had two. A first test decides whether \
              the loop runs at all: values that are computed before the loop are computed only if it runs"
