@@ -271,12 +271,12 @@ block1(v3: i64, v4: i64):
     v5 = icmp slt v3, v0
     brif v5, block2, block3
 block2:
-    v6 = bxor v3, v1
-    v7 = imul v6, v6
-    v8 = imul v7, v1
-    v9 = iconst.i64 1
-    v10 = iadd v3, v9
-    jump block1(v10, v8)
+    v6 = iconst.i64 1
+    v7 = iadd v3, v6
+    v8 = bxor v7, v1
+    v9 = imul v8, v8
+    v10 = imul v9, v1
+    jump block1(v7, v10)
 block3:
     return v4
 }";
@@ -289,22 +289,20 @@ block0(v0: i64, v1: i64):
     v2 = iconst.i64 0
     jump block1(v2)
 block1(v3: i64):
-    v4 = icmp slt v3, v0
-    brif v4, block2, block5
-block2:
-    v5 = icmp eq v3, v1
-    brif v5, block3, block4
-block3 cold:
-    v6 = imul v1, v1
-    v7 = imul v6, v0
-    v8 = call fn0(v7)
-    jump block4
+    v4 = icmp eq v3, v1
+    brif v4, block2, block3
+block2 cold:
+    v5 = imul v1, v1
+    v6 = imul v5, v0
+    v7 = call fn0(v6)
+    jump block3
+block3:
+    v8 = iconst.i64 1
+    v9 = iadd v3, v8
+    v10 = icmp slt v9, v0
+    brif v10, block1(v9), block4
 block4:
-    v9 = iconst.i64 1
-    v10 = iadd v3, v9
-    jump block1(v10)
-block5:
-    return v3
+    return v9
 }";
 
 #[test]
