@@ -39,7 +39,6 @@ const SCHEDULE: Pass = Pass { name: schedule::NAME, run: schedule::run, reasons:
 static STEPS: &[Step] = &[
     Step::Repeat(&[SLOTS, CANON, ROTATE, LICM, UNROLL, PEEL, CLEANUP]),
     Step::Once(CANON),
-    Step::Once(LICM),
     Step::Once(PROMOTE),
     Step::Once(SINK),
     Step::Once(TIDY),
@@ -187,6 +186,9 @@ impl Driver<'_, '_> {
             return Ok(());
         }
         if !MANDATORY.contains(&pass.name) && !self.cx.options.enables(pass.name) {
+            return Ok(());
+        }
+        if pass.name == canon::NAME && self.cx.is_canonical {
             return Ok(());
         }
         let change = (pass.run)(self.ctx, self.cx)?;

@@ -71,6 +71,11 @@ pub(crate) trait Refusal: fmt::Display {
     /// The reason in kebab-case, one of those that the pass lists.
     fn slug(&self) -> &'static str;
 
+    /// The reason in words.
+    fn message(&self) -> Cow<'static, str> {
+        self.to_string().into()
+    }
+
     /// What would help, or nothing.
     fn help(&self) -> &'static str {
         ""
@@ -143,7 +148,7 @@ impl RemarkLog {
     pub(crate) fn declined(&mut self, func: &Function, pass: &'static str, header: Block, why: &dyn Refusal) {
         let verdict = Verdict::Declined { reason: why.slug(), help: why.help() };
         let srcloc = header_srcloc(func, header);
-        let remark = Remark { pass, header, srcloc, verdict, message: why.to_string().into() };
+        let remark = Remark { pass, header, srcloc, verdict, message: why.message() };
         let number = self.number();
         self.declined.insert((pass, header, why.subject()), (number, remark));
     }

@@ -182,12 +182,25 @@ pub struct LoopMemory {
 impl LoopMemory {
     /// What the instructions of `blocks` do. Linear in their number.
     pub fn of(func: &Function, blocks: &[Block]) -> Self {
+        Self::collect(func, blocks, |effects| effects.reads || effects.writes)
+    }
+
+    /// The same without the loads.
+    pub fn stores(func: &Function, blocks: &[Block]) -> Self {
+        Self::collect(func, blocks, |effects| effects.writes)
+    }
+
+    fn collect(func: &Function, blocks: &[Block], wanted: impl Fn(Effects) -> bool) -> Self {
         let mut memory = Self::default();
         for inst in blocks.iter().flat_map(|&block| func.layout.block_insts(block)) {
+            let opcode = func.dfg.insts[inst].opcode();
+            if !(opcode.can_load() || opcode.can_store() || opcode.is_call() || opcode.other_side_effects()) {
+                continue;
+            }
             let effects = Effects::of(func, inst);
             if effects.fences {
                 memory.fence.get_or_insert(inst);
-            } else if effects.reads || effects.writes {
+            } else if wanted(effects) {
                 memory.accesses.extend(Access::of(func, inst));
             }
         }

@@ -26,7 +26,7 @@
 //! * (L2) a load: nothing in the loop may write what it reads, no call, fence or atomic is in the loop, and the embedder does
 //!   not list its region as written by others ([`Options::asynchronous_regions`](crate::Options::asynchronous_regions)), and
 //!   no way out of the loop hangs on it alone ([`polls`](crate::analysis::polls)). If it is `notrap` and `can_move`, that is all. If it is `notrap` only, it also has to run on every entry of the loop. If it
-//!   may trap, (L3) has to hold;
+//!   may trap, (L3) has to hold. If the same load has been hoisted already, it is that one;
 //! * (L3) an instruction that may trap: it runs on every entry of the loop and nothing that can be observed comes before it,
 //!   so that its trap is the first thing that anyone notices, as it was
 //!   ([`FirstIteration`](crate::analysis::entry::FirstIteration)).
@@ -65,8 +65,9 @@ use crate::fault::fault;
 use crate::pass::PassCx;
 use crate::remark::Refusal;
 use cranelift_codegen::entity::{EntitySet, SecondaryMap};
-use cranelift_codegen::ir::{Block, Function, Inst, Opcode};
+use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode};
 use cranelift_codegen::{CodegenResult, Context};
+use std::borrow::Cow;
 use std::fmt;
 
 /// The name of this pass.
@@ -210,6 +211,11 @@ impl<'a, 'b> Motion<'a, 'b> {
 
     /// Hoists `inst` if that is legal and pays. Returns whether it has left the loop.
     fn consider(&mut self, block: Block, inst: Inst) -> bool {
+        if self.reused {
+            let dfg = &mut self.func.dfg;
+            let operands: Vec<_> = dfg.inst_values(inst).map(|value| dfg.resolve_aliases(value)).collect();
+            dfg.overwrite_inst_values(inst, operands.into_iter());
+        }
         let effects = Effects::of(self.func, inst);
         if effects.terminates || !self.has_invariant_operands(inst) {
             return false;
@@ -275,14 +281,15 @@ impl<'a, 'b> Motion<'a, 'b> {
             return Err(Decline::Polls { load: inst });
         }
         let blocks = forest.blocks(lp);
-        let memory = self.memory.get_or_insert_with(|| LoopMemory::of(self.func, blocks));
+        let memory = self.memory.get_or_insert_with(|| LoopMemory::stores(self.func, blocks));
         if let Some(clobber) = memory.clobber(load, self.place.private) {
             return Err(match Effects::of(self.func, clobber).fences {
                 true => Decline::Fenced { load: inst, fence: clobber },
                 false => Decline::Aliased { load: inst, store: clobber },
             });
         }
-        if load.flags.notrap() && load.flags.can_move() {
+        let is_there = self.find_moved(inst).is_some();
+        if is_there || (load.flags.notrap() && load.flags.can_move()) {
             return Ok(());
         }
         if !load.flags.notrap() {
@@ -314,7 +321,7 @@ impl<'a, 'b> Motion<'a, 'b> {
         let chain = self.chain(inst);
         // A constant alone is a register for nothing.
         if is_constant(self.func, inst) {
-            return Err(Decline::Folds { inst });
+            return Err(Decline::Folds);
         }
         if self.cx.options.ignore_cost {
             return Ok(chain);
@@ -323,7 +330,7 @@ impl<'a, 'b> Motion<'a, 'b> {
             return Err(Decline::Cold { inst });
         }
         if folds(self.func, inst) {
-            return Err(Decline::Folds { inst });
+            return Err(Decline::Folds);
         }
         self.measure();
         match &self.pressure {
@@ -374,20 +381,22 @@ impl<'a, 'b> Motion<'a, 'b> {
         }
     }
 
-    /// Uses what was hoisted already in the place of `inst`, if it is the same.
-    fn reuse(&mut self, inst: Inst) -> bool {
+    /// What was hoisted already and is the same as `inst`.
+    fn find_moved(&self, inst: Inst) -> Option<Inst> {
         /// Instructions that are compared with. More invariants than that do not fit into registers.
         const LOOK_BACK: usize = 16;
+        let dfg = &self.func.dfg;
+        let types = |inst| dfg.inst_results(inst).iter().map(|&result| dfg.value_type(result));
+        let is_same = |&other: &Inst| dfg.insts[other] == dfg.insts[inst] && types(other).eq(types(inst));
+        self.moved.iter().rev().take(LOOK_BACK).copied().find(is_same)
+    }
+
+    /// Uses what was hoisted already in the place of `inst`, if it is the same.
+    fn reuse(&mut self, inst: Inst) -> bool {
+        let Some(other) = self.find_moved(inst) else { return false };
         let dfg = &mut self.func.dfg;
-        let aliases: Vec<_> = dfg.inst_values(inst).map(|value| dfg.resolve_aliases(value)).collect();
-        dfg.overwrite_inst_values(inst, aliases.into_iter());
-        let types = |dfg: &cranelift_codegen::ir::DataFlowGraph, inst| -> Vec<_> {
-            dfg.inst_results(inst).iter().map(|&result| dfg.value_type(result)).collect()
-        };
-        let is_same = |&&other: &&Inst| dfg.insts[other] == dfg.insts[inst] && types(dfg, other) == types(dfg, inst);
-        let Some(&other) = self.moved.iter().rev().take(LOOK_BACK).find(is_same) else { return false };
         dfg.replace_with_aliases(inst, other);
-        dfg.insts[inst] = cranelift_codegen::ir::InstructionData::NullAry { opcode: Opcode::Nop };
+        dfg.insts[inst] = InstructionData::NullAry { opcode: Opcode::Nop };
         self.reused = true;
         true
     }
@@ -428,7 +437,7 @@ enum Decline {
     /// (P1) It stands in a cold block.
     Cold { inst: Inst },
     /// (P2) It costs nothing where it is.
-    Folds { inst: Inst },
+    Folds,
     /// (P3) The loop is short of registers.
     Pressure { inst: Inst, needed: [usize; 2], available: [usize; 2] },
     /// Too many loops are inside this one.
@@ -442,7 +451,7 @@ impl Decline {
     fn rank(&self) -> u8 {
         match self {
             Self::NothingInvariant | Self::TooDeep => 0,
-            Self::Folds { .. } => 1,
+            Self::Folds => 1,
             Self::Withheld | Self::Cold { .. } => 2,
             Self::Pressure { .. } => 3,
             Self::NotCertain { .. } | Self::NotFirst { .. } => 4,
@@ -469,10 +478,19 @@ impl Refusal for Because<'_> {
             Decline::NotFirst { .. } => "not-first",
             Decline::NotCertain { .. } => "not-certain",
             Decline::Cold { .. } => "cold",
-            Decline::Folds { .. } => "folds",
+            Decline::Folds => "folds",
             Decline::Pressure { .. } => "pressure",
             Decline::TooDeep => "too-deep",
             Decline::Withheld => "withheld",
+        }
+    }
+
+    fn message(&self) -> Cow<'static, str> {
+        // Nearly every loop says one of these.
+        match self.why {
+            Decline::NothingInvariant => "nothing that could move is the same in each iteration".into(),
+            Decline::Folds => "what is the same in each iteration costs nothing where it is".into(),
+            _ => self.to_string().into(),
         }
     }
 
@@ -495,7 +513,6 @@ impl fmt::Display for Because<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let show = |inst| self.func.dfg.display_inst(inst);
         match self.why {
-            Decline::NothingInvariant => write!(f, "nothing that could move is the same in each iteration"),
             Decline::Aliased { load, store } => {
                 write!(f, "\"{}\" may read what \"{}\" writes", show(load), show(store))
             }
@@ -521,7 +538,7 @@ impl fmt::Display for Because<'_> {
                 write!(f, "\"{}\" runs only if the loop of {header} ends", show(inst))
             }
             Decline::Cold { inst } => write!(f, "\"{}\" is in a cold block", show(inst)),
-            Decline::Folds { inst } => write!(f, "\"{}\" costs nothing where it is", show(inst)),
+            Decline::NothingInvariant | Decline::Folds => f.write_str(&self.message()),
             Decline::Pressure { inst, needed: [ints, floats], available: [of_ints, of_floats] } => write!(
                 f,
                 "\"{}\" needs a register, and {ints} of {of_ints} for integers and {floats} of {of_floats} for floats \

@@ -75,7 +75,7 @@ use crate::remark::Refusal;
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
-use cranelift_codegen::ir::{Block, Function, Inst, MemFlagsData, Type};
+use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, MemFlagsData, Type};
 use cranelift_codegen::{CodegenResult, Context};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -144,6 +144,8 @@ struct Here<'a> {
     lp: Loop,
     /// The blocks of the loop in reverse postorder.
     blocks: &'a [Block],
+    /// Made when the first cell needs a register.
+    pressure: Option<Pressure>,
     /// The first instruction of each exit before stores were put there.
     exit_points: HashMap<Block, Inst>,
     /// What was done, in words.
@@ -174,21 +176,35 @@ impl<'a> Here<'a> {
         blocks: &'a [Block],
     ) -> Self {
         let Context { func, cfg, domtree, .. } = ctx;
-        Self { func, cfg, domtree, forest, private, lp, blocks, exit_points: HashMap::new(), done: Vec::new() }
+        Self {
+            func,
+            cfg,
+            domtree,
+            forest,
+            private,
+            lp,
+            blocks,
+            pressure: None,
+            exit_points: HashMap::new(),
+            done: Vec::new(),
+        }
     }
 
     fn promote(&mut self, cx: &mut PassCx<'_>) -> Result<(), Decline> {
-        let memory = LoopMemory::of(self.func, self.blocks);
-        let stores = memory.accesses.iter().filter(|access| access.stored.is_some()).count();
-        if stores == 0 {
+        let mut opcodes = self
+            .blocks
+            .iter()
+            .flat_map(|&block| self.func.layout.block_insts(block))
+            .map(|inst| &self.func.dfg.insts[inst]);
+        if !opcodes.any(|data| matches!(data, InstructionData::Store { .. })) {
             return Err(Decline::NothingStored);
         }
+        let memory = LoopMemory::of(self.func, self.blocks);
         if memory.accesses.len() > cx.options.promote_max_accesses {
             let (accesses, max) = (memory.accesses.len(), cx.options.promote_max_accesses);
             return Err(Decline::TooManyAccesses { accesses, max });
         }
         let mut why = None;
-        let mut pressure = Pressure::of(self.func, self.forest, self.lp, cx.isa);
         for group in self.groups(&memory) {
             let cell = match self.prove(cx, &memory, group) {
                 Ok(cell) => cell,
@@ -197,13 +213,13 @@ impl<'a> Here<'a> {
                     continue;
                 }
             };
-            match self.judge(cx, &cell, &mut pressure) {
+            match self.judge(cx, &cell) {
                 Ok(()) if cx.fuel.take() => why = self.apply(&cell).or(why),
                 Ok(()) => why = Some(Decline::Withheld),
                 Err(reason) => why = Some(reason),
             }
         }
-        let moving = self.promote_recurrences(cx, &mut pressure);
+        let moving = self.promote_recurrences(cx, &memory);
         let why = why.or(moving);
         why.map_or(Ok(()), Err)
     }
@@ -340,7 +356,7 @@ impl<'a> Here<'a> {
     }
 
     /// (P1), (P2)
-    fn judge(&self, cx: &PassCx<'_>, cell: &Cell, pressure: &mut Pressure) -> Result<(), Decline> {
+    fn judge(&mut self, cx: &PassCx<'_>, cell: &Cell) -> Result<(), Decline> {
         let load = cell.accesses.iter().find(|access| access.stored.is_none());
         if let (None, Some(why)) = (load, &cell.stays) {
             return Err(why.clone());
@@ -356,11 +372,18 @@ impl<'a> Here<'a> {
         if cell.accesses.iter().all(is_cold) {
             return Err(Decline::Cold { access: cell.accesses[0].inst });
         }
-        if !pressure.take(cell.ty) {
-            let (needed, available) = pressure.needed();
-            return Err(Decline::Pressure { access: cell.accesses[0].inst, needed, available });
+        self.take_register(cx, cell.ty, cell.accesses[0].inst)
+    }
+
+    /// (P2): takes a register for the cell of `access`, if there is one.
+    fn take_register(&mut self, cx: &PassCx<'_>, ty: Type, access: Inst) -> Result<(), Decline> {
+        let (func, forest, lp) = (&*self.func, self.forest, self.lp);
+        let pressure = self.pressure.get_or_insert_with(|| Pressure::of(func, forest, lp, cx.isa));
+        if pressure.take(ty) {
+            return Ok(());
         }
-        Ok(())
+        let (needed, available) = pressure.needed();
+        Err(Decline::Pressure { access, needed, available })
     }
 }
 

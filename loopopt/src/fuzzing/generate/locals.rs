@@ -66,9 +66,8 @@ impl Fill<'_, '_, '_> {
         let escapes = self.features().has(Feature::Escapes) && self.random.chance(50);
         let local = Local { slot, size, fields, escapes };
         let is_whole = local.fields.len() == 1 && local.fields[0].1.bytes() == size;
-        if is_whole {
-            let value = self.any(local.fields[0].1);
-            self.store_at(&local, 0, value);
+        if is_whole || self.random.chance(60) {
+            self.write_fields(&local);
         } else {
             for offset in (0..size).step_by(8) {
                 let value = self.any(types::I64);
@@ -76,6 +75,22 @@ impl Fill<'_, '_, '_> {
             }
         }
         self.known.locals.push(local);
+    }
+
+    /// Writes each field, and each byte between fields.
+    fn write_fields(&mut self, local: &Local) {
+        let mut end = 0;
+        for &(offset, ty) in local.fields.iter().chain(&[(local.size, types::INVALID)]) {
+            for between in end..offset {
+                let value = self.any(types::I8);
+                self.store_at(local, between, value);
+            }
+            if ty != types::INVALID {
+                let value = self.any(ty);
+                self.store_at(local, offset, value);
+                end = offset + ty.bytes();
+            }
+        }
     }
 
     fn local_flags(&mut self, is_trusted: bool) -> MemFlags {
@@ -119,11 +134,28 @@ impl Fill<'_, '_, '_> {
         if self.known.depth() > 0 && !local.escapes {
             self.note(Shape::Local);
         }
-        if self.random.chance(50) {
-            return self.load_in(local, offset, Opcode::Load, ty);
+        let (loads, store) = match ty {
+            types::I8 => (&[Opcode::Uload8, Opcode::Sload8], Opcode::Istore8),
+            types::I16 => (&[Opcode::Uload16, Opcode::Sload16], Opcode::Istore16),
+            types::I32 => (&[Opcode::Uload32, Opcode::Sload32], Opcode::Istore32),
+            _ => (&[Opcode::Load; 2], Opcode::Store),
+        };
+        let is_narrow = store != Opcode::Store && self.random.chance(40);
+        match (self.random.chance(50), is_narrow) {
+            (true, true) => {
+                let opcode = self.random.pick(loads);
+                self.load_in(local, offset, opcode, types::I64);
+            }
+            (true, false) => self.load_in(local, offset, Opcode::Load, ty),
+            (false, true) => {
+                let value = self.any(types::I64);
+                self.store_in(local, offset, store, value);
+            }
+            (false, false) => {
+                let value = self.any(ty);
+                self.store_at(local, offset, value);
+            }
         }
-        let value = self.any(ty);
-        self.store_at(local, offset, value);
     }
 
     /// An access to some bytes, whatever they are.

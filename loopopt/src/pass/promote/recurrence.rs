@@ -34,7 +34,6 @@ use crate::analysis::address::Sum;
 use crate::analysis::edges::Edge;
 use crate::analysis::entry::FirstIteration;
 use crate::analysis::memory::{Access, LoopMemory, memory_type};
-use crate::analysis::pressure::Pressure;
 use crate::edit::funnel::append_arg;
 use crate::edit::rename::def_block;
 use crate::fault::fault;
@@ -49,12 +48,10 @@ struct Recurrence {
 
 impl Here<'_> {
     /// Carries all such cells. Gives the reason why one is not, if there is one.
-    pub(super) fn promote_recurrences(&mut self, cx: &mut PassCx<'_>, pressure: &mut Pressure) -> Option<Decline> {
-        let memory = LoopMemory::of(self.func, self.blocks);
+    pub(super) fn promote_recurrences(&mut self, cx: &mut PassCx<'_>, memory: &LoopMemory) -> Option<Decline> {
         let mut why = None;
-        for Recurrence { load, store } in self.recurrences(&memory) {
-            match self.prove_recurrence(cx, &memory, &load, &store).and_then(|()| self.judge_load(cx, &load, pressure))
-            {
+        for Recurrence { load, store } in self.recurrences(memory) {
+            match self.prove_recurrence(cx, memory, &load, &store).and_then(|()| self.judge_load(cx, &load)) {
                 Ok(()) if cx.fuel.take() => self.carry_along(&load, &store),
                 Ok(()) => why = Some(Decline::Withheld),
                 Err(reason) => why = Some(reason),
@@ -172,7 +169,7 @@ impl Here<'_> {
         false
     }
 
-    fn judge_load(&self, cx: &PassCx<'_>, load: &Access, pressure: &mut Pressure) -> Result<(), Decline> {
+    fn judge_load(&mut self, cx: &PassCx<'_>, load: &Access) -> Result<(), Decline> {
         let access = load.inst;
         let is_cold = |block: Option<Block>| block.is_some_and(|block| self.func.is_effectively_cold(block));
         if cx.options.ignore_cost {
@@ -182,11 +179,7 @@ impl Here<'_> {
             return Err(Decline::Cold { access });
         }
         let ty = memory_type(self.func, access).expect("a plain access has a type");
-        if !pressure.take(ty) {
-            let (needed, available) = pressure.needed();
-            return Err(Decline::Pressure { access, needed, available });
-        }
-        Ok(())
+        self.take_register(cx, ty, access)
     }
 
     /// Carries what `store` stores to where `load` would load it.
