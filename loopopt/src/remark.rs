@@ -3,8 +3,8 @@
 //! Remarks are the only record that passes keep. Counters are counted from them, tests read them, and `jit-harness
 //! explain` prints them, so that the three never disagree.
 
-use cranelift_codegen::FxHashMap;
 use cranelift_codegen::ir::{Block, Function, SourceLoc};
+use cranelift_codegen::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -87,6 +87,36 @@ pub(crate) trait Refusal: fmt::Display {
     }
 }
 
+/// A reason in the words of when it arose, for passes that change what it speaks of.
+pub(crate) struct Said {
+    slug: &'static str,
+    help: &'static str,
+    message: Cow<'static, str>,
+}
+
+impl Said {
+    /// What `why` says now.
+    pub(crate) fn new(why: &dyn Refusal) -> Self {
+        Self { slug: why.slug(), help: why.help(), message: why.message() }
+    }
+}
+
+impl Refusal for Said {
+    fn slug(&self) -> &'static str {
+        self.slug
+    }
+
+    fn help(&self) -> &'static str {
+        self.help
+    }
+}
+
+impl fmt::Display for Said {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
 /// The remarks of one run, in the order in which they were made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Remarks(Vec<Remark>);
@@ -126,6 +156,8 @@ impl<'a> IntoIterator for &'a Remarks {
 pub(crate) struct RemarkLog {
     next: usize,
     fired: Vec<(usize, Remark)>,
+    /// The loops that each pass has changed.
+    changed: FxHashSet<(&'static str, Block)>,
     declined: FxHashMap<(&'static str, Block, u32), (usize, Remark)>,
 }
 
@@ -142,6 +174,7 @@ impl RemarkLog {
         let remark = Remark { pass, header, srcloc, verdict: Verdict::Fired, message: message.into() };
         let number = self.number();
         self.fired.push((number, remark));
+        self.changed.insert((pass, header));
     }
 
     /// Records that `pass` left the loop at `header` alone, in the place of what it said of it before.
@@ -155,7 +188,7 @@ impl RemarkLog {
 
     /// Whether `pass` changed the loop at `header`.
     pub(crate) fn has_fired(&self, pass: &'static str, header: Block) -> bool {
-        self.fired.iter().any(|(_, remark)| remark.pass == pass && remark.header == header)
+        self.changed.contains(&(pass, header))
     }
 
     /// Forgets why `pass` left the loop at `header`, or a `subject` of it, alone.

@@ -133,7 +133,6 @@ fn options(input: &str) -> Result<Options> {
         let (name, value) = setting.split_once('=').context("an option is name=value")?;
         match name {
             "passes" => options.passes = Some(value.split(',').map(String::from).collect()),
-            "asynchronous_regions" => options.asynchronous_regions = value.split(',').map(String::from).collect(),
             "fuel" => options.fuel = Some(value.parse()?),
             "ignore_cost" => options.ignore_cost = value.parse()?,
             "rotate_max_header_insts" => options.rotate_max_header_insts = value.parse()?,

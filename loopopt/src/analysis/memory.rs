@@ -45,6 +45,8 @@ pub struct Access {
     pub inst: Inst,
     /// Where it starts.
     pub address: Sum,
+    /// The operand that the address is made of, with an offset.
+    pub operand: Value,
     /// How many bytes it touches.
     pub size: u32,
     /// What it stores, nothing if it is a load.
@@ -64,6 +66,7 @@ impl Access {
         Some(Self {
             inst,
             address: Sum::of(func, arg).offset(offset.into()),
+            operand: arg,
             size: memory_type(func, inst)?.bytes(),
             stored,
             flags: func.dfg.mem_flags[flags],
@@ -81,10 +84,11 @@ impl Access {
         {
             return false;
         }
-        let (slot, other_slot) = (self.address.slot(), other.address.slot());
-        let in_private = |slot: Option<StackSlot>| slot.is_some_and(|slot| private.contains(slot));
-        if slot != other_slot
-            && ((slot.is_some() && other_slot.is_some()) || in_private(slot) || in_private(other_slot))
+        if private.slot_of(self) != private.slot_of(other) {
+            return false;
+        }
+        if let (Some(a), Some(b)) = (self.address.slot(), other.address.slot())
+            && a != b
         {
             return false;
         }
@@ -94,8 +98,16 @@ impl Access {
     }
 }
 
+/// The type of a value that stands for the bytes that a plain load or store touches. None for loads that widen vectors.
+pub fn cell_type(func: &Function, inst: Inst) -> Option<Type> {
+    use Opcode::{Sload8x8, Sload16x4, Sload32x2, Uload8x8, Uload16x4, Uload32x2};
+    let widens =
+        matches!(func.dfg.insts[inst].opcode(), Uload8x8 | Sload8x8 | Uload16x4 | Sload16x4 | Uload32x2 | Sload32x2);
+    memory_type(func, inst).filter(|_| !widens)
+}
+
 /// The type of the bytes that a plain load or store touches.
-pub fn memory_type(func: &Function, inst: Inst) -> Option<Type> {
+fn memory_type(func: &Function, inst: Inst) -> Option<Type> {
     use Opcode::{
         Istore8, Istore16, Istore32, Load, Sload8, Sload8x8, Sload16, Sload16x4, Sload32, Sload32x2, Store, Uload8,
         Uload8x8, Uload16, Uload16x4, Uload32, Uload32x2,
@@ -113,60 +125,64 @@ pub fn memory_type(func: &Function, inst: Inst) -> Option<Type> {
 
 /// The stack slots that nobody but the plain loads and stores of the function can touch.
 #[derive(Clone, Debug, Default)]
-pub struct PrivateSlots(EntitySet<StackSlot>);
+pub struct PrivateSlots {
+    slots: EntitySet<StackSlot>,
+    /// The slot that a value is an address in: for private slots, this knows all such values.
+    made_from: SecondaryMap<Value, PackedOption<StackSlot>>,
+}
 
 impl PrivateSlots {
     /// The slots of `func` whose address is only ever the address of a plain load or store, or one term of it, and that no
-    /// stack map and no debug tag names. Linear in the size of the function; nothing to do without slots.
+    /// stack map, no debug tag and no debugger (by a key) names. Linear in the size of the function; nothing to do without slots.
     pub fn of(func: &Function, domtree: &DominatorTree) -> Self {
-        let mut private = Self(EntitySet::new());
-        if func.sized_stack_slots.is_empty() {
+        let mut private = Self::default();
+        let unobserved = func.sized_stack_slots.iter().filter(|(_, data)| data.key.is_none());
+        private.slots.extend(unobserved.map(|(slot, _)| slot));
+        if private.slots.is_empty() {
             return private;
         }
-        private.0.extend(func.sized_stack_slots.keys());
-        let mut made_from = SecondaryMap::<Value, PackedOption<StackSlot>>::new();
         // In reverse postorder, operands come before what is made of them.
         for &block in domtree.cfg_rpo() {
             for inst in func.layout.block_insts(block) {
-                private.visit(func, inst, &mut made_from);
+                private.visit(func, inst);
             }
         }
         private
     }
 
-    fn visit(&mut self, func: &Function, inst: Inst, made_from: &mut SecondaryMap<Value, PackedOption<StackSlot>>) {
-        let slots = || func.dfg.inst_values(inst).filter_map(|value| made_from[value].expand());
+    fn visit(&mut self, func: &Function, inst: Inst) {
+        let Self { slots: private, made_from } = self;
+        let slots: Vec<_> = func.dfg.inst_values(inst).filter_map(|value| made_from[value].expand()).collect();
         match func.dfg.insts[inst] {
             InstructionData::StackAddr { stack_slot, .. } => {
                 made_from[func.dfg.first_result(inst)] = stack_slot.into();
             }
-            InstructionData::Binary { opcode: Opcode::Iadd | Opcode::Isub, .. } if slots().count() == 1 => {
-                let slot = slots().next();
-                made_from[func.dfg.first_result(inst)] = slot.into();
+            InstructionData::Binary { opcode: Opcode::Iadd | Opcode::Isub, .. } if slots.len() == 1 => {
+                made_from[func.dfg.first_result(inst)] = slots[0].into();
             }
             InstructionData::Load { .. } => {}
             InstructionData::Store { args: [stored, _], .. } => {
                 if let Some(slot) = made_from[stored].expand() {
-                    self.0.remove(slot);
+                    private.remove(slot);
                 }
             }
-            _ => slots().for_each(|slot| {
-                self.0.remove(slot);
+            _ => slots.into_iter().for_each(|slot| {
+                private.remove(slot);
             }),
         }
         for entry in func.dfg.user_stack_map_entries(inst).into_iter().flatten() {
-            self.0.remove(entry.slot);
+            private.remove(entry.slot);
         }
         for tag in func.debug_tags.get(inst) {
             if let DebugTag::StackSlot(slot) = *tag {
-                self.0.remove(slot);
+                private.remove(slot);
             }
         }
     }
 
-    /// Whether `slot` is one of them.
-    pub fn contains(&self, slot: StackSlot) -> bool {
-        self.0.contains(slot)
+    /// The private slot that an access is to.
+    pub fn slot_of(&self, access: &Access) -> Option<StackSlot> {
+        self.made_from[access.operand].expand().filter(|&slot| self.slots.contains(slot))
     }
 }
 
@@ -212,12 +228,21 @@ impl LoopMemory {
         if load.flags.readonly() {
             return None;
         }
-        let is_private = load.address.slot().is_some_and(|slot| private.contains(slot));
+        let is_private = private.slot_of(load).is_some();
         if let Some(fence) = self.fence.filter(|_| !is_private) {
             return Some(fence);
         }
-        let stores = self.accesses.iter().filter(|access| access.stored.is_some());
-        stores.map(|store| (store, store.may_alias(load, private))).find(|&(_, may)| may).map(|(store, _)| store.inst)
+        /// Stores that a load is compared with; of a loop with more, each may be to any place. LLVM stops after 100.
+        const MAX_STORES: usize = 100;
+        let mut stores = self.accesses.iter().filter(|access| access.stored.is_some());
+        if let Some(store) = stores.clone().nth(MAX_STORES) {
+            return Some(store.inst);
+        }
+        stores
+            .by_ref()
+            .map(|store| (store, store.may_alias(load, private)))
+            .find(|&(_, may)| may)
+            .map(|(store, _)| store.inst)
     }
 }
 

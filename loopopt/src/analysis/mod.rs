@@ -4,6 +4,7 @@
 //! does not exist.
 
 pub mod address;
+pub mod available;
 pub mod edges;
 pub mod effects;
 pub mod entry;

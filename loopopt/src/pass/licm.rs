@@ -53,8 +53,11 @@
 //! WebKit's `B3HoistLoopInvariantValues.cpp` for the first-trap rule; GCC's `tree-ssa-loop-im.cc` for coldness; wasmtime#10340,
 //! dotnet#54118 for what goes wrong.
 
+mod why;
+
+use crate::analysis::available::available_loads;
 use crate::analysis::effects::{Effects, is_constant};
-use crate::analysis::entry::{Detour, FirstIteration, in_order};
+use crate::analysis::entry::{FirstIteration, in_order};
 use crate::analysis::loops::{Loop, LoopForest};
 use crate::analysis::memory::{Access, LoopMemory, PrivateSlots};
 use crate::analysis::polls::polls;
@@ -63,12 +66,12 @@ use crate::change::Change;
 use crate::edit::rename::def_block;
 use crate::fault::fault;
 use crate::pass::PassCx;
-use crate::remark::Refusal;
+use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::entity::{EntitySet, SecondaryMap};
+use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode};
-use cranelift_codegen::{CodegenResult, Context};
-use std::borrow::Cow;
-use std::fmt;
+use cranelift_codegen::{CodegenResult, Context, FxHashSet};
+use why::{Because, Decline};
 
 /// The name of this pass.
 pub(crate) const NAME: &str = "licm";
@@ -88,6 +91,9 @@ pub(crate) const REASONS: &[&str] = &[
     "too-deep",
     "withheld",
 ];
+
+/// Candidates that find no register before the rest is not asked any more: it bounds the time.
+const MAX_SHORT: usize = 64;
 
 /// Loops inside loops that an instruction may leave. Each loop is looked at once for each level inside it.
 pub(crate) const MAX_HEIGHT: usize = 16;
@@ -112,13 +118,13 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         // this pass runs last.
         let Some(preheader) = forest.preheader(&ctx.func, lp) else { continue };
         let blocks = in_order(&forest, lp, |block| position[block]);
-        let place = Place { forest: &forest, private: &private, lp, preheader };
-        let mut motion = Motion::new(ctx, cx, place);
+        let place = Place { forest: &forest, cfg: &ctx.cfg, private: &private, lp, preheader };
+        let mut motion = Motion::new(&mut ctx.func, &ctx.domtree, cx, place);
         motion.walk(&blocks);
         let Motion { moved, why, reused, .. } = motion;
-        changed |= reused || !moved.is_empty();
-        if !moved.is_empty() {
-            cx.fired(&ctx.func, NAME, header, describe(&ctx.func, &moved));
+        if reused > 0 || !moved.is_empty() {
+            changed = true;
+            cx.fired(&ctx.func, NAME, header, describe(&ctx.func, &moved, reused));
         }
         match why {
             Some(why) => cx.declined(&ctx.func, NAME, header, &Because { func: &ctx.func, why }),
@@ -132,8 +138,8 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     Ok(if changed { Change::Insts } else { Change::Nothing })
 }
 
-/// What was hoisted, in words.
-fn describe(func: &Function, moved: &[Inst]) -> String {
+/// What was hoisted, in words. `reused` is for how many more instructions it stands.
+fn describe(func: &Function, moved: &[Inst], reused: usize) -> String {
     /// Instructions that are named; of more, the number says enough.
     const NAMED: usize = 6;
     let worth = || moved.iter().filter(|&&inst| !is_constant(func, inst));
@@ -141,16 +147,22 @@ fn describe(func: &Function, moved: &[Inst]) -> String {
         [] => func.dfg.insts[inst].opcode().to_string(),
         results => format!("{} = {}", results[0], func.dfg.insts[inst].opcode()),
     };
-    let names: Vec<_> = worth().take(NAMED).map(name).collect();
-    let more = worth().count().saturating_sub(NAMED);
-    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-    format!("computed once, before the loop: {}{more}", names.join(", "))
+    let mut names: Vec<_> = worth().take(NAMED).map(name).collect();
+    match worth().count().saturating_sub(NAMED) {
+        0 => {}
+        more => names.push(format!("{more} more")),
+    }
+    if reused > 0 {
+        names.push(format!("the same again: {reused}"));
+    }
+    format!("computed once, before the loop: {}", names.join(", "))
 }
 
 /// A loop, and where its invariants go.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     forest: &'a LoopForest,
+    cfg: &'a ControlFlowGraph,
     private: &'a PrivateSlots,
     lp: Loop,
     preheader: Block,
@@ -165,28 +177,34 @@ struct Motion<'a, 'b> {
     /// Made when the first candidate asks.
     memory: Option<LoopMemory>,
     pressure: Option<Pressure>,
+    /// Candidates for which there was no register.
+    short: usize,
     polls: Option<Vec<Inst>>,
+    /// Loads that need not be done again in the preheader.
+    available: Option<Vec<Inst>>,
     /// Invariant instructions of the loop that can go along with others, and are not worth it alone.
     ready: EntitySet<Inst>,
     moved: Vec<Inst>,
-    /// Whether what was hoisted stands for more than itself.
-    reused: bool,
+    /// Instructions that what is before the loop stands for.
+    reused: usize,
     why: Option<Decline>,
 }
 
 impl<'a, 'b> Motion<'a, 'b> {
-    fn new(ctx: &'a mut Context, cx: &'a mut PassCx<'b>, place: Place<'a>) -> Self {
+    fn new(func: &'a mut Function, domtree: &'a DominatorTree, cx: &'a mut PassCx<'b>, place: Place<'a>) -> Self {
         Self {
-            first: FirstIteration::new(&ctx.func, place.forest, &ctx.domtree, place.lp),
-            func: &mut ctx.func,
+            first: FirstIteration::new(func, place.forest, domtree, place.lp),
+            func,
             cx,
             place,
             memory: None,
             pressure: None,
+            short: 0,
             polls: None,
+            available: None,
             ready: EntitySet::new(),
             moved: Vec::new(),
-            reused: false,
+            reused: 0,
             why: None,
         }
     }
@@ -204,20 +222,25 @@ impl<'a, 'b> Motion<'a, 'b> {
             }
         }
         let header = self.place.forest.data(self.place.lp).header;
-        if self.moved.is_empty() && self.why.is_none() && !self.cx.has_fired(NAME, header) {
+        if self.moved.is_empty() && self.reused == 0 && self.why.is_none() && !self.cx.has_fired(NAME, header) {
             self.why = Some(Decline::NothingInvariant);
         }
     }
 
     /// Hoists `inst` if that is legal and pays. Returns whether it has left the loop.
     fn consider(&mut self, block: Block, inst: Inst) -> bool {
-        if self.reused {
+        if self.reused > 0 {
             let dfg = &mut self.func.dfg;
             let operands: Vec<_> = dfg.inst_values(inst).map(|value| dfg.resolve_aliases(value)).collect();
             dfg.overwrite_inst_values(inst, operands.into_iter());
         }
         let effects = Effects::of(self.func, inst);
         if effects.terminates || !self.has_invariant_operands(inst) {
+            return false;
+        }
+        if is_constant(self.func, inst) {
+            // Alone, it would be a register for nothing.
+            self.ready.insert(inst);
             return false;
         }
         let Some(proof) = self.prove(block, inst, effects) else { return false };
@@ -288,7 +311,7 @@ impl<'a, 'b> Motion<'a, 'b> {
                 false => Decline::Aliased { load: inst, store: clobber },
             });
         }
-        let is_there = self.find_moved(inst).is_some();
+        let is_there = self.find_done(inst).is_some();
         if is_there || (load.flags.notrap() && load.flags.can_move()) {
             return Ok(());
         }
@@ -318,13 +341,8 @@ impl<'a, 'b> Motion<'a, 'b> {
 
     /// Whether it pays to hoist `inst`. Gives all that goes along, operands first.
     fn judge(&mut self, block: Block, inst: Inst) -> Result<Vec<Inst>, Decline> {
-        let chain = self.chain(inst);
-        // A constant alone is a register for nothing.
-        if is_constant(self.func, inst) {
-            return Err(Decline::Folds);
-        }
         if self.cx.options.ignore_cost {
-            return Ok(chain);
+            return Ok(self.chain(inst));
         }
         if self.func.is_effectively_cold(block) && !self.func.is_effectively_cold(self.place.preheader) {
             return Err(Decline::Cold { inst });
@@ -332,10 +350,16 @@ impl<'a, 'b> Motion<'a, 'b> {
         if folds(self.func, inst) {
             return Err(Decline::Folds);
         }
+        if self.short >= MAX_SHORT {
+            let (needed, available) = self.pressure.as_ref().map_or(([0; 2], [0; 2]), Pressure::needed);
+            return Err(Decline::Pressure { inst, needed, available });
+        }
         self.measure();
+        let chain = self.chain(inst);
         match &self.pressure {
             Some(pressure) if !pressure.allows(self.func, &chain) => {
                 let (needed, available) = pressure.needed();
+                self.short += 1;
                 Err(Decline::Pressure { inst, needed, available })
             }
             _ => Ok(chain),
@@ -350,12 +374,13 @@ impl<'a, 'b> Motion<'a, 'b> {
     /// `inst`, behind all instructions of the loop that it needs.
     fn chain(&self, inst: Inst) -> Vec<Inst> {
         let (mut chain, mut stack) = (Vec::new(), vec![(inst, false)]);
+        let mut seen = FxHashSet::default();
         while let Some((inst, operands_done)) = stack.pop() {
             if operands_done {
                 chain.push(inst);
                 continue;
             }
-            if chain.contains(&inst) {
+            if !seen.insert(inst) {
                 continue;
             }
             stack.push((inst, true));
@@ -381,23 +406,31 @@ impl<'a, 'b> Motion<'a, 'b> {
         }
     }
 
-    /// What was hoisted already and is the same as `inst`.
-    fn find_moved(&self, inst: Inst) -> Option<Inst> {
+    /// What is before the loop already and gives what `inst` would.
+    fn find_done(&mut self, inst: Inst) -> Option<Inst> {
         /// Instructions that are compared with. More invariants than that do not fit into registers.
         const LOOK_BACK: usize = 16;
-        let dfg = &self.func.dfg;
+        let (func, place) = (&*self.func, self.place);
+        let is_load = matches!(func.dfg.insts[inst], InstructionData::Load { .. });
+        let before: &[Inst] = match is_load {
+            true => {
+                self.available.get_or_insert_with(|| available_loads(func, place.cfg, place.preheader, place.private))
+            }
+            false => &[],
+        };
+        let dfg = &func.dfg;
         let types = |inst| dfg.inst_results(inst).iter().map(|&result| dfg.value_type(result));
         let is_same = |&other: &Inst| dfg.insts[other] == dfg.insts[inst] && types(other).eq(types(inst));
-        self.moved.iter().rev().take(LOOK_BACK).copied().find(is_same)
+        self.moved.iter().rev().take(LOOK_BACK).chain(before).copied().find(is_same)
     }
 
     /// Uses what was hoisted already in the place of `inst`, if it is the same.
     fn reuse(&mut self, inst: Inst) -> bool {
-        let Some(other) = self.find_moved(inst) else { return false };
+        let Some(other) = self.find_done(inst) else { return false };
         let dfg = &mut self.func.dfg;
         dfg.replace_with_aliases(inst, other);
         dfg.insts[inst] = InstructionData::NullAry { opcode: Opcode::Nop };
-        self.reused = true;
+        self.reused += 1;
         true
     }
 }
@@ -414,139 +447,5 @@ fn folds(func: &Function, inst: Inst) -> bool {
         Icmp | Fcmp | Ireduce | Uextend | Isplit | Iconcat | StackAddr | Bnot => true,
         Iadd | Isub | Band | Bor | Bxor | Ishl => has_constant(),
         _ => false,
-    }
-}
-
-/// Why something is not hoisted.
-#[derive(Debug)]
-enum Decline {
-    /// Nothing in the loop is the same in each iteration.
-    NothingInvariant,
-    /// (L2) A store in the loop may write what is loaded.
-    Aliased { load: Inst, store: Inst },
-    /// (L2) A call, an atomic or a fence is in the loop.
-    Fenced { load: Inst, fence: Inst },
-    /// (L2) The embedder says that others write to the region.
-    Asynchronous { load: Inst },
-    /// (L2) A way out of the loop hangs on it alone.
-    Polls { load: Inst },
-    /// (L3) Something can be observed before it.
-    NotFirst { inst: Inst, before: Inst },
-    /// (L2), (L3) It does not run on every entry of the loop.
-    NotCertain { inst: Inst, detour: Option<Detour> },
-    /// (P1) It stands in a cold block.
-    Cold { inst: Inst },
-    /// (P2) It costs nothing where it is.
-    Folds,
-    /// (P3) The loop is short of registers.
-    Pressure { inst: Inst, needed: [usize; 2], available: [usize; 2] },
-    /// Too many loops are inside this one.
-    TooDeep,
-    /// Fuel is used up, or stress mode says no.
-    Withheld,
-}
-
-impl Decline {
-    /// How much the reason says to the author of a program, compared with others.
-    fn rank(&self) -> u8 {
-        match self {
-            Self::NothingInvariant | Self::TooDeep => 0,
-            Self::Folds => 1,
-            Self::Withheld | Self::Cold { .. } => 2,
-            Self::Pressure { .. } => 3,
-            Self::NotCertain { .. } | Self::NotFirst { .. } => 4,
-            Self::Fenced { .. } | Self::Asynchronous { .. } | Self::Polls { .. } => 5,
-            Self::Aliased { .. } => 6,
-        }
-    }
-}
-
-/// A reason, with the function that its instructions are in.
-struct Because<'a> {
-    func: &'a Function,
-    why: Decline,
-}
-
-impl Refusal for Because<'_> {
-    fn slug(&self) -> &'static str {
-        match self.why {
-            Decline::NothingInvariant => "nothing-invariant",
-            Decline::Aliased { .. } => "aliased",
-            Decline::Fenced { .. } => "fenced",
-            Decline::Asynchronous { .. } => "asynchronous",
-            Decline::Polls { .. } => "polls",
-            Decline::NotFirst { .. } => "not-first",
-            Decline::NotCertain { .. } => "not-certain",
-            Decline::Cold { .. } => "cold",
-            Decline::Folds => "folds",
-            Decline::Pressure { .. } => "pressure",
-            Decline::TooDeep => "too-deep",
-            Decline::Withheld => "withheld",
-        }
-    }
-
-    fn message(&self) -> Cow<'static, str> {
-        // Nearly every loop says one of these.
-        match self.why {
-            Decline::NothingInvariant => "nothing that could move is the same in each iteration".into(),
-            Decline::Folds => "what is the same in each iteration costs nothing where it is".into(),
-            _ => self.to_string().into(),
-        }
-    }
-
-    fn help(&self) -> &'static str {
-        match self.why {
-            Decline::Aliased { .. } => "give the two different alias regions, if they never overlap",
-            Decline::Fenced { .. } => "load it before the loop, if the call does not change it, or flag it readonly",
-            Decline::Polls { .. } => "load it before the loop, if nobody else writes there",
-            Decline::NotFirst { .. } => "do it before what can be observed, or before the loop",
-            Decline::NotCertain { detour: None, .. } => {
-                "flag the load notrap and can_move, if it may be done at any time"
-            }
-            Decline::TooDeep => "nest less deeply",
-            _ => "",
-        }
-    }
-}
-
-impl fmt::Display for Because<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let show = |inst| self.func.dfg.display_inst(inst);
-        match self.why {
-            Decline::Aliased { load, store } => {
-                write!(f, "\"{}\" may read what \"{}\" writes", show(load), show(store))
-            }
-            Decline::Fenced { load, fence } => {
-                write!(f, "\"{}\" may not pass \"{}\"", show(load), show(fence))
-            }
-            Decline::Asynchronous { load } => {
-                write!(f, "\"{}\" reads a region that changes at any time", show(load))
-            }
-            Decline::Polls { load } => {
-                write!(f, "whether the loop ends hangs on \"{}\" alone, and someone may write there", show(load))
-            }
-            Decline::NotFirst { inst, before } => {
-                write!(f, "\"{}\" may trap, and before it comes \"{}\"", show(inst), show(before))
-            }
-            Decline::NotCertain { inst, detour: None } => {
-                write!(f, "\"{}\" does not run on every entry of the loop", show(inst))
-            }
-            Decline::NotCertain { inst, detour: Some(Detour::Inst(before)) } => {
-                write!(f, "\"{}\" may not run at all, because of \"{}\"", show(inst), show(before))
-            }
-            Decline::NotCertain { inst, detour: Some(Detour::Loop(header)) } => {
-                write!(f, "\"{}\" runs only if the loop of {header} ends", show(inst))
-            }
-            Decline::Cold { inst } => write!(f, "\"{}\" is in a cold block", show(inst)),
-            Decline::NothingInvariant | Decline::Folds => f.write_str(&self.message()),
-            Decline::Pressure { inst, needed: [ints, floats], available: [of_ints, of_floats] } => write!(
-                f,
-                "\"{}\" needs a register, and {ints} of {of_ints} for integers and {floats} of {of_floats} for floats \
-                 are taken throughout the loop",
-                show(inst)
-            ),
-            Decline::TooDeep => write!(f, "more than {MAX_HEIGHT} loops are inside this one"),
-            Decline::Withheld => write!(f, "withheld: the fuel is used up, or stress mode says no"),
-        }
     }
 }

@@ -59,26 +59,27 @@
 
 mod carry;
 mod recurrence;
+mod why;
 
 use crate::analysis::address::Sum;
 use crate::analysis::effects::Effects;
 use crate::analysis::entry::{FirstIteration, in_order};
 use crate::analysis::loops::{Loop, LoopForest};
-use crate::analysis::memory::{Access, LoopMemory, PrivateSlots, memory_type};
+use crate::analysis::memory::{Access, LoopMemory, PrivateSlots, cell_type};
 use crate::analysis::pressure::Pressure;
 use crate::change::Change;
 use crate::edit::rename::def_block;
 use crate::fault::fault;
 use crate::pass::PassCx;
 use crate::pass::licm::MAX_HEIGHT;
-use crate::remark::Refusal;
+use crate::remark::Said;
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, MemFlagsData, Type};
 use cranelift_codegen::{CodegenResult, Context};
 use std::collections::{BTreeMap, HashMap};
-use std::fmt;
+use why::{Because, Decline, Observer};
 
 /// The name of this pass.
 pub(crate) const NAME: &str = "promote";
@@ -87,6 +88,7 @@ pub(crate) const NAME: &str = "promote";
 pub(crate) const REASONS: &[&str] = &[
     "nothing-stored",
     "too-many-accesses",
+    "irreducible",
     "mixed-types",
     "aliased",
     "fenced",
@@ -115,7 +117,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         let mut here = Here::new(ctx, &forest, &private, lp, &blocks);
         let result = match heights[lp] <= MAX_HEIGHT {
             true => here.promote(cx),
-            false => Err(Decline::TooDeep),
+            false => Err(here.say(Decline::TooDeep)),
         };
         if !here.done.is_empty() {
             changed = true;
@@ -123,7 +125,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
             cx.fired(&ctx.func, NAME, header, done.join("; "));
         }
         match result {
-            Err(why) => cx.declined(&ctx.func, NAME, header, &Because { func: &ctx.func, why }),
+            Err(why) => cx.declined(&ctx.func, NAME, header, &why),
             Ok(()) => cx.retract(NAME, header),
         }
     }
@@ -190,38 +192,41 @@ impl<'a> Here<'a> {
         }
     }
 
-    fn promote(&mut self, cx: &mut PassCx<'_>) -> Result<(), Decline> {
-        let mut opcodes = self
-            .blocks
-            .iter()
-            .flat_map(|&block| self.func.layout.block_insts(block))
-            .map(|inst| &self.func.dfg.insts[inst]);
-        if !opcodes.any(|data| matches!(data, InstructionData::Store { .. })) {
-            return Err(Decline::NothingStored);
-        }
-        let memory = LoopMemory::of(self.func, self.blocks);
-        if memory.accesses.len() > cx.options.promote_max_accesses {
-            let (accesses, max) = (memory.accesses.len(), cx.options.promote_max_accesses);
-            return Err(Decline::TooManyAccesses { accesses, max });
-        }
-        let mut why = None;
+    fn promote(&mut self, cx: &mut PassCx<'_>) -> Result<(), Said> {
+        let memory = self.memory(cx).map_err(|why| self.say(why))?;
+        let mut said = None;
         for group in self.groups(&memory) {
-            let cell = match self.prove(cx, &memory, group) {
-                Ok(cell) => cell,
-                Err(reason) => {
-                    why.get_or_insert(reason);
+            let why = match self.prove(cx, &memory, group).and_then(|cell| self.judge(cx, &cell).map(|()| cell)) {
+                Ok(cell) if cx.fuel.take() => {
+                    said = cell.stays.clone().map(|why| self.say(why)).or(said);
+                    self.apply(&cell);
                     continue;
                 }
+                Ok(_) => Decline::Withheld,
+                Err(why) => why,
             };
-            match self.judge(cx, &cell) {
-                Ok(()) if cx.fuel.take() => why = self.apply(&cell).or(why),
-                Ok(()) => why = Some(Decline::Withheld),
-                Err(reason) => why = Some(reason),
-            }
+            said = Some(self.say(why));
         }
-        let moving = self.promote_recurrences(cx, &memory);
-        let why = why.or(moving);
-        why.map_or(Ok(()), Err)
+        said = said.or(self.promote_recurrences(cx, &memory));
+        said.map_or(Ok(()), Err)
+    }
+
+    fn say(&self, why: Decline) -> Said {
+        Said::new(&Because { func: self.func, why })
+    }
+
+    /// What the loop does to memory, if there is something for this pass in it.
+    fn memory(&self, cx: &PassCx<'_>) -> Result<LoopMemory, Decline> {
+        let mut insts = self.blocks.iter().flat_map(|&block| self.func.layout.block_insts(block));
+        if !insts.any(|inst| matches!(self.func.dfg.insts[inst], InstructionData::Store { .. })) {
+            return Err(Decline::NothingStored);
+        }
+        if let Some(&entry) = self.forest.irreducible().iter().find(|&&entry| self.forest.contains(self.lp, entry)) {
+            return Err(Decline::Irreducible { entry });
+        }
+        let memory = LoopMemory::of(self.func, self.blocks);
+        let (accesses, max) = (memory.accesses.len(), cx.options.promote_max_accesses);
+        if accesses > max { Err(Decline::TooManyAccesses { accesses, max }) } else { Ok(memory) }
     }
 
     /// The accesses to each address that is the same in each iteration and is stored to.
@@ -255,9 +260,11 @@ impl<'a> Here<'a> {
     /// (L1) to (L5)
     fn prove(&self, cx: &PassCx<'_>, memory: &LoopMemory, accesses: Vec<Access>) -> Result<Cell, Decline> {
         let first = &accesses[0];
-        let ty = memory_type(self.func, first.inst).expect("a plain access has a type");
+        let Some(ty) = cell_type(self.func, first.inst) else {
+            return Err(Decline::MixedTypes { a: first.inst, b: first.inst });
+        };
         let is_like_first = |access: &&Access| {
-            memory_type(self.func, access.inst) == Some(ty)
+            cell_type(self.func, access.inst) == Some(ty)
                 && access.flags.explicit_endianness() == first.flags.explicit_endianness()
         };
         if let Some(other) = accesses.iter().find(|access| !is_like_first(access)) {
@@ -266,7 +273,7 @@ impl<'a> Here<'a> {
         if accesses.iter().any(|access| cx.options.is_asynchronous(self.func, access.flags)) {
             return Err(Decline::Asynchronous { access: first.inst });
         }
-        let is_private = first.address.slot().is_some_and(|slot| self.private.contains(slot));
+        let is_private = self.private.slot_of(first).is_some();
         if let Some(fence) = memory.fence.filter(|_| !is_private) {
             return Err(Decline::Fenced { access: first.inst, fence });
         }
@@ -384,132 +391,5 @@ impl<'a> Here<'a> {
         }
         let (needed, available) = pressure.needed();
         Err(Decline::Pressure { access, needed, available })
-    }
-}
-
-/// Why a cell stays in memory, or its stores do.
-#[derive(Clone, Debug)]
-enum Decline {
-    /// The loop stores nothing.
-    NothingStored,
-    /// The loop has more loads and stores than the options allow.
-    TooManyAccesses { accesses: usize, max: usize },
-    /// (L1) The cell is accessed with different types or byte orders.
-    MixedTypes { a: Inst, b: Inst },
-    /// (L2) Another store may overlap it.
-    Aliased { access: Inst, other: Inst },
-    /// (L2) A call, a fence or an atomic is in the loop.
-    Fenced { access: Inst, fence: Inst },
-    /// (L2) The embedder says that others write to the region.
-    Asynchronous { access: Inst },
-    /// (L3) It cannot be loaded before the loop.
-    NotCertain { access: Inst },
-    /// (L4), (L5) The stores have to stay in the loop.
-    StoreStays { store: Inst, because: Observer },
-    /// (P1) Its accesses are cold.
-    Cold { access: Inst },
-    /// (P2) The loop is short of registers.
-    Pressure { access: Inst, needed: [usize; 2], available: [usize; 2] },
-    /// Too many loops are inside this one.
-    TooDeep,
-    /// Fuel is used up, or stress mode says no.
-    Withheld,
-}
-
-/// Who could tell that a store is late.
-#[derive(Clone, Copy, Debug)]
-enum Observer {
-    /// Another load that may overlap.
-    Load(Inst),
-    /// Something that may trap.
-    Trap(Inst),
-    /// The way out of this block, which no store is certain to come before.
-    Exit(Block),
-}
-
-/// A reason, with the function that its instructions are in.
-struct Because<'a> {
-    func: &'a Function,
-    why: Decline,
-}
-
-impl Refusal for Because<'_> {
-    fn slug(&self) -> &'static str {
-        match self.why {
-            Decline::NothingStored => "nothing-stored",
-            Decline::TooManyAccesses { .. } => "too-many-accesses",
-            Decline::MixedTypes { .. } => "mixed-types",
-            Decline::Aliased { .. } => "aliased",
-            Decline::Fenced { .. } => "fenced",
-            Decline::Asynchronous { .. } => "asynchronous",
-            Decline::NotCertain { .. } => "not-certain",
-            Decline::StoreStays { .. } => "store-stays",
-            Decline::Cold { .. } => "cold",
-            Decline::Pressure { .. } => "pressure",
-            Decline::TooDeep => "too-deep",
-            Decline::Withheld => "withheld",
-        }
-    }
-
-    fn help(&self) -> &'static str {
-        match self.why {
-            Decline::TooManyAccesses { .. } => "raise Options::promote_max_accesses",
-            Decline::Aliased { .. } | Decline::StoreStays { because: Observer::Load(_), .. } => {
-                "give the two different alias regions, if they never overlap"
-            }
-            Decline::StoreStays { because: Observer::Trap(_), .. } => "flag accesses notrap that cannot trap",
-            Decline::NotCertain { .. } => "flag the load notrap and can_move, if it may be done at any time",
-            _ => "",
-        }
-    }
-}
-
-impl fmt::Display for Because<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let show = |inst| self.func.dfg.display_inst(inst);
-        match self.why {
-            Decline::NothingStored => write!(f, "the loop stores nothing"),
-            Decline::TooManyAccesses { accesses, max } => {
-                write!(f, "the loop has {accesses} loads and stores, more than {max}")
-            }
-            Decline::MixedTypes { a, b } => {
-                write!(f, "\"{}\" and \"{}\" take the same memory for different types", show(a), show(b))
-            }
-            Decline::Aliased { access, other } => {
-                write!(f, "\"{}\" may overwrite the memory of \"{}\"", show(other), show(access))
-            }
-            Decline::Fenced { access, fence } => {
-                write!(f, "the memory of \"{}\" may change at \"{}\"", show(access), show(fence))
-            }
-            Decline::Asynchronous { access } => {
-                write!(f, "\"{}\" is to a region that changes at any time", show(access))
-            }
-            Decline::NotCertain { access } => {
-                write!(f, "the memory of \"{}\" may not be there if the loop does not get to it", show(access))
-            }
-            Decline::StoreStays { store, because: Observer::Load(load) } => {
-                write!(f, "\"{}\" stays in the loop: \"{}\" may read it", show(store), show(load))
-            }
-            Decline::StoreStays { store, because: Observer::Trap(trap) } => {
-                write!(
-                    f,
-                    "\"{}\" stays in the loop: \"{}\" may trap, and a trap shows all memory",
-                    show(store),
-                    show(trap)
-                )
-            }
-            Decline::StoreStays { store, because: Observer::Exit(block) } => {
-                write!(f, "\"{}\" stays in the loop: it may not have run when {block} leaves it", show(store))
-            }
-            Decline::Cold { access } => write!(f, "\"{}\" is in a cold block", show(access)),
-            Decline::Pressure { access, needed: [ints, floats], available: [of_ints, of_floats] } => write!(
-                f,
-                "the cell of \"{}\" needs a register, and {ints} of {of_ints} for integers and {floats} of {of_floats} \
-                 for floats are taken throughout the loop",
-                show(access)
-            ),
-            Decline::TooDeep => write!(f, "more than {MAX_HEIGHT} loops are inside this one"),
-            Decline::Withheld => write!(f, "withheld: the fuel is used up, or stress mode says no"),
-        }
     }
 }

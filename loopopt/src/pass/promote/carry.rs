@@ -1,6 +1,6 @@
 //! Carries the value of a cell through a loop: parameters where values meet, and at the exits.
 
-use super::{Cell, Decline, Here};
+use super::{Cell, Here};
 use crate::analysis::edges::{Edge, edges_into};
 use crate::analysis::memory::Access;
 use crate::edit::funnel::append_arg;
@@ -14,8 +14,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 type AtEnd = HashMap<Block, Option<Value>>;
 
 impl Here<'_> {
-    /// Carries `cell` in parameters. Gives back why its stores stay, if they do.
-    pub(super) fn apply(&mut self, cell: &Cell) -> Option<Decline> {
+    /// Carries `cell` in parameters.
+    pub(super) fn apply(&mut self, cell: &Cell) {
         let first = &cell.accesses[0];
         let name = self.func.dfg.display_inst(first.inst).to_string();
         let address = self.make_before(address_of(self.func, first.inst), &|_| None);
@@ -52,7 +52,6 @@ impl Here<'_> {
         }
         let stores = if cell.stays.is_none() { "the stores are behind the loop" } else { "the stores stay" };
         self.done.push(format!("the cell of \"{name}\" is in a register, loads gone: {loads}; {stores}"));
-        cell.stays.clone()
     }
 
     /// What the cell holds at the start of a block that is not the header.
@@ -170,7 +169,9 @@ impl Here<'_> {
                 let new: Vec<_> = args.iter().filter_map(|&arg| ready(&made, self.func, arg)).collect();
                 self.func.dfg.overwrite_inst_values(copy, new.into_iter());
                 self.func.layout.insert_inst(copy, jump);
-                self.func.set_srcloc(copy, self.func.srcloc(inst));
+                if !self.func.srcloc(inst).is_default() {
+                    self.func.set_srcloc(copy, self.func.srcloc(inst));
+                }
                 made.insert(value, self.func.dfg.first_result(copy));
                 stack.pop();
             } else {
@@ -206,11 +207,18 @@ pub(super) fn address_of(func: &Function, access: Inst) -> Value {
     *func.dfg.inst_args(access).last().expect("an access has an address")
 }
 
-/// Flags for a store that stands for several: a region only if all have the same.
+/// Flags for a store that stands for several: what all of them have.
 fn exit_flags(accesses: &[Access], flags: MemFlagsData) -> MemFlagsData {
     let region = flags.alias_region();
     let shared = accesses.iter().all(|access| access.flags.alias_region() == region);
-    flags.with_alias_region(region.filter(|_| shared))
+    let mut all = MemFlagsData::new().with_trap_code(flags.trap_code()).with_alias_region(region.filter(|_| shared));
+    if accesses.iter().all(|access| access.flags.aligned()) {
+        all.set_aligned();
+    }
+    if let Some(order) = flags.explicit_endianness() {
+        all.set_endianness(order);
+    }
+    all
 }
 
 /// The bytes that `store` writes if it stores `stored`, as one value.

@@ -28,16 +28,18 @@
 //!
 //! GCC's predictive commoning; Callahan, Carr and Kennedy, "Improving register allocation for subscripted variables", 1990.
 
+use super::Here;
 use super::carry::{address_of, replace_load, to_cell};
-use super::{Decline, Here};
+use super::why::Decline;
 use crate::analysis::address::Sum;
 use crate::analysis::edges::Edge;
 use crate::analysis::entry::FirstIteration;
-use crate::analysis::memory::{Access, LoopMemory, memory_type};
+use crate::analysis::memory::{Access, LoopMemory, cell_type};
 use crate::edit::funnel::append_arg;
 use crate::edit::rename::def_block;
 use crate::fault::fault;
 use crate::pass::PassCx;
+use crate::remark::Said;
 use cranelift_codegen::ir::{Block, BlockArg, Function, Value, ValueDef};
 
 /// A load that the store of the iteration before has the value for.
@@ -48,16 +50,16 @@ struct Recurrence {
 
 impl Here<'_> {
     /// Carries all such cells. Gives the reason why one is not, if there is one.
-    pub(super) fn promote_recurrences(&mut self, cx: &mut PassCx<'_>, memory: &LoopMemory) -> Option<Decline> {
-        let mut why = None;
+    pub(super) fn promote_recurrences(&mut self, cx: &mut PassCx<'_>, memory: &LoopMemory) -> Option<Said> {
+        let mut said = None;
         for Recurrence { load, store } in self.recurrences(memory) {
             match self.prove_recurrence(cx, memory, &load, &store).and_then(|()| self.judge_load(cx, &load)) {
                 Ok(()) if cx.fuel.take() => self.carry_along(&load, &store),
-                Ok(()) => why = Some(Decline::Withheld),
-                Err(reason) => why = Some(reason),
+                Ok(()) => said = Some(self.say(Decline::Withheld)),
+                Err(why) => said = Some(self.say(why)),
             }
         }
-        why
+        said
     }
 
     /// The loads of the loop whose address is, in the next iteration, that of a store.
@@ -114,7 +116,7 @@ impl Here<'_> {
         store: &Access,
     ) -> Result<(), Decline> {
         let access = load.inst;
-        let type_of = |access: &Access| (memory_type(self.func, access.inst), access.flags.explicit_endianness());
+        let type_of = |access: &Access| (cell_type(self.func, access.inst), access.flags.explicit_endianness());
         if type_of(load) != type_of(store) {
             return Err(Decline::MixedTypes { a: load.inst, b: store.inst });
         }
@@ -178,13 +180,13 @@ impl Here<'_> {
         if is_cold(self.func.layout.inst_block(access)) {
             return Err(Decline::Cold { access });
         }
-        let ty = memory_type(self.func, access).expect("a plain access has a type");
+        let ty = cell_type(self.func, access).expect("a plain access has a type");
         self.take_register(cx, ty, access)
     }
 
     /// Carries what `store` stores to where `load` would load it.
     fn carry_along(&mut self, load: &Access, store: &Access) {
-        let ty = memory_type(self.func, load.inst).expect("a plain access has a type");
+        let ty = cell_type(self.func, load.inst).expect("a plain access has a type");
         let (header, entry) = (self.forest.data(self.lp).header, self.entry_edge());
         let firsts: Vec<_> = entry.args(self.func).collect();
         let params = self.func.dfg.block_params(header).to_vec();
