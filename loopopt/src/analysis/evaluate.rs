@@ -104,11 +104,15 @@ impl<'f> Evaluator<'f> {
 
     /// What the edges into `block` pass for its parameter number `index`.
     fn param_args(&self, block: Block, index: usize) -> Option<Vec<Value>> {
-        if self.forest.loop_of_header(block).is_some() {
-            return None;
+        let args = self.args_for(block, index).filter(|args| args.len() <= MAX_EDGES)?;
+        if self.forest.loop_of_header(block).is_none() {
+            return Some(args);
         }
-        let args = self.args_for(block, index);
-        args.filter(|args| args.len() <= MAX_EDGES)
+        // One value on all edges, the parameter itself aside, is defined before the loop.
+        let param = self.func.dfg.block_params(block)[index];
+        let mut others = args.into_iter().filter(|&arg| arg != param);
+        let only = others.next()?;
+        others.all(|other| other == only).then(|| vec![only])
     }
 
     fn args_for(&self, block: Block, index: usize) -> Option<Vec<Value>> {
@@ -129,7 +133,7 @@ impl<'f> Evaluator<'f> {
     fn compute(&self, value: Value, inputs: &[Value]) -> Option<u128> {
         match self.func.dfg.value_def(value) {
             ValueDef::Result(inst, 0) if is_foldable(self.func, inst) => self.fold(inst),
-            ValueDef::Param(block, index) if self.forest.loop_of_header(block).is_some() => {
+            ValueDef::Param(block, index) if inputs.is_empty() && self.forest.loop_of_header(block).is_some() => {
                 self.same_constant(block, index)
             }
             ValueDef::Param(..) => {
