@@ -10,7 +10,7 @@
 
 use super::edges::edges_into;
 use super::induction::known;
-use super::loops::LoopForest;
+use super::loops::{Loop, LoopForest};
 use crate::fault::fault;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -26,6 +26,8 @@ pub struct Evaluator<'f> {
     func: &'f Function,
     cfg: &'f ControlFlowGraph,
     forest: &'f LoopForest,
+    /// Of values outside, only constants are known.
+    inside: Option<Loop>,
     known: HashMap<Value, Option<u128>>,
     /// Values that may still be looked at. When there are none left, all others are unknown.
     budget: usize,
@@ -34,7 +36,13 @@ pub struct Evaluator<'f> {
 impl<'f> Evaluator<'f> {
     /// An evaluator that has assumed nothing and looks at no more than `budget` values.
     pub fn new(func: &'f Function, cfg: &'f ControlFlowGraph, forest: &'f LoopForest, budget: usize) -> Self {
-        Self { func, cfg, forest, known: HashMap::new(), budget }
+        Self { func, cfg, forest, inside: None, known: HashMap::new(), budget }
+    }
+
+    /// Follows values up to the blocks of `lp` only. What comes from further away is a constant or unknown, so that time does not
+    /// depend on what stands before the loop.
+    pub fn inside(self, lp: Loop) -> Self {
+        Self { inside: Some(lp), ..self }
     }
 
     /// Takes `value` for what is given, or for unknown.
@@ -93,8 +101,21 @@ impl<'f> Evaluator<'f> {
         self.known.get(&value).copied().flatten()
     }
 
+    /// Whether `value` is not followed.
+    fn is_outside(&self, value: Value) -> bool {
+        let home = match self.func.dfg.value_def(value) {
+            ValueDef::Param(block, _) => Some(block),
+            ValueDef::Result(inst, _) => self.func.layout.inst_block(inst),
+            ValueDef::Union(..) => None,
+        };
+        self.inside.is_some_and(|lp| home.is_none_or(|block| !self.forest.contains(lp, block)))
+    }
+
     /// The values that `value` follows from, nothing if it cannot be known.
     fn inputs(&self, value: Value) -> Vec<Value> {
+        if self.is_outside(value) {
+            return Vec::new();
+        }
         match self.func.dfg.value_def(value) {
             ValueDef::Result(inst, 0) if is_foldable(self.func, inst) => self.func.dfg.inst_args(inst).to_vec(),
             ValueDef::Param(block, index) => self.param_args(block, index).unwrap_or_default(),
@@ -104,11 +125,15 @@ impl<'f> Evaluator<'f> {
 
     /// What the edges into `block` pass for its parameter number `index`.
     fn param_args(&self, block: Block, index: usize) -> Option<Vec<Value>> {
-        if self.forest.loop_of_header(block).is_some() {
-            return None;
+        let args = self.args_for(block, index).filter(|args| args.len() <= MAX_EDGES)?;
+        if self.forest.loop_of_header(block).is_none() {
+            return Some(args);
         }
-        let args = self.args_for(block, index);
-        args.filter(|args| args.len() <= MAX_EDGES)
+        // One value on all edges, the parameter itself aside, is defined before the loop.
+        let param = self.func.dfg.block_params(block)[index];
+        let mut others = args.into_iter().filter(|&arg| arg != param);
+        let only = others.next()?;
+        others.all(|other| other == only).then(|| vec![only])
     }
 
     fn args_for(&self, block: Block, index: usize) -> Option<Vec<Value>> {
@@ -127,9 +152,12 @@ impl<'f> Evaluator<'f> {
     }
 
     fn compute(&self, value: Value, inputs: &[Value]) -> Option<u128> {
+        if self.is_outside(value) {
+            return known(self.func, self.cfg, value);
+        }
         match self.func.dfg.value_def(value) {
             ValueDef::Result(inst, 0) if is_foldable(self.func, inst) => self.fold(inst),
-            ValueDef::Param(block, index) if self.forest.loop_of_header(block).is_some() => {
+            ValueDef::Param(block, index) if inputs.is_empty() && self.forest.loop_of_header(block).is_some() => {
                 self.same_constant(block, index)
             }
             ValueDef::Param(..) => {

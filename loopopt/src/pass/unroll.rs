@@ -179,12 +179,14 @@ impl Plan {
         if size > options.unroll_max_copied {
             return Err(too_large);
         }
-        let Some(simulation) = simulate(ctx, forest, lp, options.unroll_max_iterations) else {
-            return Err(match trip_count::bound(ctx, forest, lp) {
-                TripCount::Exactly(count) => Decline::TooManyIterations { count, max: options.unroll_max_iterations },
-                TripCount::AtMost(_) | TripCount::Unknown => Decline::NotCounted,
-            });
-        };
+        let max = options.unroll_max_iterations;
+        // To try costs time for each iteration. A loop that the formula says more of is not tried.
+        match trip_count::bound(ctx, forest, lp) {
+            TripCount::Exactly(count) if count >= max as u128 => return Err(Decline::TooManyIterations { count, max }),
+            TripCount::AtMost(count) if count >= max as u128 => return Err(Decline::NotCounted),
+            _ => {}
+        }
+        let simulation = simulate(ctx, forest, lp, max).ok_or(Decline::NotCounted)?;
         let around = simulation.decided.len() - 1;
         let insts = || blocks.iter().flat_map(|&block| func.layout.block_insts(block));
         if let Some(inst) = insts().find(|&inst| around > 0 && !is_duplicable(func, inst)) {
