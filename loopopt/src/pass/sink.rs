@@ -16,28 +16,29 @@
 //!     call fn0(v6)                       call fn0(v6)
 //! ```
 //!
-//! Cranelift's egraph pass places a pure value in front of the outermost loop in which it does not change, whether the loop
-//! uses it once in a thousand iterations or in each (wasmtime#8197); and a value that only the end of a loop needs is
-//! computed in each iteration. Either takes time and a register.
+//! Cranelift's egraph pass places a pure value in front of the outermost loop in which it does not change, whether the
+//! loop uses it once in a thousand iterations or in each (wasmtime#8197); and a value that only the end of a loop needs
+//! is computed in each iteration. Either takes time and a register. (The egraph pass takes itself to be outside of a
+//! loop once it has been to a block behind it, so what stands in a block that it visits after that is not hoisted.)
 //!
 //! # Needs
 //!
-//! Closed form, which shows all values that leave a loop in the arguments of its exit edges; single back edges and dedicated
-//! exits. Where it does not hold, less is found. Closed form does not hold afterwards: a value that is computed behind a loop takes its
-//! operands from inside.
+//! Closed form, which shows all values that leave a loop in the arguments of its exit edges; single back edges and
+//! dedicated exits. Where it does not hold, less is found. Closed form does not hold afterwards: a value that is
+//! computed behind a loop takes its operands from inside.
 //!
 //! # Legal when
 //!
 //! * (L1) The instruction is pure, or loads what never changes from where a load is always possible.
-//! * (L2) All its uses are arguments of edges that leave its loop, or all are in cold blocks, or belong to instructions that
-//!   move to the same places. Operands dominate these places, because the value does.
+//! * (L2) All its uses are arguments of edges that leave its loop, or all are in cold blocks, or belong to instructions
+//!   that move to the same places. Operands dominate these places, because the value does.
 //! * (L3) The parameter that it leaves the loop by is the same value on each edge into the exit block.
 //!
 //! # Pays when
 //!
-//! The new place runs more rarely than the old one: an exit block at most once for each entry of a loop that the instruction is
-//! in; a cold block of a loop that is not cold itself. (P1) There are few such places: each gets a copy. (P2) The operands
-//! that leave the loop, or live through it, instead of the value are few, or not more than before.
+//! The new place runs more rarely than the old one: an exit block at most once for each entry of a loop that the
+//! instruction is in; a cold block of a loop that is not cold itself. (P1) There are few such places: each gets a copy.
+//! (P2) The operands that leave the loop, or live through it, instead of the value are few, or not more than before.
 //!
 //! # Changes
 //!
@@ -45,13 +46,13 @@
 //!
 //! # Not done
 //!
-//! Values that reach an exit through a parameter of a block inside; instructions with several results; places below the exit
-//! block that are not always reached from there; the operands of a value that has to stay.
+//! Values that reach an exit through a parameter of a block inside; instructions with several results; places below the
+//! exit block that are not always reached from there; the operands of a value that has to stay.
 //!
 //! # References
 //!
-//! LLVM `LICM.cpp` (`sinkRegion`) and `LoopSink.cpp`; GCC `tree-ssa-sink.cc`; Knoop, Rüthing, Steffen: "Partial dead code
-//! elimination", 1994.
+//! LLVM `LICM.cpp` (`sinkRegion`) and `LoopSink.cpp`; GCC `tree-ssa-sink.cc`; Knoop, Rüthing, Steffen: "Partial dead
+//! code elimination", 1994.
 
 mod apply;
 mod engine;
@@ -78,8 +79,8 @@ pub(crate) const NAME: &str = "sink";
 pub(crate) const REASONS: &[&str] =
     &["has-effects", "several-values", "too-many-places", "too-many-values", "withheld"];
 
-/// How often the function is gone through for values that leave several loops, one after the other. A bound on time: a nest of so
-/// many loops is no program that anybody has written.
+/// How often the function is gone through for values that leave several loops, one after the other. A bound on time: a
+/// nest of so many loops is no program that anybody has written.
 const MAX_ROUNDS: usize = 16;
 
 /// Sinks what can be sunk.

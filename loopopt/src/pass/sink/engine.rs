@@ -63,7 +63,8 @@ impl<'a> Engine<'a> {
         Self { func, forest, places, limits, is_tight, declined: BTreeMap::new() }
     }
 
-    /// Tries what would come of it if registers did not count. Where they turn out to be too few, no step may take one more.
+    /// Tries what would come of it if registers did not count. Where they turn out to be too few, no step may take one
+    /// more.
     pub(super) fn tighten(&mut self) {
         let mut state = self.start();
         self.go(&mut state, &mut || true);
@@ -134,7 +135,8 @@ impl<'a> Engine<'a> {
         moves
     }
 
-    /// The instruction of a value that only the places use, if these are better places, and the header of the loop that gains.
+    /// The instruction of a value that only the places use, if these are better places, and the header of the loop that
+    /// gains.
     fn candidate(&self, state: &State, value: Value) -> Option<(Inst, Block)> {
         let places = &state.used_at[&value].1;
         let inst = self.func.dfg.value_def(value).inst()?;
@@ -170,7 +172,8 @@ impl<'a> Engine<'a> {
         Some((inst, self.forest.data(lp).header))
     }
 
-    /// Whether the cold block `block` runs more rarely than `home`: the loops that are entered on the way are not cold as a whole.
+    /// Whether the cold block `block` runs more rarely than `home`: the loops that are entered on the way are not cold
+    /// as a whole.
     fn is_rare(&self, home: Block, block: Block) -> bool {
         let mut around = self.forest.innermost(block);
         while let Some(lp) = around.filter(|&lp| !self.forest.contains(lp, home)) {
