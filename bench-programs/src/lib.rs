@@ -10,7 +10,7 @@ mod programs;
 
 use cranelift_codegen::ir::Function;
 
-use programs::{arrays, bytes, cells, checked, control, grids, nests, objects, places, scalar, search};
+use programs::{arrays, bytes, cells, checked, control, grids, nests, objects, places, scalar, search, sums};
 
 /// A sample loop.
 pub struct Program {
@@ -124,6 +124,9 @@ static ALL: &[Program] = &[
     cells::FIELD_SLOTS,
     objects::STRUCT_FIELDS,
     objects::BOXED_LOOKUP,
+    sums::BOXED_SUM,
+    sums::SCALED_SUM,
+    sums::SLOT_SUM,
     objects::LINKED_LIST,
     search::BINARY_SEARCH,
     search::INSERTION_SORT,

@@ -11,3 +11,4 @@ pub(crate) mod objects;
 pub(crate) mod places;
 pub(crate) mod scalar;
 pub(crate) mod search;
+pub(crate) mod sums;

@@ -1,0 +1,132 @@
+//! Sums of an array in which each iteration does again what it could have known. Iterations hardly wait for each other, so
+//! what they do again takes time.
+//!
+//! A pointer in memory is a distance from the first argument, because an input does not know its address.
+
+use cranelift_codegen::ir::Function;
+use cranelift_codegen::ir::types::I64;
+
+use crate::build::{Array, function};
+use crate::memory::{get, ints, read};
+use crate::{Input, Program, Source, Value};
+
+pub(crate) const BOXED_SUM: Program = Program {
+    name: "boxed-sum",
+    about: "The array is behind two pointers, one of which may be null; pointer and length are loaded for each element.",
+    tags: &["checked", "memory"],
+    while_loops: 2,
+    source: Source::Built(boxed_sum),
+    small: || boxed(5, 2),
+    large: || boxed(4_000, 40),
+    reference: |input, memory| {
+        let object = input.at(0) + get::<i64>(memory, input.at(1)) as usize;
+        let [start, len]: [i64; 2] = [0, 8].map(|field| get(memory, object + field));
+        let data: Vec<i64> = read(memory, input.at(0) + start as usize, len as usize);
+        Some(Value::I64(data.iter().sum::<i64>() * input.get_int(3)))
+    },
+    c: Some(include_str!("../../kernels/boxed_sum.c")),
+};
+
+/// An object with `start` and `len` of the data behind it; the variable that refers to it; how many to add, how often.
+fn boxed(len: usize, rounds: usize) -> Input {
+    let mut memory = vec![0, 24, len as i64];
+    memory.extend(ints(2, len, 1000));
+    Input::new().array(&memory).array(&[8_i64]).int(len).int(rounds)
+}
+
+fn boxed_sum() -> Function {
+    function("boxed_sum", [I64; 4], Some(I64), |f, [base, variable, count, rounds]| {
+        let total = f.local(I64, 0);
+        f.repeat(rounds, |f| {
+            f.for_range(0, count, |f, i| {
+                let distance = f.field(I64, variable, 0);
+                f.null_check(distance);
+                let object = f.add(base, distance);
+                let start = f.field(I64, object, 0);
+                let len = f.field(I64, object, 8);
+                let data = f.add(base, start);
+                let x = f.load(Array::trapping(data, len, I64), i);
+                f.increase(total, x);
+            });
+        });
+        f.ret(total);
+    })
+}
+
+pub(crate) const SCALED_SUM: Program = Program {
+    name: "scaled-sum",
+    about: "Each element is multiplied by the same element of a table, `b[i] * a[n]`, with its check.",
+    tags: &["checked", "memory"],
+    while_loops: 2,
+    source: Source::Built(scaled_sum),
+    small: || scaled(5, 2),
+    large: || scaled(4_000, 40),
+    reference: |input, memory| {
+        let factor: i64 = get(memory, input.at(0) + 8 * input.size(2));
+        let values: Vec<i64> = read(memory, input.at(3), input.size(4));
+        Some(Value::I64(values.iter().map(|x| x * factor).sum::<i64>() * input.get_int(5)))
+    },
+    c: Some(include_str!("../../kernels/scaled_sum.c")),
+};
+
+/// A table with its length, the place in it; the values and their number; how often.
+fn scaled(count: usize, rounds: usize) -> Input {
+    Input::new().array(&[2_i64, 3, 5, 7]).int(4).int(2).array(&ints(2, count, 1000)).int(count).int(rounds)
+}
+
+fn scaled_sum() -> Function {
+    function("scaled_sum", [I64; 6], Some(I64), |f, [table, len, n, values, count, rounds]| {
+        let total = f.local(I64, 0);
+        f.repeat(rounds, |f| {
+            f.for_range(0, count, |f, i| {
+                let x = f.load(Array::unchecked(values, I64), i);
+                let factor = f.load(Array::trapping(table, len, I64), n);
+                let product = f.mul(x, factor);
+                f.increase(total, product);
+            });
+        });
+        f.ret(total);
+    })
+}
+
+pub(crate) const SLOT_SUM: Program = Program {
+    name: "slot-sum",
+    about: "A sum of an array with all locals in stack slots, as before any promotion to registers.",
+    tags: &["slots", "memory"],
+    while_loops: 2,
+    source: Source::Built(slot_sum),
+    small: || Input::new().array(&ints(2, 5, 1000)).int(5).int(2),
+    large: || Input::new().array(&ints(2, 4_000, 1000)).int(4_000).int(40),
+    reference: |input, memory| {
+        let values: Vec<i64> = read(memory, input.at(0), input.size(1));
+        Some(Value::I64(values.iter().sum::<i64>() * input.get_int(2)))
+    },
+    c: Some(include_str!("../../kernels/slot_sum.c")),
+};
+
+fn slot_sum() -> Function {
+    function("slot_sum", [I64; 3], Some(I64), |f, [values, count, rounds]| {
+        let (values, n, i, total) = (f.slot(values), f.slot(count), f.slot(0), f.slot(0));
+        f.repeat(rounds, |f| {
+            f.set_slot(i, 0);
+            f.while_loop(
+                |f| {
+                    let (x, y) = (f.get_slot(i), f.get_slot(n));
+                    f.less(x, y)
+                },
+                |f| {
+                    let (data, index) = (f.get_slot(values), f.get_slot(i));
+                    let x = f.load(Array::unchecked(data, I64), index);
+                    let old = f.get_slot(total);
+                    let new = f.add(old, x);
+                    f.set_slot(total, new);
+                    let index = f.get_slot(i);
+                    let next = f.add(index, 1);
+                    f.set_slot(i, next);
+                },
+            );
+        });
+        let result = f.get_slot(total);
+        f.ret(result);
+    })
+}
