@@ -137,7 +137,7 @@ fn is_movable(func: &Function, inst: Inst) -> bool {
     let is_pure = effects.is_pure()
         || is_lasting()
         || (fault!(SunkLoad) && data.opcode() == Opcode::Load && !effects.traps)
-        || (fault!(SunkTrap) && matches!(data.opcode(), Opcode::Udiv | Opcode::Sdiv | Opcode::Urem | Opcode::Srem));
+        || (fault!(SunkTrap) && data.opcode().can_trap());
     is_pure && func.dfg.inst_results(inst).len() == 1 && !is_constant(func, inst)
 }
 

@@ -107,12 +107,15 @@ impl Fill<'_, '_, '_> {
         self.pos.func.dfg.first_result(inst)
     }
 
-    /// Loads a cell that is known, for nobody but the caller.
+    /// Loads a cell that is known, for nobody but the caller, and may write it then.
     pub(super) fn load_some_cell(&mut self) -> Option<Value> {
         let youngest = self.known.cells.len().checked_sub(1)?;
         let cell = self.known.cells[youngest - self.random.below((youngest + 1).min(4))];
         let value = self.load_cell(cell);
         self.known.values.pop();
+        if self.random.chance(50) {
+            self.overwrite(cell, false);
+        }
         Some(value)
     }
 

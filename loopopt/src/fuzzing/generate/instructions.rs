@@ -69,7 +69,7 @@ impl Fill<'_, '_, '_> {
 
     /// Computes something for behind the loop.
     fn late(&mut self) {
-        let loaded = if self.random.chance(30) { self.load_some_cell() } else { None };
+        let loaded = if self.random.chance(40) { self.load_some_cell() } else { None };
         let mut value = match loaded {
             Some(value) => value,
             None => {
@@ -78,6 +78,11 @@ impl Fill<'_, '_, '_> {
             }
         };
         let ty = self.pos.func.dfg.value_type(value);
+        if ty.is_int() && ty.bits() <= 64 && self.features().has(Feature::Partial) && self.random.chance(60) {
+            let by = self.any(ty);
+            let by = if self.random.chance(50) { self.pos.ins().bor_imm_u(by, 1) } else { by };
+            value = self.pos.ins().udiv(value, by);
+        }
         for _ in 0..1 + self.random.below(3) {
             let other = self.any(ty);
             let opcode = if ty.is_float() {
@@ -194,13 +199,13 @@ impl Fill<'_, '_, '_> {
     /// A truth value of type `i8`, 0 or 1.
     pub(super) fn bit(&mut self) -> Value {
         let value = match self.random.below(10) {
-            0 | 1 if self.features().has(Feature::Floats) => {
+            0 if self.features().has(Feature::Floats) => {
                 let ty = self.random.pick(&[types::F64, types::F32]);
                 let (a, b) = (self.any(ty), self.any(ty));
                 let condition = self.random.pick(FloatCC::all());
                 self.pos.ins().fcmp(condition, a, b)
             }
-            2 if self.features().has(Feature::Vectors) => {
+            1 if self.features().has(Feature::Vectors) => {
                 let ty = vector_type(self.random);
                 let a = self.any(ty);
                 if self.random.chance(50) { self.pos.ins().vany_true(a) } else { self.pos.ins().vall_true(a) }
@@ -240,15 +245,24 @@ impl Fill<'_, '_, '_> {
                 let ty = self.int_type();
                 self.any(ty)
             }
-            2 if self.features().has(Feature::Floats) => {
-                let ty = self.random.pick(&[types::F64, types::F32]);
-                let (a, b) = (self.any(ty), self.any(ty));
-                let condition = self.random.pick(FloatCC::all());
-                let bit = self.pos.ins().fcmp(condition, a, b);
-                self.keep_value(bit)
-            }
+            2 | 3 if self.features().has(Feature::Floats) => self.float_condition(),
             _ => self.bit(),
         }
+    }
+
+    /// A comparison of floats, one of which is often no number.
+    fn float_condition(&mut self) -> Value {
+        let ty = self.random.pick(&[types::F64, types::F32]);
+        let (mut a, b) = (self.any(ty), self.any(ty));
+        if self.random.chance(50) {
+            let is_nan = self.bit();
+            let nan =
+                if ty == types::F32 { self.pos.ins().f32const(f32::NAN) } else { self.pos.ins().f64const(f64::NAN) };
+            a = self.pos.ins().select(is_nan, nan, a);
+        }
+        let condition = self.random.pick(FloatCC::all());
+        let bit = self.pos.ins().fcmp(condition, a, b);
+        self.keep_value(bit)
     }
 
     /// The same, of what the loop does not change.
