@@ -21,13 +21,16 @@ use std::collections::HashMap;
 /// this bounds the work.
 const MAX_EDGES: usize = 8;
 
+/// Values outside of a loop that are followed. 8: where a counter starts is a constant, and a few conversions at most.
+const MAX_OUTSIDE: usize = 8;
+
 /// Evaluates integers of up to 128 bits. A value's bits are the low ones of a `u128`, the others are zero.
 pub struct Evaluator<'f> {
     func: &'f Function,
     cfg: &'f ControlFlowGraph,
     forest: &'f LoopForest,
-    /// Of values outside, only constants are known.
-    inside: Option<Loop>,
+    /// The loop in question, and how many values outside of it may still be followed.
+    inside: Option<(Loop, usize)>,
     known: HashMap<Value, Option<u128>>,
     /// Values that may still be looked at. When there are none left, all others are unknown.
     budget: usize,
@@ -39,15 +42,22 @@ impl<'f> Evaluator<'f> {
         Self { func, cfg, forest, inside: None, known: HashMap::new(), budget }
     }
 
-    /// Follows values up to the blocks of `lp` only. What comes from further away is a constant or unknown, so that time does not
-    /// depend on what stands before the loop.
+    /// Follows few values outside of `lp`, so that time does not depend on what stands before the loop. Once they are used up,
+    /// what comes from there is a constant or unknown.
     pub fn inside(self, lp: Loop) -> Self {
-        Self { inside: Some(lp), ..self }
+        Self { inside: Some((lp, MAX_OUTSIDE)), ..self }
     }
 
     /// Takes `value` for what is given, or for unknown.
     pub fn assume(&mut self, value: Value, what: Option<u128>) {
         self.known.insert(value, what);
+    }
+
+    /// Looks whether `value` is a constant, without following it.
+    pub fn assume_constant(&mut self, value: Value) {
+        if let Some(what) = known(self.func, self.cfg, value) {
+            self.assume(value, Some(what));
+        }
     }
 
     /// Forgets all that is known of values for which `keep` does not hold.
@@ -69,6 +79,9 @@ impl<'f> Evaluator<'f> {
             match waits {
                 Some(input) if self.budget > 0 && stack.len() < MAX_DEPTH => {
                     self.budget -= 1;
+                    if self.is_outside(input) {
+                        self.inside = self.inside.map(|(lp, left)| (lp, left.saturating_sub(1)));
+                    }
                     stack.push(input);
                 }
                 Some(_) => {
@@ -101,19 +114,23 @@ impl<'f> Evaluator<'f> {
         self.known.get(&value).copied().flatten()
     }
 
-    /// Whether `value` is not followed.
+    /// Whether `value` is not followed: it is outside of the loop in question, and the values to follow there are used up.
+    fn is_too_far(&self, value: Value) -> bool {
+        self.inside.is_some_and(|(_, left)| left == 0) && self.is_outside(value)
+    }
+
     fn is_outside(&self, value: Value) -> bool {
         let home = match self.func.dfg.value_def(value) {
             ValueDef::Param(block, _) => Some(block),
             ValueDef::Result(inst, _) => self.func.layout.inst_block(inst),
             ValueDef::Union(..) => None,
         };
-        self.inside.is_some_and(|lp| home.is_none_or(|block| !self.forest.contains(lp, block)))
+        self.inside.is_some_and(|(lp, _)| home.is_none_or(|block| !self.forest.contains(lp, block)))
     }
 
     /// The values that `value` follows from, nothing if it cannot be known.
     fn inputs(&self, value: Value) -> Vec<Value> {
-        if self.is_outside(value) {
+        if self.is_too_far(value) {
             return Vec::new();
         }
         match self.func.dfg.value_def(value) {
@@ -152,7 +169,7 @@ impl<'f> Evaluator<'f> {
     }
 
     fn compute(&self, value: Value, inputs: &[Value]) -> Option<u128> {
-        if self.is_outside(value) {
+        if self.is_too_far(value) {
             return known(self.func, self.cfg, value);
         }
         match self.func.dfg.value_def(value) {

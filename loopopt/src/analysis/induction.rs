@@ -11,7 +11,7 @@
 //! Integers of CLIF wrap, and so do these: what follows from a bound is up to who asks ([`super::trip_count`]).
 
 use super::edges::edges_into;
-use super::evaluate::truncate;
+use super::evaluate::{signed, truncate};
 use super::loops::{Loop, LoopForest};
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::{BlockArg, Function, InstructionData, Opcode, Value, ValueDef};
@@ -84,11 +84,21 @@ pub fn known(func: &Function, cfg: &ControlFlowGraph, value: Value) -> Option<u1
     Some(truncate(constant(func, base)?.wrapping_add(added), func.dfg.value_type(value)))
 }
 
-/// The bits of a constant.
+/// The bits of a constant, which may be extended: there is no `iconst` of 128 bits.
 fn constant(func: &Function, value: Value) -> Option<u128> {
     let inst = func.dfg.value_def(value).inst()?;
-    let InstructionData::UnaryImm { opcode: Opcode::Iconst, imm } = func.dfg.insts[inst] else { return None };
-    Some(truncate(i128::from(imm.bits()) as u128, func.dfg.value_type(value)))
+    let ty = func.dfg.value_type(value);
+    match func.dfg.insts[inst] {
+        InstructionData::UnaryImm { opcode: Opcode::Iconst, imm } => Some(truncate(i128::from(imm.bits()) as u128, ty)),
+        InstructionData::Unary { opcode: opcode @ (Opcode::Uextend | Opcode::Sextend), arg } => {
+            let inner = func.dfg.value_def(arg).inst()?;
+            let InstructionData::UnaryImm { opcode: Opcode::Iconst, imm } = func.dfg.insts[inner] else { return None };
+            let narrow = func.dfg.value_type(arg);
+            let bits = truncate(i128::from(imm.bits()) as u128, narrow);
+            Some(if opcode == Opcode::Uextend { bits } else { truncate(signed(bits, narrow) as u128, ty) })
+        }
+        _ => None,
+    }
 }
 
 #[cfg(test)]

@@ -69,6 +69,8 @@ pub fn simulate(ctx: &Context, forest: &LoopForest, lp: Loop, most: usize) -> Op
     let data = forest.data(lp);
     let ([entry], [back_edge]) = (&data.entries[..], &data.back_edges[..]) else { return None };
     let mut evaluator = Evaluator::new(func, &ctx.cfg, forest, BUDGET).inside(lp);
+    let constants = entry.args(func).filter_map(|arg| arg.as_value());
+    constants.for_each(|value| evaluator.assume_constant(value));
     let mut state = arguments(func, *entry, &mut evaluator);
     if state.iter().all(Option::is_none) {
         return None;

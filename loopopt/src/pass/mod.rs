@@ -22,7 +22,7 @@ use crate::remark::{Refusal, RemarkLog};
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::{Block, Function};
 use cranelift_codegen::isa::TargetIsa;
-use cranelift_codegen::{CodegenResult, Context, FxHashMap, FxHashSet};
+use cranelift_codegen::{CodegenResult, Context, FxHashMap};
 use std::borrow::Cow;
 
 /// A pass: a name, which is also its module, its option and its remarks' name, and what it does.
@@ -53,8 +53,8 @@ pub(crate) struct PassCx<'a> {
     pub(crate) gave_up: bool,
     /// For each header that a pass made, the header of the same loop in the function as it came in.
     origins: FxHashMap<Block, Block>,
-    /// Headers of loops that were peeled.
-    peeled: FxHashSet<Block>,
+    /// For headers of loops that were peeled, how many iterations were taken out.
+    peeled: FxHashMap<Block, usize>,
     forest: Option<LoopForest>,
 }
 
@@ -76,7 +76,7 @@ impl<'a> PassCx<'a> {
             wants_another_round: false,
             is_canonical: false,
             origins: FxHashMap::default(),
-            peeled: FxHashSet::default(),
+            peeled: FxHashMap::default(),
             forest: None,
         }
     }
@@ -115,8 +115,8 @@ impl<'a> PassCx<'a> {
     /// Remembers that the loop of `old` has the header `new` now.
     pub(crate) fn header_moved(&mut self, old: Block, new: Block) {
         self.origins.insert(new, self.origin(old));
-        if self.is_peeled(old) {
-            self.peeled.insert(new);
+        if let Some(&iterations) = self.peeled.get(&old) {
+            self.peeled.insert(new, iterations);
         }
     }
 
@@ -126,14 +126,14 @@ impl<'a> PassCx<'a> {
         self.options.max_function_insts.saturating_sub(insts)
     }
 
-    /// Remembers that the loop of `header` was peeled.
-    pub(crate) fn peeled(&mut self, header: Block) {
-        self.peeled.insert(header);
+    /// Remembers that so many iterations were taken out of the loop of `header`.
+    pub(crate) fn add_peeled(&mut self, header: Block, iterations: usize) {
+        *self.peeled.entry(header).or_default() += iterations;
     }
 
-    /// Whether the loop of `header` was peeled.
-    pub(crate) fn is_peeled(&self, header: Block) -> bool {
-        self.peeled.contains(&header)
+    /// How many iterations were taken out of the loop of `header`.
+    pub(crate) fn peeled(&self, header: Block) -> usize {
+        self.peeled.get(&header).copied().unwrap_or(0)
     }
 
     /// Whether a pass made this header.

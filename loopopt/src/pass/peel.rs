@@ -42,7 +42,8 @@
 //!
 //! (P1) there is no loop inside; (P2) something leaves the loop, (P3) in proportion to what is copied; (P4) the loop
 //! goes around more often than it is peeled, and (P5) is not cold; (P6) `cleanup` can run, if something is left to it.
-//! (P7) The function may not grow without limit. A loop is peeled once: what could be won by more is known at the first time.
+//! (P7) The function may not grow without limit. A loop can be peeled again, when what
+//! was won has folded and more is to be won, up to a number of iterations in all.
 //!
 //! # Changes
 //!
@@ -116,7 +117,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     for plan in &plans {
         cx.retract(NAME, plan.header);
         cx.fired(&ctx.func, NAME, plan.header, plan.describe());
-        cx.peeled(plan.header);
+        cx.add_peeled(plan.header, plan.gain.iterations);
         plan.apply(&mut ctx.func);
     }
     forget_removed_insts(&mut ctx.func);
@@ -129,18 +130,20 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
     let mut has_cleanup = None;
     for lp in cx.forest(ctx).loops() {
         let header = cx.forest(ctx).data(lp).header;
-        if cx.is_peeled(header) {
+        let options = cx.options;
+        let most = options.peel_max_iterations.saturating_sub(cx.peeled(header));
+        if most == 0 {
             continue;
         }
-        let options = cx.options;
-        match Plan::prove(ctx, cx.forest(ctx), lp, options).and_then(|plan| plan.judge(ctx, options)) {
+        match Plan::prove(ctx, cx.forest(ctx), lp, (options, most)).and_then(|plan| plan.judge(ctx, options)) {
             Ok(plan)
                 if plan.gain.needs_cleanup && !*has_cleanup.get_or_insert_with(|| cleanup::is_possible(ctx, cx)) =>
             {
                 cx.declined(&ctx.func, NAME, header, &Decline::NoCleanup);
             }
             Ok(plan) => plans.push(plan),
-            Err(why) => cx.declined(&ctx.func, NAME, header, &why),
+            Err(why) if cx.peeled(header) == 0 => cx.declined(&ctx.func, NAME, header, &why),
+            Err(_) => {}
         }
     }
     plans
@@ -177,7 +180,13 @@ struct Plan {
 }
 
 impl Plan {
-    fn prove(ctx: &Context, forest: &LoopForest, lp: Loop, options: &Options) -> Result<Self, Decline> {
+    /// `most` is the number of iterations that may be taken out.
+    fn prove(
+        ctx: &Context,
+        forest: &LoopForest,
+        lp: Loop,
+        (options, most): (&Options, usize),
+    ) -> Result<Self, Decline> {
         let func = &ctx.func;
         let data = forest.data(lp);
         let blocks = forest.blocks(lp);
@@ -192,8 +201,8 @@ impl Plan {
             return Err(Decline::TooLarge { insts: size, max: options.peel_max_insts });
         }
         let count = trip_count::bound(ctx, forest, lp);
-        let levels = Levels::find(ctx, forest, lp, (options.peel_max_iterations, count));
-        let gain = best(&levels, size, options)?;
+        let levels = Levels::find(ctx, forest, lp, (most, count));
+        let gain = best(&levels, size, (options, most))?;
         if let Some(inst) = insts().find(|&inst| !is_duplicable(func, inst)) {
             return Err(Decline::NotDuplicable(func.dfg.insts[inst].opcode().to_string()));
         }
@@ -287,8 +296,8 @@ impl Plan {
 
 /// The best gain, with the fewest iterations that give it. Less than the best is not taken: the rest would look like a gain of
 /// its own to the next run.
-fn best(levels: &Levels<'_>, size: usize, options: &Options) -> Result<Gain, Decline> {
-    let most = levels.gain(options.peel_max_iterations);
+fn best(levels: &Levels<'_>, size: usize, (options, most): (&Options, usize)) -> Result<Gain, Decline> {
+    let most = levels.gain(most);
     if most.weight == 0 {
         return Err(Decline::NothingToWin);
     }

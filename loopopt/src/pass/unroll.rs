@@ -180,11 +180,10 @@ impl Plan {
             return Err(too_large);
         }
         let max = options.unroll_max_iterations;
-        // To try costs time for each iteration. A loop that the formula says more of is not tried.
-        match trip_count::bound(ctx, forest, lp) {
-            TripCount::Exactly(count) if count >= max as u128 => return Err(Decline::TooManyIterations { count, max }),
-            TripCount::AtMost(count) if count >= max as u128 => return Err(Decline::NotCounted),
-            _ => {}
+        if let TripCount::Exactly(count) = trip_count::bound(ctx, forest, lp)
+            && count >= max as u128
+        {
+            return Err(Decline::TooManyIterations { count, max });
         }
         let simulation = simulate(ctx, forest, lp, max).ok_or(Decline::NotCounted)?;
         let around = simulation.decided.len() - 1;
