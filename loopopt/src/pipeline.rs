@@ -3,6 +3,7 @@
 use crate::analysis::loops::may_have_cycle;
 use crate::change::Change;
 use crate::edit::forget::forget_removed_insts;
+use crate::edit::params::remove_redundant_params;
 use crate::optimizer::Report;
 use crate::pass::{Pass, PassCx, canon, cleanup, layout, peel, rotate, schedule, tidy, unroll, unshare};
 use cranelift_codegen::verifier::VerifierErrors;
@@ -113,6 +114,8 @@ impl Driver<'_, '_> {
         self.ctx.eliminate_unreachable_code(self.cx.isa)?;
         forget_removed_insts(&mut self.ctx.func);
         self.ctx.func.dfg.resolve_all_aliases();
+        // A front end that passes every variable around every loop hides those that do not change.
+        remove_redundant_params(self.ctx);
         if self.cx.options.dumps {
             self.report.dumps.push(("input", self.ctx.func.display().to_string()));
         }
