@@ -66,7 +66,10 @@ impl Pressure {
     pub fn hoist(&mut self, func: &Function, insts: &[Inst]) {
         self.live = self.after(func, insts);
         for value in insts.iter().flat_map(|&inst| func.dfg.inst_values(inst)) {
-            *self.uses.entry(value).or_insert(1) -= 1;
+            // A value that stands for others has more uses than were counted.
+            if let Some(uses) = self.uses.get_mut(&value) {
+                *uses = uses.saturating_sub(1);
+            }
         }
     }
 
@@ -88,7 +91,8 @@ impl Pressure {
         let mut live = self.live;
         for (&value, &count) in gone.iter().filter(|(value, _)| !results.contains(value)) {
             if self.uses.get(&value) == Some(&count) && !is_constant_value(func, value) {
-                live[class(func, value)] -= 1;
+                let live = &mut live[class(func, value)];
+                *live = live.saturating_sub(1);
             }
         }
         for &result in results.iter().filter(|&&result| !is_constant_value(func, result)) {

@@ -70,14 +70,16 @@ fn table(func: &Function, inst: Inst) -> Effects {
     }
 }
 
-/// Only 0 traps for sure, and -1 may if the dividend is the smallest of its type: as the interpreter does.
+/// 0 traps, and -1 may if signs count and the dividend is the smallest of its type.
 fn divisor_may_trap(func: &Function, inst: Inst) -> bool {
     let divisor = func.dfg.inst_args(inst)[1];
     match func.dfg.value_def(divisor).inst().map(|def| func.dfg.insts[def]) {
         Some(InstructionData::UnaryImm { opcode: Opcode::Iconst, imm }) => {
             let bits = func.dfg.value_type(divisor).bits();
             let [zero, minus_one] = [0, -1].map(|value: i64| Imm64::new(value).sign_extend_from_width(bits));
-            [zero, minus_one].contains(&imm.sign_extend_from_width(bits))
+            let is_signed = matches!(func.dfg.insts[inst].opcode(), Opcode::Sdiv | Opcode::Srem);
+            let divisor = imm.sign_extend_from_width(bits);
+            divisor == zero || (is_signed && divisor == minus_one)
         }
         _ => true,
     }

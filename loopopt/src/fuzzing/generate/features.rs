@@ -70,6 +70,8 @@ pub(super) enum Feature {
     Flags,
     /// Few instructions, most of which belong to one of the above.
     Sparse,
+    /// Accesses that are known to be in range say so.
+    Trusted,
 }
 
 /// Something in a program that a pass may look for. [`Statistics`](crate::fuzzing::Statistics) counts the programs that

@@ -235,7 +235,8 @@ impl Fill<'_, '_, '_> {
     /// The same with the sum of all offsets.
     pub(super) fn place_from(&mut self, pointer: Pointer, offset: i32, size: u32) -> Place {
         let mut flags = MemFlagsData::new();
-        if pointer.room.is_some() && self.random.chance(60) {
+        let share = if self.features().has(Feature::Trusted) { 98 } else { 60 };
+        if pointer.room.is_some() && self.random.chance(share) {
             flags = flags.with_notrap();
             if self.random.chance(50) {
                 flags = flags.with_can_move();
