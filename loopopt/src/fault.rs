@@ -85,8 +85,6 @@ faults! {
     NothingObserves,
     /// `entry`: a block runs on every entry of the loop, whatever the branches (wasmtime#10340).
     EveryBlockRuns,
-    /// `licm`: a load moves past a trap or an endless loop before it (llvm#219510).
-    HoistedPastDetour,
     /// `promote`: stores leave the loop although a load may read them (an ignored alias).
     UnseenStores,
     /// `promote`: stores leave the loop although it may trap (memory at the trap).

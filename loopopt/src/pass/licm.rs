@@ -64,7 +64,6 @@ use crate::analysis::polls::polls;
 use crate::analysis::pressure::Pressure;
 use crate::change::Change;
 use crate::edit::rename::def_block;
-use crate::fault::fault;
 use crate::pass::PassCx;
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::entity::{EntitySet, SecondaryMap};
@@ -320,8 +319,8 @@ impl<'a, 'b> Motion<'a, 'b> {
         }
         match self.first.detour() {
             _ if !self.first.reaches(block) => Err(Decline::NotCertain { inst, detour: None }),
-            Some(detour) if !fault!(HoistedPastDetour) => Err(Decline::NotCertain { inst, detour: Some(detour) }),
-            _ => Ok(()),
+            Some(detour) => Err(Decline::NotCertain { inst, detour: Some(detour) }),
+            None => Ok(()),
         }
     }
 
