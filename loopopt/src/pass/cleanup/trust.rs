@@ -5,7 +5,7 @@
 use crate::analysis::loops::LoopForest;
 use crate::analysis::memory::Access;
 use crate::pass::PassCx;
-use cranelift_codegen::ir::{Block, Function, Opcode, types};
+use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode, types};
 use cranelift_codegen::post_dominator_tree::PostDominatorTree;
 use cranelift_codegen::{Context, FxHashMap};
 
@@ -15,21 +15,34 @@ use cranelift_codegen::{Context, FxHashMap};
 ///   forwards what was loaded before the store (wasmtime#14323, undecided there);
 /// * if there is a `select` of 128 bits: with its comparison, the pass makes a minimum or maximum of it, which x86-64 cannot
 ///   lower;
+/// * if several stores of 128-bit integers may trap: one that the next one makes dead goes, but the machine stores halves,
+///   and of the store that traps now, the first half is there to see;
 /// * if a store in a loop is dead but for the next iteration: see [`forgets_next_iteration`].
 pub(super) fn is_safe(ctx: &Context, cx: &mut PassCx<'_>) -> bool {
     let func = &ctx.func;
-    let (mut bare_load, mut tagged_store, mut wide_select) = (false, false, false);
+    let (mut bare_load, mut tagged_store, mut wide_select, mut torn_stores) = (false, false, false, 0);
     for block in &func.layout {
         for inst in func.layout.block_insts(block) {
             let data = &func.dfg.insts[inst];
             let is_tagged = || data.memflags().is_some_and(|flags| func.dfg.mem_flags[flags].alias_region().is_some());
             bare_load |= data.opcode().can_load() && !is_tagged();
             tagged_store |= data.opcode().can_store() && is_tagged();
+            torn_stores += usize::from(is_torn_store(func, inst));
             wide_select |= data.opcode() == Opcode::Select && func.dfg.ctrl_typevar(inst) == types::I128;
         }
     }
-    let goes_wrong = (bare_load && tagged_store) || wide_select;
+    let goes_wrong = (bare_load && tagged_store) || wide_select || torn_stores > 1;
     !goes_wrong && !forgets_next_iteration(ctx, cx.forest(ctx))
+}
+
+/// Whether `inst` stores two halves, and may trap between them.
+fn is_torn_store(func: &Function, inst: Inst) -> bool {
+    match func.dfg.insts[inst] {
+        InstructionData::Store { args: [stored, _], flags, .. } => {
+            func.dfg.value_type(stored) == types::I128 && !func.dfg.mem_flags[flags].notrap()
+        }
+        _ => false,
+    }
 }
 
 /// Whether the pass may remove a store that the next iteration reads.
