@@ -54,9 +54,12 @@
 //! | `slots` | stack slots become values, also in functions without loops |
 //! | `canon` | the form that the others stand on: one preheader, one back edge, dedicated exits, closed form |
 //! | `rotate` | a loop that tests at the top becomes a guard and a loop that tests at the bottom |
+//! | `licm` | what is the same in each iteration is computed once, before the loop: loads and checks too |
 //! | `unroll` | a loop that runs a few times becomes its iterations |
 //! | `peel` | the first iterations are taken out, so that the others need not do again what they did |
 //! | `cleanup` | Cranelift's egraph pass once more, if a pass has left something to fold |
+//! | `promote` | a memory cell that a loop reads and writes again and again is carried in a register |
+//! | `sink` | what only exits or rare blocks use is computed there |
 //! | `tidy` | undoes what canonical form no longer serves |
 //! | `unshare` | latches that share one test get one each |
 //! | `layout` | loops are placed in one piece, with the ways out behind them |

@@ -169,6 +169,17 @@ fn gain(pass: &str) -> Option<&'static str> {
             "rotate: the loop tests at its end, so an iteration has one jump where it had two. A first test decides whether \
              the loop runs at all: values that are computed before the loop are computed only if it runs"
         }
+        "licm" => {
+            "licm: what gives the same in each iteration is computed once, before the loop, and waits there in a register. A \
+             check that is done before the loop is not done in it"
+        }
+        "promote" => {
+            "promote: an iteration does not wait for the store of the one before it to be loaded again. If the store has left \
+             the loop too, nothing is written until the end"
+        }
+        "sink" => {
+            "sink: what only one way out of the loop uses, or only a rare block, is computed there and not in each iteration"
+        }
         "unroll" => {
             "unroll: the iterations stand one behind the other, so nothing counts them, and what depends on the count alone is \
              constant"

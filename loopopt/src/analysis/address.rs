@@ -7,8 +7,7 @@
 //!
 //! # Cost
 //!
-//! Bounded: a sum looks at most at [`MAX_NODES`] instructions and has at most [`MAX_TERMS`] terms. What is beyond that is a
-//! term of its own.
+//! Bounded: a sum looks at 32 instructions and has 8 terms at most. What is beyond that is a term of its own.
 
 use cranelift_codegen::ir::{Function, InstructionData, Opcode, StackSlot, Value, ValueDef};
 

@@ -4,7 +4,7 @@
 //!
 //! Each value that comes from outside and is used inside, and each parameter of the header, takes a register of its class for
 //! the whole loop. Constants take none: Cranelift makes them again where they are used. Available is what the register
-//! allocator has, less [`SPARE`] for values that live and die inside; in a loop with a call that is not cold, only what
+//! allocator has, less three for values that live and die inside; in a loop with a call that is not cold, only what
 //! calls preserve. Vectors and floats are of one class.
 //!
 //! What does not fit is spilled, and Cranelift's allocator reloads it in the loop.

@@ -7,7 +7,7 @@ use crate::{LoopOptimizer, Options, Report};
 use anyhow::{Context as _, Result};
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::data_value::DataValue;
-use cranelift_codegen::ir::{Function, InstructionData, SourceLoc, TrapCode, Type, Value, types};
+use cranelift_codegen::ir::{Function, Inst, InstructionData, SourceLoc, TrapCode, Type, types};
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_codegen::{CodegenResult, Context};
 use std::fmt;
@@ -115,7 +115,7 @@ pub enum Mismatch {
 /// as arguments of host functions; in memory, bytes are compared. The source location of a trap is compared if the two arms
 /// without loopopt agree on it, and not if Cranelift has let another access trap in the place of that: its egraph pass, which
 /// runs again, removes a store that a later one to the same address makes dead, and its lowering makes one instruction of a
-/// load and a store of the same address.
+/// load and a store of the same address, or of a load and what uses it.
 /// A function that is reported as unchanged has to be the same to the letter.
 ///
 /// The error is a [`Difference`] if one was found. It is something else if the program could not be compiled or called, or
@@ -298,28 +298,39 @@ fn srcloc(outcome: &Outcome) -> Option<SourceLoc> {
     }
 }
 
-/// Whether it is Cranelift that lets one access trap in the place of the other: a store that a later one makes dead, or a load
-/// and a store of one place that become one instruction.
+/// Whether it is Cranelift that lets one instruction trap in the place of the other: a store that a later one makes dead, a
+/// load and a store of one place that become one instruction, or a load that becomes a part of its user.
 fn trap_for_each_other(program: &Program, a: &Outcome, b: &Outcome) -> bool {
-    match (accesses_at_trap(program, a), accesses_at_trap(program, b)) {
-        (Some(a), Some(b)) => a.iter().any(|(place_a, stores_a)| {
-            b.iter().any(|(place_b, stores_b)| (*stores_a && *stores_b) || (place_a == place_b && stores_a != stores_b))
-        }),
+    let (Some((func, a)), Some((_, b))) = (insts_at_trap(program, a), insts_at_trap(program, b)) else { return false };
+    a.iter().any(|&a| b.iter().any(|&b| can_stand_for(func, a, b) || can_stand_for(func, b, a)))
+}
+
+/// Whether the trap of `first` may be seen at `second`.
+fn can_stand_for(func: &Function, first: Inst, second: Inst) -> bool {
+    use InstructionData::{Load, Store};
+    match (func.dfg.insts[first], func.dfg.insts[second]) {
+        (Store { .. }, Store { .. }) => true,
+        (Load { arg, offset, .. }, Store { args: [_, other], offset: other_offset, .. })
+            if (arg, offset) == (other, other_offset) =>
+        {
+            true
+        }
+        (Load { .. }, _) => {
+            let loaded = func.dfg.first_result(first);
+            func.dfg.inst_values(second).any(|value| func.dfg.resolve_aliases(value) == loaded)
+        }
         _ => false,
     }
 }
 
-/// The plain accesses of the instruction that trapped: where, and whether they store.
-fn accesses_at_trap(program: &Program, outcome: &Outcome) -> Option<Vec<((Value, i32), bool)>> {
+/// The instructions with the location of a trap. One that is made of a load and a store can come out with no location: then
+/// these are all of the function.
+fn insts_at_trap<'a>(program: &'a Program, outcome: &Outcome) -> Option<(&'a Function, Vec<Inst>)> {
     let Outcome::Trapped { function, srcloc, .. } = outcome else { return None };
     let function = program.function(function)?;
     let insts = function.layout.blocks().flat_map(|block| function.layout.block_insts(block));
-    let access = |inst| match function.dfg.insts[inst] {
-        InstructionData::Load { arg, offset, .. } => Some(((arg, offset.into()), false)),
-        InstructionData::Store { args, offset, .. } => Some(((args[1], offset.into()), true)),
-        _ => None,
-    };
-    Some(insts.filter(|&inst| function.srcloc(inst) == *srcloc).filter_map(access).collect())
+    let is_meant = |inst: &Inst| srcloc.is_default() || function.srcloc(*inst) == *srcloc;
+    Some((function, insts.filter(is_meant).collect()))
 }
 
 /// What the interpreter says, if it can run the call to its end. It does not say where a trap is.

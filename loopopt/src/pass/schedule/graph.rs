@@ -100,8 +100,9 @@ impl Graph {
             Item::Keep(inst) => func.dfg.inst_args(inst).contains(&next),
             Item::Again(_) => false,
         });
+        let needs_compare = |reader, compare| reader == compare || self.needs(reader, compare);
         let compare_is_needed =
-            compare.is_some_and(|compare| readers.iter().any(|&reader| self.needs(reader, compare)));
+            compare.is_some_and(|compare| readers.iter().any(|&reader| needs_compare(reader, compare)));
         if compare_is_needed || !is_small_sum(func, sum) {
             return false;
         }
