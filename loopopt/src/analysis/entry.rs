@@ -21,6 +21,7 @@ use crate::analysis::effects::Effects;
 use crate::analysis::loops::{Loop, LoopForest};
 use crate::fault::fault;
 use cranelift_codegen::dominator_tree::DominatorTree;
+use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::ir::{Block, Function, Inst};
 
 /// A walk through the first iteration of a loop.
@@ -104,9 +105,24 @@ fn common_dominator(domtree: &DominatorTree, mut a: Block, b: Block) -> Block {
     a
 }
 
-/// The blocks of `lp` in reverse postorder. `position` is where each block is in that order.
-pub fn in_order(forest: &LoopForest, lp: Loop, position: impl Fn(Block) -> u32) -> Vec<Block> {
-    let mut blocks = forest.blocks(lp).to_vec();
-    blocks.sort_unstable_by_key(|&block| position(block));
-    blocks
+/// Where each block of a function is in reverse postorder.
+#[derive(Clone, Debug)]
+pub struct Order(SecondaryMap<Block, u32>);
+
+impl Order {
+    /// The order of all blocks. Linear in their number.
+    pub fn of(func: &Function, domtree: &DominatorTree) -> Self {
+        let mut positions = SecondaryMap::with_capacity(func.dfg.num_blocks());
+        for (index, &block) in (0..).zip(domtree.cfg_rpo()) {
+            positions[block] = index;
+        }
+        Self(positions)
+    }
+
+    /// The blocks of `lp` in this order.
+    pub fn blocks(&self, forest: &LoopForest, lp: Loop) -> Vec<Block> {
+        let mut blocks = forest.blocks(lp).to_vec();
+        blocks.sort_unstable_by_key(|&block| self.0[block]);
+        blocks
+    }
 }

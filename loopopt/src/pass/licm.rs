@@ -57,7 +57,7 @@ mod why;
 
 use crate::analysis::available::available_loads;
 use crate::analysis::effects::{Effects, is_constant};
-use crate::analysis::entry::{FirstIteration, in_order};
+use crate::analysis::entry::{FirstIteration, Order};
 use crate::analysis::loops::{Loop, LoopForest};
 use crate::analysis::memory::{Access, LoopMemory, PrivateSlots};
 use crate::analysis::polls::polls;
@@ -66,7 +66,7 @@ use crate::change::Change;
 use crate::edit::rename::def_block;
 use crate::pass::PassCx;
 use cranelift_codegen::dominator_tree::DominatorTree;
-use cranelift_codegen::entity::{EntitySet, SecondaryMap};
+use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode};
 use cranelift_codegen::{CodegenResult, Context, FxHashSet};
@@ -101,10 +101,7 @@ pub(crate) const MAX_HEIGHT: usize = 16;
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
     let forest = cx.lend_forest(ctx);
     let private = PrivateSlots::of(&ctx.func, &ctx.domtree);
-    let mut position = SecondaryMap::<Block, u32>::with_capacity(ctx.func.dfg.num_blocks());
-    for (index, &block) in (0..).zip(ctx.domtree.cfg_rpo()) {
-        position[block] = index;
-    }
+    let order = Order::of(&ctx.func, &ctx.domtree);
     let mut changed = false;
     let heights = forest.heights();
     for lp in forest.loops().rev() {
@@ -116,7 +113,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         // Between passes, an exit of an inner loop can be a way into the next one. Canonical form has been made anew before
         // this pass runs last.
         let Some(preheader) = forest.preheader(&ctx.func, lp) else { continue };
-        let blocks = in_order(&forest, lp, |block| position[block]);
+        let blocks = order.blocks(&forest, lp);
         let place = Place { forest: &forest, cfg: &ctx.cfg, private: &private, lp, preheader };
         let mut motion = Motion::new(&mut ctx.func, &ctx.domtree, cx, place);
         motion.walk(&blocks);

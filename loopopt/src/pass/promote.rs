@@ -63,7 +63,7 @@ mod why;
 
 use crate::analysis::address::Sum;
 use crate::analysis::effects::Effects;
-use crate::analysis::entry::{FirstIteration, in_order};
+use crate::analysis::entry::{FirstIteration, Order};
 use crate::analysis::loops::{Loop, LoopForest};
 use crate::analysis::memory::{Access, LoopMemory, PrivateSlots, cell_type};
 use crate::analysis::pressure::Pressure;
@@ -74,7 +74,6 @@ use crate::pass::PassCx;
 use crate::pass::licm::MAX_HEIGHT;
 use crate::remark::Said;
 use cranelift_codegen::dominator_tree::DominatorTree;
-use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, MemFlagsData, Type};
 use cranelift_codegen::{CodegenResult, Context};
@@ -105,15 +104,12 @@ pub(crate) const REASONS: &[&str] = &[
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
     let forest = cx.lend_forest(ctx);
     let private = PrivateSlots::of(&ctx.func, &ctx.domtree);
-    let mut position = SecondaryMap::<Block, u32>::with_capacity(ctx.func.dfg.num_blocks());
-    for (index, &block) in (0..).zip(ctx.domtree.cfg_rpo()) {
-        position[block] = index;
-    }
+    let order = Order::of(&ctx.func, &ctx.domtree);
     let heights = forest.heights();
     let mut changed = false;
     for lp in forest.loops().rev() {
         let header = forest.data(lp).header;
-        let blocks = in_order(&forest, lp, |block| position[block]);
+        let blocks = order.blocks(&forest, lp);
         let mut here = Here::new(ctx, &forest, &private, lp, &blocks);
         let result = match heights[lp] <= MAX_HEIGHT {
             true => here.promote(cx),

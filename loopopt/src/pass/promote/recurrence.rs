@@ -33,7 +33,6 @@ use super::carry::{address_of, replace_load, to_cell};
 use super::why::Decline;
 use crate::analysis::address::Sum;
 use crate::analysis::edges::Edge;
-use crate::analysis::entry::FirstIteration;
 use crate::analysis::memory::{Access, LoopMemory, cell_type};
 use crate::edit::funnel::append_arg;
 use crate::edit::rename::def_block;
@@ -41,6 +40,7 @@ use crate::fault::fault;
 use crate::pass::PassCx;
 use crate::remark::Said;
 use cranelift_codegen::ir::{Block, BlockArg, Function, Value, ValueDef};
+use std::slice;
 
 /// A load that the store of the iteration before has the value for.
 struct Recurrence {
@@ -146,29 +146,10 @@ impl Here<'_> {
         let entry = self.entry_edge();
         let is_known = |value| self.header_arg(entry, value).is_some();
         let can_be_made = self.is_made_of(address_of(self.func, load.inst), &is_known);
-        if !can_be_made || !self.may_load_before(load) {
+        if !can_be_made || self.entry_flags(slice::from_ref(load)).is_none() {
             return Err(Decline::NotCertain { access });
         }
         Ok(())
-    }
-
-    /// (R4)
-    fn may_load_before(&self, load: &Access) -> bool {
-        if load.flags.notrap() && load.flags.can_move() {
-            return true;
-        }
-        let mut first = FirstIteration::new(self.func, self.forest, self.domtree, self.lp);
-        for &block in self.blocks {
-            first.enter(block);
-            for inst in self.func.layout.block_insts(block) {
-                if inst == load.inst {
-                    let unseen = load.flags.notrap() || first.observable().is_none();
-                    return first.reaches(block) && first.detour().is_none() && unseen;
-                }
-                first.pass(self.func, inst);
-            }
-        }
-        false
     }
 
     fn judge_load(&mut self, cx: &PassCx<'_>, load: &Access) -> Result<(), Decline> {
