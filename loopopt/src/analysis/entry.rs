@@ -119,9 +119,9 @@ impl Order {
         Self(positions)
     }
 
-    /// The blocks of `lp` in this order.
-    pub fn blocks(&self, forest: &LoopForest, lp: Loop) -> Vec<Block> {
-        let mut blocks = forest.blocks(lp).to_vec();
+    /// The same blocks in this order.
+    pub fn sorted(&self, blocks: &[Block]) -> Vec<Block> {
+        let mut blocks = blocks.to_vec();
         blocks.sort_unstable_by_key(|&block| self.0[block]);
         blocks
     }

@@ -113,7 +113,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         // Between passes, an exit of an inner loop can be a way into the next one. Canonical form has been made anew before
         // this pass runs last.
         let Some(preheader) = forest.preheader(&ctx.func, lp) else { continue };
-        let blocks = order.blocks(&forest, lp);
+        let blocks = order.sorted(forest.blocks(lp));
         let place = Place { forest: &forest, cfg: &ctx.cfg, private: &private, lp, preheader };
         let mut motion = Motion::new(&mut ctx.func, &ctx.domtree, cx, place);
         motion.walk(&blocks);

@@ -53,6 +53,7 @@
 
 use crate::analysis::edges::Edge;
 use crate::analysis::effects::{is_constant, is_duplicable};
+use crate::analysis::entry::Order;
 use crate::analysis::loops::{Loop, LoopForest};
 use crate::analysis::trip_count::{self, Simulation, TripCount, simulate};
 use crate::change::Change;
@@ -64,7 +65,7 @@ use crate::fault::fault;
 use crate::options::Options;
 use crate::pass::{PassCx, canon};
 use crate::remark::Refusal;
-use cranelift_codegen::entity::{EntitySet, SecondaryMap};
+use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{Block, Function, Opcode};
 use cranelift_codegen::{CodegenResult, Context};
 use std::fmt;
@@ -242,15 +243,11 @@ fn size_up_to(func: &Function, blocks: &[Block], max: usize) -> usize {
 
 /// Unrolls the loops of `plans` and removes what cannot be reached any more.
 fn apply(ctx: &mut Context, cx: &mut PassCx<'_>, plans: &[Plan]) -> CodegenResult<()> {
-    let mut position = SecondaryMap::<Block, usize>::with_capacity(ctx.func.dfg.num_blocks());
-    for (index, &block) in ctx.domtree.cfg_rpo().enumerate() {
-        position[block] = index;
-    }
+    let order = Order::of(&ctx.func, &ctx.domtree);
     for plan in plans {
         cx.retract(NAME, plan.header);
         cx.fired(&ctx.func, NAME, plan.header, plan.describe());
-        let mut blocks = plan.blocks.clone();
-        blocks.sort_unstable_by_key(|&block| position[block]);
+        let blocks = order.sorted(&plan.blocks);
         let copies = clone_iterations(&mut ctx.func, &blocks, plan.back_edge, plan.simulation.decided.len() - 1);
         if let Some(first) = copies.first() {
             retarget(&mut ctx.func, plan.back_edge, first.block(plan.header));
