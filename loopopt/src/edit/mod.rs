@@ -21,3 +21,4 @@ pub(crate) mod params;
 pub(crate) mod rename;
 pub(crate) mod replace;
 pub(crate) mod ssa;
+pub(crate) mod twin;

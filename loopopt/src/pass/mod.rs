@@ -22,7 +22,7 @@ use crate::remark::{Refusal, RemarkLog};
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::{Block, Function};
 use cranelift_codegen::isa::TargetIsa;
-use cranelift_codegen::{CodegenResult, Context, FxHashMap};
+use cranelift_codegen::{CodegenResult, Context, FxHashMap, FxHashSet};
 use std::borrow::Cow;
 
 /// A pass: a name, which is also its module, its option and its remarks' name, and what it does.
@@ -55,6 +55,8 @@ pub(crate) struct PassCx<'a> {
     origins: FxHashMap<Block, Block>,
     /// For headers of loops that were peeled, how many iterations were taken out.
     peeled: FxHashMap<Block, usize>,
+    /// The headers of loops that run only if something did not hold that the same loop without checks rests on.
+    slow: FxHashSet<Block>,
     forest: Option<LoopForest>,
 }
 
@@ -77,6 +79,7 @@ impl<'a> PassCx<'a> {
             is_canonical: false,
             origins: FxHashMap::default(),
             peeled: FxHashMap::default(),
+            slow: FxHashSet::default(),
             forest: None,
         }
     }
@@ -118,6 +121,9 @@ impl<'a> PassCx<'a> {
         if let Some(&iterations) = self.peeled.get(&old) {
             self.peeled.insert(new, iterations);
         }
+        if self.slow.contains(&old) {
+            self.slow.insert(new);
+        }
     }
 
     /// By how many instructions copies of loops may let the function grow. Linear in its size.
@@ -134,6 +140,17 @@ impl<'a> PassCx<'a> {
     /// How many iterations were taken out of the loop of `header`.
     pub(crate) fn peeled(&self, header: Block) -> usize {
         self.peeled.get(&header).copied().unwrap_or(0)
+    }
+
+    /// Remembers that the loop of `header` is a slow version, which stays as it is.
+    pub(crate) fn add_slow(&mut self, header: Block) {
+        self.slow.insert(header);
+    }
+
+    /// Whether the loop of `header` is a slow version. A pass that can make a loop faster lets it alone, without a word: it
+    /// is the loop of the program, of which the fast version speaks.
+    pub(crate) fn is_slow(&self, header: Block) -> bool {
+        self.slow.contains(&header)
     }
 
     /// Whether a pass made this header.
