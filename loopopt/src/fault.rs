@@ -35,6 +35,12 @@ macro_rules! faults {
 
 #[cfg(feature = "fuzzing")]
 faults! {
+    /// `version`: a narrow index is taken not to wrap (dotnet#57535).
+    NarrowSumsNeverWrap,
+    /// `version`: the distance that an index moves is taken not to overflow (openj9#15477).
+    DistanceNeverOverflows,
+    /// `version`: the fast loop goes on where the check fails (JDK-8307683).
+    CheckInverted,
     /// `rotate`: the back edge carries the value of the first iteration (a back-edge argument that is dropped).
     StaleBackEdge,
     /// `rotate`: the loop is entered without a guard (zero-trip loops).

@@ -89,7 +89,22 @@ pub struct Options {
     /// `peel`: the most instructions that the copies of one loop may add, also if cost does not count. 1,000, as for `unroll`.
     pub peel_max_copied: usize,
 
-    /// `unroll`, `peel`: the most instructions that a function may come to have by copies of loops. 20,000: a function of this
+    /// `version`: the most instructions of a loop, with those inside it, of which there is a second version. 300: Graal and OMR
+    /// bound blocks (OMR 200), LLVM's IRCE 64 of them; a matrix product with checks has 40 instructions.
+    pub version_max_insts: usize,
+
+    /// `version`: the same, also if cost does not count. 2,000: it bounds the time for code made to be slow.
+    pub version_max_copied: usize,
+
+    /// `version`: the most comparisons in the test in front of a loop. 32: with 3 instructions for each, a loop of ten iterations
+    /// has paid for them.
+    pub version_max_requirements: usize,
+
+    /// `version`: how often an innermost loop has to go around at least, if that is known. 8: a loop that goes around less often
+    /// is better unrolled.
+    pub version_min_iterations: usize,
+
+    /// `unroll`, `peel`, `version`: the most instructions that a function may come to have by copies of loops. 20,000: a function of this
     /// size takes Cranelift about 30 ms, and those written by people stay far below.
     pub max_function_insts: usize,
 
@@ -134,6 +149,10 @@ impl Default for Options {
             peel_max_insts: 100,
             peel_max_insts_per_gain: 20,
             peel_max_copied: 1_000,
+            version_max_insts: 300,
+            version_max_copied: 2_000,
+            version_max_requirements: 32,
+            version_min_iterations: 8,
             max_function_insts: 20_000,
             asynchronous_regions: Vec::new(),
             sink_max_places: 4,

@@ -7,6 +7,7 @@ use crate::edit::params::remove_redundant_params;
 use crate::optimizer::Report;
 use crate::pass::{
     Pass, PassCx, canon, cleanup, layout, licm, peel, promote, rotate, schedule, sink, slots, tidy, unroll, unshare,
+    version,
 };
 use cranelift_codegen::ir::Function;
 use cranelift_codegen::verifier::VerifierErrors;
@@ -25,6 +26,7 @@ const SLOTS: Pass = Pass { name: slots::NAME, run: slots::run, reasons: slots::R
 const CANON: Pass = Pass { name: canon::NAME, run: canon::run, reasons: canon::REASONS };
 const ROTATE: Pass = Pass { name: rotate::NAME, run: rotate::run, reasons: rotate::REASONS };
 const UNROLL: Pass = Pass { name: unroll::NAME, run: unroll::run, reasons: unroll::REASONS };
+const VERSION: Pass = Pass { name: version::NAME, run: version::run, reasons: version::REASONS };
 const PEEL: Pass = Pass { name: peel::NAME, run: peel::run, reasons: peel::REASONS };
 const CLEANUP: Pass = Pass { name: cleanup::NAME, run: cleanup::run, reasons: cleanup::REASONS };
 const LICM: Pass = Pass { name: licm::NAME, run: licm::run, reasons: licm::REASONS };
@@ -37,7 +39,7 @@ const SCHEDULE: Pass = Pass { name: schedule::NAME, run: schedule::run, reasons:
 
 /// The pipeline as data.
 static STEPS: &[Step] = &[
-    Step::Repeat(&[SLOTS, CANON, ROTATE, LICM, UNROLL, PEEL, CLEANUP]),
+    Step::Repeat(&[SLOTS, CANON, ROTATE, LICM, VERSION, UNROLL, PEEL, CLEANUP]),
     Step::Once(CANON),
     Step::Once(PROMOTE),
     Step::Once(SINK),
@@ -59,6 +61,11 @@ static ORDER: &[(&str, &str, &str)] = &[
     ("canon", "rotate", "rotate needs preheaders, single back edges, dedicated exits and closed form"),
     ("rotate", "cleanup", "the copy of a header that sees constants folds"),
     ("rotate", "unroll", "in a rotated loop, the last iteration has no test of the next one"),
+    ("rotate", "version", "the guard of a rotated loop says that it runs at least once"),
+    ("licm", "version", "a length that is loaded in front of the loop can be tested there"),
+    ("version", "unroll", "a check that is gone need not be copied"),
+    ("version", "peel", "an iteration need not be taken out for a check that is gone"),
+    ("version", "cleanup", "the fast loop folds, and its loads are joined"),
     ("unroll", "peel", "the first iteration of a loop that runs a few times need not be taken out"),
     ("unroll", "cleanup", "the counter is a constant in each iteration"),
     ("peel", "cleanup", "what the first iteration did is removed from the loop by the egraph pass"),

@@ -1,4 +1,5 @@
-//! What an address is made of: a sum that tells when two addresses are equal, and how far apart they can be.
+//! What an integer is made of: a sum that tells when two addresses are equal, how far apart they can be, and by how much an
+//! index grows.
 //!
 //! `base + uextend(i * 8 + 4)` is the sum of the term `base`, and of the term "the sum `8 * i + 4` in 32 bits, extended".
 //! Everything is computed with wraparound in the width of the type, as CLIF does, so that two equal sums are equal addresses
@@ -9,7 +10,8 @@
 //!
 //! Bounded: a sum looks at 32 instructions and has 8 terms at most. What is beyond that is a term of its own.
 
-use cranelift_codegen::ir::{Function, InstructionData, Opcode, StackSlot, Value, ValueDef};
+use cranelift_codegen::ir::{Function, InstructionData, Opcode, StackSlot, Type, Value, ValueDef};
+use std::fmt;
 
 /// Instructions that one sum looks at. An access `a[i * n + j]` of a 32-bit front end takes 10.
 const MAX_NODES: usize = 32;
@@ -31,13 +33,27 @@ pub struct Sum {
 
 /// What a sum adds up, each with a factor.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Term {
+pub enum Term {
     /// A value, modulo two to the number of bits of the sum if its type is wider.
     Value(Value),
     /// The address of a stack slot.
     Slot(StackSlot),
     /// A narrower sum, extended.
-    Extended { signed: bool, sum: Box<Sum> },
+    Extended {
+        /// Whether by the sign.
+        signed: bool,
+        /// The narrower sum.
+        sum: Box<Sum>,
+    },
+    /// A sum of as many bits, unsigned, divided by a constant that is not zero. Values are not taken apart into these.
+    Quotient {
+        /// What is divided.
+        sum: Box<Sum>,
+        /// The divisor.
+        by: u64,
+    },
+    /// Two sums of as many bits, multiplied. Values are not taken apart into these.
+    Product(Box<Sum>, Box<Sum>),
 }
 
 impl Sum {
@@ -63,8 +79,76 @@ impl Sum {
         Self { bits, constant: 0, terms: vec![(Term::Value(value), 1)] }
     }
 
-    fn constant(constant: u64, bits: u32) -> Self {
+    /// A constant of so many bits.
+    pub fn constant(constant: u64, bits: u32) -> Self {
         Self { bits, constant: constant & mask(bits), terms: Vec::new() }
+    }
+
+    /// The sum that is `factor` times `term` alone.
+    pub fn of_term(term: Term, factor: u64, bits: u32) -> Self {
+        let factor = factor & mask(bits);
+        Self { bits, constant: 0, terms: if factor == 0 { Vec::new() } else { vec![(term, factor)] } }
+    }
+
+    /// The number that this is, if it is one.
+    pub fn as_constant(&self) -> Option<u64> {
+        self.terms.is_empty().then_some(self.constant)
+    }
+
+    /// The constant part.
+    pub fn constant_part(&self) -> u64 {
+        self.constant
+    }
+
+    /// The terms, each with its factor.
+    pub fn terms(&self) -> &[(Term, u64)] {
+        &self.terms
+    }
+
+    /// This sum times `factor`.
+    pub fn times(&self, factor: u64) -> Self {
+        let none = Self::constant(0, self.bits);
+        none.plus(self, factor).expect("no more terms than before")
+    }
+
+    /// This sum, unsigned, divided by `by`, which is not zero.
+    pub fn divided(self, by: u64) -> Self {
+        match (by, self.as_constant()) {
+            (1, _) => self,
+            (_, Some(constant)) => Self::constant(constant / by, self.bits),
+            (_, None) => Self::of_term(Term::Quotient { by, sum: Box::new(self.clone()) }, 1, self.bits),
+        }
+    }
+
+    /// This sum times `other`, which has as many bits.
+    pub fn product(&self, other: &Self) -> Self {
+        match (self.as_constant(), other.as_constant()) {
+            (Some(factor), _) => other.times(factor),
+            (None, Some(factor)) => self.times(factor),
+            (None, None) => {
+                let (a, b) = if self <= other { (self, other) } else { (other, self) };
+                Self::of_term(Term::Product(Box::new(a.clone()), Box::new(b.clone())), 1, self.bits)
+            }
+        }
+    }
+
+    /// The largest number that this can be as an unsigned one, if it is sure not to wrap; the largest of its type otherwise.
+    pub fn most(&self) -> u64 {
+        let term_most = |term: &Term| match term {
+            Term::Extended { signed: false, sum } => sum.most(),
+            Term::Quotient { sum, by } => sum.most() / by,
+            Term::Value(_) | Term::Slot(_) | Term::Extended { .. } | Term::Product(..) => mask(self.bits),
+        };
+        let add = |total: u128, (term, factor): &(Term, u64)| {
+            total.saturating_add(u128::from(term_most(term)).saturating_mul((*factor).into()))
+        };
+        let most = self.terms.iter().fold(self.constant.into(), add);
+        u64::try_from(most).unwrap_or(u64::MAX).min(mask(self.bits))
+    }
+
+    /// The type of this number.
+    pub fn ty(&self) -> Type {
+        Type::int(self.bits as u16).expect("sums have the bits of an integer type")
     }
 
     /// This sum and `offset`.
@@ -73,8 +157,13 @@ impl Sum {
         self
     }
 
+    /// This sum minus `other`. Nothing if it has too many terms.
+    pub fn minus(&self, other: &Self) -> Option<Self> {
+        self.plus(other, u64::MAX)
+    }
+
     /// This sum and `factor` times `other`. Nothing if it has too many terms.
-    fn plus(&self, other: &Self, factor: u64) -> Option<Self> {
+    pub fn plus(&self, other: &Self, factor: u64) -> Option<Self> {
         let mask = mask(self.bits);
         let mut terms = self.terms.clone();
         for (term, count) in &other.terms {
@@ -95,12 +184,14 @@ impl Sum {
     }
 
     /// The same in fewer bits, or in as many.
-    fn reduced(&self, bits: u32) -> Option<Self> {
+    pub fn reduced(&self, bits: u32) -> Option<Self> {
         let mut reduced = Self::constant(self.constant, bits);
         for (term, count) in &self.terms {
             let one = match term {
                 // What was extended from at least as many bits is itself again.
                 Term::Extended { sum, .. } if sum.bits >= bits => sum.reduced(bits)?,
+                Term::Quotient { .. } if bits < self.bits => return None,
+                Term::Product(a, b) => a.reduced(bits)?.product(&b.reduced(bits)?),
                 _ => Self { bits, constant: 0, terms: vec![(term.clone(), 1)] },
             };
             reduced = reduced.plus(&one, *count)?;
@@ -108,7 +199,11 @@ impl Sum {
         Some(reduced)
     }
 
-    fn extended(self, bits: u32, signed: bool) -> Self {
+    /// The same in more bits, or in as many.
+    pub fn extended(self, bits: u32, signed: bool) -> Self {
+        if bits == self.bits {
+            return self;
+        }
         if self.terms.is_empty() {
             let constant = if signed { sign_extended(self.constant, self.bits) } else { self.constant };
             return Self::constant(constant, bits);
@@ -125,7 +220,7 @@ impl Sum {
     pub fn slot(&self) -> Option<StackSlot> {
         let mut slots = self.terms.iter().filter_map(|(term, count)| match term {
             Term::Slot(slot) => Some((*slot, *count)),
-            Term::Value(_) | Term::Extended { .. } => None,
+            _ => None,
         });
         match (slots.next(), slots.next()) {
             (Some((slot, 1)), None) => Some(slot),
@@ -139,7 +234,11 @@ impl Sum {
             match term {
                 Term::Value(value) => visit(*value),
                 Term::Slot(_) => {}
-                Term::Extended { sum, .. } => sum.each_value(visit),
+                Term::Extended { sum, .. } | Term::Quotient { sum, .. } => sum.each_value(visit),
+                Term::Product(a, b) => {
+                    a.each_value(visit);
+                    b.each_value(visit);
+                }
             }
         }
     }
@@ -152,13 +251,13 @@ impl Sum {
         if self.bits != other.bits {
             return None;
         }
-        let difference = self.plus(other, u64::MAX)?;
+        let difference = self.minus(other)?;
         match &difference.terms[..] {
             [] => Some(vec![difference.constant]),
             [(Term::Extended { signed: s, sum: a }, count), (Term::Extended { signed: t, sum: b }, opposite)]
                 if s == t && a.bits == b.bits && count.wrapping_add(*opposite) & mask(self.bits) == 0 =>
             {
-                let inner = a.plus(b, u64::MAX).filter(|inner| inner.terms.is_empty())?.constant;
+                let inner = a.minus(b).filter(|inner| inner.terms.is_empty())?.constant;
                 let wrapped = inner.wrapping_sub(mask(a.bits)).wrapping_sub(1);
                 let total = |inner: u64| difference.constant.wrapping_add(inner.wrapping_mul(*count)) & mask(self.bits);
                 let mut both = vec![total(inner), total(wrapped)];
@@ -166,6 +265,46 @@ impl Sum {
                 Some(both)
             }
             _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Sum {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let constant = sign_extended(self.constant, self.bits) as i64;
+        if self.terms.is_empty() {
+            return write!(f, "{constant}");
+        }
+        for (index, (term, factor)) in self.terms.iter().enumerate() {
+            let factor = sign_extended(*factor, self.bits) as i64;
+            match (index, factor < 0) {
+                (0, true) => f.write_str("-")?,
+                (0, false) => {}
+                (_, true) => f.write_str(" - ")?,
+                (_, false) => f.write_str(" + ")?,
+            }
+            if factor.unsigned_abs() != 1 {
+                write!(f, "{} * ", factor.unsigned_abs())?;
+            }
+            write!(f, "{term}")?;
+        }
+        match constant {
+            0 => Ok(()),
+            _ if constant < 0 => write!(f, " - {}", constant.unsigned_abs()),
+            _ => write!(f, " + {constant}"),
+        }
+    }
+}
+
+impl fmt::Display for Term {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Value(value) => write!(f, "{value}"),
+            Self::Slot(slot) => write!(f, "{slot}"),
+            Self::Extended { signed: false, sum } => write!(f, "unsigned({sum})"),
+            Self::Extended { signed: true, sum } => write!(f, "signed({sum})"),
+            Self::Quotient { sum, by } => write!(f, "({sum}) / {by}"),
+            Self::Product(a, b) => write!(f, "({a}) * ({b})"),
         }
     }
 }
@@ -215,9 +354,10 @@ impl Builder<'_> {
     fn split(&self, value: Value, factor: u64, parts: &mut Vec<Part>, total: &mut Sum) -> bool {
         let func = self.func;
         let is_narrow = func.dfg.value_type(value).is_int() && total.bits <= 64;
-        let Some(inst) = func.dfg.value_def(value).inst().filter(|_| is_narrow) else {
+        let ValueDef::Result(inst, 0) = func.dfg.value_def(value) else { return false };
+        if !is_narrow {
             return false;
-        };
+        }
         let args = func.dfg.inst_args(inst);
         match func.dfg.insts[inst] {
             InstructionData::UnaryImm { opcode: Opcode::Iconst, imm } => {
@@ -230,10 +370,9 @@ impl Builder<'_> {
                     None => return false,
                 }
             }
-            InstructionData::Binary { opcode: Opcode::Iadd, .. } => {
-                parts.extend([(args[0], factor), (args[1], factor)])
-            }
-            InstructionData::Binary { opcode: Opcode::Isub, .. } => {
+            InstructionData::Binary { opcode: Opcode::Iadd | Opcode::SaddOverflow | Opcode::UaddOverflow, .. }
+            | InstructionData::IntAddTrap { .. } => parts.extend([(args[0], factor), (args[1], factor)]),
+            InstructionData::Binary { opcode: Opcode::Isub | Opcode::SsubOverflow | Opcode::UsubOverflow, .. } => {
                 parts.extend([(args[0], factor), (args[1], factor.wrapping_neg())]);
             }
             InstructionData::Binary { opcode: Opcode::Ishl, .. } => match constant_of(func, args[1]) {

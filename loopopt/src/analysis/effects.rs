@@ -74,6 +74,23 @@ pub fn is_constant(func: &Function, inst: Inst) -> bool {
     matches!(func.dfg.insts[inst].opcode(), Iconst | F16const | F32const | F64const | F128const | Vconst)
 }
 
+/// Jumps in a row that are followed to see whether a way ends in a trap. 4: funnels of canonical form, one in another.
+const MAX_JUMPS: usize = 4;
+
+/// Whether from `block` nothing is reached but a trap, or code that is cold: what a check leaves a loop for.
+pub fn leads_to_failure(func: &Function, mut block: Block) -> bool {
+    for _ in 0..MAX_JUMPS {
+        let last = func.layout.last_inst(block);
+        let traps = last.is_some_and(|last| func.dfg.insts[last].opcode() == Opcode::Trap);
+        if traps || func.layout.is_cold(block) {
+            return true;
+        }
+        let Some(next) = jump_target(func, block) else { return false };
+        block = next;
+    }
+    false
+}
+
 /// The destination of `block` if it does nothing but jump there. Constants do not count.
 pub fn only_jumps_to(func: &Function, block: Block) -> Option<Block> {
     let target = jump_target(func, block)?;

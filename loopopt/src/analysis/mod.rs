@@ -4,16 +4,19 @@
 //! does not exist.
 
 pub mod address;
+pub mod ahead;
 pub mod available;
 pub mod edges;
 pub mod effects;
 pub mod entry;
 pub mod evaluate;
 pub mod induction;
+pub mod iterations;
 pub mod loops;
 pub mod memory;
 pub mod polls;
 pub mod pressure;
 pub mod progression;
+pub mod requirement;
 pub(crate) mod slots;
 pub mod trip_count;

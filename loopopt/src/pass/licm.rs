@@ -106,6 +106,9 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     let heights = forest.heights();
     for lp in forest.loops().rev() {
         let header = forest.data(lp).header;
+        if cx.is_slow(header) {
+            continue;
+        }
         if heights[lp] > MAX_HEIGHT {
             cx.declined(&ctx.func, NAME, header, &Because { func: &ctx.func, why: Decline::TooDeep });
             continue;

@@ -13,6 +13,7 @@ pub(crate) mod slots;
 pub(crate) mod tidy;
 pub(crate) mod unroll;
 pub(crate) mod unshare;
+pub(crate) mod version;
 
 use crate::analysis::loops::LoopForest;
 use crate::change::Change;
@@ -151,6 +152,11 @@ impl<'a> PassCx<'a> {
     /// is the loop of the program, of which the fast version speaks.
     pub(crate) fn is_slow(&self, header: Block) -> bool {
         self.slow.contains(&header)
+    }
+
+    /// Whether there is a slow version of any loop.
+    pub(crate) fn has_slow(&self) -> bool {
+        !self.slow.is_empty()
     }
 
     /// Whether a pass made this header.

@@ -130,6 +130,9 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
     let mut has_cleanup = None;
     for lp in cx.forest(ctx).loops() {
         let header = cx.forest(ctx).data(lp).header;
+        if cx.is_slow(header) {
+            continue;
+        }
         let options = cx.options;
         let most = options.peel_max_iterations.saturating_sub(cx.peeled(header));
         if most == 0 {

@@ -109,6 +109,9 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     let mut changed = false;
     for lp in forest.loops().rev() {
         let header = forest.data(lp).header;
+        if cx.is_slow(header) {
+            continue;
+        }
         let blocks = order.sorted(forest.blocks(lp));
         let mut here = Here::new(ctx, &forest, &private, lp, &blocks);
         let result = match heights[lp] <= MAX_HEIGHT {

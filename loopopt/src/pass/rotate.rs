@@ -106,6 +106,9 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     let mut plans = Vec::new();
     for lp in cx.forest(ctx).loops() {
         let header = cx.forest(ctx).data(lp).header;
+        if cx.is_slow(header) {
+            continue;
+        }
         let options = cx.options;
         let plan = Rotation::prove(ctx, cx.forest(ctx), lp).and_then(|plan| plan.judge(ctx, options));
         match plan {

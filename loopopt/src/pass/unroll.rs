@@ -138,7 +138,7 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>, only: Option<&EntitySet<Block>>) -> 
             around.extend(parent);
             continue;
         }
-        if only.is_some_and(|only| !only.contains(header)) {
+        if only.is_some_and(|only| !only.contains(header)) || cx.is_slow(header) {
             continue;
         }
         let options = cx.options;

@@ -67,6 +67,9 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     let mut plans = Vec::new();
     for lp in cx.forest(ctx).loops() {
         let header = cx.forest(ctx).data(lp).header;
+        if cx.is_slow(header) {
+            continue;
+        }
         let Some(test) = SharedTest::find(ctx, cx.forest(ctx), lp) else { continue };
         match test.judge(ctx, cx) {
             Ok(test) if cx.fuel.take() => plans.push(test),

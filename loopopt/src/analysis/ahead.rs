@@ -1,0 +1,330 @@
+//! What has to hold in front of a loop so that something holds in each of its iterations.
+//!
+//! ```text
+//! preheader: 0 < n,  0 < len,  n - 1 <= len - 1        enough for
+//!     │
+//!   header(i) ◄──┐
+//!     │          │                                      i < len, each time that it is asked
+//!   i < len?     │
+//!     │          │
+//!   i + 1 < n ───┘
+//! ```
+//!
+//! A comparison with something that does not change holds for an arc of the circle of all numbers ([`super::requirement::arc`]).
+//! What moves upwards from a number in the arc, by no more than is left of it, stays in it, and has not wrapped; the
+//! same downwards. How far a sum moves follows from how often the loop goes around ([`super::iterations`]): `|step| · times`,
+//! if that does not overflow, which is asked for, too. So three things are enough: the comparison holds at the start,
+//! the distance does not overflow, and there is room for it.
+//!
+//! Inside an extension, a narrower sum moves in its own arc, that of all numbers: it must not wrap there. A product with
+//! something that does not change moves by that times as much.
+//!
+//! What is asked for is again made of sums and comparisons, so that it can be asked for in front of the loop around.
+//!
+//! # References
+//!
+//! LLVM `LoopPredication.cpp` (the condition for a start and a limit; none of the facts that the check itself would prove);
+//! Graal `SpeculativeGuardMovement`; Eclipse OMR `LoopVersioner` (tests on the first and the last value); the arc takes the
+//! place of the case analysis that they make by condition, direction and sign, which their bugs were in
+//! (JDK-8307683, openj9#15477, golang/go#26116).
+
+use super::address::{Sum, Term};
+use super::iterations::{Counted, Iterations, is_defined_outside, is_invariant, is_negative, sum_of};
+use super::loops::{Loop, LoopForest};
+use super::requirement::{Requirement, arc};
+use crate::fault::fault;
+use cranelift_codegen::Context;
+use cranelift_codegen::entity::SecondaryMap;
+use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
+use cranelift_codegen::ir::{Block, Inst, InstructionData, Opcode, Value, ValueDef};
+
+/// Why nothing in front of a loop is enough.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Obstacle {
+    /// This value changes in a way that no formula tells.
+    Changes(Value),
+    /// No test says how often the loop goes around.
+    NoCount,
+    /// A sum has too many terms, or one of too many bits.
+    TooLong,
+}
+
+/// Sums inside sums that are followed. A value of 32 bits in an address of 64 is one.
+const MAX_DEPTH: usize = 4;
+
+/// Looks ahead from in front of the loops of a function.
+pub struct Ahead<'a> {
+    ctx: &'a Context,
+    forest: &'a LoopForest,
+    counted: SecondaryMap<Loop, Option<Counted>>,
+}
+
+impl<'a> Ahead<'a> {
+    /// For the loops of this function.
+    pub fn new(ctx: &'a Context, forest: &'a LoopForest) -> Self {
+        Self { ctx, forest, counted: SecondaryMap::new() }
+    }
+
+    /// What has to hold in front of `lp` so that `required` holds whenever `check`, an instruction of this block in the loop, runs.
+    ///
+    /// This is a statement on the loop as it is, with all its checks.
+    pub fn before(
+        &mut self,
+        required: &Requirement,
+        lp: Loop,
+        check: (Inst, Block),
+    ) -> Result<Vec<Requirement>, Obstacle> {
+        let (ctx, forest) = (self.ctx, self.forest);
+        let (Requirement::Compare { left, right, .. } | Requirement::Fits { left, right }) = required;
+        let [left_stays, right_stays] = [left, right].map(|sum| is_invariant(&ctx.func, forest, lp, sum));
+        if left_stays && right_stays {
+            return Ok(vec![required.clone()]);
+        }
+        let counted = self.counted[lp].get_or_insert_with(|| Counted::new(ctx, forest, lp));
+        let mut iterations = counted.until(ctx, check)?;
+        let requires = std::mem::take(&mut iterations.requires);
+        let mut walk = Walk { ctx, forest, lp, counted, iterations, requires };
+        match required {
+            Requirement::Compare { cond, left, right } if right_stays => walk.stays(*cond, left, right)?,
+            Requirement::Compare { cond, left, right } if left_stays => walk.stays(cond.swap_args(), right, left)?,
+            Requirement::Compare { cond, left, right } => walk.both_move(*cond, left, right)?,
+            Requirement::Fits { left, .. } => {
+                return Err(Obstacle::Changes(
+                    changing(&walk, left).unwrap_or_else(|| changing(&walk, right).expect("one of them changes")),
+                ));
+            }
+        }
+        Ok(walk.requires)
+    }
+}
+
+/// A value of `sum` that changes in the loop.
+fn changing(walk: &Walk<'_>, sum: &Sum) -> Option<Value> {
+    let mut found = None;
+    sum.each_value(&mut |value| {
+        if !is_defined_outside(&walk.ctx.func, walk.forest, walk.lp, value) {
+            found.get_or_insert(value);
+        }
+    });
+    found
+}
+
+/// How a sum moves in a loop: never above `start` and all of `up`, nor below `start` without all of `down`.
+struct Moves {
+    start: Sum,
+    up: Vec<Sum>,
+    down: Vec<Sum>,
+}
+
+/// Gathers what is required for one question.
+struct Walk<'a> {
+    ctx: &'a Context,
+    forest: &'a LoopForest,
+    lp: Loop,
+    counted: &'a Counted,
+    iterations: Iterations,
+    requires: Vec<Requirement>,
+}
+
+impl Walk<'_> {
+    /// Requires that `left cond right` holds in all iterations, `right` being always the same.
+    fn stays(&mut self, cond: IntCC, left: &Sum, right: &Sum) -> Result<(), Obstacle> {
+        let moves = self.moves(left, MAX_DEPTH)?;
+        let (from, to) = arc(cond, right);
+        self.requires.push(Requirement::new(cond, moves.start.clone(), right.clone()));
+        self.has_room(&moves, &from, &to)
+    }
+
+    /// Requires that both stay without wraparound and that the comparison holds at both ends: then it holds in between.
+    fn both_move(&mut self, cond: IntCC, left: &Sum, right: &Sum) -> Result<(), Obstacle> {
+        if matches!(cond, IntCC::Equal | IntCC::NotEqual) {
+            return Err(self.obstacle(left));
+        }
+        let least = if cond == cond.unsigned() { 0 } else { 1 << (left.bits() - 1) };
+        let least = Sum::constant(least, left.bits());
+        let most = least.clone().offset(-1);
+        let mut ends = Vec::new();
+        for sum in [left, right] {
+            let moves = self.moves(sum, MAX_DEPTH)?;
+            self.has_room(&moves, &least, &most)?;
+            let mut end = moves.start.clone();
+            for (distances, sign) in [(&moves.up, 1), (&moves.down, u64::MAX)] {
+                for distance in distances {
+                    end = end.plus(distance, sign).ok_or(Obstacle::TooLong)?;
+                }
+            }
+            ends.push((moves.start, end));
+        }
+        let (right, left) = (ends.pop().expect("two"), ends.pop().expect("two"));
+        self.requires.push(Requirement::new(cond, left.0, right.0));
+        self.requires.push(Requirement::new(cond, left.1, right.1));
+        Ok(())
+    }
+
+    /// Requires that what starts between `from` and `to` stays there.
+    fn has_room(&mut self, moves: &Moves, from: &Sum, to: &Sum) -> Result<(), Obstacle> {
+        let ways = [(&moves.up, to.minus(&moves.start)), (&moves.down, moves.start.minus(from))];
+        for (distances, room) in ways {
+            if distances.is_empty() {
+                continue;
+            }
+            let mut room = room.ok_or(Obstacle::TooLong)?;
+            for distance in distances {
+                self.requires.push(Requirement::at_most(distance.clone(), room.clone()));
+                room = room.minus(distance).ok_or(Obstacle::TooLong)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// How `sum` moves.
+    fn moves(&mut self, sum: &Sum, depth: usize) -> Result<Moves, Obstacle> {
+        let bits = sum.bits();
+        let start = Sum::constant(sum.constant_part(), bits);
+        let mut moves = Moves { start, up: Vec::new(), down: Vec::new() };
+        let mut step = Sum::constant(0, bits);
+        for (term, factor) in sum.terms() {
+            let alone = Sum::of_term(term.clone(), *factor, bits);
+            if is_invariant(&self.ctx.func, self.forest, self.lp, &alone) {
+                moves.add(&alone, 1)?;
+                continue;
+            }
+            match term {
+                Term::Value(value) => self.follow(*value, *factor, &mut moves, &mut step)?,
+                Term::Extended { signed, sum: inner } if depth > 0 => {
+                    let inner = self.extended(inner, *signed, depth)?;
+                    moves.add(&inner.start.extended(bits, *signed), *factor)?;
+                    self.scale(inner.up, inner.down, *factor, &mut moves)?;
+                }
+                _ => return Err(self.obstacle(&alone)),
+            }
+        }
+        match step.as_constant() {
+            Some(0) => {}
+            Some(_) => {
+                let times = self.iterations.times.clone().ok_or(Obstacle::NoCount)?;
+                let times = self.fitted(times, bits)?;
+                let (factor, is_down) = magnitude(&step);
+                let distance = self.multiple(times, factor)?;
+                if is_down { moves.down.push(distance) } else { moves.up.push(distance) }
+            }
+            None => return Err(self.obstacle(sum)),
+        }
+        Ok(moves)
+    }
+
+    /// How `inner`, which must not wrap, moves.
+    fn extended(&mut self, inner: &Sum, signed: bool, depth: usize) -> Result<Moves, Obstacle> {
+        let moves = self.moves(inner, depth - 1)?;
+        let least = Sum::constant(if signed { 1 << (inner.bits() - 1) } else { 0 }, inner.bits());
+        if !fault!(NarrowSumsNeverWrap) {
+            self.has_room(&moves, &least, &least.clone().offset(-1))?;
+        }
+        Ok(moves)
+    }
+
+    /// Adds `factor` times `value`, which changes, to `moves`, or to what it grows by in each iteration.
+    fn follow(&mut self, value: Value, factor: u64, moves: &mut Moves, step: &mut Sum) -> Result<(), Obstacle> {
+        let bits = step.bits();
+        let Some(counter) = self.counted.counters.iter().find(|counter| counter.param == value) else {
+            return self.follow_product(value, factor, moves);
+        };
+        let start = counter.start.reduced(bits).ok_or(Obstacle::TooLong)?;
+        if counter.step.as_constant().is_some() {
+            let own = counter.step.reduced(bits).ok_or(Obstacle::TooLong)?;
+            *step = step.plus(&own, factor).ok_or(Obstacle::TooLong)?;
+            return moves.add(&start, factor);
+        }
+        match &self.iterations.moved {
+            Some((param, distance, up)) if *param == value && distance.bits() == bits => {
+                let (distance, up) = (vec![distance.clone()], *up);
+                moves.add(&start, factor)?;
+                let (up, down) = if up { (distance, Vec::new()) } else { (Vec::new(), distance) };
+                self.scale(up, down, factor, moves)
+            }
+            _ => Err(Obstacle::Changes(value)),
+        }
+    }
+
+    /// Adds `factor` times `value`, a product of something that changes and something that does not.
+    fn follow_product(&mut self, value: Value, factor: u64, moves: &mut Moves) -> Result<(), Obstacle> {
+        let func = &self.ctx.func;
+        let ValueDef::Result(inst, 0) = func.dfg.value_def(value) else { return Err(Obstacle::Changes(value)) };
+        let InstructionData::Binary { opcode: Opcode::Imul, args } = func.dfg.insts[inst] else {
+            return Err(Obstacle::Changes(value));
+        };
+        let [a, b] = args.map(|arg| sum_of(self.ctx, arg));
+        let (changes, stays) = match is_invariant(func, self.forest, self.lp, &b) {
+            true => (a, b),
+            false => (b, a),
+        };
+        let is_leaf = changes == Sum::of_leaf(func, value);
+        if is_leaf || !is_invariant(func, self.forest, self.lp, &stays) || stays.bits() != moves.start.bits() {
+            return Err(Obstacle::Changes(value));
+        }
+        let inner = self.moves(&changes, 0)?;
+        moves.add(&inner.start.product(&stays), factor)?;
+        let [up, down] = [inner.up, inner.down].map(|distances| {
+            let products = distances.into_iter().map(|distance| {
+                self.requires.push(Requirement::Fits { left: distance.clone(), right: stays.clone() });
+                distance.product(&stays)
+            });
+            products.collect()
+        });
+        self.scale(up, down, factor, moves)
+    }
+
+    /// Adds `factor` times these distances.
+    fn scale(&mut self, up: Vec<Sum>, down: Vec<Sum>, factor: u64, moves: &mut Moves) -> Result<(), Obstacle> {
+        let bits = moves.start.bits();
+        let (factor, swaps) = magnitude(&Sum::constant(factor, bits));
+        for (distances, is_down) in [(up, false), (down, true)] {
+            for distance in distances {
+                let distance = self.fitted(distance, bits)?;
+                let distance = self.multiple(distance, factor)?;
+                if is_down == swaps { moves.up.push(distance) } else { moves.down.push(distance) }
+            }
+        }
+        Ok(())
+    }
+
+    /// An unsigned number in so many bits, which it has to fit into.
+    fn fitted(&mut self, number: Sum, bits: u32) -> Result<Sum, Obstacle> {
+        if number.bits() <= bits {
+            return Ok(number.extended(bits, false));
+        }
+        let most = Sum::constant((1 << bits) - 1, number.bits());
+        self.requires.push(Requirement::at_most(number.clone(), most));
+        number.reduced(bits).ok_or(Obstacle::TooLong)
+    }
+
+    /// A multiple of an unsigned number, which must not overflow.
+    fn multiple(&mut self, number: Sum, factor: u64) -> Result<Sum, Obstacle> {
+        let most = Sum::constant(u64::MAX, number.bits()).constant_part();
+        if factor > 1 && !fault!(DistanceNeverOverflows) {
+            let limit = Sum::constant(most / factor, number.bits());
+            self.requires.push(Requirement::at_most(number.clone(), limit));
+        }
+        Ok(number.times(factor))
+    }
+
+    /// What is in the way of following `sum`.
+    fn obstacle(&self, sum: &Sum) -> Obstacle {
+        changing(self, sum).map_or(Obstacle::TooLong, Obstacle::Changes)
+    }
+}
+
+impl Moves {
+    /// Adds `factor` times `sum`, which does not change.
+    fn add(&mut self, sum: &Sum, factor: u64) -> Result<(), Obstacle> {
+        self.start = self.start.plus(sum, factor).ok_or(Obstacle::TooLong)?;
+        Ok(())
+    }
+}
+
+/// A constant without its sign, and whether it is negative.
+fn magnitude(number: &Sum) -> (u64, bool) {
+    let is_down = is_negative(number);
+    let number = if is_down { number.times(u64::MAX) } else { number.clone() };
+    (number.as_constant().unwrap_or(0), is_down)
+}

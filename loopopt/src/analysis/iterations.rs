@@ -1,0 +1,336 @@
+//! How often a loop goes around, as a formula of values that are known before it, and what the formula rests on.
+//!
+//! ```text
+//! guard: t0 - b < n                     The test compares t, which is t0 + k · b in iteration k, with n, which does not change.
+//!   │                                   The loop goes on as long as t is in an arc of the circle of all numbers: 0 … n - 1
+//! header ◄───┐                          for an unsigned `<`, n + 1 … n - 1 for `!=` ([`super::requirement::arc`]).
+//!   │        │                          If the arc holds t0, and b cannot step across what is not in it, then t moves on
+//!  check     │                          inside the arc, without wraparound, until it has left it: the room from t0 to the
+//!   │        │                          end of the arc is by how much t can grow, and room / |b| how often.
+//!  t < n ────┘
+//! ```
+//!
+//! What stands behind the test runs as often as it says "go on". What stands before it runs once more: with the number before t0,
+//! `t0 - b`, in the arc too, the same formula from there gives the number of the last iteration. In a loop that tests at the
+//! bottom, this is what its guard says.
+//!
+//! All of it is modular arithmetic: no sum has to be free of overflow, and none is taken to be.
+
+use super::address::{Sum, Term};
+use super::ahead::Obstacle;
+use super::edges::{Edge, edges_into};
+use super::effects::leads_to_failure;
+use super::loops::{Loop, LoopForest};
+use super::requirement::{Requirement, arc};
+use cranelift_codegen::Context;
+use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
+use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Type, Value, ValueDef};
+
+/// What a header parameter is in iteration `k`, the first being number 0: `start + k · step`, modulo two to the bits of its type.
+#[derive(Clone, Debug)]
+pub(super) struct Counter {
+    pub(super) param: Value,
+    pub(super) start: Sum,
+    /// Does not change in the loop.
+    pub(super) step: Sum,
+}
+
+/// What is known of a loop, once for all questions about it.
+#[derive(Clone, Debug)]
+pub(super) struct Counted {
+    pub(super) counters: Vec<Counter>,
+    tests: Vec<Test>,
+}
+
+/// A test that each iteration comes by.
+#[derive(Clone, Debug)]
+struct Test {
+    exit: Edge,
+    /// The edge that goes on.
+    stay: Edge,
+    /// The loop goes on if `tested cond bound`.
+    cond: IntCC,
+    first: Sum,
+    bound: Sum,
+    /// What is added to it each time.
+    step: Sum,
+    up: bool,
+    /// The counter that it goes with, if the step is not known.
+    counter: Option<Value>,
+    /// What has to hold for the comparison to be this one.
+    requires: Option<Requirement>,
+}
+
+/// By how much something moves while the loop runs, up to a certain place in its last iteration.
+#[derive(Clone, Debug)]
+pub(super) struct Iterations {
+    /// How often the counters step, if that is known.
+    pub(super) times: Option<Sum>,
+    /// A counter that steps by a number that is not known, by how much it moves in all, and whether upwards.
+    pub(super) moved: Option<(Value, Sum, bool)>,
+    /// What that rests on.
+    pub(super) requires: Vec<Requirement>,
+}
+
+impl Counted {
+    pub(super) fn new(ctx: &Context, forest: &LoopForest, lp: Loop) -> Self {
+        let func = &ctx.func;
+        let counters = counters(ctx, forest, lp);
+        let data = forest.data(lp);
+        let mut tests = Vec::new();
+        if let Some(latch) = forest.latch(func, lp).filter(|_| !counters.is_empty()) {
+            let comes_by = |exit: &&Edge| ctx.domtree.block_dominates(exit.source(func), latch);
+            tests.extend(
+                data.exits.iter().filter(comes_by).filter_map(|exit| Test::find(ctx, forest, lp, *exit, &counters)),
+            );
+        }
+        // A number of iterations that is a constant says most, and a check is not what ends a loop.
+        tests.sort_by_key(|test: &Test| {
+            let is_check = leads_to_failure(func, test.exit.target(func));
+            (is_check, test.room(false).and_then(|room| room.as_constant()).is_none())
+        });
+        Self { counters, tests }
+    }
+
+    /// How far the loop comes until it is at `inst`, in `block`, for the last time. `inst` itself is not taken for a test.
+    pub(super) fn until(&self, ctx: &Context, (inst, block): (Inst, Block)) -> Result<Iterations, Obstacle> {
+        let is_behind = |test: &Test| {
+            let func = &ctx.func;
+            let target = test.stay.target(func);
+            let mut ways = edges_into(func, &ctx.cfg, target);
+            (ways.next(), ways.next()) == (Some(test.stay), None) && ctx.domtree.block_dominates(target, block)
+        };
+        let others = self.tests.iter().filter(|test| test.exit.branch != inst);
+        let mut found = others.filter_map(|test| test.iterations(is_behind(test)));
+        found.next().ok_or(Obstacle::NoCount)
+    }
+}
+
+/// The counters of a loop with one entry edge and one back edge.
+fn counters(ctx: &Context, forest: &LoopForest, lp: Loop) -> Vec<Counter> {
+    let func = &ctx.func;
+    let data = forest.data(lp);
+    let ([entry], [back_edge]) = (&data.entries[..], &data.back_edges[..]) else { return Vec::new() };
+    let params = func.dfg.block_params(data.header);
+    let mut counters = Vec::new();
+    for (&param, (start, next)) in params.iter().zip(entry.args(func).zip(back_edge.args(func))) {
+        let (Some(start), Some(next)) = (start.as_value(), next.as_value()) else { continue };
+        if !is_number(func.dfg.value_type(param)) {
+            continue;
+        }
+        let step = sum_of(ctx, next).minus(&Sum::of_leaf(func, param));
+        let Some(step) = step.filter(|step| is_invariant(func, forest, lp, step)) else { continue };
+        counters.push(Counter { param, start: sum_of(ctx, start), step });
+    }
+    counters
+}
+
+/// Renamings in a row that are looked through. 3: a value that enters a loop comes through the guard and the preheader.
+const MAX_RENAMINGS: usize = 3;
+
+/// The sum that `value` is, where parameters of blocks that are entered by one edge only are what that edge passes.
+pub(crate) fn sum_of(ctx: &Context, value: Value) -> Sum {
+    renamed_sum(ctx, value, MAX_RENAMINGS).unwrap_or_else(|| Sum::of_leaf(&ctx.func, value))
+}
+
+/// Recursive as deep as `depth` says.
+fn renamed_sum(ctx: &Context, value: Value, depth: usize) -> Option<Sum> {
+    let func = &ctx.func;
+    Sum::with_leaves(func, value, &mut |leaf| {
+        let passed = || {
+            let ValueDef::Param(block, index) = func.dfg.value_def(leaf) else { return None };
+            let mut edges = edges_into(func, &ctx.cfg, block);
+            let (edge, None) = (edges.next()?, edges.next()) else { return None };
+            renamed_sum(ctx, edge.args(func).nth(index)?.as_value()?, depth - 1)
+        };
+        Some(if depth > 0 { passed() } else { None }.unwrap_or_else(|| Sum::of_leaf(func, leaf)))
+    })
+}
+
+/// Whether sums of this type can be followed.
+pub(crate) fn is_number(ty: Type) -> bool {
+    ty.is_int() && ty.bits() <= 64
+}
+
+/// Whether `sum` is the same in all iterations.
+pub(super) fn is_invariant(func: &Function, forest: &LoopForest, lp: Loop, sum: &Sum) -> bool {
+    let mut outside = true;
+    sum.each_value(&mut |value| outside &= is_defined_outside(func, forest, lp, value));
+    outside
+}
+
+/// Whether `value` is defined outside of the loop.
+pub(super) fn is_defined_outside(func: &Function, forest: &LoopForest, lp: Loop, value: Value) -> bool {
+    let block = match func.dfg.value_def(value) {
+        ValueDef::Param(block, _) => Some(block),
+        ValueDef::Result(inst, _) => func.layout.inst_block(inst),
+        ValueDef::Union(..) => None,
+    };
+    block.is_some_and(|block| !forest.contains(lp, block))
+}
+
+impl Test {
+    /// The test that `exit` leaves by, if a counter is compared with something that does not change.
+    fn find(ctx: &Context, forest: &LoopForest, lp: Loop, exit: Edge, counters: &[Counter]) -> Option<Self> {
+        let func = &ctx.func;
+        let InstructionData::Brif { arg, .. } = func.dfg.insts[exit.branch] else { return None };
+        let stay = Edge { slot: 1 - exit.slot, ..exit };
+        if !forest.contains(lp, stay.target(func)) {
+            return None;
+        }
+        let (cond, left, right) = comparison(ctx, arg)?;
+        let cond = if exit.slot == 1 { cond } else { cond.complement() };
+        let (cond, tested, bound) = match is_invariant(func, forest, lp, &right) {
+            true => (cond, left, right),
+            false => (cond.swap_args(), right, left),
+        };
+        if !is_invariant(func, forest, lp, &bound) {
+            return None;
+        }
+        let narrowed = narrowed(cond, &tested, &bound);
+        let (cond, tested, bound, requires) = match narrowed {
+            Some((cond, tested, bound, requires)) => (cond, tested, bound, Some(requires)),
+            None => (cond, tested, bound, None),
+        };
+        let (first, step, counter) = follow(func, forest, lp, &tested, counters)?;
+        let up = !is_negative(&step);
+        Some(Self { exit, stay, cond, first, bound, step, up, counter, requires })
+    }
+
+    /// The iterations up to what stands `behind` the test, or before it.
+    fn iterations(&self, behind: bool) -> Option<Iterations> {
+        let bits = self.first.bits();
+        let start = self.start(behind)?;
+        let (from, to) = arc(self.cond, &self.bound);
+        let mut requires: Vec<_> = self.requires.iter().cloned().collect();
+        requires.push(Requirement::new(self.cond, start.clone(), self.bound.clone()));
+        let distance = self.distance();
+        let mut room = self.room(behind)?;
+        if self.cond == IntCC::NotEqual && distance.as_constant() != Some(1) {
+            // The only number that ends the loop has to be met.
+            let by = distance.as_constant()?;
+            room = room.offset(1).minus(&Sum::constant(by, bits))?;
+            let whole = room.clone().divided(by).times(by);
+            requires.push(Requirement::new(IntCC::Equal, room.clone(), whole));
+        } else {
+            let gap = from.minus(&to)?.offset(-1);
+            if !(distance.as_constant() == Some(1) && self.leaves_a_gap()) {
+                requires.push(Requirement::at_most(distance.clone(), gap));
+            }
+        }
+        Some(match (self.counter, distance.as_constant()) {
+            (None, Some(by)) => Iterations { times: Some(room.divided(by)), moved: None, requires },
+            (Some(param), _) => Iterations { times: None, moved: Some((param, room, self.up)), requires },
+            (None, None) => return None,
+        })
+    }
+
+    /// Whether the arc, if it holds anything, does not hold everything.
+    fn leaves_a_gap(&self) -> bool {
+        use IntCC::{Equal, NotEqual, SignedGreaterThan, SignedLessThan, UnsignedGreaterThan, UnsignedLessThan};
+        let strict = [SignedGreaterThan, SignedLessThan, UnsignedGreaterThan, UnsignedLessThan];
+        matches!(self.cond, Equal | NotEqual) || strict.contains(&self.cond)
+    }
+
+    /// By how much a step leads up, or down.
+    fn distance(&self) -> Sum {
+        if self.up { self.step.clone() } else { self.step.times(u64::MAX) }
+    }
+
+    /// The number from which on the formula counts.
+    fn start(&self, behind: bool) -> Option<Sum> {
+        if behind { Some(self.first.clone()) } else { self.first.minus(&self.step) }
+    }
+
+    /// By how much the number can grow, or shrink, inside the arc.
+    fn room(&self, behind: bool) -> Option<Sum> {
+        let start = self.start(behind)?;
+        let (from, to) = arc(self.cond, &self.bound);
+        if self.up { to.minus(&start) } else { start.minus(&from) }
+    }
+}
+
+/// The comparison that a branch on `value` makes.
+fn comparison(ctx: &Context, value: Value) -> Option<(IntCC, Sum, Sum)> {
+    let func = &ctx.func;
+    let ValueDef::Result(inst, 0) = func.dfg.value_def(value) else { return counted_down(ctx, value) };
+    match func.dfg.insts[inst] {
+        InstructionData::IntCompare { args: [left, right], cond, .. } => {
+            let number = |value| is_number(func.dfg.value_type(value)).then(|| sum_of(ctx, value));
+            Some((cond, number(left)?, number(right)?))
+        }
+        _ => counted_down(ctx, value),
+    }
+}
+
+/// A branch on a number, which goes on as long as that is not zero.
+fn counted_down(ctx: &Context, value: Value) -> Option<(IntCC, Sum, Sum)> {
+    let ty = ctx.func.dfg.value_type(value);
+    is_number(ty).then(|| (IntCC::NotEqual, sum_of(ctx, value), Sum::constant(0, ty.bits())))
+}
+
+/// The comparison of an extended number as one of the number itself, and what `bound` has to be for that.
+fn narrowed(cond: IntCC, tested: &Sum, bound: &Sum) -> Option<(IntCC, Sum, Sum, Requirement)> {
+    let [(Term::Extended { signed, sum }, 1)] = tested.terms() else { return None };
+    if tested.constant_part() != 0 {
+        return None;
+    }
+    let (wide, narrow) = (tested.bits(), sum.bits());
+    let largest = Sum::constant((1 << narrow) - 1, wide);
+    let is_signed = cond != cond.unsigned();
+    let shifted = match (signed, is_signed || matches!(cond, IntCC::Equal | IntCC::NotEqual)) {
+        (false, _) => bound.clone(),
+        (true, true) => bound.clone().offset(1 << (narrow - 1)),
+        (true, false) => return None,
+    };
+    let cond = if *signed { cond } else { cond.unsigned() };
+    Some((cond, (**sum).clone(), bound.reduced(narrow)?, Requirement::at_most(shifted, largest)))
+}
+
+/// What `tested` is in the first iteration, by how much it grows, and the counter that makes it grow if that is not known.
+fn follow(
+    func: &Function,
+    forest: &LoopForest,
+    lp: Loop,
+    tested: &Sum,
+    counters: &[Counter],
+) -> Option<(Sum, Sum, Option<Value>)> {
+    let bits = tested.bits();
+    let mut first = Sum::constant(tested.constant_part(), bits);
+    let mut step = Sum::constant(0, bits);
+    let mut counter = None;
+    for (term, factor) in tested.terms() {
+        let alone = Sum::of_term(term.clone(), *factor, bits);
+        if is_invariant(func, forest, lp, &alone) {
+            first = first.plus(&alone, 1)?;
+            continue;
+        }
+        let Term::Value(value) = term else { return None };
+        let counted = counters.iter().find(|counter| counter.param == *value)?;
+        first = first.plus(&counted.start.reduced(bits)?, *factor)?;
+        let own = counted.step.reduced(bits)?;
+        if own.as_constant().is_none() {
+            if *factor != 1 || tested.bits() != counted.start.bits() || counter.replace(*value).is_some() {
+                return None;
+            }
+        }
+        step = step.plus(&own, *factor)?;
+    }
+    let is_mixed = counter.is_some_and(|param| {
+        tested.terms().iter().any(|(term, _)| match term {
+            Term::Value(value) => *value != param && counters.iter().any(|counter| counter.param == *value),
+            _ => false,
+        })
+    });
+    let moves = step.as_constant() != Some(0);
+    (moves && !is_mixed).then_some((first, step, counter))
+}
+
+/// Whether a step is to be taken for one downwards: a negative constant, or negative factors only.
+pub(super) fn is_negative(step: &Sum) -> bool {
+    let sign = |number: u64| number >> (step.bits() - 1) == 1;
+    match step.as_constant() {
+        Some(number) => sign(number),
+        None => step.constant_part() == 0 && step.terms().iter().all(|(_, factor)| sign(*factor)),
+    }
+}

@@ -1,0 +1,328 @@
+//! Versioning: a loop without its checks, behind one test that they all would hold, and the loop as it was for when they do not.
+//!
+//! ```text
+//! preheader                     preheader
+//!     │                             │
+//!     ▼                             ▼
+//!   header ◄──┐               all would hold? ───────────┐
+//!     │       │                     │                    ▼
+//!   check ──► trap                  ▼                  header' ◄──┐    slow: cold, the loop as it was
+//!     │       │        ──►        header ◄──┐            │        │
+//!   latch ────┘                     │       │          check ──► trap
+//!     │                           latch ────┘            │        │
+//!     ▼                             │                  latch' ────┘
+//!    exit                           ▼                    │
+//!                                  exit ◄────────────────┘
+//! ```
+//!
+//! In the fast loop nothing traps any more that was a check, so that `licm` and `promote` move loads and stores there that the
+//! checks kept in place. No exact trap is lost: where a check would fail in some iteration, that iteration, and all
+//! before it, run in the slow loop.
+//!
+//! What has to hold in front of a loop for a check to hold in each iteration is found in [`crate::analysis::ahead`]; with the
+//! same reasoning it is found for the loop around, from what was found for the loop inside. The test goes to the
+//! outermost loop at which most of the checks can be tested, and that whole nest has a fast and a slow version, not each
+//! loop of it.
+//!
+//! The test computes without effect and in registers only: sums, products and comparisons of values that are defined before the
+//! loop. No memory is read for it. If an early exit leaves the loop before a check would fail, the test may say "slow"
+//! where the fast loop would do; never the other way around.
+//!
+//! # Needs
+//!
+//! Canonical form, and makes it if there is something to do and it was lost.
+//!
+//! # Legal when
+//!
+//! (L1) each instruction of the loop may be copied; (L2) for a check, what has to hold before the loop can be said in sums.
+//!
+//! # Pays when
+//!
+//! (P1) most of what is checked in the nest goes, an inner loop counting for more than the one around, and most of that would be
+//! tested anew in each iteration if it were tested in front of a loop inside: a test that does not change is hoisted from there
+//! by `licm`, and less is copied; (P2) the loop is not too
+//! large, and (P3) the test is not; (P4) the loop is not cold, (P5) runs more than a few times, and (P6) is not a version
+//! already, nor holds one: copies do not multiply. (P7) The function may not grow without limit.
+//!
+//! # Changes
+//!
+//! Blocks and edges. Wants `cleanup`. Canonical form has to be made anew: the exits are entered from both versions.
+//!
+//! # Not done
+//!
+//! A division that traps by itself stays: CLIF has no division that does not. Checks that compare two numbers of which both change
+//! in other ways than along lines. Loops that are counted by nothing but a condition on memory.
+//!
+//! # References
+//!
+//! Eclipse OMR `LoopVersioner` (one fast and one slow loop whatever the number of checks; block and nesting limits); Graal
+//! `SpeculativeGuardMovement`; LLVM IRCE and LoopPredication; golang/go `loopbce.go`; wago PR 193 (a branch, not an early trap).
+
+mod check;
+mod why;
+
+use crate::analysis::ahead::Ahead;
+use crate::analysis::edges::Edge;
+use crate::analysis::effects::is_duplicable;
+use crate::analysis::loops::{Loop, LoopForest};
+use crate::analysis::requirement::Requirement;
+use crate::analysis::trip_count;
+use crate::change::Change;
+use crate::edit::emit::emit_all;
+use crate::edit::forget::forget_removed_insts;
+use crate::edit::twin::twin;
+use crate::options::Options;
+use crate::pass::{PassCx, canon};
+use check::Check;
+use cranelift_codegen::ir::{Block, Function};
+use cranelift_codegen::{CodegenResult, Context};
+use why::Decline;
+
+/// The name of this pass.
+pub(crate) const NAME: &str = "version";
+
+/// The reasons for which it leaves a loop alone.
+pub(crate) const REASONS: &[&str] = &[
+    "no-check",
+    "changes",
+    "not-counted",
+    "too-complex",
+    "never-holds",
+    "few-checks",
+    "same-test",
+    "too-large",
+    "too-many-tests",
+    "few-iterations",
+    "cold-loop",
+    "not-duplicable",
+    "function-too-large",
+    "withheld",
+];
+
+/// What an iteration of an inner loop counts for, compared with one of the loop around it.
+const INNER_WEIGHT: u64 = 8;
+
+/// Makes versions of all loops for which that can be and should be done.
+pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
+    let mut change = Change::Nothing;
+    let mut plans = plan(ctx, cx);
+    if !plans.is_empty() && !cx.is_canonical {
+        change = canon::restore(ctx, cx)?;
+        plans = plan(ctx, cx);
+    }
+    let mut room = if plans.is_empty() { 0 } else { cx.room(&ctx.func) };
+    plans.retain(|plan| grant(ctx, cx, plan, &mut room));
+    if plans.is_empty() || cx.gave_up {
+        return Ok(change);
+    }
+    cx.wants_cleanup = true;
+    cx.wants_another_round = true;
+    for plan in &plans {
+        cx.retract(NAME, plan.header);
+        cx.fired(&ctx.func, NAME, plan.header, plan.describe());
+        plan.apply(&mut ctx.func, cx);
+    }
+    forget_removed_insts(&mut ctx.func);
+    Ok(Change::Cfg)
+}
+
+/// The loops to make versions of, none inside another.
+fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
+    let forest = cx.lend_forest(ctx);
+    let mut ahead = Ahead::new(ctx, &forest);
+    let mut plans: Vec<Plan> = Vec::new();
+    for lp in forest.loops() {
+        let header = forest.data(lp).header;
+        let has_plan = |plan: &Plan| forest.loop_of_header(plan.header).is_some_and(|done| forest.encloses(done, lp));
+        if cx.is_slow(header) || plans.iter().any(has_plan) || holds_slow(cx, &forest, lp) {
+            continue;
+        }
+        let found = Plan::prove(ctx, &forest, (lp, &mut ahead)).and_then(|plan| plan.judge(ctx, &forest, cx.options));
+        match found {
+            Ok(plan) => plans.push(plan),
+            Err(why) if cx.has_fired(NAME, header) => drop(why),
+            Err(why) => cx.declined(&ctx.func, NAME, header, &why),
+        }
+    }
+    cx.return_forest(forest);
+    plans
+}
+
+/// Whether one of the loops inside is a slow version.
+fn holds_slow(cx: &PassCx<'_>, forest: &LoopForest, lp: Loop) -> bool {
+    cx.has_slow() && forest.blocks(lp).iter().any(|&block| cx.is_slow(block))
+}
+
+/// Asks for the rewrite of one loop. `room` is by how many instructions the function may still grow.
+fn grant(ctx: &Context, cx: &mut PassCx<'_>, plan: &Plan, room: &mut usize) -> bool {
+    let why = if plan.copied > *room {
+        Decline::FunctionTooLarge { copied: plan.copied, max: cx.options.max_function_insts }
+    } else if !cx.fuel.take() {
+        Decline::Withheld
+    } else {
+        *room -= plan.copied;
+        return true;
+    };
+    cx.declined(&ctx.func, NAME, plan.header, &why);
+    false
+}
+
+/// Two versions that are legal.
+struct Plan {
+    lp: Loop,
+    header: Block,
+    entry: Edge,
+    /// In dominance order.
+    blocks: Vec<Block>,
+    /// The headers of the loop and of those inside it.
+    headers: Vec<Block>,
+    /// The checks that go.
+    checks: Vec<Check>,
+    /// What they require before the loop.
+    requires: Vec<Requirement>,
+    /// How much is checked in the nest, by any of its loops, and how much of that goes.
+    weight: u64,
+    gone: u64,
+    /// How much of that is not the same test in each iteration of this loop.
+    nearer: u64,
+    /// Instructions of the nest.
+    copied: usize,
+}
+
+impl Plan {
+    fn prove(ctx: &Context, forest: &LoopForest, (lp, ahead): (Loop, &mut Ahead<'_>)) -> Result<Self, Decline> {
+        let func = &ctx.func;
+        let data = forest.data(lp);
+        let checks = Check::all(ctx, forest, lp);
+        if checks.is_empty() {
+            return Err(Decline::NoCheck);
+        }
+        let [entry] = data.entries[..] else { return Err(Decline::NotCounted { check: None }) };
+        let blocks = forest.blocks(lp);
+        let insts = || blocks.iter().flat_map(|&block| func.layout.block_insts(block));
+        if let Some(inst) = insts().find(|&inst| !is_duplicable(func, inst)) {
+            return Err(Decline::NotDuplicable(func.dfg.insts[inst].opcode().to_string()));
+        }
+        let mut plan = Self {
+            lp,
+            header: data.header,
+            entry,
+            blocks: blocks.to_vec(),
+            headers: blocks.iter().copied().filter(|&block| forest.loop_of_header(block).is_some()).collect(),
+            checks: Vec::new(),
+            requires: Vec::new(),
+            weight: 0,
+            gone: 0,
+            nearer: 0,
+            copied: insts().count(),
+        };
+        let mut obstacle = None;
+        for check in checks {
+            match plan.add(forest, ahead, check) {
+                Ok(()) => {}
+                Err(why) => drop(obstacle.get_or_insert(why)),
+            }
+        }
+        match obstacle {
+            Some(why) if plan.checks.is_empty() => Err(why),
+            _ => Ok(plan),
+        }
+    }
+
+    /// Adds a check, if there is something in front of the loop that is enough for it.
+    fn add(&mut self, forest: &LoopForest, ahead: &mut Ahead<'_>, check: Check) -> Result<(), Decline> {
+        let mut level = forest.innermost(check.block);
+        let depth = level.map_or(0, |level| forest.data(level).depth - forest.data(self.lp).depth);
+        let weight = INNER_WEIGHT.saturating_pow(depth);
+        let mut required = check.requires.clone();
+        while let Some(lp) = level {
+            let mut next = Vec::new();
+            for requirement in &required {
+                let before = ahead.before(requirement, lp, (check.inst, check.block));
+                let before = before.map_err(|why| Decline::of_obstacle(why, check.inst))?;
+                for requirement in before {
+                    match requirement.known() {
+                        Some(true) => {}
+                        Some(false) => return Err(Decline::NeverHolds { check: check.inst, requirement }),
+                        None if next.contains(&requirement) => {}
+                        None => next.push(requirement),
+                    }
+                }
+            }
+            if level == forest.innermost(check.block) {
+                self.weight += weight;
+            }
+            let stays = required == next;
+            required = next;
+            if lp == self.lp {
+                self.nearer += if stays && depth > 0 { 0 } else { weight };
+                break;
+            }
+            level = forest.data(lp).parent;
+        }
+        self.gone += weight;
+        required.retain(|requirement| !self.requires.contains(requirement));
+        self.requires.extend(required);
+        self.checks.push(check);
+        Ok(())
+    }
+
+    fn judge(self, ctx: &Context, forest: &LoopForest, options: &Options) -> Result<Self, Decline> {
+        if self.copied > options.version_max_copied {
+            return Err(Decline::TooLarge { insts: self.copied, max: options.version_max_copied });
+        }
+        if options.ignore_cost || self.requires.is_empty() {
+            return Ok(self);
+        }
+        if ctx.func.is_effectively_cold(self.header) {
+            return Err(Decline::ColdLoop);
+        }
+        if self.gone * 2 < self.weight {
+            return Err(Decline::FewChecks { gone: self.gone, all: self.weight });
+        }
+        if self.nearer * 2 < self.gone {
+            return Err(Decline::SameTest { gone: self.gone, nearer: self.nearer });
+        }
+        let max = options.version_max_insts;
+        if self.copied > max {
+            return Err(Decline::TooLarge { insts: self.copied, max });
+        }
+        let max = options.version_max_requirements;
+        if self.requires.len() > max {
+            return Err(Decline::TooManyTests { requirements: self.requires.len(), max });
+        }
+        if self.headers.len() == 1
+            && let Some(around) = trip_count::bound(ctx, forest, self.lp).most()
+            && around < options.version_min_iterations as u128
+        {
+            return Err(Decline::FewIterations { around, min: options.version_min_iterations });
+        }
+        Ok(self)
+    }
+
+    fn describe(&self) -> String {
+        let count = self.checks.len();
+        let checks = if count == 1 { "one check is gone".into() } else { format!("{count} checks are gone") };
+        if self.requires.is_empty() {
+            return format!("{checks}: always fulfilled");
+        }
+        let words: Vec<_> = self.requires.iter().map(Requirement::to_string).collect();
+        format!("{checks}; fast if {} ({} instructions in the slow version)", words.join(", "), self.copied)
+    }
+
+    fn apply(&self, func: &mut Function, cx: &mut PassCx<'_>) {
+        if !self.requires.is_empty() {
+            let fast = emit_all(func, self.entry.branch, &self.requires);
+            let slow = twin(func, &self.blocks, self.entry, fast);
+            for &block in &self.blocks {
+                func.layout.set_cold(slow.block(block));
+            }
+            for &header in &self.headers {
+                cx.add_slow(slow.block(header));
+            }
+        }
+        for check in &self.checks {
+            check.remove(func);
+        }
+    }
+}

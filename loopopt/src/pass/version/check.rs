@@ -1,0 +1,213 @@
+//! Checks: what of a loop does nothing but trap, or leave for code that is not expected to run, unless something holds.
+
+use crate::analysis::address::Sum;
+use crate::analysis::edges::edges_from;
+use crate::analysis::effects::leads_to_failure;
+use crate::analysis::iterations::{is_number, sum_of};
+use crate::analysis::loops::{Loop, LoopForest};
+use crate::analysis::requirement::Requirement;
+use crate::edit::iterate::settle;
+use crate::fault::fault;
+use cranelift_codegen::Context;
+use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
+use cranelift_codegen::ir::{Block, Function, Inst, InstBuilder, InstructionData, Opcode, Value, ValueDef};
+
+/// Conditions that are made of others are taken apart so often.
+const MAX_PARTS: usize = 8;
+
+/// A check.
+#[derive(Debug)]
+pub(super) struct Check {
+    pub(super) inst: Inst,
+    pub(super) block: Block,
+    kind: Kind,
+    /// What has to hold, when it runs, for it to do nothing.
+    pub(super) requires: Vec<Requirement>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    /// It traps or does nothing.
+    Trap,
+    /// A branch that goes on by this one of its edges.
+    Branch { on: usize },
+    /// An addition that traps or gives the sum.
+    Addition,
+}
+
+impl Check {
+    /// The checks of a loop and of the loops inside it that are expected to run and to do nothing.
+    pub(super) fn all(ctx: &Context, forest: &LoopForest, lp: Loop) -> Vec<Self> {
+        let func = &ctx.func;
+        let mut checks = Vec::new();
+        for &block in forest.blocks(lp) {
+            if func.layout.is_cold(block) && !func.layout.is_cold(forest.data(lp).header) {
+                continue;
+            }
+            checks.extend(func.layout.block_insts(block).filter_map(|inst| Self::find(ctx, block, inst)));
+        }
+        checks
+    }
+
+    fn find(ctx: &Context, block: Block, inst: Inst) -> Option<Self> {
+        let func = &ctx.func;
+        let check = |kind, requires| Some(Self { inst, block, kind, requires });
+        match func.dfg.insts[inst] {
+            InstructionData::CondTrap { opcode, arg, .. } => {
+                check(Kind::Trap, conditions(ctx, arg, opcode == Opcode::Trapz)?)
+            }
+            InstructionData::IntAddTrap { args: [a, b], .. } => check(Kind::Addition, vec![adds_well(ctx, a, b)?]),
+            InstructionData::Brif { arg, .. } => {
+                let fails = failing_slot(func, block)?;
+                check(Kind::Branch { on: 1 - fails }, conditions(ctx, arg, fails == 1)?)
+            }
+            _ => None,
+        }
+    }
+
+    /// Removes the check, which is known to do nothing.
+    pub(super) fn remove(&self, func: &mut Function) {
+        match self.kind {
+            Kind::Trap => {
+                func.layout.remove_inst(self.inst);
+            }
+            Kind::Branch { on } => settle(func, self.inst, if fault!(CheckInverted) { 1 - on } else { on }),
+            Kind::Addition => {
+                let [a, b] = func.dfg.inst_args(self.inst)[..] else { return };
+                func.replace(self.inst).iadd(a, b);
+            }
+        }
+    }
+}
+
+/// The edge of a branch that is not expected to be taken: it leads to a trap, or to code that is cold.
+fn failing_slot(func: &Function, block: Block) -> Option<usize> {
+    let mut failing = edges_from(func, block).filter(|edge| leads_to_failure(func, edge.target(func)));
+    let (edge, None) = (failing.next()?, failing.next()) else { return None };
+    Some(edge.slot)
+}
+
+/// What has to hold so that `value` is not zero, or zero if `holds` is false. Nothing if that cannot be said in sums.
+fn conditions(ctx: &Context, value: Value, holds: bool) -> Option<Vec<Requirement>> {
+    let func = &ctx.func;
+    let mut found = Vec::new();
+    let mut parts = vec![(value, holds)];
+    for _ in 0..MAX_PARTS {
+        let Some((value, holds)) = parts.pop() else { return Some(found) };
+        let ValueDef::Result(inst, number) = func.dfg.value_def(value) else {
+            found.push(is_zero(ctx, value, !holds)?);
+            continue;
+        };
+        match (func.dfg.insts[inst], number) {
+            (InstructionData::IntCompare { args: [left, right], cond, .. }, 0) => match truth(ctx, left, right, cond) {
+                Some(same) => parts.push((left, same == holds)),
+                None => found.push(compare(ctx, if holds { cond } else { cond.complement() }, left, right)?),
+            },
+            (InstructionData::Binary { opcode: Opcode::Band, args }, 0)
+                if holds && args.iter().all(|&arg| is_truth(ctx, arg)) =>
+            {
+                parts.extend(args.map(|arg| (arg, true)));
+            }
+            (InstructionData::Binary { opcode: Opcode::Bor, args }, 0) if !holds => {
+                parts.extend(args.map(|arg| (arg, false)));
+            }
+            (InstructionData::Unary { opcode: Opcode::Uextend, arg }, 0) => parts.push((arg, holds)),
+            (InstructionData::Binary { opcode, args: [a, b] }, 1) if !holds => {
+                found.push(computes_well(ctx, opcode, a, b)?);
+            }
+            _ => found.push(is_zero(ctx, value, !holds)?),
+        }
+    }
+    None
+}
+
+/// Whether this compares a truth value with zero, and if so, whether the result is the same truth value.
+fn truth(ctx: &Context, left: Value, right: Value, cond: IntCC) -> Option<bool> {
+    let is_zero = Sum::of(&ctx.func, right).as_constant() == Some(0);
+    match cond {
+        IntCC::NotEqual if is_zero && is_truth(ctx, left) => Some(true),
+        IntCC::Equal if is_zero && is_truth(ctx, left) => Some(false),
+        _ => None,
+    }
+}
+
+/// Whether `value` is 0 or 1.
+fn is_truth(ctx: &Context, value: Value) -> bool {
+    let func = &ctx.func;
+    let ValueDef::Result(inst, number) = func.dfg.value_def(value) else { return false };
+    let opcode = func.dfg.insts[inst].opcode();
+    use Opcode::{Fcmp, Icmp, SaddOverflow, SmulOverflow, SsubOverflow, UaddOverflow, UmulOverflow, UsubOverflow};
+    match opcode {
+        Icmp | Fcmp => func.dfg.value_type(value).is_int(),
+        SaddOverflow | SmulOverflow | SsubOverflow | UaddOverflow | UmulOverflow | UsubOverflow => number == 1,
+        _ => false,
+    }
+}
+
+fn number(ctx: &Context, value: Value) -> Option<Sum> {
+    is_number(ctx.func.dfg.value_type(value)).then(|| sum_of(ctx, value))
+}
+
+fn compare(ctx: &Context, cond: IntCC, left: Value, right: Value) -> Option<Requirement> {
+    Some(Requirement::new(cond, number(ctx, left)?, number(ctx, right)?))
+}
+
+fn is_zero(ctx: &Context, value: Value, zero: bool) -> Option<Requirement> {
+    let sum = number(ctx, value)?;
+    let cond = if zero { IntCC::Equal } else { IntCC::NotEqual };
+    let zero = Sum::constant(0, sum.bits());
+    Some(Requirement::new(cond, sum, zero))
+}
+
+/// What has to hold so that an operation with an overflow flag does not overflow.
+fn computes_well(ctx: &Context, opcode: Opcode, a: Value, b: Value) -> Option<Requirement> {
+    match opcode {
+        Opcode::UaddOverflow => adds_well(ctx, a, b),
+        Opcode::UsubOverflow => compare(ctx, IntCC::UnsignedGreaterThanOrEqual, a, b),
+        Opcode::SaddOverflow | Opcode::SsubOverflow => {
+            let (a, b) = match number(ctx, b)?.as_constant() {
+                Some(_) => (a, b),
+                None if opcode == Opcode::SaddOverflow => (b, a),
+                None => return None,
+            };
+            adds_constant(ctx, opcode, a, number(ctx, b)?.as_constant()?)
+        }
+        Opcode::UmulOverflow => {
+            let (a, b) = (number(ctx, a)?, number(ctx, b)?);
+            let (factor, sum) = match (a.as_constant(), b.as_constant()) {
+                (Some(factor), _) => (factor, b),
+                (_, Some(factor)) => (factor, a),
+                (None, None) => return Some(Requirement::Fits { left: a, right: b }),
+            };
+            let most = Sum::constant(u64::MAX, sum.bits()).constant_part();
+            let limit = Sum::constant(most.checked_div(factor).unwrap_or(most), sum.bits());
+            Some(Requirement::at_most(sum, limit))
+        }
+        _ => None,
+    }
+}
+
+/// `a + b`, unsigned, does not overflow: `a` is at most what all ones are above `b`.
+fn adds_well(ctx: &Context, a: Value, b: Value) -> Option<Requirement> {
+    let (a, b) = (number(ctx, a)?, number(ctx, b)?);
+    let (moving, added) = if a.as_constant().is_some() { (b, a) } else { (a, b) };
+    let room = Sum::constant(u64::MAX, added.bits()).minus(&added)?;
+    Some(Requirement::at_most(moving, room))
+}
+
+/// A signed addition or subtraction of a constant does not overflow.
+fn adds_constant(ctx: &Context, opcode: Opcode, a: Value, constant: u64) -> Option<Requirement> {
+    let sum = number(ctx, a)?;
+    let bits = sum.bits();
+    let least = Sum::constant(1 << (bits - 1), bits);
+    let most = least.clone().offset(-1);
+    let constant = Sum::constant(constant, bits);
+    let is_negative = constant.constant_part() >> (bits - 1) == 1;
+    let grows = is_negative != (opcode == Opcode::SaddOverflow);
+    let by = if opcode == Opcode::SaddOverflow { constant.times(u64::MAX) } else { constant };
+    Some(if grows {
+        Requirement::new(IntCC::SignedLessThanOrEqual, sum, most.plus(&by, 1)?)
+    } else {
+        Requirement::new(IntCC::SignedGreaterThanOrEqual, sum, least.plus(&by, 1)?)
+    })
+}
