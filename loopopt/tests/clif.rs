@@ -151,6 +151,9 @@ fn options(input: &str) -> Result<Options> {
             "sink_max_places" => options.sink_max_places = value.parse()?,
             "sink_max_values" => options.sink_max_values = value.parse()?,
             "schedule_max_insts" => options.schedule_max_insts = value.parse()?,
+            "version_max_insts" => options.version_max_insts = value.parse()?,
+            "version_max_copied" => options.version_max_copied = value.parse()?,
+            "version_max_requirements" => options.version_max_requirements = value.parse()?,
             _ => bail!("no option {name}"),
         }
     }

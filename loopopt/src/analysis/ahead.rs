@@ -29,11 +29,11 @@
 //! (JDK-8307683, openj9#15477, golang/go#26116).
 
 use super::address::{Sum, Term};
-use super::iterations::{Counted, Iterations, is_defined_outside, is_invariant, is_negative, sum_of};
-use super::loops::{Loop, LoopForest};
+use super::iterations::{Counted, Iterations, is_negative};
+use super::loops::Loop;
 use super::requirement::{Requirement, arc};
+use super::view::View;
 use crate::fault::fault;
-use cranelift_codegen::Context;
 use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::{Block, Inst, InstructionData, Opcode, Value, ValueDef};
@@ -54,15 +54,14 @@ const MAX_DEPTH: usize = 4;
 
 /// Looks ahead from in front of the loops of a function.
 pub struct Ahead<'a> {
-    ctx: &'a Context,
-    forest: &'a LoopForest,
+    view: View<'a>,
     counted: SecondaryMap<Loop, Option<Counted>>,
 }
 
 impl<'a> Ahead<'a> {
     /// For the loops of this function.
-    pub fn new(ctx: &'a Context, forest: &'a LoopForest) -> Self {
-        Self { ctx, forest, counted: SecondaryMap::new() }
+    pub fn new(view: View<'a>) -> Self {
+        Self { view, counted: SecondaryMap::new() }
     }
 
     /// What has to hold in front of `lp` so that `required` holds whenever `check`, an instruction of this block in the loop, runs.
@@ -74,39 +73,27 @@ impl<'a> Ahead<'a> {
         lp: Loop,
         check: (Inst, Block),
     ) -> Result<Vec<Requirement>, Obstacle> {
-        let (ctx, forest) = (self.ctx, self.forest);
+        let view = self.view;
         let (Requirement::Compare { left, right, .. } | Requirement::Fits { left, right }) = required;
-        let [left_stays, right_stays] = [left, right].map(|sum| is_invariant(&ctx.func, forest, lp, sum));
+        let [left_stays, right_stays] = [left, right].map(|sum| view.is_invariant(lp, sum));
         if left_stays && right_stays {
             return Ok(vec![required.clone()]);
         }
-        let counted = self.counted[lp].get_or_insert_with(|| Counted::new(ctx, forest, lp));
-        let mut iterations = counted.until(ctx, check)?;
+        let counted = self.counted[lp].get_or_insert_with(|| Counted::new(view, lp));
+        let mut iterations = counted.until(view.ctx, check)?;
         let requires = std::mem::take(&mut iterations.requires);
-        let mut walk = Walk { ctx, forest, lp, counted, iterations, requires };
+        let mut walk = Walk { view, lp, counted, iterations, requires };
         match required {
             Requirement::Compare { cond, left, right } if right_stays => walk.stays(*cond, left, right)?,
             Requirement::Compare { cond, left, right } if left_stays => walk.stays(cond.swap_args(), right, left)?,
             Requirement::Compare { cond, left, right } => walk.both_move(*cond, left, right)?,
-            Requirement::Fits { left, .. } => {
-                return Err(Obstacle::Changes(
-                    changing(&walk, left).unwrap_or_else(|| changing(&walk, right).expect("one of them changes")),
-                ));
+            Requirement::Fits { left, right } => {
+                let changes = if left_stays { right } else { left };
+                return Err(walk.obstacle(changes));
             }
         }
         Ok(walk.requires)
     }
-}
-
-/// A value of `sum` that changes in the loop.
-fn changing(walk: &Walk<'_>, sum: &Sum) -> Option<Value> {
-    let mut found = None;
-    sum.each_value(&mut |value| {
-        if !is_defined_outside(&walk.ctx.func, walk.forest, walk.lp, value) {
-            found.get_or_insert(value);
-        }
-    });
-    found
 }
 
 /// How a sum moves in a loop: never above `start` and all of `up`, nor below `start` without all of `down`.
@@ -118,8 +105,7 @@ struct Moves {
 
 /// Gathers what is required for one question.
 struct Walk<'a> {
-    ctx: &'a Context,
-    forest: &'a LoopForest,
+    view: View<'a>,
     lp: Loop,
     counted: &'a Counted,
     iterations: Iterations,
@@ -185,7 +171,7 @@ impl Walk<'_> {
         let mut step = Sum::constant(0, bits);
         for (term, factor) in sum.terms() {
             let alone = Sum::of_term(term.clone(), *factor, bits);
-            if is_invariant(&self.ctx.func, self.forest, self.lp, &alone) {
+            if self.view.is_invariant(self.lp, &alone) {
                 moves.add(&alone, 1)?;
                 continue;
             }
@@ -248,18 +234,18 @@ impl Walk<'_> {
 
     /// Adds `factor` times `value`, a product of something that changes and something that does not.
     fn follow_product(&mut self, value: Value, factor: u64, moves: &mut Moves) -> Result<(), Obstacle> {
-        let func = &self.ctx.func;
+        let func = self.view.func();
         let ValueDef::Result(inst, 0) = func.dfg.value_def(value) else { return Err(Obstacle::Changes(value)) };
         let InstructionData::Binary { opcode: Opcode::Imul, args } = func.dfg.insts[inst] else {
             return Err(Obstacle::Changes(value));
         };
-        let [a, b] = args.map(|arg| sum_of(self.ctx, arg));
-        let (changes, stays) = match is_invariant(func, self.forest, self.lp, &b) {
+        let [Some(a), Some(b)] = args.map(|arg| self.view.sum(arg)) else { return Err(Obstacle::Changes(value)) };
+        let (changes, stays) = match self.view.is_invariant(self.lp, &b) {
             true => (a, b),
             false => (b, a),
         };
         let is_leaf = changes == Sum::of_leaf(func, value);
-        if is_leaf || !is_invariant(func, self.forest, self.lp, &stays) || stays.bits() != moves.start.bits() {
+        if is_leaf || !self.view.is_invariant(self.lp, &stays) || stays.bits() != moves.start.bits() {
             return Err(Obstacle::Changes(value));
         }
         let inner = self.moves(&changes, 0)?;
@@ -310,7 +296,7 @@ impl Walk<'_> {
 
     /// What is in the way of following `sum`.
     fn obstacle(&self, sum: &Sum) -> Obstacle {
-        changing(self, sum).map_or(Obstacle::TooLong, Obstacle::Changes)
+        self.view.changing(self.lp, sum).map_or(Obstacle::TooLong, Obstacle::Changes)
     }
 }
 

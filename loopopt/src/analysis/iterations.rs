@@ -20,11 +20,12 @@ use super::address::{Sum, Term};
 use super::ahead::Obstacle;
 use super::edges::{Edge, edges_into};
 use super::effects::leads_to_failure;
-use super::loops::{Loop, LoopForest};
+use super::loops::Loop;
 use super::requirement::{Requirement, arc};
+use super::view::View;
 use cranelift_codegen::Context;
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
-use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Type, Value, ValueDef};
+use cranelift_codegen::ir::{Block, Inst, InstructionData, Value};
 
 /// What a header parameter is in iteration `k`, the first being number 0: `start + k · step`, modulo two to the bits of its type.
 #[derive(Clone, Debug)]
@@ -73,16 +74,14 @@ pub(super) struct Iterations {
 }
 
 impl Counted {
-    pub(super) fn new(ctx: &Context, forest: &LoopForest, lp: Loop) -> Self {
-        let func = &ctx.func;
-        let counters = counters(ctx, forest, lp);
-        let data = forest.data(lp);
+    pub(super) fn new(view: View<'_>, lp: Loop) -> Self {
+        let func = view.func();
+        let counters = counters(view, lp);
+        let data = view.forest.data(lp);
         let mut tests = Vec::new();
-        if let Some(latch) = forest.latch(func, lp).filter(|_| !counters.is_empty()) {
-            let comes_by = |exit: &&Edge| ctx.domtree.block_dominates(exit.source(func), latch);
-            tests.extend(
-                data.exits.iter().filter(comes_by).filter_map(|exit| Test::find(ctx, forest, lp, *exit, &counters)),
-            );
+        if let Some(latch) = view.forest.latch(func, lp).filter(|_| !counters.is_empty()) {
+            let comes_by = |exit: &&Edge| view.ctx.domtree.block_dominates(exit.source(func), latch);
+            tests.extend(data.exits.iter().filter(comes_by).filter_map(|exit| Test::find(view, lp, *exit, &counters)));
         }
         // A number of iterations that is a constant says most, and a check is not what ends a loop.
         tests.sort_by_key(|test: &Test| {
@@ -107,84 +106,38 @@ impl Counted {
 }
 
 /// The counters of a loop with one entry edge and one back edge.
-fn counters(ctx: &Context, forest: &LoopForest, lp: Loop) -> Vec<Counter> {
-    let func = &ctx.func;
-    let data = forest.data(lp);
+fn counters(view: View<'_>, lp: Loop) -> Vec<Counter> {
+    let func = view.func();
+    let data = view.forest.data(lp);
     let ([entry], [back_edge]) = (&data.entries[..], &data.back_edges[..]) else { return Vec::new() };
     let params = func.dfg.block_params(data.header);
     let mut counters = Vec::new();
     for (&param, (start, next)) in params.iter().zip(entry.args(func).zip(back_edge.args(func))) {
         let (Some(start), Some(next)) = (start.as_value(), next.as_value()) else { continue };
-        if !is_number(func.dfg.value_type(param)) {
-            continue;
+        let (Some(start), Some(next)) = (view.sum(start), view.sum(next)) else { continue };
+        let step = next.minus(&Sum::of_leaf(func, param));
+        if let Some(step) = step.filter(|step| view.is_invariant(lp, step)) {
+            counters.push(Counter { param, start, step });
         }
-        let step = sum_of(ctx, next).minus(&Sum::of_leaf(func, param));
-        let Some(step) = step.filter(|step| is_invariant(func, forest, lp, step)) else { continue };
-        counters.push(Counter { param, start: sum_of(ctx, start), step });
     }
     counters
 }
 
-/// Renamings in a row that are looked through. 3: a value that enters a loop comes through the guard and the preheader.
-const MAX_RENAMINGS: usize = 3;
-
-/// The sum that `value` is, where parameters of blocks that are entered by one edge only are what that edge passes.
-pub(crate) fn sum_of(ctx: &Context, value: Value) -> Sum {
-    renamed_sum(ctx, value, MAX_RENAMINGS).unwrap_or_else(|| Sum::of_leaf(&ctx.func, value))
-}
-
-/// Recursive as deep as `depth` says.
-fn renamed_sum(ctx: &Context, value: Value, depth: usize) -> Option<Sum> {
-    let func = &ctx.func;
-    Sum::with_leaves(func, value, &mut |leaf| {
-        let passed = || {
-            let ValueDef::Param(block, index) = func.dfg.value_def(leaf) else { return None };
-            let mut edges = edges_into(func, &ctx.cfg, block);
-            let (edge, None) = (edges.next()?, edges.next()) else { return None };
-            renamed_sum(ctx, edge.args(func).nth(index)?.as_value()?, depth - 1)
-        };
-        Some(if depth > 0 { passed() } else { None }.unwrap_or_else(|| Sum::of_leaf(func, leaf)))
-    })
-}
-
-/// Whether sums of this type can be followed.
-pub(crate) fn is_number(ty: Type) -> bool {
-    ty.is_int() && ty.bits() <= 64
-}
-
-/// Whether `sum` is the same in all iterations.
-pub(super) fn is_invariant(func: &Function, forest: &LoopForest, lp: Loop, sum: &Sum) -> bool {
-    let mut outside = true;
-    sum.each_value(&mut |value| outside &= is_defined_outside(func, forest, lp, value));
-    outside
-}
-
-/// Whether `value` is defined outside of the loop.
-pub(super) fn is_defined_outside(func: &Function, forest: &LoopForest, lp: Loop, value: Value) -> bool {
-    let block = match func.dfg.value_def(value) {
-        ValueDef::Param(block, _) => Some(block),
-        ValueDef::Result(inst, _) => func.layout.inst_block(inst),
-        ValueDef::Union(..) => None,
-    };
-    block.is_some_and(|block| !forest.contains(lp, block))
-}
-
 impl Test {
     /// The test that `exit` leaves by, if a counter is compared with something that does not change.
-    fn find(ctx: &Context, forest: &LoopForest, lp: Loop, exit: Edge, counters: &[Counter]) -> Option<Self> {
-        let func = &ctx.func;
-        let InstructionData::Brif { arg, .. } = func.dfg.insts[exit.branch] else { return None };
+    fn find(view: View<'_>, lp: Loop, exit: Edge, counters: &[Counter]) -> Option<Self> {
+        let InstructionData::Brif { arg, .. } = view.func().dfg.insts[exit.branch] else { return None };
         let stay = Edge { slot: 1 - exit.slot, ..exit };
-        if !forest.contains(lp, stay.target(func)) {
+        if !view.forest.contains(lp, stay.target(view.func())) {
             return None;
         }
-        let (cond, left, right) = comparison(ctx, arg)?;
+        let (cond, left, right) = comparison(view, arg)?;
         let cond = if exit.slot == 1 { cond } else { cond.complement() };
-        let (cond, tested, bound) = match is_invariant(func, forest, lp, &right) {
+        let (cond, tested, bound) = match view.is_invariant(lp, &right) {
             true => (cond, left, right),
             false => (cond.swap_args(), right, left),
         };
-        if !is_invariant(func, forest, lp, &bound) {
+        if !view.is_invariant(lp, &bound) {
             return None;
         }
         let narrowed = narrowed(cond, &tested, &bound);
@@ -192,7 +145,7 @@ impl Test {
             Some((cond, tested, bound, requires)) => (cond, tested, bound, Some(requires)),
             None => (cond, tested, bound, None),
         };
-        let (first, step, counter) = follow(func, forest, lp, &tested, counters)?;
+        let (first, step, counter) = follow(view, lp, &tested, counters)?;
         let up = !is_negative(&step);
         Some(Self { exit, stay, cond, first, bound, step, up, counter, requires })
     }
@@ -251,22 +204,16 @@ impl Test {
 }
 
 /// The comparison that a branch on `value` makes.
-fn comparison(ctx: &Context, value: Value) -> Option<(IntCC, Sum, Sum)> {
-    let func = &ctx.func;
-    let ValueDef::Result(inst, 0) = func.dfg.value_def(value) else { return counted_down(ctx, value) };
-    match func.dfg.insts[inst] {
-        InstructionData::IntCompare { args: [left, right], cond, .. } => {
-            let number = |value| is_number(func.dfg.value_type(value)).then(|| sum_of(ctx, value));
-            Some((cond, number(left)?, number(right)?))
-        }
-        _ => counted_down(ctx, value),
+fn comparison(view: View<'_>, value: Value) -> Option<(IntCC, Sum, Sum)> {
+    let inst = view.func().dfg.value_def(value).inst();
+    if let Some(InstructionData::IntCompare { args: [left, right], cond, .. }) = inst.map(|i| view.func().dfg.insts[i])
+    {
+        return Some((cond, view.sum(left)?, view.sum(right)?));
     }
-}
-
-/// A branch on a number, which goes on as long as that is not zero.
-fn counted_down(ctx: &Context, value: Value) -> Option<(IntCC, Sum, Sum)> {
-    let ty = ctx.func.dfg.value_type(value);
-    is_number(ty).then(|| (IntCC::NotEqual, sum_of(ctx, value), Sum::constant(0, ty.bits())))
+    // A branch on a number goes on as long as that is not zero.
+    let number = view.sum(value)?;
+    let zero = Sum::constant(0, number.bits());
+    Some((IntCC::NotEqual, number, zero))
 }
 
 /// The comparison of an extended number as one of the number itself, and what `bound` has to be for that.
@@ -288,20 +235,14 @@ fn narrowed(cond: IntCC, tested: &Sum, bound: &Sum) -> Option<(IntCC, Sum, Sum, 
 }
 
 /// What `tested` is in the first iteration, by how much it grows, and the counter that makes it grow if that is not known.
-fn follow(
-    func: &Function,
-    forest: &LoopForest,
-    lp: Loop,
-    tested: &Sum,
-    counters: &[Counter],
-) -> Option<(Sum, Sum, Option<Value>)> {
+fn follow(view: View<'_>, lp: Loop, tested: &Sum, counters: &[Counter]) -> Option<(Sum, Sum, Option<Value>)> {
     let bits = tested.bits();
     let mut first = Sum::constant(tested.constant_part(), bits);
     let mut step = Sum::constant(0, bits);
     let mut counter = None;
     for (term, factor) in tested.terms() {
         let alone = Sum::of_term(term.clone(), *factor, bits);
-        if is_invariant(func, forest, lp, &alone) {
+        if view.is_invariant(lp, &alone) {
             first = first.plus(&alone, 1)?;
             continue;
         }

@@ -20,3 +20,4 @@ pub mod progression;
 pub mod requirement;
 pub(crate) mod slots;
 pub mod trip_count;
+pub mod view;

@@ -64,9 +64,11 @@ mod why;
 use crate::analysis::ahead::Ahead;
 use crate::analysis::edges::Edge;
 use crate::analysis::effects::is_duplicable;
+use crate::analysis::entry::Order;
 use crate::analysis::loops::{Loop, LoopForest};
 use crate::analysis::requirement::Requirement;
 use crate::analysis::trip_count;
+use crate::analysis::view::View;
 use crate::change::Change;
 use crate::edit::emit::emit_all;
 use crate::edit::forget::forget_removed_insts;
@@ -117,11 +119,14 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     }
     cx.wants_cleanup = true;
     cx.wants_another_round = true;
+    let order = Order::of(&ctx.func, &ctx.domtree);
     for plan in &plans {
         cx.retract(NAME, plan.header);
         cx.fired(&ctx.func, NAME, plan.header, plan.describe());
-        plan.apply(&mut ctx.func, cx);
+        plan.apply(&mut ctx.func, cx, &order.sorted(&plan.blocks));
     }
+    ctx.flowgraph();
+    ctx.eliminate_unreachable_code(cx.isa)?;
     forget_removed_insts(&mut ctx.func);
     Ok(Change::Cfg)
 }
@@ -129,7 +134,8 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
 /// The loops to make versions of, none inside another.
 fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
     let forest = cx.lend_forest(ctx);
-    let mut ahead = Ahead::new(ctx, &forest);
+    let view = View { ctx, forest: &forest };
+    let mut ahead = Ahead::new(view);
     let mut plans: Vec<Plan> = Vec::new();
     for lp in forest.loops() {
         let header = forest.data(lp).header;
@@ -137,7 +143,7 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
         if cx.is_slow(header) || plans.iter().any(has_plan) || holds_slow(cx, &forest, lp) {
             continue;
         }
-        let found = Plan::prove(ctx, &forest, (lp, &mut ahead)).and_then(|plan| plan.judge(ctx, &forest, cx.options));
+        let found = Plan::prove(view, lp, &mut ahead).and_then(|plan| plan.judge(ctx, &forest, cx.options));
         match found {
             Ok(plan) => plans.push(plan),
             Err(why) if cx.has_fired(NAME, header) => drop(why),
@@ -172,7 +178,6 @@ struct Plan {
     lp: Loop,
     header: Block,
     entry: Edge,
-    /// In dominance order.
     blocks: Vec<Block>,
     /// The headers of the loop and of those inside it.
     headers: Vec<Block>,
@@ -190,10 +195,10 @@ struct Plan {
 }
 
 impl Plan {
-    fn prove(ctx: &Context, forest: &LoopForest, (lp, ahead): (Loop, &mut Ahead<'_>)) -> Result<Self, Decline> {
-        let func = &ctx.func;
+    fn prove(view: View<'_>, lp: Loop, ahead: &mut Ahead<'_>) -> Result<Self, Decline> {
+        let (func, forest) = (view.func(), view.forest);
         let data = forest.data(lp);
-        let checks = Check::all(ctx, forest, lp);
+        let checks = Check::all(view, lp);
         if checks.is_empty() {
             return Err(Decline::NoCheck);
         }
@@ -310,11 +315,12 @@ impl Plan {
         format!("{checks}; fast if {} ({} instructions in the slow version)", words.join(", "), self.copied)
     }
 
-    fn apply(&self, func: &mut Function, cx: &mut PassCx<'_>) {
+    /// `blocks` are those of the loop in dominance order.
+    fn apply(&self, func: &mut Function, cx: &mut PassCx<'_>, blocks: &[Block]) {
         if !self.requires.is_empty() {
             let fast = emit_all(func, self.entry.branch, &self.requires);
-            let slow = twin(func, &self.blocks, self.entry, fast);
-            for &block in &self.blocks {
+            let slow = twin(func, blocks, self.entry, fast);
+            for &block in blocks {
                 func.layout.set_cold(slow.block(block));
             }
             for &header in &self.headers {

@@ -3,12 +3,11 @@
 use crate::analysis::address::Sum;
 use crate::analysis::edges::edges_from;
 use crate::analysis::effects::leads_to_failure;
-use crate::analysis::iterations::{is_number, sum_of};
-use crate::analysis::loops::{Loop, LoopForest};
+use crate::analysis::loops::Loop;
 use crate::analysis::requirement::Requirement;
+use crate::analysis::view::View;
 use crate::edit::iterate::settle;
 use crate::fault::fault;
-use cranelift_codegen::Context;
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::{Block, Function, Inst, InstBuilder, InstructionData, Opcode, Value, ValueDef};
 
@@ -37,29 +36,29 @@ enum Kind {
 
 impl Check {
     /// The checks of a loop and of the loops inside it that are expected to run and to do nothing.
-    pub(super) fn all(ctx: &Context, forest: &LoopForest, lp: Loop) -> Vec<Self> {
-        let func = &ctx.func;
+    pub(super) fn all(view: View<'_>, lp: Loop) -> Vec<Self> {
+        let (func, forest) = (view.func(), view.forest);
         let mut checks = Vec::new();
         for &block in forest.blocks(lp) {
             if func.layout.is_cold(block) && !func.layout.is_cold(forest.data(lp).header) {
                 continue;
             }
-            checks.extend(func.layout.block_insts(block).filter_map(|inst| Self::find(ctx, block, inst)));
+            checks.extend(func.layout.block_insts(block).filter_map(|inst| Self::find(view, block, inst)));
         }
         checks
     }
 
-    fn find(ctx: &Context, block: Block, inst: Inst) -> Option<Self> {
-        let func = &ctx.func;
+    fn find(view: View<'_>, block: Block, inst: Inst) -> Option<Self> {
+        let func = view.func();
         let check = |kind, requires| Some(Self { inst, block, kind, requires });
         match func.dfg.insts[inst] {
             InstructionData::CondTrap { opcode, arg, .. } => {
-                check(Kind::Trap, conditions(ctx, arg, opcode == Opcode::Trapz)?)
+                check(Kind::Trap, conditions(view, arg, opcode == Opcode::Trapz)?)
             }
-            InstructionData::IntAddTrap { args: [a, b], .. } => check(Kind::Addition, vec![adds_well(ctx, a, b)?]),
+            InstructionData::IntAddTrap { args: [a, b], .. } => check(Kind::Addition, vec![adds_well(view, a, b)?]),
             InstructionData::Brif { arg, .. } => {
                 let fails = failing_slot(func, block)?;
-                check(Kind::Branch { on: 1 - fails }, conditions(ctx, arg, fails == 1)?)
+                check(Kind::Branch { on: 1 - fails }, conditions(view, arg, fails == 1)?)
             }
             _ => None,
         }
@@ -88,23 +87,25 @@ fn failing_slot(func: &Function, block: Block) -> Option<usize> {
 }
 
 /// What has to hold so that `value` is not zero, or zero if `holds` is false. Nothing if that cannot be said in sums.
-fn conditions(ctx: &Context, value: Value, holds: bool) -> Option<Vec<Requirement>> {
-    let func = &ctx.func;
+fn conditions(view: View<'_>, value: Value, holds: bool) -> Option<Vec<Requirement>> {
+    let func = view.func();
     let mut found = Vec::new();
     let mut parts = vec![(value, holds)];
     for _ in 0..MAX_PARTS {
         let Some((value, holds)) = parts.pop() else { return Some(found) };
         let ValueDef::Result(inst, number) = func.dfg.value_def(value) else {
-            found.push(is_zero(ctx, value, !holds)?);
+            found.push(is_zero(view, value, !holds)?);
             continue;
         };
         match (func.dfg.insts[inst], number) {
-            (InstructionData::IntCompare { args: [left, right], cond, .. }, 0) => match truth(ctx, left, right, cond) {
-                Some(same) => parts.push((left, same == holds)),
-                None => found.push(compare(ctx, if holds { cond } else { cond.complement() }, left, right)?),
-            },
+            (InstructionData::IntCompare { args: [left, right], cond, .. }, 0) => {
+                match truth(view, left, right, cond) {
+                    Some(same) => parts.push((left, same == holds)),
+                    None => found.push(compare(view, if holds { cond } else { cond.complement() }, left, right)?),
+                }
+            }
             (InstructionData::Binary { opcode: Opcode::Band, args }, 0)
-                if holds && args.iter().all(|&arg| is_truth(ctx, arg)) =>
+                if holds && args.iter().all(|&arg| is_truth(view, arg)) =>
             {
                 parts.extend(args.map(|arg| (arg, true)));
             }
@@ -113,27 +114,27 @@ fn conditions(ctx: &Context, value: Value, holds: bool) -> Option<Vec<Requiremen
             }
             (InstructionData::Unary { opcode: Opcode::Uextend, arg }, 0) => parts.push((arg, holds)),
             (InstructionData::Binary { opcode, args: [a, b] }, 1) if !holds => {
-                found.push(computes_well(ctx, opcode, a, b)?);
+                found.push(computes_well(view, opcode, a, b)?);
             }
-            _ => found.push(is_zero(ctx, value, !holds)?),
+            _ => found.push(is_zero(view, value, !holds)?),
         }
     }
     None
 }
 
 /// Whether this compares a truth value with zero, and if so, whether the result is the same truth value.
-fn truth(ctx: &Context, left: Value, right: Value, cond: IntCC) -> Option<bool> {
-    let is_zero = Sum::of(&ctx.func, right).as_constant() == Some(0);
+fn truth(view: View<'_>, left: Value, right: Value, cond: IntCC) -> Option<bool> {
+    let is_zero = Sum::of(view.func(), right).as_constant() == Some(0);
     match cond {
-        IntCC::NotEqual if is_zero && is_truth(ctx, left) => Some(true),
-        IntCC::Equal if is_zero && is_truth(ctx, left) => Some(false),
+        IntCC::NotEqual if is_zero && is_truth(view, left) => Some(true),
+        IntCC::Equal if is_zero && is_truth(view, left) => Some(false),
         _ => None,
     }
 }
 
 /// Whether `value` is 0 or 1.
-fn is_truth(ctx: &Context, value: Value) -> bool {
-    let func = &ctx.func;
+fn is_truth(view: View<'_>, value: Value) -> bool {
+    let func = view.func();
     let ValueDef::Result(inst, number) = func.dfg.value_def(value) else { return false };
     let opcode = func.dfg.insts[inst].opcode();
     use Opcode::{Fcmp, Icmp, SaddOverflow, SmulOverflow, SsubOverflow, UaddOverflow, UmulOverflow, UsubOverflow};
@@ -144,36 +145,32 @@ fn is_truth(ctx: &Context, value: Value) -> bool {
     }
 }
 
-fn number(ctx: &Context, value: Value) -> Option<Sum> {
-    is_number(ctx.func.dfg.value_type(value)).then(|| sum_of(ctx, value))
+fn compare(view: View<'_>, cond: IntCC, left: Value, right: Value) -> Option<Requirement> {
+    Some(Requirement::new(cond, view.sum(left)?, view.sum(right)?))
 }
 
-fn compare(ctx: &Context, cond: IntCC, left: Value, right: Value) -> Option<Requirement> {
-    Some(Requirement::new(cond, number(ctx, left)?, number(ctx, right)?))
-}
-
-fn is_zero(ctx: &Context, value: Value, zero: bool) -> Option<Requirement> {
-    let sum = number(ctx, value)?;
+fn is_zero(view: View<'_>, value: Value, zero: bool) -> Option<Requirement> {
+    let sum = view.sum(value)?;
     let cond = if zero { IntCC::Equal } else { IntCC::NotEqual };
     let zero = Sum::constant(0, sum.bits());
     Some(Requirement::new(cond, sum, zero))
 }
 
 /// What has to hold so that an operation with an overflow flag does not overflow.
-fn computes_well(ctx: &Context, opcode: Opcode, a: Value, b: Value) -> Option<Requirement> {
+fn computes_well(view: View<'_>, opcode: Opcode, a: Value, b: Value) -> Option<Requirement> {
     match opcode {
-        Opcode::UaddOverflow => adds_well(ctx, a, b),
-        Opcode::UsubOverflow => compare(ctx, IntCC::UnsignedGreaterThanOrEqual, a, b),
+        Opcode::UaddOverflow => adds_well(view, a, b),
+        Opcode::UsubOverflow => compare(view, IntCC::UnsignedGreaterThanOrEqual, a, b),
         Opcode::SaddOverflow | Opcode::SsubOverflow => {
-            let (a, b) = match number(ctx, b)?.as_constant() {
+            let (a, b) = match view.sum(b)?.as_constant() {
                 Some(_) => (a, b),
                 None if opcode == Opcode::SaddOverflow => (b, a),
                 None => return None,
             };
-            adds_constant(ctx, opcode, a, number(ctx, b)?.as_constant()?)
+            adds_constant(view, opcode, a, view.sum(b)?.as_constant()?)
         }
         Opcode::UmulOverflow => {
-            let (a, b) = (number(ctx, a)?, number(ctx, b)?);
+            let (a, b) = (view.sum(a)?, view.sum(b)?);
             let (factor, sum) = match (a.as_constant(), b.as_constant()) {
                 (Some(factor), _) => (factor, b),
                 (_, Some(factor)) => (factor, a),
@@ -188,16 +185,16 @@ fn computes_well(ctx: &Context, opcode: Opcode, a: Value, b: Value) -> Option<Re
 }
 
 /// `a + b`, unsigned, does not overflow: `a` is at most what all ones are above `b`.
-fn adds_well(ctx: &Context, a: Value, b: Value) -> Option<Requirement> {
-    let (a, b) = (number(ctx, a)?, number(ctx, b)?);
+fn adds_well(view: View<'_>, a: Value, b: Value) -> Option<Requirement> {
+    let (a, b) = (view.sum(a)?, view.sum(b)?);
     let (moving, added) = if a.as_constant().is_some() { (b, a) } else { (a, b) };
     let room = Sum::constant(u64::MAX, added.bits()).minus(&added)?;
     Some(Requirement::at_most(moving, room))
 }
 
 /// A signed addition or subtraction of a constant does not overflow.
-fn adds_constant(ctx: &Context, opcode: Opcode, a: Value, constant: u64) -> Option<Requirement> {
-    let sum = number(ctx, a)?;
+fn adds_constant(view: View<'_>, opcode: Opcode, a: Value, constant: u64) -> Option<Requirement> {
+    let sum = view.sum(a)?;
     let bits = sum.bits();
     let least = Sum::constant(1 << (bits - 1), bits);
     let most = least.clone().offset(-1);
