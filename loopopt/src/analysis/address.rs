@@ -31,7 +31,7 @@ pub struct Sum {
 
 /// What a sum adds up, each with a factor.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Term {
+pub(super) enum Term {
     /// A value, modulo two to the number of bits of the sum if its type is wider.
     Value(Value),
     /// The address of a stack slot.
@@ -63,7 +63,8 @@ impl Sum {
         Self { bits, constant: 0, terms: vec![(Term::Value(value), 1)] }
     }
 
-    fn constant(constant: u64, bits: u32) -> Self {
+    /// The number `constant`, modulo two to the number of bits.
+    pub fn constant(constant: u64, bits: u32) -> Self {
         Self { bits, constant: constant & mask(bits), terms: Vec::new() }
     }
 
@@ -167,6 +168,33 @@ impl Sum {
             }
             _ => None,
         }
+    }
+}
+
+/// What a sum is made of, for those who ask what it can be.
+impl Sum {
+    /// The terms, each with its factor.
+    pub(super) fn terms(&self) -> &[(Term, u64)] {
+        &self.terms
+    }
+
+    /// This sum without its constant, and the constant.
+    pub(super) fn split_constant(&self) -> (Self, u64) {
+        (Self { constant: 0, ..self.clone() }, self.constant)
+    }
+
+    /// The sum that this is if each of its values is what `leaf` says, in the bits of that value.
+    pub(super) fn substituted(&self, leaf: &mut dyn FnMut(Value) -> Option<Self>) -> Option<Self> {
+        let mut total = Self::constant(self.constant, self.bits);
+        for (term, count) in &self.terms {
+            let one = match term {
+                Term::Value(value) => leaf(*value)?.reduced(self.bits)?,
+                Term::Slot(_) => Self { bits: self.bits, constant: 0, terms: vec![(term.clone(), 1)] },
+                Term::Extended { signed, sum } => sum.substituted(leaf)?.extended(self.bits, *signed),
+            };
+            total = total.plus(&one, *count)?;
+        }
+        Some(total)
     }
 }
 

@@ -5,13 +5,16 @@
 
 pub mod address;
 pub mod available;
+pub mod conditions;
 pub mod edges;
 pub mod effects;
 pub mod entry;
 pub mod evaluate;
+mod implication;
 pub mod induction;
 pub mod loops;
 pub mod memory;
+mod numbers;
 pub mod polls;
 pub mod pressure;
 pub mod progression;
