@@ -91,6 +91,16 @@ faults! {
     NothingObserves,
     /// `entry`: a block runs on every entry of the loop, whatever the branches (wasmtime#10340).
     EveryBlockRuns,
+    /// `facts`: what is known behind a check is used for the check (golang/go#40367).
+    FactsOfTheBody,
+    /// `conditions`: less and less-or-equal are the same (OMR 2c2cc0111).
+    OrEqual,
+    /// `implication`: integers do not wrap (OMR 92e8f4535).
+    NothingWraps,
+    /// `implication`: what holds with sign is taken to hold without (OMR 92e8f4535).
+    AnyReading,
+    /// `implication`: what holds on the way into a loop holds in each iteration (golang/go#63955).
+    FirstIterationOnly,
     /// `promote`: stores leave the loop although a load may read them (an ignored alias).
     UnseenStores,
     /// `promote`: stores leave the loop although it may trap (memory at the trap).

@@ -54,6 +54,7 @@
 //! | `slots` | stack slots become values, also in functions without loops |
 //! | `canon` | the form that the others stand on: one preheader, one back edge, dedicated exits, closed form |
 //! | `rotate` | a loop that tests at the top becomes a guard and a loop that tests at the bottom |
+//! | `facts` | checks that branches and checks before them imply are removed |
 //! | `licm` | what is the same in each iteration is computed once, before the loop: loads and checks too |
 //! | `unroll` | a loop that runs a few times becomes its iterations |
 //! | `peel` | the first iterations are taken out, so that the others need not do again what they did |

@@ -37,6 +37,11 @@ pub struct Options {
     /// test that is longer than this takes most of the iteration's time itself.
     pub rotate_max_header_insts: usize,
 
+    /// `facts`: whether a `select_spectre_guard` may go once its condition is proved. False by default: the proof is about what
+    /// the program does, not about what the processor does ahead of a branch, so the guard may be what keeps a mispredicted
+    /// access inside. For embedders whose guards only stand for explicit checks, or who trust all code in the process.
+    pub drop_proved_spectre_guards: bool,
+
     /// `slots`: how many variables that were stack slots may be live at the start of a block, on average over all blocks,
     /// the arguments of edges counted too. If they are more, only variables that no block takes over from another become
     /// values. 64: most of so many values go back to the stack, and a function of 3,000 blocks takes twice as long to be
@@ -137,6 +142,7 @@ impl Default for Options {
             dumps: false,
             ignore_cost: false,
             rotate_max_header_insts: 16,
+            drop_proved_spectre_guards: false,
             slots_max_live: 64,
             schedule_max_insts: 256,
             unshare_max_insts: 4,

@@ -6,8 +6,8 @@ use crate::edit::forget::forget_removed_insts;
 use crate::edit::params::remove_redundant_params;
 use crate::optimizer::Report;
 use crate::pass::{
-    Pass, PassCx, canon, cleanup, layout, licm, peel, promote, rotate, schedule, sink, slots, tidy, unroll, unshare,
-    version,
+    Pass, PassCx, canon, cleanup, facts, layout, licm, peel, promote, rotate, schedule, sink, slots, tidy, unroll,
+    unshare, version,
 };
 use cranelift_codegen::ir::Function;
 use cranelift_codegen::verifier::VerifierErrors;
@@ -25,6 +25,7 @@ enum Step {
 const SLOTS: Pass = Pass { name: slots::NAME, run: slots::run, reasons: slots::REASONS };
 const CANON: Pass = Pass { name: canon::NAME, run: canon::run, reasons: canon::REASONS };
 const ROTATE: Pass = Pass { name: rotate::NAME, run: rotate::run, reasons: rotate::REASONS };
+const FACTS: Pass = Pass { name: facts::NAME, run: facts::run, reasons: facts::REASONS };
 const UNROLL: Pass = Pass { name: unroll::NAME, run: unroll::run, reasons: unroll::REASONS };
 const VERSION: Pass = Pass { name: version::NAME, run: version::run, reasons: version::REASONS };
 const PEEL: Pass = Pass { name: peel::NAME, run: peel::run, reasons: peel::REASONS };
@@ -39,7 +40,7 @@ const SCHEDULE: Pass = Pass { name: schedule::NAME, run: schedule::run, reasons:
 
 /// The pipeline as data.
 static STEPS: &[Step] = &[
-    Step::Repeat(&[SLOTS, CANON, ROTATE, LICM, VERSION, UNROLL, PEEL, CLEANUP]),
+    Step::Repeat(&[SLOTS, CANON, ROTATE, FACTS, LICM, VERSION, UNROLL, PEEL, CLEANUP]),
     Step::Once(CANON),
     Step::Once(PROMOTE),
     Step::Once(SINK),
@@ -69,6 +70,10 @@ static ORDER: &[(&str, &str, &str)] = &[
     ("unroll", "peel", "the first iteration of a loop that runs a few times need not be taken out"),
     ("unroll", "cleanup", "the counter is a constant in each iteration"),
     ("peel", "cleanup", "what the first iteration did is removed from the loop by the egraph pass"),
+    ("rotate", "facts", "a guard says of the first iteration what the test says of the others"),
+    ("facts", "licm", "what stands behind a check that is gone may move"),
+    ("facts", "peel", "a check that never fails need not be done once"),
+    ("facts", "cleanup", "a choice that is known folds"),
     ("rotate", "licm", "what is hoisted from a rotated loop runs only if the loop runs"),
     ("licm", "peel", "what can move without a copy need not be in one"),
     ("licm", "promote", "an address that does not change stands before the loop then"),

@@ -104,7 +104,7 @@ fn run_file(path: &Path) -> Result<()> {
         found.remove(&remark);
         expected.remove(&remark);
     }
-    ensure!(expected.is_empty(), "expected, but not remarked: {expected:?}");
+    ensure!(expected.is_empty(), "expected, but not remarked: {expected:?}; remarked: {found:?}");
     ensure!(found.is_empty(), "remarked, but not expected: {found:?}");
     let calls = compare_calls(input, &options)?;
     ensure!(calls > 0 || pass_of(path)? != BUGS, "there is no call");
@@ -136,6 +136,7 @@ fn options(input: &str) -> Result<Options> {
             "fuel" => options.fuel = Some(value.parse()?),
             "ignore_cost" => options.ignore_cost = value.parse()?,
             "rotate_max_header_insts" => options.rotate_max_header_insts = value.parse()?,
+            "drop_proved_spectre_guards" => options.drop_proved_spectre_guards = value.parse()?,
             "max_closing_args" => options.max_closing_args = value.parse()?,
             "max_loops" => options.max_loops = value.parse()?,
             "unshare_max_insts" => options.unshare_max_insts = value.parse()?,

@@ -15,6 +15,7 @@ use std::thread;
 const FLOORS: &[(&str, f64)] = &[
     ("slots", 45.0),
     ("rotate", 60.0),
+    ("facts", 30.0),
     ("licm", 30.0),
     ("unroll", 18.0),
     ("peel", 4.0),

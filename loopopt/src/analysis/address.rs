@@ -309,6 +309,30 @@ impl fmt::Display for Term {
     }
 }
 
+/// What a sum is made of, for those who ask what it can be.
+impl Sum {
+    /// This sum without its constant, and the constant.
+    pub(super) fn split_constant(&self) -> (Self, u64) {
+        (Self { constant: 0, ..self.clone() }, self.constant)
+    }
+
+    /// The sum that this is if each of its values is what `leaf` says, in the bits of that value.
+    pub(super) fn substituted(&self, leaf: &mut dyn FnMut(Value) -> Option<Self>) -> Option<Self> {
+        let mut total = Self::constant(self.constant, self.bits);
+        for (term, count) in &self.terms {
+            let one = match term {
+                Term::Value(value) => leaf(*value)?.reduced(self.bits)?,
+                Term::Slot(_) => Self { bits: self.bits, constant: 0, terms: vec![(term.clone(), 1)] },
+                Term::Extended { signed, sum } => sum.substituted(leaf)?.extended(self.bits, *signed),
+                Term::Quotient { sum, by } => sum.substituted(leaf)?.divided(*by),
+                Term::Product(a, b) => a.substituted(leaf)?.product(&b.substituted(leaf)?),
+            };
+            total = total.plus(&one, *count)?;
+        }
+        Some(total)
+    }
+}
+
 /// Whether `size` bytes at one address and `other_size` bytes at another are apart if `difference`, modulo two to `bits`, is
 /// what the first address is above the second.
 pub fn are_apart(difference: u64, bits: u32, size: u32, other_size: u32) -> bool {

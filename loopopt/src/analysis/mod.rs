@@ -6,14 +6,17 @@
 pub mod address;
 pub mod ahead;
 pub mod available;
+pub mod conditions;
 pub mod edges;
 pub mod effects;
 pub mod entry;
 pub mod evaluate;
+mod implication;
 pub mod induction;
 pub mod iterations;
 pub mod loops;
 pub mod memory;
+mod numbers;
 pub mod polls;
 pub mod pressure;
 pub mod progression;

@@ -2,6 +2,7 @@
 
 pub(crate) mod canon;
 pub(crate) mod cleanup;
+pub(crate) mod facts;
 pub(crate) mod layout;
 pub(crate) mod licm;
 pub(crate) mod peel;

@@ -1,0 +1,460 @@
+//! What is known at a place: the branches and checks that have been passed on every way there.
+//!
+//! ```text
+//! block1:
+//!     v3 = icmp ult v1, v2
+//!     brif v3, block2, block9
+//! block2:                         entered from block1 alone: v1 < v2
+//!     trapz v4                    from here on, v4 is not 0
+//!     v5 = udiv v0, v6            and v6 is not 0
+//!     brif v7, block3, block4
+//! block3:                         all of that, and v7 is not 0
+//! ```
+//!
+//! A fact belongs to an edge, or to what follows an instruction. It holds in each block that the edge or the instruction
+//! dominates: the values that it speaks of are the same there. A header is not dominated by what its loop tests; what holds for
+//! a header's parameters follows from what holds on all edges into it, which is for [`super::implication`] to find.
+//!
+//! # References
+//!
+//! R. Bodik, R. Gupta, V. Sarkar, "ABCD: eliminating array bounds checks on demand", PLDI 2000. Go's `prove` pass.
+
+use super::address::Sum;
+use super::edges::{Edge, edges_into};
+use super::implication::Prover;
+use super::numbers::{Number, Numbers, Term, limits};
+use crate::fault::fault;
+use cranelift_codegen::FxHashMap;
+use cranelift_codegen::dominator_tree::DominatorTree;
+use cranelift_codegen::flowgraph::ControlFlowGraph;
+use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
+use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode, Value, ValueDef};
+use std::rc::Rc;
+
+/// Facts at one place above which those that are farther away do not count. 64: a loop inside of two others, with four checks
+/// each, has as many.
+const MAX_FACTS: usize = 64;
+
+/// Blocks up the dominator tree that are asked for facts. 64: it bounds the time of one question.
+const MAX_DOMINATORS: usize = 64;
+
+/// Conditions inside conditions.
+const MAX_NESTING: usize = 4;
+
+/// Where in a function a question is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Place {
+    /// Right before this instruction.
+    Before(Inst),
+    /// On this edge.
+    On(Edge),
+}
+
+impl Place {
+    /// Before the last instruction of `block`.
+    pub fn end(func: &Function, block: Block) -> Self {
+        Self::Before(func.layout.last_inst(block).expect("a block ends in a branch or a return"))
+    }
+
+    /// The block that this is in, or the source of the edge.
+    pub(super) fn block(self, func: &Function) -> Block {
+        match self {
+            Self::Before(inst) => func.layout.inst_block(inst).expect("a question is about a place in the function"),
+            Self::On(edge) => edge.source(func),
+        }
+    }
+}
+
+/// Something that holds: `left - right` is at most `most`, or, if they `differ`, is not `most`. Nothing stands for 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Fact {
+    pub(super) left: Option<Term>,
+    pub(super) right: Option<Term>,
+    pub(super) most: i128,
+    pub(super) differ: bool,
+    /// The branch or the check that it is known from.
+    pub(super) source: Inst,
+}
+
+/// The facts of one block.
+#[derive(Clone, Debug, Default)]
+struct BlockFacts {
+    /// What is known from the only edge into it.
+    entering: Vec<Fact>,
+    /// What is known behind its instructions, in their order.
+    behind: Vec<(Inst, Fact)>,
+}
+
+/// What is known where in a function. Asked for block by block, and kept.
+pub struct Conditions<'a> {
+    pub(super) func: &'a Function,
+    pub(super) cfg: &'a ControlFlowGraph,
+    pub(super) domtree: &'a DominatorTree,
+    pub(super) numbers: Numbers<'a>,
+    blocks: FxHashMap<Block, Rc<BlockFacts>>,
+    places: FxHashMap<Place, Rc<[Fact]>>,
+    sources: Vec<Inst>,
+}
+
+impl<'a> Conditions<'a> {
+    /// `cfg` and `domtree` must be those of `func`. Looks at nothing yet.
+    pub fn new(func: &'a Function, cfg: &'a ControlFlowGraph, domtree: &'a DominatorTree) -> Self {
+        Self {
+            func,
+            cfg,
+            domtree,
+            numbers: Numbers::new(func),
+            blocks: FxHashMap::default(),
+            places: FxHashMap::default(),
+            sources: Vec::new(),
+        }
+    }
+
+    /// Whether the comparison of these two, of which all values have to be defined at `place`, holds there: always, never, or
+    /// nothing if that is not known.
+    pub fn implies(&mut self, place: Place, cond: IntCC, sides: [&Sum; 2]) -> Option<bool> {
+        [true, false].into_iter().find(|&truth| self.holds(place, if truth { cond } else { cond.complement() }, sides))
+    }
+
+    /// Whether the comparison always holds at `place`.
+    pub fn holds(&mut self, place: Place, cond: IntCC, sides: [&Sum; 2]) -> bool {
+        self.sources.clear();
+        self.compare(place, cond, sides)
+    }
+
+    /// Whether `value`, an integer, is never zero at `place`, or always if that is asked for.
+    pub fn is(&mut self, place: Place, (value, truth): (Value, bool)) -> bool {
+        self.sources.clear();
+        self.is_within(place, (value, truth), MAX_NESTING)
+    }
+
+    /// Whether this instruction, an addition or subtraction that tells or traps if it overflows, or a multiplication that tells,
+    /// never does.
+    pub fn never_overflows(&mut self, inst: Inst) -> bool {
+        self.sources.clear();
+        let func = self.func;
+        let [a, b] = *func.dfg.inst_args(inst) else { return false };
+        let sums = [a, b].map(|value| self.numbers.sum_of(value));
+        let [Some(left), Some(right)] = sums else { return false };
+        let place = Place::Before(inst);
+        let bits = left.bits();
+        let mut range = |sum: &Sum, signed| {
+            let Number { term, offset } = self.numbers.of_sum(sum, signed);
+            let (least, largest) = self.numbers.bounds(term);
+            (least + offset, largest + offset)
+        };
+        match func.dfg.insts[inst].opcode() {
+            Opcode::UaddOverflow | Opcode::UaddOverflowTrap => {
+                let most = [&left, &right].map(|sum| limits(bits, false).1 - range(sum, false).1);
+                self.is_at_most(place, &left, most[1]) || self.is_at_most(place, &right, most[0])
+            }
+            Opcode::UsubOverflow => self.compare(place, IntCC::UnsignedLessThanOrEqual, [&right, &left]),
+            Opcode::UmulOverflow => {
+                let product = range(&left, false).1.checked_mul(range(&right, false).1);
+                product.is_some_and(|product| product <= limits(bits, false).1)
+            }
+            opcode @ (Opcode::SaddOverflow | Opcode::SsubOverflow) => {
+                let ((least, largest), (low, high)) = (limits(bits, true), range(&right, true));
+                let (low, high) = if opcode == Opcode::SaddOverflow { (low, high) } else { (-high, -low) };
+                let number = |number: i128| Sum::constant(number as u64, bits);
+                let cond = IntCC::SignedLessThanOrEqual;
+                (high <= 0 || self.compare(place, cond, [&left, &number(largest - high)]))
+                    && (low >= 0 || self.compare(place, cond, [&number(least - low), &left]))
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether `sum`, read without sign, is at most `most`.
+    fn is_at_most(&mut self, place: Place, sum: &Sum, most: i128) -> bool {
+        let most = Sum::constant(most as u64, sum.bits());
+        self.compare(place, IntCC::UnsignedLessThanOrEqual, [sum, &most])
+    }
+
+    /// The branches and checks that the last answer follows from.
+    pub fn sources(&mut self) -> &[Inst] {
+        self.sources.sort_unstable();
+        self.sources.dedup();
+        &self.sources
+    }
+
+    /// Whether anything at all is known of `value` at `place`, besides its type. Parameters of blocks other than the first are
+    /// followed, and count as known.
+    pub fn knows(&mut self, place: Place, value: Value) -> bool {
+        let terms = [false, true].map(|signed| self.numbers.of(value, signed).and_then(|number| number.term));
+        let roots = terms.map(|term| term.map(|term| term.root));
+        let entry = self.func.layout.entry_block();
+        let is_followed = |root| {
+            let value = self.numbers.value(root);
+            value.is_some_and(|value| match self.func.dfg.value_def(value) {
+                ValueDef::Param(block, _) => Some(block) != entry,
+                _ => false,
+            })
+        };
+        if roots.iter().any(|root| root.is_none_or(is_followed)) {
+            return true;
+        }
+        let names = |term: Option<Term>| term.is_some_and(|term| roots.contains(&Some(term.root)));
+        self.at(place).iter().any(|fact| names(fact.left) || names(fact.right))
+    }
+
+    fn compare(&mut self, place: Place, cond: IntCC, sides: [&Sum; 2]) -> bool {
+        let mut prover = Prover::new(self);
+        let holds = prover.holds(place, cond, sides);
+        let used = prover.finish();
+        self.sources.extend(used);
+        holds
+    }
+
+    fn is_within(&mut self, place: Place, (value, truth): (Value, bool), depth: usize) -> bool {
+        let func = self.func;
+        let inst = func.dfg.value_def(value).inst().filter(|_| depth > 0);
+        let args = inst.map_or(&[][..], |inst| func.dfg.inst_args(inst));
+        if let Some((inner, is_true)) = self.negation(value).filter(|_| depth > 0) {
+            return self.is_within(place, (inner, truth == is_true), depth - 1);
+        }
+        match inst.map(|inst| func.dfg.insts[inst]) {
+            Some(InstructionData::IntCompare { cond, .. }) => {
+                let sums = [args[0], args[1]].map(|value| self.numbers.sum_of(value));
+                let [Some(left), Some(right)] = sums else { return false };
+                self.compare(place, if truth { cond } else { cond.complement() }, [&left, &right])
+            }
+            Some(InstructionData::Unary { opcode: Opcode::Uextend | Opcode::Sextend, .. }) => {
+                self.is_within(place, (args[0], truth), depth - 1)
+            }
+            // Of two numbers that are not 0, no bit need be common to both.
+            Some(InstructionData::Binary { opcode: Opcode::Band, .. })
+                if !truth || args.iter().all(|&arg| self.numbers.is_bool(arg)) =>
+            {
+                self.are_within(place, [args[0], args[1]], (truth, truth), depth)
+            }
+            Some(InstructionData::Binary { opcode: Opcode::Bor, .. }) => {
+                self.are_within(place, [args[0], args[1]], (truth, !truth), depth)
+            }
+            _ => {
+                let Some(sum) = self.numbers.sum_of(value) else { return false };
+                let zero = Sum::constant(0, sum.bits());
+                self.compare(place, if truth { IntCC::NotEqual } else { IntCC::Equal }, [&sum, &zero])
+            }
+        }
+    }
+
+    /// Whether both of two values are not zero, or are, or only one of them if not `both`.
+    fn are_within(&mut self, place: Place, values: [Value; 2], (truth, both): (bool, bool), depth: usize) -> bool {
+        let mut is = |value| self.is_within(place, (value, truth), depth - 1);
+        if both { is(values[0]) && is(values[1]) } else { is(values[0]) || is(values[1]) }
+    }
+
+    /// `value` as the negation of a truth value, or as that itself: the other value, and what `value` being true says of it.
+    fn negation(&mut self, value: Value) -> Option<(Value, bool)> {
+        let func = self.func;
+        let inst = func.dfg.value_def(value).inst()?;
+        let [a, b] = *func.dfg.inst_args(inst) else { return None };
+        let constant = self.numbers.of(b, false).filter(|number| number.term.is_none())?.offset;
+        match (func.dfg.insts[inst], constant) {
+            (InstructionData::IntCompare { cond: IntCC::Equal, .. }, 0) if self.is_condition(a) => Some((a, false)),
+            (InstructionData::IntCompare { cond: IntCC::NotEqual, .. }, 0) if self.is_condition(a) => Some((a, true)),
+            (InstructionData::Binary { opcode: Opcode::Bxor, .. }, 1) if self.numbers.is_bool(a) => Some((a, false)),
+            _ => None,
+        }
+    }
+
+    /// Whether `value` is made of comparisons.
+    fn is_condition(&mut self, value: Value) -> bool {
+        let func = self.func;
+        let Some(inst) = func.dfg.value_def(value).inst() else { return false };
+        match func.dfg.insts[inst].opcode() {
+            Opcode::Icmp => true,
+            Opcode::Band | Opcode::Bor | Opcode::Bxor | Opcode::Uextend => self.numbers.is_bool(value),
+            _ => false,
+        }
+    }
+
+    /// What is known at `place`, the nearest first.
+    pub(super) fn at(&mut self, place: Place) -> Rc<[Fact]> {
+        if let Some(facts) = self.places.get(&place) {
+            return facts.clone();
+        }
+        let mut facts = Vec::new();
+        if let Place::On(edge) = place {
+            self.add_edge(edge, &mut facts);
+        }
+        let mut until = match place {
+            Place::Before(inst) => Some(inst),
+            Place::On(_) => None,
+        };
+        let mut next = Some(place.block(self.func));
+        for _ in 0..MAX_DOMINATORS {
+            let Some(block) = next.filter(|_| facts.len() < MAX_FACTS) else { break };
+            let own = self.block_facts(block);
+            let comes_first = |inst| until.is_none_or(|until| self.func.layout.pp_cmp(inst, until).is_lt());
+            let behind = own.behind.iter().rev().filter(|(inst, _)| comes_first(*inst));
+            facts.extend(behind.map(|&(_, fact)| fact).chain(own.entering.iter().copied()));
+            until = None;
+            next = self.domtree.idom(block);
+        }
+        facts.truncate(MAX_FACTS);
+        let facts: Rc<[Fact]> = facts.into();
+        self.places.insert(place, facts.clone());
+        facts
+    }
+
+    fn block_facts(&mut self, block: Block) -> Rc<BlockFacts> {
+        if let Some(facts) = self.blocks.get(&block) {
+            return facts.clone();
+        }
+        let mut facts = BlockFacts::default();
+        let mut edges = edges_into(self.func, self.cfg, block);
+        if let (Some(edge), None) = (edges.next(), edges.next()) {
+            self.add_edge(edge, &mut facts.entering);
+        }
+        let mut found = Vec::new();
+        for inst in self.func.layout.block_insts(block) {
+            self.add_behind(inst, &mut found);
+            facts.behind.extend(found.drain(..).map(|fact| (inst, fact)));
+        }
+        let facts = Rc::new(facts);
+        self.blocks.insert(block, facts.clone());
+        facts
+    }
+
+    /// What taking this edge says.
+    fn add_edge(&mut self, edge: Edge, facts: &mut Vec<Fact>) {
+        let source = edge.branch;
+        match self.func.dfg.insts[source] {
+            InstructionData::Brif { arg, .. } => {
+                self.add_truth((arg, edge.slot == 0), source, MAX_NESTING, facts);
+            }
+            InstructionData::BranchTable { arg, table, .. } => {
+                let entries = self.func.dfg.jump_tables[table].as_slice().len() as i128;
+                let Some(Number { term, offset }) = self.numbers.of(arg, false) else { return };
+                // The default comes first.
+                match edge.slot {
+                    0 => facts.push(at_most((None, term), offset - entries, source)),
+                    slot => {
+                        let number = slot as i128 - 1;
+                        facts.push(at_most((term, None), number - offset, source));
+                        facts.push(at_most((None, term), offset - number, source));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// What is known once `inst` has run.
+    fn add_behind(&mut self, inst: Inst, facts: &mut Vec<Fact>) {
+        let func = self.func;
+        let args = func.dfg.inst_args(inst);
+        match func.dfg.insts[inst].opcode() {
+            Opcode::Trapz => self.add_truth((args[0], true), inst, MAX_NESTING, facts),
+            Opcode::Trapnz => self.add_truth((args[0], false), inst, MAX_NESTING, facts),
+            Opcode::Udiv | Opcode::Urem | Opcode::Sdiv | Opcode::Srem => {
+                self.add_value((args[1], true), inst, facts);
+            }
+            Opcode::UaddOverflowTrap => {
+                let sum = func.dfg.first_result(inst);
+                for (added, other) in [(args[0], args[1]), (args[1], args[0])] {
+                    let numbers = [sum, added, other].map(|value| self.numbers.of(value, false));
+                    let [Some(sum), Some(added), Some(other)] = numbers else { return };
+                    // As integers, the sum is above each of them by the other.
+                    let (least, largest) = self.numbers.bounds(other.term);
+                    let above = added.offset - sum.offset;
+                    facts.push(at_most((sum.term, added.term), above + other.offset + largest, inst));
+                    facts.push(at_most((added.term, sum.term), -above - other.offset - least, inst));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// What it says that `value` is zero or not, as `(value, is not zero)`.
+    fn add_truth(&mut self, (value, truth): (Value, bool), source: Inst, depth: usize, facts: &mut Vec<Fact>) {
+        let func = self.func;
+        let inst = func.dfg.value_def(value).inst().filter(|_| depth > 0);
+        let args = inst.map_or(&[][..], |inst| func.dfg.inst_args(inst));
+        if let Some((inner, is_true)) = self.negation(value).filter(|_| depth > 0) {
+            return self.add_truth((inner, truth == is_true), source, depth - 1, facts);
+        }
+        match (inst.map(|inst| func.dfg.insts[inst]), truth) {
+            (Some(InstructionData::IntCompare { cond, .. }), _) => {
+                let cond = if truth { cond } else { cond.complement() };
+                self.add_comparison(cond, [args[0], args[1]], source, facts);
+            }
+            (Some(InstructionData::Unary { opcode: Opcode::Uextend | Opcode::Sextend, .. }), _) => {
+                self.add_truth((args[0], truth), source, depth - 1, facts);
+            }
+            (Some(InstructionData::Binary { opcode: Opcode::Band, .. }), true)
+            | (Some(InstructionData::Binary { opcode: Opcode::Bor, .. }), false) => {
+                args.iter().for_each(|&arg| self.add_truth((arg, truth), source, depth - 1, facts));
+            }
+            _ => {}
+        }
+        if !inst.is_some_and(|inst| func.dfg.insts[inst].opcode() == Opcode::Icmp) {
+            self.add_value((value, truth), source, facts);
+        }
+    }
+
+    /// That `value` is zero or not.
+    fn add_value(&mut self, (value, truth): (Value, bool), source: Inst, facts: &mut Vec<Fact>) {
+        let Some(Number { term, offset }) = self.numbers.of(value, false) else { return };
+        match truth {
+            true => facts.push(at_most((None, term), offset - 1, source)),
+            false => facts.push(at_most((term, None), -offset, source)),
+        }
+    }
+
+    fn add_comparison(&mut self, cond: IntCC, [left, right]: [Value; 2], source: Inst, facts: &mut Vec<Fact>) {
+        for signed in [false, true] {
+            let (Some(left), Some(right)) = (self.numbers.of(left, signed), self.numbers.of(right, signed)) else {
+                return;
+            };
+            let difference = right.offset - left.offset;
+            let below = |most| at_most((left.term, right.term), difference + most, source);
+            let above = |most| at_most((right.term, left.term), most - difference, source);
+            match order(cond) {
+                Order::Equal => facts.extend([below(0), above(0)]),
+                Order::NotEqual => facts.push(Fact { differ: true, ..below(0) }),
+                Order::Less { with_sign, most } if with_sign == signed => facts.push(below(most)),
+                Order::Greater { with_sign, most } if with_sign == signed => facts.push(above(most)),
+                Order::Less { .. } | Order::Greater { .. } => {}
+            }
+        }
+    }
+}
+
+fn at_most((left, right): (Option<Term>, Option<Term>), most: i128, source: Inst) -> Fact {
+    Fact { left, right, most, differ: false, source }
+}
+
+/// What a condition says of its operands as integers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    Equal,
+    NotEqual,
+    /// Left minus right is at most `most`.
+    Less {
+        with_sign: bool,
+        most: i128,
+    },
+    /// Right minus left is at most `most`.
+    Greater {
+        with_sign: bool,
+        most: i128,
+    },
+}
+
+/// What `cond` says.
+pub(super) fn order(cond: IntCC) -> Order {
+    let with_sign = cond != cond.unsigned();
+    match cond.unsigned() {
+        IntCC::Equal => Order::Equal,
+        IntCC::NotEqual => Order::NotEqual,
+        IntCC::UnsignedLessThan => Order::Less { with_sign, most: -1 },
+        IntCC::UnsignedLessThanOrEqual if fault!(OrEqual) => Order::Less { with_sign, most: -1 },
+        IntCC::UnsignedLessThanOrEqual => Order::Less { with_sign, most: 0 },
+        IntCC::UnsignedGreaterThan => Order::Greater { with_sign, most: -1 },
+        IntCC::UnsignedGreaterThanOrEqual => Order::Greater { with_sign, most: 0 },
+        _ => unreachable!("no signed condition is unsigned"),
+    }
+}

@@ -1,0 +1,568 @@
+//! Whether what is known at a place implies a comparison.
+//!
+//! Every comparison becomes claims of one form, about exact integers: `left - right` is at most a constant. A claim holds if
+//!
+//! * the ranges of both sides say so, or both are one sum and a constant each, and nothing wraps between them;
+//! * a fact says so, or one says something of the left side and another of the right: `i < m` and `m <= n`;
+//! * it holds for what the instruction that computes a side chooses from, or is not above: `i & 7`, `i >> 1`, `umin(i, n)`;
+//! * it holds in the other reading, and neither side is negative there;
+//! * it holds for the arguments of all edges into the block that has a side as a parameter.
+//!
+//! # Loops
+//!
+//! The last rule does what an analysis of induction variables would do. In
+//!
+//! ```text
+//! block1(i):                  claim: i < n, without sign
+//!     trapz i < n
+//!     j = i + 1
+//!     brif j < n, block1(j), block2
+//! ```
+//!
+//! the claim has to hold for the first value of `i`, which the guard before the loop says, and for `j` on the back edge, which the
+//! test says. On the back edge, the claim may be used for the `i` of the same iteration: this is induction over time, since all
+//! that a proof on an edge rests on happened earlier. That `i` does not wrap is a claim of its own, `i` being at most one less
+//! than the largest number, and is proved in the same way if something has to rest on it. A step, a direction or a limit with
+//! which this is not so needs no special case: the proof fails.
+//!
+//! The other side of the claim has to be the same on both ends of an edge: defined above the block, or one of its parameters too.
+//!
+//! # Cost
+//!
+//! A question looks at [`BUDGET`] claims at most, and each claim at the facts of one place.
+
+use super::address::Sum;
+use super::conditions::{Conditions, Fact, Order, Place, order};
+use super::edges::{Edge, edges_into};
+use super::numbers::{Bounds, Number, Term, limits};
+use crate::edit::rename::def_block;
+use crate::fault::fault;
+use cranelift_codegen::FxHashMap;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{Block, Inst, Opcode, Value, ValueDef};
+use std::rc::Rc;
+
+/// Claims that one question looks at. 96: the longest proof among the samples takes 30.
+const BUDGET: usize = 96;
+
+/// Claims that a claim may rest on, one on the other. A counter that is compared with sign and checked without takes 5.
+const MAX_DEPTH: usize = 8;
+
+/// Blocks of which parameters are followed at the same time.
+const MAX_HYPOTHESES: usize = 4;
+
+/// Edges into a block above which its parameters are not followed.
+const MAX_EDGES: usize = 4;
+
+/// `left - right` is at most `most`. Nothing stands for 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Claim {
+    left: Option<Term>,
+    right: Option<Term>,
+    most: i128,
+}
+
+/// Nothing.
+const ZERO: Number = Number { term: None, offset: 0 };
+
+impl Claim {
+    fn of(left: Number, right: Number, most: i128) -> Self {
+        Self { left: left.term, right: right.term, most: most + right.offset - left.offset }
+    }
+
+    fn with_left(self, left: Number, above: i128) -> Self {
+        Self { left: left.term, most: self.most - left.offset - above, ..self }
+    }
+
+    fn with_right(self, right: Number) -> Self {
+        Self { right: right.term, most: self.most + right.offset, ..self }
+    }
+}
+
+/// How far one term is above another with the same root: by `near` if nothing wraps between them, and by `far` at most.
+#[derive(Clone, Copy)]
+struct Distance {
+    near: i128,
+    far: i128,
+}
+
+/// Proves claims, as far as its budget goes.
+pub(super) struct Prover<'c, 'a> {
+    conditions: &'c mut Conditions<'a>,
+    budget: usize,
+    /// What is being proved of parameters, and so holds where their block has been passed before.
+    hypotheses: Vec<(Block, Claim)>,
+    /// Claims that could not be proved, or not yet, and how deep the proof could be.
+    open: FxHashMap<(Place, Claim), usize>,
+    used: Vec<Inst>,
+}
+
+impl<'c, 'a> Prover<'c, 'a> {
+    pub(super) fn new(conditions: &'c mut Conditions<'a>) -> Self {
+        Self { conditions, budget: BUDGET, hypotheses: Vec::new(), open: FxHashMap::default(), used: Vec::new() }
+    }
+
+    /// The branches and checks that the proofs rest on.
+    pub(super) fn finish(mut self) -> Vec<Inst> {
+        self.used.sort_unstable();
+        self.used.dedup();
+        self.used
+    }
+
+    /// Whether the comparison always holds at `place`.
+    pub(super) fn holds(&mut self, place: Place, cond: IntCC, [left, right]: [&Sum; 2]) -> bool {
+        self.budget = BUDGET;
+        self.open.clear();
+        self.used.clear();
+        let mut read =
+            |signed| [self.conditions.numbers.of_sum(left, signed), self.conditions.numbers.of_sum(right, signed)];
+        let (unsigned, signed) = (read(false), read(true));
+        let less = |[left, right]: [Number; 2], most| Claim::of(left, right, most);
+        let greater = |[left, right]: [Number; 2], most| Claim::of(right, left, most);
+        match order(cond) {
+            Order::Less { with_sign, most } => {
+                self.prove(place, less(if with_sign { signed } else { unsigned }, most), MAX_DEPTH)
+            }
+            Order::Greater { with_sign, most } => {
+                self.prove(place, greater(if with_sign { signed } else { unsigned }, most), MAX_DEPTH)
+            }
+            Order::Equal => {
+                self.prove(place, less(unsigned, 0), MAX_DEPTH) && self.prove(place, greater(unsigned, 0), MAX_DEPTH)
+            }
+            Order::NotEqual => {
+                self.differ(place, unsigned)
+                    || [unsigned, signed].into_iter().any(|sides| {
+                        self.prove(place, less(sides, -1), MAX_DEPTH)
+                            || self.prove(place, greater(sides, -1), MAX_DEPTH)
+                    })
+            }
+        }
+    }
+
+    /// Whether these are sure not to be the same.
+    fn differ(&mut self, place: Place, [left, right]: [Number; 2]) -> bool {
+        let apart = right.offset - left.offset;
+        match (left.term, right.term) {
+            (Some(a), Some(b)) if a == b => return apart != 0,
+            (Some(a), Some(b)) if (a.root, a.signed, 0) == (b.root, b.signed, apart) => return true,
+            _ => {}
+        }
+        let facts = self.conditions.at(place);
+        let found = facts.iter().find(|fact| {
+            fact.differ
+                && match (left.term, right.term) {
+                    _ if (fact.left, fact.right) == (left.term, right.term) => fact.most == apart,
+                    _ if (fact.right, fact.left) == (left.term, right.term) => fact.most == -apart,
+                    (Some(term), None) => self.never_is(fact, term, apart),
+                    (None, Some(term)) => self.never_is(fact, term, -apart),
+                    _ => false,
+                }
+        });
+        self.used.extend(found.map(|fact| fact.source));
+        found.is_some()
+    }
+
+    /// Whether the claim holds at `place`.
+    fn prove(&mut self, place: Place, claim: Claim, depth: usize) -> bool {
+        let (left, right) = (self.bounds(claim.left), self.bounds(claim.right));
+        if left.1 - right.0 <= claim.most {
+            return true;
+        }
+        let cannot_hold = left.0 - right.1 > claim.most;
+        if cannot_hold || depth == 0 || self.budget == 0 {
+            return false;
+        }
+        if self.open.get(&(place, claim)).is_some_and(|&tried| tried >= depth) {
+            return false;
+        }
+        self.open.insert((place, claim), depth);
+        self.budget -= 1;
+        let used = self.used.len();
+        let depth = depth - 1;
+        let proved = self.by_distance(place, claim, depth)
+            || self.by_facts(place, claim, depth)
+            || self.by_difference(place, claim, depth)
+            || self.by_params(place, claim, depth)
+            || self.by_definition(place, claim, depth)
+            || self.by_other_reading(place, claim, depth);
+        if proved {
+            self.open.remove(&(place, claim));
+        } else {
+            self.used.truncate(used);
+        }
+        proved
+    }
+
+    fn bounds(&self, term: Option<Term>) -> Bounds {
+        self.conditions.numbers.bounds(term)
+    }
+
+    /// Whether both sides are the same sum, apart from a constant.
+    fn by_distance(&mut self, place: Place, claim: Claim, depth: usize) -> bool {
+        if claim.left.is_none() {
+            return false;
+        }
+        let Some(distance) = self.distance(claim.left, claim.right) else { return false };
+        if distance.far <= claim.most {
+            return true;
+        }
+        distance.near <= claim.most && self.is_near(place, [claim.left, claim.right], depth)
+    }
+
+    /// How far `upper` is above `lower`, if they have the same root and are read in the same way.
+    fn distance(&self, upper: Option<Term>, lower: Option<Term>) -> Option<Distance> {
+        let (upper, lower) = match (upper, lower) {
+            (None, None) => return Some(Distance { near: 0, far: 0 }),
+            (Some(upper), Some(lower)) if (upper.root, upper.signed) == (lower.root, lower.signed) => (upper, lower),
+            _ => return None,
+        };
+        let bits = self.conditions.numbers.bits(upper.root);
+        let all = 1_i128 << bits;
+        let far = i128::from(upper.constant.wrapping_sub(lower.constant)) & (all - 1);
+        let near = if far >= all / 2 { far - all } else { far };
+        if fault!(NothingWraps) {
+            return Some(Distance { near, far: near });
+        }
+        Some(Distance { near, far })
+    }
+
+    /// Whether nothing wraps on the way down from `lower` to `upper`, which is below it, both with the same root.
+    fn is_near(&mut self, place: Place, [upper, lower]: [Option<Term>; 2], depth: usize) -> bool {
+        let (Some(distance), Some(term)) = (self.distance(upper, lower), lower) else { return false };
+        if distance.near == distance.far {
+            return true;
+        }
+        let down = -distance.near;
+        let (least, largest) = limits(self.conditions.numbers.bits(term.root), term.signed);
+        let high_enough = Claim { left: None, right: lower, most: -(least + down) };
+        let low_enough = Claim { left: upper, right: None, most: largest - down };
+        self.prove(place, low_enough, depth) || self.prove(place, high_enough, depth)
+    }
+
+    /// What is known at `place`: first what is assumed there, then the facts.
+    fn facts(&mut self, place: Place) -> (Vec<Fact>, Rc<[Fact]>) {
+        let block = place.block(self.conditions.func);
+        let domtree = self.conditions.domtree;
+        let assumed = self.hypotheses.iter().filter(|(header, _)| domtree.block_dominates(*header, block));
+        let assumed = assumed.map(|&(header, Claim { left, right, most })| {
+            let source = self.conditions.func.layout.last_inst(header).expect("a block ends in a branch");
+            Fact { left, right, most, differ: false, source }
+        });
+        (assumed.collect(), self.conditions.at(place))
+    }
+
+    /// Whether a fact and what else is known of its sides say so.
+    fn by_facts(&mut self, place: Place, claim: Claim, depth: usize) -> bool {
+        let (assumed, facts) = self.facts(place);
+        let all = || assumed.iter().map(|fact| (fact, true)).chain(facts.iter().map(|fact| (fact, false)));
+        let ordered = || all().filter(|(fact, _)| !fact.differ);
+        for direct in [true, false] {
+            for (fact, is_assumed) in ordered() {
+                let used = self.used.len();
+                if !is_assumed {
+                    self.used.push(fact.source);
+                }
+                let proved = match direct {
+                    true => self.by_fact(place, claim, fact, depth),
+                    false => self.by_chain(place, claim, fact, depth),
+                };
+                if proved {
+                    return true;
+                }
+                self.used.truncate(used);
+            }
+        }
+        false
+    }
+
+    /// Whether `fact` is about the same sums, with constants for which the claim follows.
+    fn by_fact(&mut self, place: Place, claim: Claim, fact: &Fact, depth: usize) -> bool {
+        let above = self.distance(claim.left, fact.left);
+        let below = self.distance(fact.right, claim.right);
+        let (Some(above), Some(below)) = (above, below) else { return false };
+        let left = claim.most - fact.most;
+        if above.far + below.far <= left {
+            return true;
+        }
+        if above.near + below.near > left {
+            return false;
+        }
+        let pairs = [[claim.left, fact.left], [fact.right, claim.right]];
+        let mut near = |side: usize| self.is_near(place, pairs[side], depth);
+        match (above.near + below.far <= left, above.far + below.near <= left) {
+            (false, false) => near(0) && near(1),
+            (first, second) => (first && near(0)) || (second && near(1)),
+        }
+    }
+
+    /// Whether `fact` leads from one side of the claim to something else, of which the claim holds.
+    fn by_chain(&mut self, place: Place, claim: Claim, fact: &Fact, depth: usize) -> bool {
+        let (above, below) = (self.distance(claim.left, fact.left), self.distance(fact.right, claim.right));
+        let rest = |distance: i128| claim.most - fact.most - distance;
+        let (pair, distance, next) = match (above, below) {
+            // Nothing is below 0 that is not known by its range.
+            (Some(above), None) if claim.left.is_some() => {
+                let next = |by| Claim { left: fact.right, right: claim.right, most: rest(by) };
+                ([claim.left, fact.left], above, [next(above.far), next(above.near)])
+            }
+            (None, Some(below)) if claim.left.is_none() => {
+                let next = |by| Claim { left: claim.left, right: fact.left, most: rest(by) };
+                ([fact.right, claim.right], below, [next(below.far), next(below.near)])
+            }
+            _ => return false,
+        };
+        if self.prove(place, next[0], depth) {
+            return true;
+        }
+        distance.near != distance.far && self.prove(place, next[1], depth) && self.is_near(place, pair, depth)
+    }
+
+    /// Whether the sides are not further apart than one more than claimed, and known not to be as far apart as that.
+    fn by_difference(&mut self, place: Place, claim: Claim, depth: usize) -> bool {
+        let excluded = claim.most + 1;
+        let facts = self.conditions.at(place);
+        for fact in facts.iter().filter(|fact| fact.differ) {
+            let is_excluded = match (claim.left, claim.right) {
+                _ if (fact.left, fact.right) == (claim.left, claim.right) => fact.most == excluded,
+                _ if (fact.right, fact.left) == (claim.left, claim.right) => fact.most == -excluded,
+                (Some(term), None) => self.never_is(fact, term, excluded),
+                (None, Some(term)) => self.never_is(fact, term, -excluded),
+                _ => false,
+            };
+            if is_excluded && self.prove(place, Claim { most: excluded, ..claim }, depth) {
+                self.used.push(fact.source);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Whether `fact`, that a term and a number differ, says that `term` is not `number`.
+    fn never_is(&self, fact: &Fact, term: Term, number: i128) -> bool {
+        let (other, excluded) = match (fact.left, fact.right) {
+            (Some(other), None) => (other, fact.most),
+            (None, Some(other)) => (other, -fact.most),
+            _ => return false,
+        };
+        let bits = self.conditions.numbers.bits(term.root);
+        let (least, largest) = limits(bits, other.signed);
+        let apart = i128::from(term.constant) - i128::from(other.constant);
+        other.root == term.root
+            && (least..=largest).contains(&excluded)
+            && (excluded + apart - number) % (1 << bits) == 0
+    }
+
+    /// Whether the claim holds for what the definition of a side says of it.
+    fn by_definition(&mut self, place: Place, claim: Claim, depth: usize) -> bool {
+        if let Some(term) = claim.left
+            && self.bounds(claim.left).1 < limits(self.conditions.numbers.bits(term.root), term.signed).1
+            && claim.right.is_some()
+        {
+            let largest = self.bounds(claim.left).1;
+            if self.prove(place, Claim { left: None, most: claim.most - largest, ..claim }, depth) {
+                return true;
+            }
+        }
+        let is_plain = |term: &Term| term.constant == 0;
+        let left = claim.left.filter(is_plain).and_then(|term| self.definition(term));
+        if let Some((inst, signed)) = left
+            && self.by_definition_of_left(place, claim, (inst, signed), depth)
+        {
+            return true;
+        }
+        let right = claim.right.filter(is_plain).and_then(|term| self.definition(term));
+        if let Some((inst, signed)) = right
+            && self.by_definition_of_right(place, claim, (inst, signed), depth)
+        {
+            return true;
+        }
+        claim.left.is_some_and(|term| !term.signed && self.by_subtraction(place, claim, term, depth))
+    }
+
+    /// The instruction that computes a term, and whether what it says is to be read with sign.
+    fn definition(&self, term: Term) -> Option<(Inst, bool)> {
+        let value = self.conditions.numbers.value(term.root)?;
+        let ValueDef::Result(inst, 0) = self.conditions.func.dfg.value_def(value) else { return None };
+        let is_signed = match self.conditions.func.dfg.insts[inst].opcode() {
+            Opcode::Smin | Opcode::Smax => true,
+            Opcode::Select => term.signed,
+            _ => false,
+        };
+        // What is never negative is the same in both readings, and then its term is the one without.
+        let either = !term.signed && self.conditions.numbers.is_never_negative(term);
+        (is_signed == term.signed || either).then_some((inst, is_signed))
+    }
+
+    fn by_definition_of_left(
+        &mut self,
+        place: Place,
+        claim: Claim,
+        (inst, signed): (Inst, bool),
+        depth: usize,
+    ) -> bool {
+        let func = self.conditions.func;
+        let args = func.dfg.inst_args(inst);
+        let mut below = |value: Value, by: i128| {
+            let Some(number) = self.conditions.numbers.of(value, signed) else { return false };
+            self.prove(place, claim.with_left(number, by), depth)
+        };
+        match func.dfg.insts[inst].opcode() {
+            Opcode::Select => below(args[1], 0) && below(args[2], 0),
+            Opcode::Umax | Opcode::Smax => below(args[0], 0) && below(args[1], 0),
+            Opcode::Umin | Opcode::Smin | Opcode::Band => below(args[0], 0) || below(args[1], 0),
+            Opcode::Urem => below(args[1], -1) || below(args[0], 0),
+            Opcode::Udiv | Opcode::Ushr => below(args[0], 0),
+            _ => false,
+        }
+    }
+
+    fn by_definition_of_right(
+        &mut self,
+        place: Place,
+        claim: Claim,
+        (inst, signed): (Inst, bool),
+        depth: usize,
+    ) -> bool {
+        let func = self.conditions.func;
+        let args = func.dfg.inst_args(inst);
+        let mut above = |value: Value| {
+            let Some(number) = self.conditions.numbers.of(value, signed) else { return false };
+            self.prove(place, claim.with_right(number), depth)
+        };
+        match func.dfg.insts[inst].opcode() {
+            Opcode::Select => above(args[1]) && above(args[2]),
+            Opcode::Umin | Opcode::Smin => above(args[0]) && above(args[1]),
+            Opcode::Umax | Opcode::Smax | Opcode::Bor => above(args[0]) || above(args[1]),
+            _ => false,
+        }
+    }
+
+    /// Whether the left side is `a - b - c`, read without sign, which is no more than `a` less the least `b` and `c` if it does
+    /// not wrap.
+    fn by_subtraction(&mut self, place: Place, claim: Claim, term: Term, depth: usize) -> bool {
+        let numbers = &mut self.conditions.numbers;
+        let Some((a, b)) = numbers.difference(term.root) else { return false };
+        let all = 1_i128 << numbers.bits(term.root);
+        let down = match term.constant {
+            0 => 0,
+            constant => all - i128::from(constant),
+        };
+        let (Some(a), Some(b)) = (numbers.of(a, false), numbers.of(b, false)) else { return false };
+        if down >= all / 2 {
+            return false;
+        }
+        let least = self.bounds(b.term).0 + b.offset;
+        self.prove(place, claim.with_left(a, -least - down), depth) && self.prove(place, Claim::of(b, a, -down), depth)
+    }
+
+    /// Whether the claim holds when its terms are read the other way, in which none of them is negative.
+    fn by_other_reading(&mut self, place: Place, claim: Claim, depth: usize) -> bool {
+        let terms = || [claim.left, claim.right].into_iter().flatten();
+        if terms().all(|term| !term.signed) {
+            return self.by_signed_reading(place, claim, depth);
+        }
+        let is_readable = |term: Term| term.signed || self.conditions.numbers.is_never_negative(term);
+        terms().all(is_readable) && self.by_unsigned_reading(place, claim, depth)
+    }
+
+    /// For terms that are read without sign.
+    fn by_signed_reading(&mut self, place: Place, claim: Claim, depth: usize) -> bool {
+        let (left, right) = (self.reread(claim.left, true), self.reread(claim.right, true));
+        // With a left side that is not negative, and at most the right side in the signed reading, neither is that.
+        let most = if claim.left.is_some() && claim.right.is_none() { claim.most } else { claim.most.min(0) };
+        let not_negative = Claim::of(ZERO, left, 0);
+        (claim.left.is_none() || fault!(AnyReading) || self.prove(place, not_negative, depth))
+            && self.prove(place, Claim::of(left, right, most), depth)
+    }
+
+    /// For terms that are read with sign, or are never negative.
+    fn by_unsigned_reading(&mut self, place: Place, claim: Claim, depth: usize) -> bool {
+        let (left, right) = (self.reread(claim.left, false), self.reread(claim.right, false));
+        let terms = [claim.left, claim.right].into_iter().flatten();
+        let widths = terms.map(|term| self.conditions.numbers.bits(term.root));
+        let largest = limits(widths.min().unwrap_or(1), true).1;
+        let right_is_positive = |prover: &mut Self| prover.prove(place, Claim::of(right, ZERO, largest), depth);
+        match (claim.left, claim.right) {
+            (Some(_), Some(_)) => {
+                right_is_positive(self) && self.prove(place, Claim::of(left, right, claim.most.min(0)), depth)
+            }
+            (Some(_), None) => {
+                claim.most >= 0 && self.prove(place, Claim::of(left, ZERO, claim.most.min(largest)), depth)
+            }
+            (None, _) => {
+                right_is_positive(self)
+                    && (claim.most >= 0 || self.prove(place, Claim::of(ZERO, right, claim.most), depth))
+            }
+        }
+    }
+
+    /// The term, read with or without sign.
+    fn reread(&mut self, term: Option<Term>, signed: bool) -> Number {
+        match term {
+            None => ZERO,
+            Some(term) => self.conditions.numbers.of_term(Term { signed, ..term }),
+        }
+    }
+
+    /// Whether the claim holds for what all edges into a block pass, if a side is one of its parameters.
+    fn by_params(&mut self, place: Place, claim: Claim, depth: usize) -> bool {
+        if self.hypotheses.len() >= MAX_HYPOTHESES {
+            return false;
+        }
+        let Some(block) = self.block_of_params(place, claim) else { return false };
+        let (func, cfg) = (self.conditions.func, self.conditions.cfg);
+        let edges: Vec<Edge> = edges_into(func, cfg, block).take(MAX_EDGES + 1).collect();
+        if edges.is_empty() || edges.len() > MAX_EDGES {
+            return false;
+        }
+        self.hypotheses.push((block, claim));
+        let considered = if fault!(FirstIterationOnly) { &edges[..1] } else { &edges };
+        let proved = considered.iter().all(|&edge| {
+            let next = self.along(edge, block, claim);
+            next.is_some_and(|next| self.prove(Place::On(edge), next, depth))
+        });
+        self.hypotheses.pop();
+        proved
+    }
+
+    /// The block that has parameters in the claim and above which all its other values are defined.
+    fn block_of_params(&self, place: Place, claim: Claim) -> Option<Block> {
+        let Conditions { func, domtree, numbers, .. } = &*self.conditions;
+        let mut lowest: Option<(Block, bool)> = None;
+        let mut unknown = false;
+        for term in [claim.left, claim.right].into_iter().flatten() {
+            numbers.sum(term.root).each_value(&mut |value| {
+                let is_param = matches!(func.dfg.value_def(value), ValueDef::Param(..));
+                let Some(home) = def_block(func, value) else {
+                    unknown = true;
+                    return;
+                };
+                lowest = Some(match lowest {
+                    Some((block, all)) if block == home => (block, all && is_param),
+                    Some((block, all)) if domtree.block_dominates(home, block) => (block, all),
+                    _ => (home, is_param),
+                });
+            });
+        }
+        let (block, all_params) = lowest?;
+        let is_above = domtree.block_dominates(block, place.block(func));
+        (!unknown && all_params && is_above).then_some(block)
+    }
+
+    /// The claim for what `edge` passes to `block`.
+    fn along(&mut self, edge: Edge, block: Block, claim: Claim) -> Option<Claim> {
+        let func = self.conditions.func;
+        let args: Vec<_> = edge.args(func).collect();
+        let numbers = &mut self.conditions.numbers;
+        let mut pass = |term: Option<Term>| {
+            let Some(term) = term else { return Some(ZERO) };
+            let sum = numbers.sum_of_term(term);
+            let passed = sum.substituted(&mut |value| match func.dfg.value_def(value) {
+                ValueDef::Param(home, index) if home == block => numbers.sum_of(args.get(index)?.as_value()?),
+                _ => Some(Sum::of_leaf(func, value)),
+            })?;
+            Some(numbers.of_sum(&passed, term.signed))
+        };
+        Some(Claim::of(pass(claim.left)?, pass(claim.right)?, claim.most))
+    }
+}

@@ -1,0 +1,390 @@
+//! What integers are, exactly: a sum modulo a power of two, read with or without sign, and how large it can be.
+//!
+//! A comparison speaks of exact integers, the operands of which CLIF computes with wraparound. A [`Term`] is such an integer:
+//! the sum `root + constant`, wrapped to the width of its type and read with or without sign. Two terms with the same root are
+//! a known distance apart if nothing wraps between them.
+//!
+//! ```text
+//! v1 = uload8.i64 v0                  0 ..= 255
+//! v2 = iadd_imm v1, 3                 v1 + 3, exactly: it cannot wrap
+//! v4 = iadd_imm v3, 3                 a term of its own: v3 + 3 may wrap
+//! v6 = uextend.i64 v5                 v5 read without sign
+//! ```
+//!
+//! What an integer can be follows here from its type and from the instructions that compute it. Nothing depends on where in
+//! the function the question is asked.
+
+use super::address::{Sum, Term as Part, constant_of};
+use cranelift_codegen::FxHashMap;
+use cranelift_codegen::ir::{Function, InstructionData, Opcode, Type, Value, ValueDef};
+
+/// Instructions in a row through which a range is followed. 4: a byte that is loaded, masked, shifted and extended.
+const MAX_DEPTH: usize = 4;
+
+/// A sum without a constant: a number in the list of those that were asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Root(u32);
+
+/// The exact integer that `root + constant` is, with wraparound and read with or without sign.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Term {
+    pub(super) root: Root,
+    pub(super) signed: bool,
+    pub(super) constant: u64,
+}
+
+/// A term, or zero, and what is added to it exactly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Number {
+    pub(super) term: Option<Term>,
+    pub(super) offset: i128,
+}
+
+/// The least and the largest integer that something can be.
+pub(super) type Bounds = (i128, i128);
+
+/// What the bits of a value can be, read without sign and with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Range {
+    unsigned: Bounds,
+    signed: Bounds,
+}
+
+/// All integers of a type with so many bits.
+pub(super) fn limits(bits: u32, signed: bool) -> Bounds {
+    match signed {
+        true => (-(1 << (bits - 1)), (1 << (bits - 1)) - 1),
+        false => (0, (1 << bits) - 1),
+    }
+}
+
+impl Range {
+    fn full(bits: u32) -> Self {
+        Self { unsigned: limits(bits, false), signed: limits(bits, true) }
+    }
+
+    fn unsigned(bits: u32, bounds: Bounds) -> Self {
+        Self::full(bits).within_unsigned(bounds)
+    }
+
+    fn signed(bits: u32, bounds: Bounds) -> Self {
+        Self::full(bits).within_signed(bounds)
+    }
+
+    fn within_unsigned(mut self, (least, largest): Bounds) -> Self {
+        self.unsigned = (self.unsigned.0.max(least), self.unsigned.1.min(largest));
+        if self.unsigned.1 <= self.signed.1 {
+            self.signed = (self.signed.0.max(self.unsigned.0), self.signed.1.min(self.unsigned.1));
+        }
+        self
+    }
+
+    fn within_signed(mut self, (least, largest): Bounds) -> Self {
+        self.signed = (self.signed.0.max(least), self.signed.1.min(largest));
+        if self.signed.0 >= 0 {
+            self.unsigned = (self.unsigned.0.max(self.signed.0), self.unsigned.1.min(self.signed.1));
+        }
+        self
+    }
+
+    fn join(self, other: Self) -> Self {
+        let join = |a: Bounds, b: Bounds| (a.0.min(b.0), a.1.max(b.1));
+        Self { unsigned: join(self.unsigned, other.unsigned), signed: join(self.signed, other.signed) }
+    }
+
+    /// Read with or without sign.
+    pub(super) fn read(self, signed: bool) -> Bounds {
+        if signed { self.signed } else { self.unsigned }
+    }
+}
+
+/// All roots that were asked for, and what is known of them.
+pub(super) struct Numbers<'f> {
+    func: &'f Function,
+    roots: Vec<(Sum, Range)>,
+    ids: FxHashMap<Sum, Root>,
+    sums: FxHashMap<Value, Sum>,
+}
+
+impl<'f> Numbers<'f> {
+    pub(super) fn new(func: &'f Function) -> Self {
+        Self { func, roots: Vec::new(), ids: FxHashMap::default(), sums: FxHashMap::default() }
+    }
+
+    /// The sum that `value` is, if its type has at most 64 bits.
+    pub(super) fn sum_of(&mut self, value: Value) -> Option<Sum> {
+        if !is_plain(self.func.dfg.value_type(value)) {
+            return None;
+        }
+        let func = self.func;
+        Some(self.sums.entry(value).or_insert_with(|| Sum::of(func, value)).clone())
+    }
+
+    /// What `value` is, if its type has at most 64 bits.
+    pub(super) fn of(&mut self, value: Value, signed: bool) -> Option<Number> {
+        let sum = self.sum_of(value)?;
+        Some(self.of_sum(&sum, signed))
+    }
+
+    /// What `sum` is.
+    pub(super) fn of_sum(&mut self, sum: &Sum, signed: bool) -> Number {
+        let (root, constant) = sum.split_constant();
+        if root.terms().is_empty() {
+            return Number { term: None, offset: read(constant, sum.bits(), signed) };
+        }
+        let root = self.intern(root);
+        self.of_term(Term { root, signed, constant })
+    }
+
+    /// What a term is: constants that cannot make it wrap are taken out of it, and extensions are taken off.
+    pub(super) fn of_term(&mut self, term: Term) -> Number {
+        let Term { root, signed, constant } = term;
+        let bits = self.bits(root);
+        let (least, largest) = limits(bits, signed);
+        let range = self.range(root);
+        let bounds = range.read(signed);
+        let added = i128::from(constant);
+        let fits = |by: &i128| bounds.0 + by >= least && bounds.1 + by <= largest;
+        let Some(offset) = [added, added - (1 << bits)].into_iter().find(fits) else {
+            return Number { term: Some(term), offset: 0 };
+        };
+        if let [(Part::Extended { signed: with_sign, sum }, 1)] = self.roots[root.0 as usize].0.terms()
+            && (signed || !with_sign || range.signed.0 >= 0)
+        {
+            let (sum, with_sign) = (sum.clone(), *with_sign);
+            let inner = self.of_sum(&sum, with_sign);
+            return Number { offset: inner.offset + offset, ..inner };
+        }
+        let signed = signed && range.signed.0 < 0;
+        Number { term: Some(Term { root, signed, constant: 0 }), offset }
+    }
+
+    fn intern(&mut self, sum: Sum) -> Root {
+        if let Some(&root) = self.ids.get(&sum) {
+            return root;
+        }
+        let root = Root(u32::try_from(self.roots.len()).expect("as many roots as values at most"));
+        let range = range_of(self.func, &sum, MAX_DEPTH);
+        self.roots.push((sum.clone(), range));
+        self.ids.insert(sum, root);
+        root
+    }
+
+    /// The sum of a root.
+    pub(super) fn sum(&self, root: Root) -> &Sum {
+        &self.roots[root.0 as usize].0
+    }
+
+    /// The sum that a term is.
+    pub(super) fn sum_of_term(&self, term: Term) -> Sum {
+        self.sum(term.root).clone().offset(term.constant as i64)
+    }
+
+    /// The value that a root is, if it is one value in its own width.
+    pub(super) fn value(&self, root: Root) -> Option<Value> {
+        match self.sum(root).terms() {
+            [(Part::Value(value), 1)] if self.func.dfg.value_type(*value).bits() == self.bits(root) => Some(*value),
+            _ => None,
+        }
+    }
+
+    /// The two values that a root is the difference of, if it is one.
+    pub(super) fn difference(&self, root: Root) -> Option<(Value, Value)> {
+        let [(Part::Value(a), one), (Part::Value(b), other)] = self.sum(root).terms() else { return None };
+        let bits = self.bits(root);
+        if [a, b].iter().any(|&&value| self.func.dfg.value_type(value).bits() != bits) {
+            return None;
+        }
+        match (read(*one, bits, true), read(*other, bits, true)) {
+            (1, -1) => Some((*a, *b)),
+            (-1, 1) => Some((*b, *a)),
+            _ => None,
+        }
+    }
+
+    pub(super) fn bits(&self, root: Root) -> u32 {
+        self.sum(root).bits()
+    }
+
+    fn range(&self, root: Root) -> Range {
+        self.roots[root.0 as usize].1
+    }
+
+    /// What a term can be, 0 if there is none.
+    pub(super) fn bounds(&self, term: Option<Term>) -> Bounds {
+        match term {
+            None => (0, 0),
+            Some(Term { root, signed, constant: 0 }) => self.range(root).read(signed),
+            // If it could not wrap, it would have no constant.
+            Some(Term { root, signed, .. }) => limits(self.bits(root), signed),
+        }
+    }
+
+    /// Whether a term is the same in both readings.
+    pub(super) fn is_never_negative(&self, term: Term) -> bool {
+        term.constant == 0 && self.range(term.root).signed.0 >= 0
+    }
+
+    /// Whether `value` is known to be 0 or 1.
+    pub(super) fn is_bool(&mut self, value: Value) -> bool {
+        let number = self.of(value, false);
+        number.is_some_and(|Number { term, offset }| {
+            let (least, largest) = self.bounds(term);
+            least + offset >= 0 && largest + offset <= 1
+        })
+    }
+}
+
+/// Whether a type is an integer of at most 64 bits.
+fn is_plain(ty: Type) -> bool {
+    ty.is_int() && ty.bits() <= 64
+}
+
+/// A number of so many bits, read with or without sign.
+fn read(bits: u64, width: u32, signed: bool) -> i128 {
+    let unused = 64 - width;
+    match signed {
+        true => i128::from(((bits << unused) as i64) >> unused),
+        false => i128::from((bits << unused) >> unused),
+    }
+}
+
+/// What a sum can be.
+fn range_of(func: &Function, sum: &Sum, depth: usize) -> Range {
+    let bits = sum.bits();
+    let (_, constant) = sum.split_constant();
+    let constant = read(constant, bits, true);
+    let (mut without_sign, mut with_sign) = (Some((constant, constant)), Some((constant, constant)));
+    for (part, factor) in sum.terms() {
+        let range = range_of_part(func, part, (bits, depth));
+        let factor = read(*factor, bits, true);
+        without_sign = without_sign.and_then(|sum| add_multiple(sum, range.unsigned, factor));
+        with_sign = with_sign.and_then(|sum| add_multiple(sum, range.signed, factor));
+    }
+    let mut range = Range::full(bits);
+    for (least, largest) in [without_sign, with_sign].into_iter().flatten() {
+        let fits = |signed| least >= limits(bits, signed).0 && largest <= limits(bits, signed).1;
+        if fits(false) {
+            range = range.within_unsigned((least, largest));
+        }
+        if fits(true) {
+            range = range.within_signed((least, largest));
+        }
+    }
+    range
+}
+
+/// `sum` and a multiple of what is within `bounds`, if that is not far too large.
+fn add_multiple(sum: Bounds, bounds: Bounds, factor: i128) -> Option<Bounds> {
+    let (a, b) = (bounds.0.checked_mul(factor)?, bounds.1.checked_mul(factor)?);
+    Some((sum.0.checked_add(a.min(b))?, sum.1.checked_add(a.max(b))?))
+}
+
+fn range_of_part(func: &Function, part: &Part, (bits, depth): (u32, usize)) -> Range {
+    match part {
+        _ if depth == 0 => Range::full(bits),
+        Part::Value(value) => {
+            let range = range_of_leaf(func, *value, depth);
+            let wide = func.dfg.value_type(*value).bits();
+            match range.unsigned.1 <= limits(bits, false).1 {
+                true if wide > bits => Range::unsigned(bits, range.unsigned),
+                _ if wide > bits => Range::full(bits),
+                _ => range,
+            }
+        }
+        Part::Slot(_) | Part::Product(..) => Range::full(bits),
+        Part::Quotient { sum, by } => {
+            let (least, largest) = range_of(func, sum, depth - 1).unsigned;
+            Range::unsigned(bits, (least / i128::from(*by), largest / i128::from(*by)))
+        }
+        Part::Extended { signed: false, sum } => Range::unsigned(bits, range_of(func, sum, depth - 1).unsigned),
+        Part::Extended { signed: true, sum } => Range::signed(bits, range_of(func, sum, depth - 1).signed),
+    }
+}
+
+/// What a value can be that is no sum.
+fn range_of_leaf(func: &Function, value: Value, depth: usize) -> Range {
+    let ty = func.dfg.value_type(value);
+    if !is_plain(ty) {
+        // Nobody reads more than the low 64 bits of it, of which nothing is known.
+        return Range { unsigned: (0, i128::MAX), signed: (i128::MIN, i128::MAX) };
+    }
+    let ValueDef::Result(inst, 0) = func.dfg.value_def(value) else { return Range::full(ty.bits()) };
+    let args = func.dfg.inst_args(inst);
+    let opcode = func.dfg.insts[inst].opcode();
+    match func.dfg.insts[inst] {
+        InstructionData::Load { .. } => range_of_load(opcode, ty.bits()),
+        InstructionData::IntCompare { .. } | InstructionData::FloatCompare { .. } if ty.bits() == 8 => {
+            Range::unsigned(8, (0, 1))
+        }
+        InstructionData::Unary { .. } if matches!(opcode, Opcode::Clz | Opcode::Ctz | Opcode::Popcnt | Opcode::Cls) => {
+            Range::unsigned(ty.bits(), (0, ty.bits().into()))
+        }
+        InstructionData::Ternary { opcode: Opcode::Select | Opcode::SelectSpectreGuard, .. } => {
+            operand(func, args[1], depth).join(operand(func, args[2], depth))
+        }
+        InstructionData::Binary { .. } => range_of_binary(func, opcode, [args[0], args[1]], (ty, depth)),
+        _ => Range::full(ty.bits()),
+    }
+}
+
+fn range_of_load(opcode: Opcode, bits: u32) -> Range {
+    match opcode {
+        Opcode::Uload8 => Range::unsigned(bits, limits(8, false)),
+        Opcode::Uload16 => Range::unsigned(bits, limits(16, false)),
+        Opcode::Uload32 => Range::unsigned(bits, limits(32, false)),
+        Opcode::Sload8 => Range::signed(bits, limits(8, true)),
+        Opcode::Sload16 => Range::signed(bits, limits(16, true)),
+        Opcode::Sload32 => Range::signed(bits, limits(32, true)),
+        _ => Range::full(bits),
+    }
+}
+
+fn operand(func: &Function, value: Value, depth: usize) -> Range {
+    if depth == 0 || !is_plain(func.dfg.value_type(value)) {
+        return Range::full(func.dfg.value_type(value).bits().min(64));
+    }
+    range_of(func, &Sum::of(func, value), depth - 1)
+}
+
+fn range_of_binary(func: &Function, opcode: Opcode, [a, b]: [Value; 2], (ty, depth): (Type, usize)) -> Range {
+    let bits = ty.bits();
+    let unsigned = |value| operand(func, value, depth).unsigned;
+    let signed = |value| operand(func, value, depth).signed;
+    let amount = constant_of(func, b).map(|by| (by & u64::from(bits - 1)) as u32);
+    let constant = constant_of(func, b).map(i128::from);
+    // All bits up to the highest that may be set.
+    let filled = |largest: i128| (1_i128 << (128 - largest.leading_zeros())) - 1;
+    match (opcode, amount, constant) {
+        (Opcode::Band, ..) => Range::unsigned(bits, (0, unsigned(a).1.min(unsigned(b).1))),
+        (Opcode::Bor, ..) => {
+            let (a, b) = (unsigned(a), unsigned(b));
+            Range::unsigned(bits, (a.0.max(b.0), filled(a.1.max(b.1))))
+        }
+        (Opcode::Bxor, ..) => Range::unsigned(bits, (0, filled(unsigned(a).1.max(unsigned(b).1)))),
+        (Opcode::Ushr, Some(by), _) => {
+            let (least, largest) = unsigned(a);
+            Range::unsigned(bits, (least >> by, largest >> by))
+        }
+        (Opcode::Sshr, Some(by), _) => {
+            let (least, largest) = signed(a);
+            Range::signed(bits, (least >> by, largest >> by))
+        }
+        (Opcode::Urem, _, Some(by)) if by > 0 => Range::unsigned(bits, (0, (by - 1).min(unsigned(a).1))),
+        (Opcode::Udiv, _, Some(by)) if by > 0 => {
+            let (least, largest) = unsigned(a);
+            Range::unsigned(bits, (least / by, largest / by))
+        }
+        (Opcode::Ushr | Opcode::Urem | Opcode::Udiv, ..) => Range::unsigned(bits, (0, unsigned(a).1)),
+        (Opcode::Umin, ..) => both(unsigned(a), unsigned(b), i128::min, |bounds| Range::unsigned(bits, bounds)),
+        (Opcode::Umax, ..) => both(unsigned(a), unsigned(b), i128::max, |bounds| Range::unsigned(bits, bounds)),
+        (Opcode::Smin, ..) => both(signed(a), signed(b), i128::min, |bounds| Range::signed(bits, bounds)),
+        (Opcode::Smax, ..) => both(signed(a), signed(b), i128::max, |bounds| Range::signed(bits, bounds)),
+        _ => Range::full(bits),
+    }
+}
+
+/// The range of the smaller or of the larger of two integers.
+fn both(a: Bounds, b: Bounds, pick: fn(i128, i128) -> i128, range: impl Fn(Bounds) -> Range) -> Range {
+    range((pick(a.0, b.0), pick(a.1, b.1)))
+}
