@@ -123,6 +123,12 @@ faults! {
     FirstExitEdgeDecides,
     /// `sink`: of a chain, only the last value is computed at its new place.
     ForgottenOperand,
+    /// `unswitch`: a branch goes the same way in all versions of the loop (llvm#63962, openj9#17249).
+    InvertedVersion,
+    /// `unswitch`: a condition that changes is taken for what it is in the first iteration.
+    ConditionOfFirstIteration,
+    /// `unswitch`: the default of a table goes the way of its last entry.
+    DefaultWay,
 }
 
 #[cfg(feature = "fuzzing")]

@@ -89,7 +89,22 @@ pub struct Options {
     /// `peel`: the most instructions that the copies of one loop may add, also if cost does not count. 1,000, as for `unroll`.
     pub peel_max_copied: usize,
 
-    /// `unroll`, `peel`: the most instructions that a function may come to have by copies of loops. 20,000: a function of this
+    /// `unswitch`: by how many instructions, without constants and jumps, the versions of a loop may add to it, times the versions
+    /// that there are of it already. 50, as in LLVM (`unswitch-threshold`) and GCC (`max-unswitch-insns`); the factor is what LLVM's
+    /// cost multiplier is for: a loop of 12 instructions is unswitched three times at most, a loop of 50 once.
+    pub unswitch_max_insts: usize,
+
+    /// `unswitch`: the most loops that one loop may become. 8: three branches, as in HotSpot, or a small `switch`.
+    pub unswitch_max_versions: usize,
+
+    /// `unswitch`: how many instructions of the loop have to serve one value of a `select` alone. 4: a `select` itself is one
+    /// instruction that waits for nothing, and a loop with a branch for it would be as fast.
+    pub unswitch_min_saved: usize,
+
+    /// `unswitch`: the most instructions that the copies of one loop may add at once if cost does not count. 1,000, as for `unroll`.
+    pub unswitch_max_copied: usize,
+
+    /// `unroll`, `peel`, `unswitch`: the most instructions that a function may come to have by copies of loops. 20,000: a function of this
     /// size takes Cranelift about 30 ms, and those written by people stay far below.
     pub max_function_insts: usize,
 
@@ -134,6 +149,10 @@ impl Default for Options {
             peel_max_insts: 100,
             peel_max_insts_per_gain: 20,
             peel_max_copied: 1_000,
+            unswitch_max_insts: 50,
+            unswitch_max_versions: 8,
+            unswitch_min_saved: 4,
+            unswitch_max_copied: 1_000,
             max_function_insts: 20_000,
             asynchronous_regions: Vec::new(),
             sink_max_places: 4,

@@ -7,6 +7,7 @@ use crate::edit::params::remove_redundant_params;
 use crate::optimizer::Report;
 use crate::pass::{
     Pass, PassCx, canon, cleanup, layout, licm, peel, promote, rotate, schedule, sink, slots, tidy, unroll, unshare,
+    unswitch,
 };
 use cranelift_codegen::ir::Function;
 use cranelift_codegen::verifier::VerifierErrors;
@@ -24,6 +25,7 @@ enum Step {
 const SLOTS: Pass = Pass { name: slots::NAME, run: slots::run, reasons: slots::REASONS };
 const CANON: Pass = Pass { name: canon::NAME, run: canon::run, reasons: canon::REASONS };
 const ROTATE: Pass = Pass { name: rotate::NAME, run: rotate::run, reasons: rotate::REASONS };
+const UNSWITCH: Pass = Pass { name: unswitch::NAME, run: unswitch::run, reasons: unswitch::REASONS };
 const UNROLL: Pass = Pass { name: unroll::NAME, run: unroll::run, reasons: unroll::REASONS };
 const PEEL: Pass = Pass { name: peel::NAME, run: peel::run, reasons: peel::REASONS };
 const CLEANUP: Pass = Pass { name: cleanup::NAME, run: cleanup::run, reasons: cleanup::REASONS };
@@ -37,7 +39,7 @@ const SCHEDULE: Pass = Pass { name: schedule::NAME, run: schedule::run, reasons:
 
 /// The pipeline as data.
 static STEPS: &[Step] = &[
-    Step::Repeat(&[SLOTS, CANON, ROTATE, LICM, UNROLL, PEEL, CLEANUP]),
+    Step::Repeat(&[SLOTS, CANON, ROTATE, LICM, UNSWITCH, UNROLL, PEEL, CLEANUP]),
     Step::Once(CANON),
     Step::Once(PROMOTE),
     Step::Once(SINK),
@@ -59,6 +61,11 @@ static ORDER: &[(&str, &str, &str)] = &[
     ("canon", "rotate", "rotate needs preheaders, single back edges, dedicated exits and closed form"),
     ("rotate", "cleanup", "the copy of a header that sees constants folds"),
     ("rotate", "unroll", "in a rotated loop, the last iteration has no test of the next one"),
+    ("rotate", "unswitch", "a test that leaves a loop and never changes is settled by the guard"),
+    ("licm", "unswitch", "a condition that is loaded stands before the loop then"),
+    ("unswitch", "unroll", "a copy that leaves at once is its one iteration"),
+    ("unswitch", "peel", "a branch that goes one way hides nothing of the first iteration"),
+    ("unswitch", "cleanup", "what one way alone needs is left for nothing in the other versions"),
     ("unroll", "peel", "the first iteration of a loop that runs a few times need not be taken out"),
     ("unroll", "cleanup", "the counter is a constant in each iteration"),
     ("peel", "cleanup", "what the first iteration did is removed from the loop by the egraph pass"),

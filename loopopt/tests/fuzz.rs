@@ -16,6 +16,7 @@ const FLOORS: &[(&str, f64)] = &[
     ("slots", 45.0),
     ("rotate", 60.0),
     ("licm", 30.0),
+    ("unswitch", 5.0),
     ("unroll", 18.0),
     ("peel", 4.0),
     ("promote", 8.0),
