@@ -129,6 +129,12 @@ faults! {
     ConditionOfFirstIteration,
     /// `unswitch`: the default of a table goes the way of its last entry.
     DefaultWay,
+    /// `detour`: a rare edge goes to the rare part of another one.
+    WrongLanding,
+    /// `detour`: the rare part is never reached.
+    ForgottenRareSide,
+    /// `detour`: what is behind the rare part uses the values of the fast loop (a live value that is not passed).
+    StaleInDetour,
 }
 
 #[cfg(feature = "fuzzing")]

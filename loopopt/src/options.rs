@@ -104,7 +104,18 @@ pub struct Options {
     /// `unswitch`: the most instructions that the copies of one loop may add at once if cost does not count. 1,000, as for `unroll`.
     pub unswitch_max_copied: usize,
 
-    /// `unroll`, `peel`, `unswitch`: the most instructions that a function may come to have by copies of loops. 20,000: a function of this
+    /// `transfer`: the most instructions, without constants and jumps, from the rare part to the end of the iteration. 100, as for
+    /// `peel`: they are copied once, and the copy is cold, so that it costs its size and nothing else.
+    pub transfer_max_insts: usize,
+
+    /// `transfer`: how often a loop inside may go around if its rare part leaves the loop around, too. 64: after the rare part it is
+    /// finished in a slow copy, and a loop that goes around more often is worth to be made fast itself.
+    pub transfer_max_inner_iterations: usize,
+
+    /// `transfer`: the most instructions that one copy may add if cost does not count. 1,000, as for `unroll`.
+    pub transfer_max_copied: usize,
+
+    /// `unroll`, `peel`, `unswitch`, `transfer`: the most instructions that a function may come to have by copies of loops. 20,000: a function of this
     /// size takes Cranelift about 30 ms, and those written by people stay far below.
     pub max_function_insts: usize,
 
@@ -153,6 +164,9 @@ impl Default for Options {
             unswitch_max_versions: 8,
             unswitch_min_saved: 4,
             unswitch_max_copied: 1_000,
+            transfer_max_insts: 100,
+            transfer_max_inner_iterations: 64,
+            transfer_max_copied: 1_000,
             max_function_insts: 20_000,
             asynchronous_regions: Vec::new(),
             sink_max_places: 4,

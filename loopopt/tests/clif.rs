@@ -148,6 +148,8 @@ fn options(input: &str) -> Result<Options> {
             "max_function_insts" => options.max_function_insts = value.parse()?,
             "unswitch_max_insts" => options.unswitch_max_insts = value.parse()?,
             "unswitch_max_versions" => options.unswitch_max_versions = value.parse()?,
+            "transfer_max_insts" => options.transfer_max_insts = value.parse()?,
+            "transfer_max_inner_iterations" => options.transfer_max_inner_iterations = value.parse()?,
             "asynchronous_regions" => options.asynchronous_regions = value.split(',').map(String::from).collect(),
             "promote_max_accesses" => options.promote_max_accesses = value.parse()?,
             "sink_max_places" => options.sink_max_places = value.parse()?,

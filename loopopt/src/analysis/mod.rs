@@ -10,6 +10,7 @@ pub mod effects;
 pub mod entry;
 pub mod evaluate;
 pub mod induction;
+pub mod invariant;
 pub mod loops;
 pub mod memory;
 pub mod polls;

@@ -11,6 +11,7 @@ pub(crate) mod clone;
 pub(crate) mod close;
 pub(crate) mod constants;
 pub(crate) mod construct;
+pub(crate) mod detour;
 pub(crate) mod forget;
 pub(crate) mod frontier;
 pub(crate) mod funnel;

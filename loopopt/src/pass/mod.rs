@@ -11,6 +11,7 @@ pub(crate) mod schedule;
 pub(crate) mod sink;
 pub(crate) mod slots;
 pub(crate) mod tidy;
+pub(crate) mod transfer;
 pub(crate) mod unroll;
 pub(crate) mod unshare;
 pub(crate) mod unswitch;

@@ -3,17 +3,17 @@
 use super::why::Decline;
 use crate::analysis::edges::{Edge, destinations, edges_into, edges_of, jump_target, ways_from};
 use crate::analysis::effects::Effects;
+use crate::analysis::invariant::invariant_chain;
 use crate::analysis::loops::{Loop, LoopForest};
 use crate::edit::rename::each_use;
-use crate::fault::fault;
 use crate::options::Options;
 use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstructionData, Opcode, Value, ValueDef};
 use cranelift_codegen::{Context, FxHashMap};
 use std::collections::BTreeMap;
 
-/// Instructions that compute a condition in front of the loop. A comparison of two fields with a mask has five.
-const MAX_CHAIN: usize = 16;
+/// Instructions that are counted for one value of a `select`. More than that are worth a loop in any case.
+const MAX_SAVED: usize = 16;
 
 /// Loops that a branch may leave at once. Each is one more to be looked at for it.
 const MAX_LEVELS: usize = 8;
@@ -107,7 +107,7 @@ impl Finder<'_> {
         let func = self.func;
         let opcode = func.dfg.insts[inst].opcode();
         let condition = func.dfg.inst_args(inst)[0];
-        let chain = chain(func, self.forest, lp, condition)?;
+        let chain = invariant_chain(func, self.forest, lp, condition)?;
         let table = (opcode == Opcode::BrTable).then(|| ways_of_table(func, inst));
         if let Some(table) = &table
             && table.iter().all(|&way| way == 0)
@@ -146,7 +146,7 @@ impl Finder<'_> {
         let saved = |arm: Value| {
             let (mut count, mut stack) = (0, vec![arm]);
             while let Some(value) = stack.pop() {
-                if let Some(inst) = serves_one(value).filter(|_| count < MAX_CHAIN) {
+                if let Some(inst) = serves_one(value).filter(|_| count < MAX_SAVED) {
                     count += 1;
                     stack.extend(func.dfg.inst_args(inst));
                 }
@@ -166,39 +166,6 @@ fn count_uses(func: &Function) -> FxHashMap<Value, usize> {
         }
     }
     uses
-}
-
-/// The instructions of `lp` that compute `value` from what the loop does not change, operands first. Nothing if it changes, or
-/// cannot be computed in front of the loop.
-fn chain(func: &Function, forest: &LoopForest, lp: Loop, value: Value) -> Option<Vec<Inst>> {
-    let is_inside = |block: Option<Block>| block.is_some_and(|block| forest.contains(lp, block));
-    let mut chain = Vec::new();
-    let mut stack = vec![(value, false)];
-    let mut seen = 0;
-    while let Some((value, operands_done)) = stack.pop() {
-        let inst = match func.dfg.value_def(value) {
-            ValueDef::Result(inst, _) => inst,
-            ValueDef::Param(block, _) if !is_inside(Some(block)) => continue,
-            ValueDef::Param(block, _) if fault!(ConditionOfFirstIteration) && block == forest.data(lp).header => {
-                continue;
-            }
-            ValueDef::Param(..) | ValueDef::Union(..) => return None,
-        };
-        if !is_inside(func.layout.inst_block(inst)) || chain.contains(&inst) {
-            continue;
-        }
-        if operands_done {
-            chain.push(inst);
-            continue;
-        }
-        seen += 1;
-        if seen > MAX_CHAIN || !Effects::of(func, inst).is_pure() {
-            return None;
-        }
-        stack.push((value, true));
-        stack.extend(func.dfg.inst_args(inst).iter().map(|&operand| (operand, false)));
-    }
-    Some(chain)
 }
 
 /// Which way each destination of a `br_table` is.
