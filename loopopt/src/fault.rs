@@ -139,6 +139,18 @@ faults! {
     FirstExitEdgeDecides,
     /// `sink`: of a chain, only the last value is computed at its new place.
     ForgottenOperand,
+    /// `unswitch`: a branch goes the same way in all versions of the loop (llvm#63962, openj9#17249).
+    InvertedVersion,
+    /// `unswitch`: a condition that changes is taken for what it is in the first iteration.
+    ConditionOfFirstIteration,
+    /// `unswitch`: the default of a table goes the way of its last entry.
+    DefaultWay,
+    /// `detour`: a rare edge goes to the rare part of another one.
+    WrongLanding,
+    /// `detour`: the rare part is never reached.
+    ForgottenRareSide,
+    /// `detour`: what is behind the rare part uses the values of the fast loop (a live value that is not passed).
+    StaleInDetour,
 }
 
 #[cfg(feature = "fuzzing")]

@@ -94,6 +94,32 @@ pub struct Options {
     /// `peel`: the most instructions that the copies of one loop may add, also if cost does not count. 1,000, as for `unroll`.
     pub peel_max_copied: usize,
 
+    /// `unswitch`: by how many instructions, without constants and jumps, the versions of a loop may add to it, times the versions
+    /// that there are of it already. 50, as in LLVM (`unswitch-threshold`) and GCC (`max-unswitch-insns`); the factor is what LLVM's
+    /// cost multiplier is for: a loop of 12 instructions is unswitched three times at most, a loop of 50 once.
+    pub unswitch_max_insts: usize,
+
+    /// `unswitch`: the most loops that one loop may become. 8: three branches, as in HotSpot, or a small `switch`.
+    pub unswitch_max_versions: usize,
+
+    /// `unswitch`: how many instructions of the loop have to serve one value of a `select` alone. 4: a `select` itself is one
+    /// instruction that waits for nothing, and a loop with a branch for it would be as fast.
+    pub unswitch_min_saved: usize,
+
+    /// `unswitch`: the most instructions that the copies of one loop may add at once if cost does not count. 1,000, as for `unroll`.
+    pub unswitch_max_copied: usize,
+
+    /// `transfer`: the most instructions, without constants and jumps, from the rare part to the end of the iteration. 100, as for
+    /// `peel`: they are copied once, and the copy is cold, so that it costs its size and nothing else.
+    pub transfer_max_insts: usize,
+
+    /// `transfer`: how often a loop inside may go around if its rare part leaves the loop around, too. 64: after the rare part it is
+    /// finished in a slow copy, and a loop that goes around more often is worth to be made fast itself.
+    pub transfer_max_inner_iterations: usize,
+
+    /// `transfer`: the most instructions that one copy may add if cost does not count. 1,000, as for `unroll`.
+    pub transfer_max_copied: usize,
+
     /// `version`: the most instructions of a loop, with those inside it, of which there is a second version. 300: Graal and OMR
     /// bound blocks (OMR 200), LLVM's IRCE 64 of them; a matrix product with checks has 40 instructions.
     pub version_max_insts: usize,
@@ -109,7 +135,7 @@ pub struct Options {
     /// is better unrolled.
     pub version_min_iterations: usize,
 
-    /// `unroll`, `peel`, `version`: the most instructions that a function may come to have by copies of loops. 20,000: a function of this
+    /// All passes that copy loops: the most instructions that a function may come to have by that. 20,000: a function of this
     /// size takes Cranelift about 30 ms, and those written by people stay far below.
     pub max_function_insts: usize,
 
@@ -159,6 +185,13 @@ impl Default for Options {
             version_max_copied: 2_000,
             version_max_requirements: 32,
             version_min_iterations: 8,
+            unswitch_max_insts: 50,
+            unswitch_max_versions: 8,
+            unswitch_min_saved: 4,
+            unswitch_max_copied: 1_000,
+            transfer_max_insts: 100,
+            transfer_max_inner_iterations: 64,
+            transfer_max_copied: 1_000,
             max_function_insts: 20_000,
             asynchronous_regions: Vec::new(),
             sink_max_places: 4,

@@ -6,8 +6,8 @@ use crate::edit::forget::forget_removed_insts;
 use crate::edit::params::remove_redundant_params;
 use crate::optimizer::Report;
 use crate::pass::{
-    Pass, PassCx, canon, cleanup, facts, layout, licm, peel, promote, rotate, schedule, sink, slots, tidy, unroll,
-    unshare, version,
+    Pass, PassCx, canon, cleanup, facts, layout, licm, peel, promote, rotate, schedule, sink, slots, tidy, transfer,
+    unroll, unshare, unswitch, version,
 };
 use cranelift_codegen::ir::Function;
 use cranelift_codegen::verifier::VerifierErrors;
@@ -26,6 +26,8 @@ const SLOTS: Pass = Pass { name: slots::NAME, run: slots::run, reasons: slots::R
 const CANON: Pass = Pass { name: canon::NAME, run: canon::run, reasons: canon::REASONS };
 const ROTATE: Pass = Pass { name: rotate::NAME, run: rotate::run, reasons: rotate::REASONS };
 const FACTS: Pass = Pass { name: facts::NAME, run: facts::run, reasons: facts::REASONS };
+const UNSWITCH: Pass = Pass { name: unswitch::NAME, run: unswitch::run, reasons: unswitch::REASONS };
+const TRANSFER: Pass = Pass { name: transfer::NAME, run: transfer::run, reasons: transfer::REASONS };
 const UNROLL: Pass = Pass { name: unroll::NAME, run: unroll::run, reasons: unroll::REASONS };
 const VERSION: Pass = Pass { name: version::NAME, run: version::run, reasons: version::REASONS };
 const PEEL: Pass = Pass { name: peel::NAME, run: peel::run, reasons: peel::REASONS };
@@ -40,7 +42,7 @@ const SCHEDULE: Pass = Pass { name: schedule::NAME, run: schedule::run, reasons:
 
 /// The pipeline as data.
 static STEPS: &[Step] = &[
-    Step::Repeat(&[SLOTS, CANON, ROTATE, FACTS, LICM, VERSION, UNROLL, PEEL, CLEANUP]),
+    Step::Repeat(&[SLOTS, CANON, ROTATE, FACTS, LICM, UNSWITCH, VERSION, TRANSFER, UNROLL, PEEL, CLEANUP]),
     Step::Once(CANON),
     Step::Once(PROMOTE),
     Step::Once(SINK),
@@ -67,6 +69,15 @@ static ORDER: &[(&str, &str, &str)] = &[
     ("version", "unroll", "a check that is gone need not be copied"),
     ("version", "peel", "an iteration need not be taken out for a check that is gone"),
     ("version", "cleanup", "the fast loop folds, and its loads are joined"),
+    ("rotate", "unswitch", "a test that leaves a loop and never changes is settled by the guard"),
+    ("licm", "unswitch", "a condition that is loaded stands before the loop then"),
+    ("unswitch", "unroll", "a copy that leaves at once is its one iteration"),
+    ("unswitch", "peel", "a branch that goes one way hides nothing of the first iteration"),
+    ("unswitch", "cleanup", "what one way alone needs is left for nothing in the other versions"),
+    ("licm", "transfer", "what is hoisted with the rare part in the loop needs no loop without"),
+    ("unswitch", "transfer", "a rare part that one version of a loop never reaches need not leave it"),
+    ("transfer", "unroll", "the loop that is unrolled or peeled is the fast one"),
+    ("transfer", "peel", "what leaves the fast loop need not be in a copy of the first iteration"),
     ("unroll", "peel", "the first iteration of a loop that runs a few times need not be taken out"),
     ("unroll", "cleanup", "the counter is a constant in each iteration"),
     ("peel", "cleanup", "what the first iteration did is removed from the loop by the egraph pass"),

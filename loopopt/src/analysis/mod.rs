@@ -13,6 +13,7 @@ pub mod entry;
 pub mod evaluate;
 mod implication;
 pub mod induction;
+pub mod invariant;
 pub mod iterations;
 pub mod loops;
 pub mod memory;

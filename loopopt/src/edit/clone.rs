@@ -33,6 +33,13 @@ impl Copies {
     }
 }
 
+impl Copies {
+    /// All values that were copied, with their copies.
+    pub(crate) fn values(&self) -> impl Iterator<Item = (Value, Value)> + use<'_> {
+        self.values.iter().map(|(&old, &new)| (old, new))
+    }
+}
+
 /// Copies `blocks`, which must not hold the entry block. The copies stand right before the first of them.
 ///
 /// Values must be defined before they are used in the order of `blocks`, except for block parameters, which may be used

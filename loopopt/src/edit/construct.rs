@@ -202,10 +202,10 @@ impl<'a> Construction<'a> {
     }
 }
 
-/// Makes a zero at the start of the function.
-fn zero(func: &mut Function, entry: Block, ty: Type) -> Value {
+/// Makes a zero at the start of `block`.
+pub(crate) fn zero(func: &mut Function, block: Block, ty: Type) -> Value {
     let bytes = vec![0; ty.bytes() as usize];
-    let mut pos = FuncCursor::new(func).at_first_insertion_point(entry);
+    let mut pos = FuncCursor::new(func).at_first_insertion_point(block);
     match ty {
         types::F16 => pos.ins().f16const(Ieee16::with_bits(0)),
         types::F32 => pos.ins().f32const(Ieee32::with_bits(0)),

@@ -12,6 +12,7 @@ pub(crate) mod close;
 pub(crate) mod constants;
 pub(crate) mod construct;
 pub(crate) mod dead;
+pub(crate) mod detour;
 pub(crate) mod emit;
 pub(crate) mod forget;
 pub(crate) mod frontier;

@@ -12,8 +12,10 @@ pub(crate) mod schedule;
 pub(crate) mod sink;
 pub(crate) mod slots;
 pub(crate) mod tidy;
+pub(crate) mod transfer;
 pub(crate) mod unroll;
 pub(crate) mod unshare;
+pub(crate) mod unswitch;
 pub(crate) mod version;
 
 use crate::analysis::loops::LoopForest;
@@ -57,6 +59,8 @@ pub(crate) struct PassCx<'a> {
     origins: FxHashMap<Block, Block>,
     /// For headers of loops that were peeled, how many iterations were taken out.
     peeled: FxHashMap<Block, usize>,
+    /// For headers of loops of the function as it came in, how many loops they have become, if that is more than one.
+    versions: FxHashMap<Block, usize>,
     /// The headers of loops that run only if something did not hold that the same loop without checks rests on.
     slow: FxHashSet<Block>,
     forest: Option<LoopForest>,
@@ -81,6 +85,7 @@ impl<'a> PassCx<'a> {
             is_canonical: false,
             origins: FxHashMap::default(),
             peeled: FxHashMap::default(),
+            versions: FxHashMap::default(),
             slow: FxHashSet::default(),
             forest: None,
         }
@@ -142,6 +147,16 @@ impl<'a> PassCx<'a> {
     /// How many iterations were taken out of the loop of `header`.
     pub(crate) fn peeled(&self, header: Block) -> usize {
         self.peeled.get(&header).copied().unwrap_or(0)
+    }
+
+    /// Remembers that there is one more loop that was the loop of `header` when the function came in.
+    pub(crate) fn add_version(&mut self, header: Block) {
+        *self.versions.entry(self.origin(header)).or_insert(1) += 1;
+    }
+
+    /// How many loops there are that were the loop of `header` when the function came in.
+    pub(crate) fn versions(&self, header: Block) -> usize {
+        self.versions.get(&self.origin(header)).copied().unwrap_or(1)
     }
 
     /// Remembers that the loop of `header` is a slow version, which stays as it is.

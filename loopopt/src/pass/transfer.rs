@@ -1,0 +1,426 @@
+//! Loop transfer: a rare part of a loop leaves it, so that what it does no longer stands in the way of the rest.
+//!
+//! ```text
+//! header:                              outer:              ◄── what does not change is loaded here
+//!     v1 = load v0     invariant?          jump header
+//!     brif v2, rare, next              header:
+//! rare cold:                               brif v2, rare', next
+//!     call f(v3)       it may write    next:
+//!     jump next             ──►            brif v5, header, exit
+//! next:
+//!     brif v5, header, exit            rare' cold:
+//!                                          call f(v3)
+//!                                          jump next'
+//!                                      next' cold:
+//!                                          brif v5', outer, exit
+//! ```
+//!
+//! A call in a cold block may write any memory, so that nothing can be loaded once before the loop, and no cell can stay in a
+//! register. Without it, the loop is fast. An iteration that needs the rare part leaves the fast loop, is finished in a copy
+//! of what is left of it, and enters the loop anew: [`crate::edit::detour`].
+//!
+//! OMR ("loop transfer") goes to a slow copy of the loop and stays there until that is left. Its header dispatches by a
+//! number to where the fast loop was left, since an edge into the middle would make a cycle with two entries. Here only loops inside the
+//! one that is made fast have such a header in the copy. The loop itself needs none: its copy goes back to the fast loop,
+//! which is entered at its header like at first. That is legal for the same reason, takes less code, and one rare call in a thousand iterations
+//! costs one iteration, not all that follow.
+//!
+//! # Needs
+//!
+//! Canonical form, and makes it if there is something to do and it was lost.
+//!
+//! # Legal when
+//!
+//! (L1) Each instruction that is in both may be copied. (L2) The loop does not wait for memory that others write: a load that
+//! decides alone whether the rare part is reached ([`waits`]), or whether the loop ends ([`polls`](crate::analysis::polls)),
+//! or of a region that the embedder lists, is kept in the loop by the call in it, and has to stay. (L3) The loop has no cycle inside
+//! that can be entered at two blocks. Apart from that each execution passes through the same instructions in the same order.
+//!
+//! # Pays when
+//!
+//! (P1) An edge leads to a cold block, and (P2) the loop goes around without; (P3) there is a load or a store of one place
+//! that nothing but the cold blocks keeps in the loop; (P4) what is copied is not too large; (P5) the loop is not cold itself.
+//! (P6) If the rare part is in a loop inside, that one goes around a few times only: if not, it is the one to be made fast.
+//! (P7) The function may not grow without limit.
+//!
+//! # Changes
+//!
+//! Blocks and edges. Wants `cleanup` and another round, so that `licm` sees the fast loop before `peel` does. The loop around the fast one is marked slow: it
+//! is the one of before.
+//!
+//! # Not done
+//!
+//! Handlers of exceptions do not leave the loop: the call that throws is in it anyway.
+//!
+//! # References
+//!
+//! OMR `LoopVersioner` ("loop transfer"), where jumps into the middle were a mistake at first.
+
+mod gain;
+mod why;
+
+use crate::analysis::edges::{Edge, jump_target, ways_from};
+use crate::analysis::effects::{is_constant, is_duplicable};
+use crate::analysis::entry::Order;
+use crate::analysis::loops::{Loop, LoopForest};
+use crate::analysis::memory::PrivateSlots;
+use crate::analysis::polls::polls;
+use crate::analysis::trip_count;
+use crate::change::Change;
+use crate::edit::TooManyParams;
+use crate::edit::detour::{Detour, RareEdge, Rerouted, repair, reroute};
+use crate::edit::forget::forget_removed_insts;
+use crate::edit::params::remove_redundant_params;
+use crate::options::Options;
+use crate::pass::{PassCx, canon};
+use cranelift_codegen::entity::EntitySet;
+use cranelift_codegen::ir::{Block, Function, Inst, Opcode};
+use cranelift_codegen::{CodegenResult, Context};
+use gain::{Gain, waits};
+use why::Decline;
+
+/// The name of this pass.
+pub(crate) const NAME: &str = "transfer";
+
+/// The reasons for which it leaves a loop alone.
+pub(crate) const REASONS: &[&str] = &[
+    "no-rare-way",
+    "always-rare",
+    "irreducible",
+    "polls",
+    "asynchronous",
+    "nothing-to-win",
+    "long-inner-loop",
+    "too-large",
+    "cold-loop",
+    "function-too-large",
+    "withheld",
+];
+
+/// Jumps that are followed to a cold block.
+const MAX_JUMPS: usize = 8;
+
+/// Takes rare parts out of all loops in which they stand in the way.
+pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
+    let mut change = Change::Nothing;
+    let mut plans = plan(ctx, cx);
+    if !plans.is_empty() && !cx.is_canonical {
+        change = canon::restore(ctx, cx)?;
+        plans = plan(ctx, cx);
+    }
+    let mut room = if plans.is_empty() { 0 } else { cx.room(&ctx.func) };
+    plans.retain(|plan| grant(ctx, cx, plan, &mut room));
+    if plans.is_empty() || cx.gave_up {
+        return Ok(change);
+    }
+    apply(ctx, cx, &plans)?;
+    Ok(Change::Cfg)
+}
+
+/// Asks for the rewrite of one loop. `room` is by how many instructions the function may still grow.
+fn grant(ctx: &Context, cx: &mut PassCx<'_>, plan: &Plan, room: &mut usize) -> bool {
+    if plan.copied > *room {
+        let why = Decline::FunctionTooLarge { copied: plan.copied, max: cx.options.max_function_insts };
+        cx.declined(&ctx.func, NAME, plan.header, &why);
+        return false;
+    }
+    if !cx.fuel.take() {
+        cx.declined(&ctx.func, NAME, plan.header, &Decline::Withheld);
+        return false;
+    }
+    *room -= plan.copied;
+    true
+}
+
+/// The loops to be made fast, none inside another.
+fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
+    let mut plans = Vec::new();
+    let forest = cx.lend_forest(ctx);
+    let mut facts = None;
+    let mut done = EntitySet::new();
+    for lp in forest.loops() {
+        let data = forest.data(lp);
+        if cx.is_slow(data.header) {
+            continue;
+        }
+        if data.parent.is_some_and(|parent| done.contains(parent)) {
+            done.insert(lp);
+            continue;
+        }
+        let look = Look { ctx, forest: &forest, lp, options: cx.options };
+        let shape = look.shape();
+        let plan = shape.and_then(|shape| {
+            let facts = facts
+                .get_or_insert_with(|| (PrivateSlots::of(&ctx.func, &ctx.domtree), Order::of(&ctx.func, &ctx.domtree)));
+            look.prove(shape, facts)
+        });
+        match plan.and_then(|plan| look.judge(plan)) {
+            Ok(plan) => {
+                done.insert(lp);
+                plans.push(plan);
+            }
+            Err(why) if !cx.has_fired(NAME, data.header) => cx.declined(&ctx.func, NAME, data.header, &why),
+            Err(_) => {}
+        }
+    }
+    cx.return_forest(forest);
+    plans
+}
+
+/// A loop without its rare ways.
+struct Shape {
+    entry: Edge,
+    rare: Vec<RareEdge>,
+    /// What the fast loop consists of.
+    hot: Vec<Block>,
+}
+
+/// A loop, and what decides about it.
+struct Look<'a> {
+    ctx: &'a Context,
+    forest: &'a LoopForest,
+    lp: Loop,
+    options: &'a Options,
+}
+
+impl Look<'_> {
+    fn shape(&self) -> Result<Shape, Decline> {
+        let Self { ctx, forest, lp, .. } = *self;
+        let func = &ctx.func;
+        let data = forest.data(lp);
+        let blocks = forest.blocks(lp);
+        if !blocks.iter().any(|&block| func.layout.is_cold(block)) {
+            return Err(Decline::NoRareWay);
+        }
+        if func.is_effectively_cold(data.header) {
+            return Err(Decline::ColdLoop);
+        }
+        let rare = self.rare_edges();
+        let ([entry], false) = (&data.entries[..], rare.is_empty()) else { return Err(Decline::NoRareWay) };
+        let is_rare = |edge: Edge| rare.iter().any(|other| other.edge == edge);
+        let hot = self.reach(&[data.header], |edge| !is_rare(edge));
+        let comes_back = data.back_edges.iter().any(|edge| hot.contains(edge.source(func)));
+        if !comes_back {
+            return Err(Decline::AlwaysRare);
+        }
+        let hot = blocks.iter().copied().filter(|&block| hot.contains(block)).collect();
+        Ok(Shape { entry: *entry, rare, hot })
+    }
+
+    /// The edges from a block that is not cold to one that is, or only leads to one, inside the loop.
+    fn rare_edges(&self) -> Vec<RareEdge> {
+        let Self { ctx, forest, lp, .. } = *self;
+        let func = &ctx.func;
+        let mut rare = Vec::new();
+        for &block in forest.blocks(lp).iter().filter(|&&block| !func.layout.is_cold(block)) {
+            let last = func.layout.last_inst(block).map(|last| func.dfg.insts[last].opcode());
+            if !matches!(last, Some(Opcode::Brif | Opcode::BrTable)) {
+                continue;
+            }
+            for (edge, target) in ways_from(func, block) {
+                let header = forest.loop_of_header(target);
+                let goes_back = header.is_some_and(|header| forest.contains(header, block));
+                if forest.contains(lp, target) && !goes_back && leads_to_cold(func, target) {
+                    rare.push(RareEdge { edge, around: self.around(block, target) });
+                }
+            }
+        }
+        rare
+    }
+
+    /// The headers of the loops inside that hold both blocks, from the outside in.
+    fn around(&self, source: Block, target: Block) -> Vec<Block> {
+        let mut headers = Vec::new();
+        let mut next = self.forest.innermost(source);
+        while let Some(lp) = next.filter(|&lp| lp != self.lp) {
+            if self.forest.contains(lp, target) {
+                headers.push(self.forest.data(lp).header);
+            }
+            next = self.forest.data(lp).parent;
+        }
+        headers.reverse();
+        headers
+    }
+
+    /// The blocks of the loop that can be reached from `starts` in the same iteration by edges that are `allowed`.
+    fn reach(&self, starts: &[Block], allowed: impl Fn(Edge) -> bool) -> EntitySet<Block> {
+        let header = self.forest.data(self.lp).header;
+        let mut reached = EntitySet::new();
+        reached.extend(starts.iter().copied());
+        let mut stack = starts.to_vec();
+        while let Some(block) = stack.pop() {
+            for (edge, target) in ways_from(&self.ctx.func, block) {
+                let goes_on = target != header && self.forest.contains(self.lp, target) && allowed(edge);
+                if goes_on && reached.insert(target) {
+                    stack.push(target);
+                }
+            }
+        }
+        reached
+    }
+
+    fn prove(&self, shape: Shape, (private, order): &(PrivateSlots, Order)) -> Result<Plan, Decline> {
+        let Self { ctx, forest, lp, options } = *self;
+        let func = &ctx.func;
+        let blocks = forest.blocks(lp);
+        if forest.irreducible().iter().any(|&entry| forest.contains(lp, entry)) {
+            return Err(Decline::Irreducible);
+        }
+        let gain = Gain::of(ctx, (forest, lp), &shape.hot, private);
+        if gain.is_nothing() {
+            return Err(Decline::NothingToWin);
+        }
+        self.prove_patience(&shape)?;
+        let starts: Vec<_> = shape.rare.iter().map(|rare| rare.edge.target(func)).collect();
+        let rest = self.reach(&starts, |_| true);
+        let rest: Vec<_> = blocks.iter().copied().filter(|&block| rest.contains(block)).collect();
+        let twice = rest.iter().filter(|block| shape.hot.contains(block));
+        // What must not be copied is a fence: with it in the loop, there is nothing to win in any case.
+        let mut insts = twice.flat_map(|&block| func.layout.block_insts(block));
+        if insts.any(|inst| !is_duplicable(func, inst)) {
+            return Err(Decline::NothingToWin);
+        }
+        let insts = || rest.iter().flat_map(|&block| func.layout.block_insts(block));
+        let counts = |inst: &Inst| !is_constant(func, *inst) && func.dfg.insts[*inst].opcode() != Opcode::Jump;
+        let max = if options.ignore_cost { options.transfer_max_copied } else { options.transfer_max_insts };
+        let size = insts().filter(counts).count();
+        if size > max {
+            return Err(Decline::TooLarge { insts: size, max });
+        }
+        let inner = forest.loops().filter(|&inner| inner != lp && forest.encloses(lp, inner));
+        Ok(Plan {
+            header: forest.data(lp).header,
+            entry: shape.entry,
+            inner: inner.map(|inner| forest.data(inner).header).collect(),
+            copied: insts().count(),
+            rest: order.sorted(&rest),
+            rare: shape.rare,
+            gain,
+            size,
+        })
+    }
+
+    /// (L2)
+    fn prove_patience(&self, shape: &Shape) -> Result<(), Decline> {
+        let Self { ctx, forest, lp, options } = *self;
+        let func = &ctx.func;
+        let loads = shape.hot.iter().flat_map(|&block| func.layout.block_insts(block));
+        let is_listed = |&inst: &Inst| {
+            let flags = func.dfg.insts[inst].memflags();
+            flags.is_some_and(|flags| options.is_asynchronous(func, func.dfg.mem_flags[flags]))
+        };
+        if let Some(load) = loads.into_iter().find(is_listed) {
+            return Err(Decline::Asynchronous(load));
+        }
+        let mut loops = forest.loops().filter(|&inner| forest.encloses(lp, inner));
+        let waits_for = shape.rare.iter().find_map(|rare| waits(ctx, (forest, lp), &shape.hot, rare.edge));
+        let polled =
+            || loops.find_map(|inner| polls(func, forest, inner).first().map(|&load| func.dfg.first_result(load)));
+        waits_for.or_else(polled).map_or(Ok(()), |value| Err(Decline::Polls(value)))
+    }
+
+    fn judge(&self, plan: Plan) -> Result<Plan, Decline> {
+        let Self { ctx, forest, options, .. } = *self;
+        if options.ignore_cost {
+            return Ok(plan);
+        }
+        let max = options.transfer_max_inner_iterations;
+        for &header in plan.rare.iter().flat_map(|rare| &rare.around) {
+            let inner = forest.loop_of_header(header).expect("the header of a loop");
+            let most = trip_count::bound(ctx, forest, inner).most();
+            if most.is_none_or(|most| most > max as u128) {
+                return Err(Decline::LongInnerLoop { header, max });
+            }
+        }
+        Ok(plan)
+    }
+}
+
+/// Whether `block` is cold, or does nothing but jump to one that is.
+fn leads_to_cold(func: &Function, block: Block) -> bool {
+    let mut next = Some(block);
+    for _ in 0..MAX_JUMPS {
+        let Some(block) = next else { return false };
+        if func.layout.is_cold(block) {
+            return true;
+        }
+        next = jump_target(func, block);
+    }
+    false
+}
+
+/// A transfer that is legal.
+struct Plan {
+    header: Block,
+    entry: Edge,
+    rare: Vec<RareEdge>,
+    /// What is copied, in reverse postorder.
+    rest: Vec<Block>,
+    /// The headers of the loops inside.
+    inner: Vec<Block>,
+    gain: Gain,
+    /// Instructions in the copy, without constants and jumps.
+    size: usize,
+    /// All instructions in the copy.
+    copied: usize,
+}
+
+impl Plan {
+    fn describe(&self) -> String {
+        let Gain { loads, stores } = self.gain;
+        let ways = self.rare.len();
+        let depth = self.rare.iter().map(|rare| rare.around.len()).max().unwrap_or(0);
+        let through = if depth == 0 { String::new() } else { format!(", through {depth} headers of slow loops") };
+        format!(
+            "rare ways: {ways}{through}; they leave the loop, which can do without loads: {loads}, stores: {stores} \
+             (instructions in the copy: {})",
+            self.size
+        )
+    }
+}
+
+/// Rewrites the loops of `plans` and removes what cannot be reached any more.
+fn apply(ctx: &mut Context, cx: &mut PassCx<'_>, plans: &[Plan]) -> CodegenResult<()> {
+    let mut all = Vec::new();
+    for plan in plans {
+        cx.retract(NAME, plan.header);
+        cx.fired(&ctx.func, NAME, plan.header, plan.describe());
+        let Plan { header, entry, rest, rare, .. } = plan;
+        let detour = Detour { header: *header, entry: *entry, rest, edges: rare };
+        let rerouted = reroute(&mut ctx.func, &detour);
+        mark_slow(cx, plan, &rerouted);
+        all.push(rerouted);
+    }
+    ctx.flowgraph();
+    if repair(ctx, &all, cx.options.max_closing_args) == Err(TooManyParams) {
+        cx.gave_up = true;
+        return Ok(());
+    }
+    ctx.eliminate_unreachable_code(cx.isa)?;
+    ctx.flowgraph();
+    // What only the rare part changed does not change in the fast loop.
+    remove_redundant_params(ctx);
+    forget_removed_insts(&mut ctx.func);
+    cx.is_canonical = false;
+    // It folds little, but `peel` waits for it, and so for `licm`, which needs no copy.
+    cx.wants_cleanup = true;
+    cx.wants_another_round = true;
+    Ok(())
+}
+
+/// Marks the loop around the fast one, and the loops in the copy.
+fn mark_slow(cx: &mut PassCx<'_>, plan: &Plan, rerouted: &Rerouted) {
+    cx.header_moved(plan.header, rerouted.outer);
+    cx.add_slow(rerouted.outer);
+    for &header in &plan.inner {
+        let copy = rerouted.copies.block(header);
+        if copy != header {
+            cx.header_moved(header, copy);
+            cx.add_slow(copy);
+        }
+    }
+    for &(header, head) in &rerouted.heads {
+        cx.header_moved(header, head);
+        cx.add_slow(head);
+    }
+}

@@ -1,0 +1,138 @@
+//! What a loop can do without if it loses its rare part, and what it must not lose.
+
+use crate::analysis::edges::{Edge, edges_into};
+use crate::analysis::effects::{Effects, is_constant};
+use crate::analysis::invariant::invariant_chain;
+use crate::analysis::loops::{Loop, LoopForest};
+use crate::analysis::memory::{Access, LoopMemory, PrivateSlots};
+use cranelift_codegen::ir::{Block, InstructionData, Value, ValueDef};
+use cranelift_codegen::{Context, FxHashSet};
+
+/// Accesses that are compared with all stores. More than that do not fit into registers.
+const MAX_ACCESSES: usize = 64;
+
+/// Values that are looked at for one condition.
+const MAX_VALUES: usize = 64;
+
+/// Accesses to one place each that only the rare part keeps in the loop.
+#[derive(Clone, Copy)]
+pub(super) struct Gain {
+    pub(super) loads: usize,
+    pub(super) stores: usize,
+}
+
+impl Gain {
+    /// What the loop can do without if it consists of the blocks `hot`.
+    pub(super) fn of(ctx: &Context, (forest, lp): (&LoopForest, Loop), hot: &[Block], private: &PrivateSlots) -> Self {
+        let func = &ctx.func;
+        let mut gain = Self { loads: 0, stores: 0 };
+        let all = LoopMemory::stores(func, forest.blocks(lp));
+        let fast = LoopMemory::stores(func, hot);
+        // A trap shows what is stored, each time.
+        let mut insts = hot.iter().flat_map(|&block| func.layout.block_insts(block));
+        let shows = fast.fence.is_some() || insts.any(|inst| Effects::of(func, inst).traps);
+        let accesses = hot.iter().flat_map(|&block| func.layout.block_insts(block));
+        for access in accesses.filter_map(|inst| Access::of(func, inst)).take(MAX_ACCESSES) {
+            if !may_move(ctx, (forest, lp), &access) {
+                continue;
+            }
+            let stays = all.clobber(&access, private);
+            if stays.is_none() || invariant_chain(func, forest, lp, access.operand).is_none() {
+                continue;
+            }
+            match access.stored {
+                None => gain.loads += usize::from(fast.clobber(&access, private).is_none()),
+                // A store clobbers itself: what counts is that nobody else looks.
+                Some(_) => gain.stores += usize::from(all.fence.is_some() && !shows),
+            }
+        }
+        gain
+    }
+
+    pub(super) fn is_nothing(&self) -> bool {
+        self.loads + self.stores == 0
+    }
+}
+
+/// Whether the access may run before the loop, or runs in each iteration.
+fn may_move(ctx: &Context, (forest, lp): (&LoopForest, Loop), access: &Access) -> bool {
+    let func = &ctx.func;
+    let home = func.layout.inst_block(access.inst);
+    let latches = forest.data(lp).back_edges.iter().map(|edge| edge.source(func));
+    let is_certain =
+        || latches.into_iter().all(|latch| home.is_some_and(|home| ctx.domtree.block_dominates(home, latch)));
+    (access.flags.notrap() && access.flags.can_move()) || is_certain()
+}
+
+/// A value for which the loop may be waiting on `edge`: loads decide alone whether the edge is taken, as long as it is not.
+///
+/// "Alone" is with values that are the same in each iteration of the `hot` blocks, or become so: a parameter that only the rare part
+/// changes is one. What is computed from what it was in the iteration before, a counter or what is loaded by one, decides as well,
+/// and then the loop does not wait. If that takes too long to find out, it waits.
+pub(super) fn waits(ctx: &Context, (forest, lp): (&LoopForest, Loop), hot: &[Block], edge: Edge) -> Option<Value> {
+    let func = &ctx.func;
+    let (InstructionData::Brif { arg, .. } | InstructionData::BranchTable { arg, .. }) = func.dfg.insts[edge.branch]
+    else {
+        return None;
+    };
+    let mut load = None;
+    let mut seen = FxHashSet::default();
+    let mut stack = vec![Trail { value: arg, from: None, is_computed: false }];
+    while let Some(trail) = stack.pop() {
+        if !seen.insert(trail) {
+            continue;
+        }
+        if seen.len() > MAX_VALUES {
+            return Some(arg);
+        }
+        let inst = match func.dfg.value_def(trail.value) {
+            ValueDef::Param(block, index) if forest.contains(lp, block) => {
+                if trail.from == Some(trail.value) && trail.is_computed {
+                    return None;
+                }
+                stack.extend(passed(ctx, hot, (block, index), trail));
+                continue;
+            }
+            ValueDef::Result(inst, _) => inst,
+            ValueDef::Param(..) | ValueDef::Union(..) => continue,
+        };
+        if !func.layout.inst_block(inst).is_some_and(|block| forest.contains(lp, block)) || is_constant(func, inst) {
+            continue;
+        }
+        match func.dfg.insts[inst] {
+            InstructionData::Load { .. } => load = Some(trail.value),
+            _ if !Effects::of(func, inst).is_pure() => return None,
+            _ => {}
+        }
+        let operands = func.dfg.inst_args(inst).iter();
+        stack.extend(operands.map(|&value| Trail { value, is_computed: true, ..trail }));
+    }
+    load
+}
+
+/// A value on the way from a condition to what it is made of.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Trail {
+    value: Value,
+    /// The parameter of a header that the way went through last, and back to the iteration before.
+    from: Option<Value>,
+    /// Whether the value was changed since.
+    is_computed: bool,
+}
+
+/// What the edges from `hot` blocks pass for a parameter.
+fn passed<'a>(
+    ctx: &'a Context,
+    hot: &'a [Block],
+    (block, index): (Block, usize),
+    trail: Trail,
+) -> impl Iterator<Item = Trail> + use<'a> {
+    let Context { func, cfg, domtree, .. } = ctx;
+    let edges = edges_into(func, cfg, block).filter(|edge| hot.contains(&edge.source(func)));
+    edges.filter_map(move |edge| {
+        let value = edge.args(func).nth(index)?.as_value()?;
+        let goes_back = domtree.block_dominates(block, edge.source(func));
+        let back = Trail { value, from: Some(trail.value), is_computed: false };
+        Some(if goes_back { back } else { Trail { value, ..trail } })
+    })
+}

@@ -1,0 +1,447 @@
+//! Unswitching: a branch that goes the same way in each iteration is decided once, before the loop.
+//!
+//! ```text
+//! preheader                      preheader: v1?
+//!     │                          /           \
+//!     ▼                         ▼             ▼
+//!   header ◄──┐             header ◄──┐    header' ◄──┐
+//!     │ v1?   │                 │     │       │       │
+//!    / \      │      ──►        a     │       b'      │
+//!   a   b     │                 │     │       │       │
+//!    \ /      │               latch ──┘     latch' ───┘
+//!   latch ────┘                 │             │
+//!     │                         └──► exit ◄───┘
+//!     ▼
+//!    exit
+//! ```
+//!
+//! Each way of the branch gets a version of the loop that holds what can be reached that way. The largest of them is the loop
+//! itself, the others are copies of just what they need: a branch that leaves the loop at once costs no copy at all (LLVM calls
+//! that trivial). All versions are equal: none is slow, and the other passes go on with each.
+//!
+//! A `br_table` gets one version for each of its ways, and a `select` two, if it pays. A branch on what a branch before the loop
+//! has tested already is settled without a copy.
+//!
+//! Other branches on the same condition are settled along with the first.
+//!
+//! # Needs
+//!
+//! Canonical form, and makes it if there is something to do and it was lost.
+//!
+//! # Legal when
+//!
+//! (L1) The condition is computed outside the loop, or by a few pure instructions that can go in front of it. Computing it early
+//! is no effect: there is no undefined value in CLIF. A condition that hangs on a load in the loop waits for `licm`. (L2) What is in
+//! more than one version may be copied.
+//!
+//! # Pays when
+//!
+//! (P1) both ways go on normally: a branch to a trap is a check, and checks are `version`'s, which keeps the loop that traps out
+//! of the way; (P2) the instructions that the versions add, times the versions that the loop has already, are not many:
+//! so they cannot multiply; (P3) there are not too many versions; (P4) neither the loop nor the branch is cold; (P5) a `select` is
+//! enough to do without: the instructions for the other value go as well. (P6) If there is a loop inside, the branch stands
+//! in it, or costs nothing to decide: beside a loop it takes no time. (P7) The function may not grow without limit.
+//!
+//! The branch leaves the outermost loop for which that holds, one loop at a time otherwise.
+//!
+//! # Changes
+//!
+//! Blocks and edges. Wants `cleanup`, to fold what the decisions have left.
+//!
+//! # Not done
+//!
+//! Conditions that are a part of an invariant one (`a && b` with `b` from the loop) stay in the loop.
+//!
+//! # References
+//!
+//! LLVM `SimpleLoopUnswitch.cpp` (50 instructions, a cost multiplier for the copies there are), GCC `tree-ssa-loop-unswitch.cc`
+//! (50), HotSpot `loopUnswitch.cpp` (3 times); llvm#50387, llvm#63962, openj9#17249 for what goes wrong.
+
+mod candidates;
+mod why;
+
+use crate::analysis::edges::Edge;
+use crate::analysis::effects::{is_constant, is_duplicable};
+use crate::analysis::entry::Order;
+use crate::analysis::loops::{Loop, LoopForest};
+use crate::change::Change;
+use crate::edit::clone::{Copies, clone_blocks};
+use crate::edit::forget::forget_removed_insts;
+use crate::edit::iterate::settle;
+use crate::fault::fault;
+use crate::options::Options;
+use crate::pass::{PassCx, canon};
+use candidates::{Candidate, Decision, candidates, known_way};
+use cranelift_codegen::entity::EntitySet;
+use cranelift_codegen::ir::{
+    Block, BlockArg, BlockCall, Function, Inst, InstBuilder, JumpTableData, Opcode, Value, ValueDef,
+};
+use cranelift_codegen::{CodegenResult, Context};
+use std::fmt::Write;
+use why::Decline;
+
+/// The name of this pass.
+pub(crate) const NAME: &str = "unswitch";
+
+/// The reasons for which it leaves a loop alone.
+pub(crate) const REASONS: &[&str] = &[
+    "nothing-invariant",
+    "check",
+    "small-gain",
+    "beside-loop",
+    "too-large",
+    "too-many-versions",
+    "not-duplicable",
+    "cold",
+    "function-too-large",
+    "withheld",
+];
+
+/// The most conditions that are taken out of one loop, or of those that it has become, before the other passes look again.
+const MAX_RUNS: usize = 8;
+
+/// Unswitches all loops that can be and should be.
+pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
+    let mut change = Change::Nothing;
+    for _ in 0..MAX_RUNS {
+        let mut plans = plan(ctx, cx);
+        if !plans.is_empty() && !cx.is_canonical {
+            change = change.max(canon::restore(ctx, cx)?);
+            plans = plan(ctx, cx);
+        }
+        let mut room = if plans.is_empty() { 0 } else { cx.room(&ctx.func) };
+        plans.retain(|plan| grant(ctx, cx, plan, &mut room));
+        if plans.is_empty() || cx.gave_up {
+            break;
+        }
+        apply(ctx, cx, &plans)?;
+        change = Change::Cfg;
+    }
+    Ok(change)
+}
+
+/// Asks for the rewrite of one loop. `room` is by how many instructions the function may still grow.
+fn grant(ctx: &Context, cx: &mut PassCx<'_>, plan: &Plan, room: &mut usize) -> bool {
+    if plan.copied > *room {
+        let why = Decline::FunctionTooLarge { copied: plan.copied, max: cx.options.max_function_insts };
+        cx.declined(&ctx.func, NAME, plan.header, &why);
+        return false;
+    }
+    if !cx.fuel.take() {
+        cx.declined(&ctx.func, NAME, plan.header, &Decline::Withheld);
+        return false;
+    }
+    *room -= plan.copied;
+    true
+}
+
+/// The loops to unswitch, none inside another.
+fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
+    let mut plans = Vec::new();
+    let forest = cx.lend_forest(ctx);
+    let mut found = candidates(&ctx.func, &forest, cx.options);
+    let mut done = EntitySet::new();
+    for lp in forest.loops() {
+        let data = forest.data(lp);
+        if cx.is_slow(data.header) {
+            continue;
+        }
+        if data.parent.is_some_and(|parent| done.contains(parent)) {
+            done.insert(lp);
+            continue;
+        }
+        let [entry] = data.entries[..] else { continue };
+        let looks = Looks { ctx, forest: &forest, lp, entry, options: cx.options, versions: cx.versions(data.header) };
+        match looks.best(found.remove(&lp).unwrap_or_default()) {
+            Ok(plan) => {
+                done.insert(lp);
+                plans.push(plan);
+            }
+            Err(why) if !cx.has_fired(NAME, data.header) => cx.declined(&ctx.func, NAME, data.header, &why),
+            Err(_) => {}
+        }
+    }
+    cx.return_forest(forest);
+    plans
+}
+
+/// A loop, and what decides about it.
+struct Looks<'a> {
+    ctx: &'a Context,
+    forest: &'a LoopForest,
+    lp: Loop,
+    entry: Edge,
+    options: &'a Options,
+    /// How many loops there are that were this one when the function came in.
+    versions: usize,
+}
+
+impl Looks<'_> {
+    /// The candidate that adds the fewest instructions.
+    fn best(&self, candidates: Vec<Candidate>) -> Result<Plan, Decline> {
+        let mut best: Result<Plan, Decline> = Err(Decline::NothingInvariant);
+        for candidate in candidates {
+            let plan = self.prove(candidate).and_then(|plan| self.judge(plan));
+            best = match (best, plan) {
+                (Ok(best), Ok(plan)) if plan.copied < best.copied => Ok(plan),
+                (Ok(best), _) => Ok(best),
+                (Err(_), Ok(plan)) => Ok(plan),
+                (Err(one), Err(other)) => Err(if other.rank() > one.rank() { other } else { one }),
+            };
+        }
+        best
+    }
+
+    fn prove(&self, candidate: Candidate) -> Result<Plan, Decline> {
+        let Self { ctx, forest, lp, entry, .. } = *self;
+        let func = &ctx.func;
+        if let Some(why) = candidate.why_not() {
+            return Err(why);
+        }
+        let header = forest.data(lp).header;
+        let decision = Decision::of(func, forest.blocks(lp), &candidate);
+        let known = known_way(ctx, &candidate, entry.source(func));
+        let ways: Vec<usize> = known.map_or_else(|| (0..candidate.ways()).collect(), |way| vec![way]);
+        let mut parts: Vec<Part> = ways.into_iter().map(|way| Part::of(func, (forest, lp), way, &decision)).collect();
+        let stays = (0..parts.len()).rev().max_by_key(|&index| parts[index].copied).expect("a branch has a way");
+        parts.swap(0, stays);
+        let blocks = forest.blocks(lp);
+        let twice = |&&block: &&Block| parts.iter().filter(|part| part.blocks.contains(block)).count() > 1;
+        let mut insts = blocks.iter().filter(twice).flat_map(|&block| func.layout.block_insts(block));
+        if let Some(inst) = insts.find(|&inst| !is_duplicable(func, inst)) {
+            return Err(Decline::NotDuplicable(func.dfg.insts[inst].opcode().to_string()));
+        }
+        Ok(Plan {
+            header,
+            entry,
+            inner: forest.loops().filter(|&inner| forest.encloses(lp, inner)).collect(),
+            size: size(func, blocks),
+            copied: parts[1..].iter().map(|part| part.copied).sum(),
+            all_blocks: blocks.to_vec(),
+            candidate,
+            decision,
+            parts,
+        })
+    }
+
+    fn judge(&self, plan: Plan) -> Result<Plan, Decline> {
+        let options = self.options;
+        let loops = plan.parts.iter().filter(|part| part.loops).count();
+        let versions = self.versions + loops.saturating_sub(1);
+        if versions > options.unswitch_max_versions.max(self.versions) {
+            return Err(Decline::TooManyVersions { versions, max: options.unswitch_max_versions });
+        }
+        let max = if options.ignore_cost { options.unswitch_max_copied } else { options.unswitch_max_insts };
+        // What the versions have in common is what grows: the largest of them is the loop as it was, or less.
+        let total: usize = plan.parts.iter().map(|part| part.size).sum();
+        let growth = total.saturating_sub(plan.size);
+        let cost = if options.ignore_cost { plan.copied } else { growth * self.versions };
+        if cost > max {
+            return Err(Decline::TooLarge { insts: growth, versions: self.versions, max });
+        }
+        if growth > 0 && plan.candidate.is_beside_loop && !options.ignore_cost {
+            return Err(Decline::BesideLoop);
+        }
+        if plan.parts.len() > 1 && !options.ignore_cost && self.ctx.func.is_effectively_cold(plan.header) {
+            return Err(Decline::Cold);
+        }
+        Ok(plan)
+    }
+}
+
+/// What can be reached in a loop if a branch goes one way.
+struct Part {
+    way: usize,
+    blocks: EntitySet<Block>,
+    /// Whether it goes around.
+    loops: bool,
+    /// Instructions without constants and jumps.
+    size: usize,
+    /// All instructions.
+    copied: usize,
+}
+
+impl Part {
+    fn of(func: &Function, (forest, lp): (&LoopForest, Loop), way: usize, decision: &Decision) -> Self {
+        let header = forest.data(lp).header;
+        let mut part = Self { way, blocks: EntitySet::new(), loops: false, size: 0, copied: 0 };
+        part.blocks.insert(header);
+        let mut stack = vec![header];
+        while let Some(block) = stack.pop() {
+            part.size += size(func, &[block]);
+            part.copied += func.layout.block_insts(block).count();
+            decision.ways_from(func, block, way, |next| {
+                part.loops |= next == header;
+                if forest.contains(lp, next) && part.blocks.insert(next) {
+                    stack.push(next);
+                }
+            });
+        }
+        part
+    }
+}
+
+/// The instructions in `blocks`, without constants and jumps.
+fn size(func: &Function, blocks: &[Block]) -> usize {
+    let insts = blocks.iter().flat_map(|&block| func.layout.block_insts(block));
+    let counts = |inst: &Inst| !is_constant(func, *inst) && func.dfg.insts[*inst].opcode() != Opcode::Jump;
+    insts.filter(counts).count()
+}
+
+/// An unswitching that is legal.
+struct Plan {
+    header: Block,
+    /// The jump of the preheader.
+    entry: Edge,
+    all_blocks: Vec<Block>,
+    /// The loop and the loops inside it.
+    inner: Vec<Loop>,
+    candidate: Candidate,
+    decision: Decision,
+    /// The versions of the loop, the loop itself first. One only if the way is known.
+    parts: Vec<Part>,
+    size: usize,
+    /// Instructions in the copies.
+    copied: usize,
+}
+
+impl Plan {
+    fn describe(&self, func: &Function) -> String {
+        let what = if self.candidate.is_select() { "select" } else { "branch" };
+        let at = self.candidate.inst;
+        let block = func.layout.inst_block(at).expect("an instruction of the loop");
+        let mut text = format!("the {what} of {block} on {} is ", self.candidate.condition);
+        let added = self.parts[1..].iter().map(|part| part.size).sum::<usize>();
+        let _ = match self.parts.len() {
+            1 => write!(text, "decided before the loop already"),
+            ways => write!(text, "decided before the loop, with {ways} ways on"),
+        };
+        if added > 0 {
+            let _ = write!(text, " (instructions: {} before, {added} in copies)", self.size);
+        }
+        text
+    }
+
+    /// Makes the versions. Returns the copies.
+    fn apply(&self, func: &mut Function, order: &Order) -> Vec<Copies> {
+        if self.parts.len() > 1 {
+            self.hoist(func);
+        }
+        let mut all = Vec::new();
+        for part in &self.parts[1..] {
+            let blocks: Vec<_> = self.all_blocks.iter().copied().filter(|&block| part.blocks.contains(block)).collect();
+            let copies = clone_blocks(func, &order.sorted(&blocks));
+            let way = if fault!(InvertedVersion) { self.parts[0].way } else { part.way };
+            self.settle(func, &copies, (part, way));
+            all.push(copies);
+        }
+        self.settle(func, &Copies::default(), (&self.parts[0], self.parts[0].way));
+        if !all.is_empty() {
+            self.dispatch(func, &all);
+        }
+        all
+    }
+
+    /// Moves what computes the condition in front of the loop.
+    fn hoist(&self, func: &mut Function) {
+        for &inst in &self.candidate.chain {
+            func.layout.remove_inst(inst);
+            func.layout.insert_inst(inst, self.entry.branch);
+            if fault!(ConditionOfFirstIteration) {
+                let operands: Vec<_> = func.dfg.inst_values(inst).map(|value| self.at_entry(func, value)).collect();
+                func.dfg.overwrite_inst_values(inst, operands.into_iter());
+            }
+        }
+    }
+
+    /// What a parameter of the header is at first: for a fault, nothing that is right needs it.
+    fn at_entry(&self, func: &Function, value: Value) -> Value {
+        match func.dfg.value_def(value) {
+            ValueDef::Param(block, index) if block == self.header => {
+                self.entry.args(func).nth(index).and_then(|arg| arg.as_value()).unwrap_or(value)
+            }
+            _ => value,
+        }
+    }
+
+    /// Settles what is decided in one version.
+    fn settle(&self, func: &mut Function, copies: &Copies, (part, way): (&Part, usize)) {
+        for &(branch, ref slots) in &self.decision.branches {
+            let home = func.layout.inst_block(branch);
+            if let Some(home) = home.filter(|&home| part.blocks.contains(home)) {
+                let branch = func.layout.last_inst(copies.block(home)).expect("a branch, or its copy");
+                settle(func, branch, slots[way]);
+            }
+        }
+        for &select in &self.decision.selects {
+            let Some(home) = func.layout.inst_block(select) else { continue };
+            if part.blocks.contains(home) {
+                let result = copies.value(func.dfg.first_result(select));
+                let select = func.dfg.value_def(result).inst().expect("a select, or its copy");
+                let arm = func.dfg.inst_args(select)[1 + way];
+                func.dfg.detach_inst_results(select);
+                func.dfg.change_to_alias(result, arm);
+                func.layout.remove_inst(select);
+            }
+        }
+    }
+
+    /// Lets the preheader enter the version of each way.
+    fn dispatch(&self, func: &mut Function, copies: &[Copies]) {
+        let args: Vec<BlockArg> = self.entry.args(func).collect();
+        let own = std::iter::once(self.header).chain(copies.iter().map(|copy| copy.block(self.header)));
+        let header = |way: usize| {
+            let mut versions = self.parts.iter().zip(own.clone());
+            versions.find(|(part, _)| part.way == way).map(|(_, header)| header).expect("a version for each way")
+        };
+        let condition = self.candidate.condition;
+        let condition = if fault!(ConditionOfFirstIteration) { self.at_entry(func, condition) } else { condition };
+        let jump = self.entry.branch;
+        match &self.candidate.table {
+            None => {
+                func.replace(jump).brif(condition, header(0), &args, header(1), &args);
+            }
+            Some(ways) => {
+                let lists = &mut func.dfg.value_lists;
+                let mut calls: Vec<_> =
+                    ways.iter().map(|&way| BlockCall::new(header(way), args.iter().copied(), lists)).collect();
+                if fault!(DefaultWay) {
+                    calls[0] = calls[calls.len() - 1].deep_clone(lists);
+                }
+                let table = func.create_jump_table(JumpTableData::new(calls[0], &calls[1..]));
+                func.replace(jump).br_table(condition, table);
+            }
+        }
+        let srcloc = func.srcloc(self.candidate.inst);
+        if !srcloc.is_default() {
+            func.set_srcloc(jump, srcloc);
+        }
+    }
+}
+
+/// Unswitches the loops of `plans` and removes what cannot be reached any more.
+fn apply(ctx: &mut Context, cx: &mut PassCx<'_>, plans: &[Plan]) -> CodegenResult<()> {
+    let order = Order::of(&ctx.func, &ctx.domtree);
+    let forest = cx.lend_forest(ctx);
+    for plan in plans {
+        cx.retract(NAME, plan.header);
+        let what = plan.describe(&ctx.func);
+        cx.fired(&ctx.func, NAME, plan.header, what);
+        let all = plan.apply(&mut ctx.func, &order);
+        for header in plan.inner.iter().map(|&inner| forest.data(inner).header) {
+            let holds = |part: &Part| part.blocks.contains(header) && (header != plan.header || part.loops);
+            let loops = plan.parts.iter().filter(|part| holds(part)).count();
+            (1..loops).for_each(|_| cx.add_version(header));
+            all.iter().for_each(|copies| cx.header_moved(header, copies.block(header)));
+        }
+    }
+    ctx.func.dfg.resolve_all_aliases();
+    ctx.flowgraph();
+    ctx.eliminate_unreachable_code(cx.isa)?;
+    forget_removed_insts(&mut ctx.func);
+    cx.invalidate(ctx, Change::Cfg);
+    cx.is_canonical = false;
+    cx.wants_cleanup = true;
+    cx.wants_another_round = true;
+    Ok(())
+}

@@ -1,0 +1,306 @@
+//! Branches and selects that go the same way in each iteration.
+
+use super::why::Decline;
+use crate::analysis::edges::{Edge, destinations, edges_into, edges_of, jump_target, ways_from};
+use crate::analysis::effects::Effects;
+use crate::analysis::invariant::invariant_chain;
+use crate::analysis::loops::{Loop, LoopForest};
+use crate::edit::rename::each_use;
+use crate::options::Options;
+use cranelift_codegen::entity::SecondaryMap;
+use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstructionData, Opcode, Value, ValueDef};
+use cranelift_codegen::{Context, FxHashMap};
+use std::collections::BTreeMap;
+
+/// Instructions that are counted for one value of a `select`. More than that are worth a loop in any case.
+const MAX_SAVED: usize = 16;
+
+/// Loops that a branch may leave at once. Each is one more to be looked at for it.
+const MAX_LEVELS: usize = 8;
+
+/// Blocks above the loop of which the branches are looked at, and jumps that are followed to a trap.
+const MAX_BLOCKS: usize = 32;
+
+/// A branch or a select on a condition that a loop does not change.
+pub(super) struct Candidate {
+    pub(super) inst: Inst,
+    pub(super) condition: Value,
+    /// Instructions of the loop that compute the condition, operands first.
+    pub(super) chain: Vec<Inst>,
+    /// For a `br_table`, which way each of its destinations is: those that pass the same to the same block are one.
+    pub(super) table: Option<Vec<usize>>,
+    /// Whether the innermost loop around it has another loop inside.
+    pub(super) is_beside_loop: bool,
+    opcode: Opcode,
+    heat: Heat,
+    /// For a `select`, how many instructions of the loop serve one of its values alone.
+    saved: usize,
+    min_saved: usize,
+}
+
+/// Why a branch may not be worth it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Heat {
+    Normal,
+    Cold,
+    /// One way leads to a trap.
+    Check,
+}
+
+impl Candidate {
+    /// How many ways there are.
+    pub(super) fn ways(&self) -> usize {
+        self.table.as_ref().map_or(2, |table| table.iter().max().map_or(0, |&last| last + 1))
+    }
+
+    pub(super) fn is_select(&self) -> bool {
+        self.opcode == Opcode::Select
+    }
+
+    /// Why it is not worth it, whatever the loop.
+    pub(super) fn why_not(&self) -> Option<Decline> {
+        match self.heat {
+            Heat::Cold => Some(Decline::Cold),
+            Heat::Check => Some(Decline::Check),
+            Heat::Normal if self.is_select() && self.saved < self.min_saved => {
+                Some(Decline::SmallGain { insts: self.saved, min: self.min_saved })
+            }
+            Heat::Normal => None,
+        }
+    }
+}
+
+/// For each loop the candidates in it, in the order of its blocks.
+pub(super) fn candidates(func: &Function, forest: &LoopForest, options: &Options) -> BTreeMap<Loop, Vec<Candidate>> {
+    let mut all = BTreeMap::<Loop, Vec<Candidate>>::new();
+    let mut finder = Finder { func, forest, heights: forest.heights(), options, uses: None };
+    for block in func.layout.blocks() {
+        let Some(innermost) = forest.innermost(block) else { continue };
+        for inst in func.layout.block_insts(block) {
+            if !matches!(func.dfg.insts[inst].opcode(), Opcode::Brif | Opcode::BrTable | Opcode::Select) {
+                continue;
+            }
+            let mut next = Some(innermost);
+            for _ in 0..MAX_LEVELS {
+                let Some(lp) = next else { break };
+                let Some(candidate) = finder.candidate(lp, inst) else { break };
+                all.entry(lp).or_default().push(candidate);
+                next = forest.data(lp).parent;
+            }
+        }
+    }
+    all
+}
+
+struct Finder<'a> {
+    func: &'a Function,
+    forest: &'a LoopForest,
+    /// How deep the nest inside each loop is.
+    heights: SecondaryMap<Loop, usize>,
+    options: &'a Options,
+    /// How often each value is used: made for the first `select`.
+    uses: Option<FxHashMap<Value, usize>>,
+}
+
+impl Finder<'_> {
+    fn candidate(&mut self, lp: Loop, inst: Inst) -> Option<Candidate> {
+        let func = self.func;
+        let opcode = func.dfg.insts[inst].opcode();
+        let condition = func.dfg.inst_args(inst)[0];
+        let chain = invariant_chain(func, self.forest, lp, condition)?;
+        let table = (opcode == Opcode::BrTable).then(|| ways_of_table(func, inst));
+        if let Some(table) = &table
+            && table.iter().all(|&way| way == 0)
+        {
+            return None;
+        }
+        let block = func.layout.inst_block(inst)?;
+        let is_beside_loop = self.forest.innermost(block).is_some_and(|innermost| self.heights[innermost] > 0);
+        let heat = if self.options.ignore_cost {
+            Heat::Normal
+        } else if func.is_effectively_cold(block) {
+            Heat::Cold
+        } else if opcode == Opcode::Brif && ways_from(func, block).any(|(_, target)| leads_to_trap(func, target)) {
+            Heat::Check
+        } else {
+            Heat::Normal
+        };
+        let saved = if opcode == Opcode::Select { self.saved(lp, inst) } else { 0 };
+        let min_saved = if self.options.ignore_cost { 0 } else { self.options.unswitch_min_saved };
+        Some(Candidate { inst, condition, chain, table, is_beside_loop, opcode, heat, saved, min_saved })
+    }
+
+    /// The instructions that one version of the loop does without if the `select` is decided: the larger number of the two.
+    fn saved(&mut self, lp: Loop, select: Inst) -> usize {
+        let func = self.func;
+        let uses = self.uses.get_or_insert_with(|| count_uses(func));
+        let serves_one = |value: Value| {
+            let inst = func.dfg.value_def(value).inst()?;
+            let is_inside = func.layout.inst_block(inst).is_some_and(|block| self.forest.contains(lp, block));
+            let effects = Effects::of(func, inst);
+            let can_go = !(effects.traps || effects.writes || effects.fences || effects.terminates);
+            let results = func.dfg.inst_results(inst);
+            let is_lonely = results.iter().map(|result| uses.get(result).copied().unwrap_or(0)).sum::<usize>() == 1;
+            (is_inside && can_go && is_lonely).then_some(inst)
+        };
+        let saved = |arm: Value| {
+            let (mut count, mut stack) = (0, vec![arm]);
+            while let Some(value) = stack.pop() {
+                if let Some(inst) = serves_one(value).filter(|_| count < MAX_SAVED) {
+                    count += 1;
+                    stack.extend(func.dfg.inst_args(inst));
+                }
+            }
+            count
+        };
+        let args = func.dfg.inst_args(select);
+        usize::max(saved(args[1]), saved(args[2]))
+    }
+}
+
+fn count_uses(func: &Function) -> FxHashMap<Value, usize> {
+    let mut uses = FxHashMap::default();
+    for block in func.layout.blocks() {
+        for inst in func.layout.block_insts(block) {
+            each_use(func, inst, |value| *uses.entry(value).or_default() += 1);
+        }
+    }
+    uses
+}
+
+/// Which way each destination of a `br_table` is.
+fn ways_of_table(func: &Function, branch: Inst) -> Vec<usize> {
+    let mut ways = BTreeMap::<(Block, Vec<Value>), usize>::new();
+    let key = |edge: Edge| {
+        let args = edge.args(func).map(|arg| match arg {
+            BlockArg::Value(value) => value,
+            BlockArg::TryCallRet(_) | BlockArg::TryCallExn(_) => unreachable!("a br_table passes values only"),
+        });
+        (edge.target(func), args.collect())
+    };
+    let number = |edge| {
+        let next = ways.len();
+        *ways.entry(key(edge)).or_insert(next)
+    };
+    edges_of(func, branch).map(number).collect()
+}
+
+/// For each way of a `br_table`, which destination it decides in `branch`. Nothing if that is none on the same index, or one way
+/// does not decide it.
+fn slots_of_table(func: &Function, branch: Inst, (candidate, table): (&Candidate, &[usize])) -> Option<Vec<usize>> {
+    let InstructionData::BranchTable { arg, .. } = func.dfg.insts[branch] else { return None };
+    if !is_same(func, arg, candidate.condition) || destinations(func, branch).len() != table.len() {
+        return None;
+    }
+    let other = ways_of_table(func, branch);
+    let mut slots = vec![None; candidate.ways()];
+    for (slot, &way) in table.iter().enumerate() {
+        let decided = *slots[way].get_or_insert(slot);
+        if other[decided] != other[slot] {
+            return None;
+        }
+    }
+    slots.into_iter().collect()
+}
+
+/// Whether `block` does nothing but trap in the end, without a choice.
+fn leads_to_trap(func: &Function, block: Block) -> bool {
+    let mut next = Some(block);
+    for _ in 0..MAX_BLOCKS {
+        let Some(block) = next else { return false };
+        let last = func.layout.last_inst(block);
+        if last.is_some_and(|last| func.dfg.insts[last].opcode() == Opcode::Trap) {
+            return true;
+        }
+        next = jump_target(func, block);
+    }
+    false
+}
+
+/// What is settled in a loop once the way of a candidate is known.
+pub(super) struct Decision {
+    /// Branches, with the number of their destination for each way.
+    pub(super) branches: Vec<(Inst, Vec<usize>)>,
+    /// Each takes its first value if the way is the first.
+    pub(super) selects: Vec<Inst>,
+}
+
+impl Decision {
+    /// What `candidate` decides in `blocks`.
+    pub(super) fn of(func: &Function, blocks: &[Block], candidate: &Candidate) -> Self {
+        let mut decision = Self { branches: Vec::new(), selects: Vec::new() };
+        for &block in blocks {
+            if let Some(table) = &candidate.table {
+                let last = func.layout.last_inst(block);
+                let same = last.and_then(|last| Some((last, slots_of_table(func, last, (candidate, table))?)));
+                decision.branches.extend(same);
+                continue;
+            }
+            for inst in func.layout.block_insts(block) {
+                match func.dfg.insts[inst] {
+                    InstructionData::Brif { arg, .. } if is_same(func, arg, candidate.condition) => {
+                        decision.branches.push((inst, vec![0, 1]));
+                    }
+                    InstructionData::Ternary { opcode: Opcode::Select, args: [arg, ..] }
+                        if is_same(func, arg, candidate.condition) =>
+                    {
+                        decision.selects.push(inst);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        decision
+    }
+
+    /// Calls `visit` with the blocks that `block` goes on to if the candidate goes `way`.
+    pub(super) fn ways_from(&self, func: &Function, block: Block, way: usize, mut visit: impl FnMut(Block)) {
+        let Some(last) = func.layout.last_inst(block) else { return };
+        let slot = self.branches.iter().find(|(branch, _)| *branch == last).map(|(_, slots)| slots[way]);
+        for (index, call) in destinations(func, last).iter().enumerate() {
+            if slot.is_none_or(|slot| slot == index) {
+                visit(call.block(&func.dfg.value_lists));
+            }
+        }
+    }
+}
+
+/// Whether the two are the same value, or computed in the same way from the same values.
+fn is_same(func: &Function, a: Value, b: Value) -> bool {
+    let dfg = &func.dfg;
+    match (dfg.value_def(a), dfg.value_def(b)) {
+        _ if a == b => true,
+        (ValueDef::Result(one, 0), ValueDef::Result(other, 0)) => {
+            dfg.insts[one] == dfg.insts[other]
+                && dfg.ctrl_typevar(one) == dfg.ctrl_typevar(other)
+                && Effects::of(func, one).is_pure()
+        }
+        _ => false,
+    }
+}
+
+/// The way that the candidate goes, if a branch on the same condition above `block` tells: its edge is the only one into a block
+/// that dominates `block`.
+pub(super) fn known_way(ctx: &Context, candidate: &Candidate, block: Block) -> Option<usize> {
+    let Context { func, cfg, domtree, .. } = ctx;
+    if candidate.table.is_some() {
+        return None;
+    }
+    let mut below = block;
+    for _ in 0..MAX_BLOCKS {
+        let above = domtree.idom(below)?;
+        let last = func.layout.last_inst(above)?;
+        if let InstructionData::Brif { arg, .. } = func.dfg.insts[last]
+            && is_same(func, arg, candidate.condition)
+        {
+            let mut edges = edges_into(func, cfg, below);
+            if let (Some(edge), None) = (edges.next(), edges.next())
+                && edge.branch == last
+            {
+                return Some(edge.slot);
+            }
+        }
+        below = above;
+    }
+    None
+}
