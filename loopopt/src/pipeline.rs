@@ -135,7 +135,9 @@ impl Driver<'_, '_> {
     /// Brings about what passes need, in case the context is not fresh from `Context::optimize`. Returns whether there is
     /// a loop to look at.
     fn prepare(&mut self) -> CodegenResult<bool> {
-        self.ctx.flowgraph();
+        if !self.ctx.cfg.is_valid() || !self.ctx.domtree.is_valid() {
+            self.ctx.flowgraph();
+        }
         self.ctx.verify_if(self.cx.isa)?;
         // The one rule of the verifier that canonical form cannot do without.
         let entry = self.ctx.func.layout.entry_block();

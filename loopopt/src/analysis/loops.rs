@@ -22,13 +22,14 @@
 //! A cycle that can be entered at more than one block has no header. Such irreducible cycles are found, named by their
 //! entries, and are no loops of the forest.
 
-use super::edges::{Edge, edges_between, edges_into, jump_target, ways_from};
+use super::edges::{Edge, edges_into, jump_target, ways_from};
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::entity::{
     EntityRef, EntitySet, PrimaryMap, SecondaryMap, entity_impl, packed_option::PackedOption,
 };
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::{Block, Function};
+use std::cmp::Reverse;
 use std::ops::Range;
 
 /// A loop of a [`LoopForest`]. Dies with the forest: across an edit, remember the header block.
@@ -74,26 +75,38 @@ impl LoopForest {
         forest.find_members(func, cfg);
         forest.lay_out(domtree);
         forest.find_exits(func);
-        forest.irreducible = irreducible_entries(func, domtree);
         forest
     }
 
-    /// One loop for each block that a back edge enters, outer loops first, with no other block yet.
+    /// One loop for each block that a back edge enters, outer loops first, with no other block yet. And the irreducible cycles:
+    /// targets of edges that go backwards in the traversal to a block that does not dominate their source.
     fn with_headers(func: &Function, cfg: &ControlFlowGraph, domtree: &DominatorTree) -> Self {
+        let mut seen = EntitySet::<Block>::with_capacity(func.dfg.num_blocks());
+        let (mut headers, mut irreducible) = (EntitySet::<Block>::new(), Vec::new());
+        for &block in domtree.cfg_rpo() {
+            seen.insert(block);
+            for (_, target) in ways_from(func, block).filter(|&(_, target)| seen.contains(target)) {
+                if domtree.block_dominates(target, block) {
+                    headers.insert(target);
+                } else {
+                    irreducible.push(target);
+                }
+            }
+        }
+        irreducible.sort_unstable();
+        irreducible.dedup();
+
         let mut loops = PrimaryMap::<Loop, LoopData>::new();
         let mut innermost = SecondaryMap::<Block, PackedOption<Loop>>::new();
         innermost.resize(func.dfg.num_blocks());
-        for &header in domtree.cfg_rpo() {
-            let comes_back = |source| domtree.block_dominates(header, source);
-            if cfg.pred_iter(header).any(|pred| comes_back(pred.block)) {
-                let (back_edges, entries) =
-                    edges_into(func, cfg, header).partition(|edge| comes_back(edge.source(func)));
-                let (parent, depth, exits, range) = (None, 1, Vec::new(), 0..0);
-                innermost[header] =
-                    loops.push(LoopData { header, parent, depth, entries, back_edges, exits, range }).into();
-            }
+        for &header in domtree.cfg_rpo().filter(|&&block| headers.contains(block)) {
+            let (back_edges, entries) =
+                edges_into(func, cfg, header).partition(|edge| domtree.block_dominates(header, edge.source(func)));
+            let (parent, depth, exits, range) = (None, 1, Vec::new(), 0..0);
+            innermost[header] =
+                loops.push(LoopData { header, parent, depth, entries, back_edges, exits, range }).into();
         }
-        Self { loops, innermost, blocks: Vec::new(), irreducible: Vec::new() }
+        Self { loops, innermost, blocks: Vec::new(), irreducible }
     }
 
     /// Finds the blocks of each loop, backwards from its back edges, and which loop is in which. Inner loops come first, and a loop
@@ -267,32 +280,20 @@ impl LoopForest {
 }
 
 /// The back edges of all loops with the headers that they enter, inner loops before the loops around them. Needs no forest.
-pub fn back_edges<'a>(
-    func: &'a Function,
-    cfg: &'a ControlFlowGraph,
-    domtree: &'a DominatorTree,
-) -> impl Iterator<Item = (Block, Edge)> + use<'a> {
-    domtree.cfg_postorder().iter().flat_map(move |&header| {
-        let latches = cfg.pred_iter(header).filter(move |pred| domtree.block_dominates(header, pred.block));
-        latches.flat_map(move |latch| edges_between(func, latch.inst, header)).map(move |edge| (header, edge))
-    })
-}
-
-/// Targets of edges that go backwards in the traversal to a block that does not dominate their source.
-fn irreducible_entries(func: &Function, domtree: &DominatorTree) -> Vec<Block> {
-    let mut seen = EntitySet::<Block>::with_capacity(func.dfg.num_blocks());
-    let mut entries = Vec::new();
-    for &block in domtree.cfg_rpo() {
-        seen.insert(block);
-        for (_, target) in ways_from(func, block) {
-            if seen.contains(target) && !domtree.block_dominates(target, block) {
-                entries.push(target);
+pub fn back_edges(func: &Function, domtree: &DominatorTree) -> Vec<(Block, Edge)> {
+    let mut places = SecondaryMap::<Block, u32>::with_capacity(func.dfg.num_blocks());
+    let mut found = Vec::new();
+    for (place, &block) in (1..).zip(domtree.cfg_rpo()) {
+        places[block] = place;
+        for (edge, target) in ways_from(func, block) {
+            // What has no place yet comes later.
+            if places[target] != 0 && domtree.block_dominates(target, block) {
+                found.push((target, edge));
             }
         }
     }
-    entries.sort_unstable();
-    entries.dedup();
-    entries
+    found.sort_unstable_by_key(|&(header, edge)| (Reverse(places[header]), edge));
+    found
 }
 
 /// Whether `func` may have a cycle: false only if it has none. One look at each branch, no other analysis needed.

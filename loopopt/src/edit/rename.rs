@@ -1,23 +1,8 @@
 //! Replace uses of values, in operands and in the arguments of edges.
 
-use crate::analysis::edges::destinations;
+pub(crate) use crate::analysis::edges::each_use;
 use cranelift_codegen::entity::{SecondaryMap, packed_option::PackedOption};
 use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, Value};
-
-/// Calls `visit` with each value that `inst` uses, once for each use: what `inst_values` gives, which asks each instruction
-/// whether it branches and whether it catches exceptions.
-pub(crate) fn each_use(func: &Function, inst: Inst, mut visit: impl FnMut(Value)) {
-    let dfg = &func.dfg;
-    let calls = destinations(func, inst);
-    if !calls.is_empty() && dfg.insts[inst].exception_table().is_some() {
-        dfg.inst_values(inst).for_each(visit);
-        return;
-    }
-    dfg.inst_args(inst).iter().for_each(|&value| visit(value));
-    for call in calls {
-        call.args(&dfg.value_lists).filter_map(|arg| arg.as_value()).for_each(&mut visit);
-    }
-}
 
 /// Replaces each value that `inst` uses by what `rename` says.
 pub(crate) fn rename_uses(func: &mut Function, inst: Inst, rename: impl FnMut(Value) -> Value) {

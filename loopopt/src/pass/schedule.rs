@@ -116,7 +116,9 @@ struct Copies {
 fn latches(ctx: &Context) -> Vec<(Block, Edge)> {
     let mut seen = EntitySet::with_capacity(ctx.func.dfg.num_blocks());
     let is_inner = |(_, edge): &(Block, Edge)| seen.insert(edge.source(&ctx.func));
-    back_edges(&ctx.func, &ctx.cfg, &ctx.domtree).filter(is_inner).collect()
+    let mut latches = back_edges(&ctx.func, &ctx.domtree);
+    latches.retain(is_inner);
+    latches
 }
 
 /// A block with a back edge of a loop.

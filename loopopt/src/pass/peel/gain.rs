@@ -27,10 +27,9 @@ use crate::analysis::progression::Arc;
 use crate::analysis::trip_count::{Comparison, TripCount};
 use crate::edit::rename::def_block;
 use crate::fault::fault;
-use cranelift_codegen::Context;
 use cranelift_codegen::ir::condcodes::CondCode;
 use cranelift_codegen::ir::{AliasRegion, Block, Function, Inst, InstructionData, Opcode, Value};
-use std::collections::HashMap;
+use cranelift_codegen::{Context, FxHashMap};
 
 /// What a value is from some iteration on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,9 +108,11 @@ pub(super) struct Levels<'a> {
     latch: Block,
     loads: Loads,
     most: usize,
-    levels: HashMap<Value, Level>,
+    levels: FxHashMap<Value, Level>,
     /// Comparisons that settle: after how many iterations, and what they give then.
-    settling: HashMap<Inst, (usize, bool)>,
+    settling: FxHashMap<Inst, (usize, bool)>,
+    /// Something may leave the loop or fold.
+    may_gain: bool,
 }
 
 impl<'a> Levels<'a> {
@@ -120,8 +121,8 @@ impl<'a> Levels<'a> {
         let loads = Loads::of(&ctx.func, forest.blocks(lp));
         let latch = forest.latch(&ctx.func, lp).expect("canonical form");
         let settling = settling(ctx, forest, lp, (most, count));
-        let levels = HashMap::new();
-        let mut found = Self { ctx, forest, lp, latch, loads, most, levels, settling };
+        let levels = FxHashMap::default();
+        let mut found = Self { ctx, forest, lp, latch, loads, most, levels, settling, may_gain: false };
         found.solve();
         found.leave_polls();
         found
@@ -159,13 +160,15 @@ impl<'a> Levels<'a> {
         self.levels.clear();
         let forest = self.forest;
         for _ in 0..=self.most {
+            self.may_gain = false;
             for &block in forest.blocks(self.lp) {
                 self.visit(block);
             }
             if !self.update_header() {
-                break;
+                return;
             }
         }
+        self.may_gain = true;
     }
 
     fn of(&self, value: Value) -> Level {
@@ -187,8 +190,9 @@ impl<'a> Levels<'a> {
             }
         }
         for inst in func.layout.block_insts(block) {
+            let level = self.of_inst(block, inst);
+            self.may_gain |= (1..usize::MAX).contains(&level.out);
             if let [result] = func.dfg.inst_results(inst) {
-                let level = self.of_inst(block, inst);
                 self.levels.insert(*result, level);
             }
         }
@@ -269,6 +273,9 @@ impl<'a> Levels<'a> {
     pub(super) fn gain(&self, iterations: usize) -> Gain {
         let func = &self.ctx.func;
         let mut gain = Gain { iterations, ..Gain::default() };
+        if !self.may_gain {
+            return gain;
+        }
         for &block in self.forest.blocks(self.lp) {
             for inst in func.layout.block_insts(block) {
                 self.add(&mut gain, block, inst);
@@ -334,9 +341,9 @@ fn settling(
     forest: &LoopForest,
     lp: Loop,
     (most, count): (usize, TripCount),
-) -> HashMap<Inst, (usize, bool)> {
+) -> FxHashMap<Inst, (usize, bool)> {
     let func = &ctx.func;
-    let Some(around) = count.most() else { return HashMap::new() };
+    let Some(around) = count.most() else { return FxHashMap::default() };
     let counters = inductions(func, &ctx.cfg, forest, lp);
     let insts = forest.blocks(lp).iter().flat_map(|&block| func.layout.block_insts(block));
     let compares = insts.filter(|&inst| matches!(func.dfg.insts[inst], InstructionData::IntCompare { .. }));
