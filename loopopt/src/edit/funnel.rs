@@ -14,8 +14,7 @@
 
 use crate::analysis::edges::Edge;
 use crate::edit::labels::copy_labels;
-use cranelift_codegen::cursor::{Cursor, FuncCursor};
-use cranelift_codegen::ir::{Block, BlockArg, BlockCall, Function, InstBuilder, Value, ValueDef};
+use cranelift_codegen::ir::{Block, BlockArg, BlockCall, Function, InstructionData, Opcode, Value, ValueDef};
 
 /// Makes the funnel in front of `target` for `edges`, all of which enter `target`. It is cold if nothing hot passes it.
 pub(crate) fn funnel(func: &mut Function, edges: &[Edge], target: Block) -> Block {
@@ -26,14 +25,17 @@ pub(crate) fn funnel(func: &mut Function, edges: &[Edge], target: Block) -> Bloc
         func.layout.set_cold(block);
     }
 
-    let mut passed = Vec::new();
-    for param in func.dfg.block_params(target).to_vec() {
+    for index in 0..func.dfg.num_block_params(target) {
+        let param = func.dfg.block_params(target)[index];
         let ty = func.dfg.value_type(param);
         let through = func.dfg.append_block_param(block, ty);
         copy_labels(func, param, through);
-        passed.push(BlockArg::Value(through));
     }
-    FuncCursor::new(func).at_bottom(block).ins().jump(target, &passed);
+    let dfg = &mut func.dfg;
+    let params = dfg.blocks[block].params(&dfg.value_lists).to_vec();
+    let destination = BlockCall::new(target, params.into_iter().map(BlockArg::Value), &mut dfg.value_lists);
+    let jump = dfg.make_inst(InstructionData::Jump { opcode: Opcode::Jump, destination });
+    func.layout.append_inst(jump, block);
     for &edge in edges {
         retarget(func, edge, block);
     }

@@ -69,9 +69,9 @@ fn absorb(func: &mut Function, block: Block, next: Block) {
     if fault!(MixedArguments) {
         args.reverse();
     }
-    let params = func.dfg.block_params(next).to_vec();
-    func.dfg.detach_block_params(next);
-    for (param, arg) in params.into_iter().zip(args) {
+    let params = func.dfg.detach_block_params(next);
+    for (index, arg) in args.into_iter().enumerate() {
+        let param = params.get(index, &func.dfg.value_lists).expect("an argument for each parameter");
         let BlockArg::Value(value) = arg else { unreachable!("a jump passes values only") };
         func.dfg.change_to_alias(param, value);
     }

@@ -81,7 +81,7 @@ use crate::remark::Refusal;
 use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{Block, Function, Inst, Value, ValueDef};
 use cranelift_codegen::{CodegenResult, Context};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// The name of this pass.
@@ -142,7 +142,7 @@ struct Rotation {
     /// No other edge enters that block.
     body_is_lonely: bool,
     /// For each block that the header leaves the loop to: all edges of the loop that enter it.
-    exits: BTreeMap<Block, Vec<Edge>>,
+    exits: Vec<(Block, Vec<Edge>)>,
     /// Results of the header's instructions that are pure and invariant: the copy's results serve the body too.
     invariant: BTreeSet<Value>,
     /// Instructions to copy, without the branch and constants.
@@ -182,9 +182,11 @@ impl Rotation {
             return Err(Decline::TooManyValues);
         }
 
-        let mut exits = BTreeMap::new();
-        for target in outside.iter().map(|edge| edge.target(func)) {
-            exits.entry(target).or_insert_with(|| edges_into(func, &ctx.cfg, target).collect());
+        let mut exits: Vec<_> = outside.iter().map(|edge| (edge.target(func), Vec::new())).collect();
+        exits.sort_unstable();
+        exits.dedup();
+        for (target, edges) in &mut exits {
+            edges.extend(edges_into(func, &ctx.cfg, *target));
         }
         let insts = || func.layout.block_insts(header).filter(|&inst| !Effects::of(func, inst).terminates);
         let preheader = forest.preheader(func, lp).expect("canonical form");
@@ -195,7 +197,7 @@ impl Rotation {
             latch: forest.latch(func, lp).expect("canonical form"),
             guard_leaves_parent: data
                 .parent
-                .is_some_and(|parent| exits.keys().any(|&exit| !forest.contains(parent, exit))),
+                .is_some_and(|parent| exits.iter().any(|&(exit, _)| !forest.contains(parent, exit))),
             folds: insts().any(|inst| folds_on_entry(func, inst, header, preheader)),
             into_body,
             body,
@@ -217,14 +219,14 @@ impl Rotation {
         if is_cold(self.header) || is_cold(self.into_body.target(&ctx.func)) {
             return Err(Decline::ColdLoop);
         }
-        if self.exits.keys().all(|&exit| leads_to_cold(ctx, exit)) {
+        if self.exits.iter().all(|&(exit, _)| leads_to_cold(ctx, exit)) {
             return Err(Decline::ColdExit);
         }
         Ok(self)
     }
 
     fn describe(&self, func: &Function) -> String {
-        let exits: Vec<_> = self.exits.keys().map(ToString::to_string).collect();
+        let exits: Vec<_> = self.exits.iter().map(|(exit, _)| exit.to_string()).collect();
         let params = func.dfg.num_block_params(self.header);
         format!(
             "the test of {} (instructions copied: {}, parameters: {params}) now ends the loop; the way out leads to {}",
@@ -298,7 +300,9 @@ fn apply(func: &mut Function, plans: &[Rotation]) -> Vec<Block> {
         // With the same value on the edges of the header and of its copy, no parameter is needed for it.
         let copied = |value| if plan.invariant.contains(&value) { copies.value(value) } else { value };
         rename_edge_args(func, plan.into_body.branch, copied);
-        for &value in values.get(&plan.header).into_iter().flatten() {
+        let first = values.partition_point(|&(header, _)| header < plan.header);
+        let of_header = values[first..].iter().take_while(|&&(header, _)| header == plan.header);
+        for &(_, value) in of_header {
             let renamed =
                 if plan.invariant.contains(&value) { copies.value(value) } else { entry.carry(func, value, &copies) };
             renames.insert(value, renamed);
@@ -312,11 +316,11 @@ fn apply(func: &mut Function, plans: &[Rotation]) -> Vec<Block> {
     }
     renames.apply_elsewhere_in(func, &users);
     for (plan, entry) in plans.iter().zip(&entries) {
-        for (&exit, from_loop) in &plan.exits {
+        for (exit, from_loop) in &plan.exits {
             let from_guard: Vec<_> =
-                edges_of(func, entry.from_guard.branch).filter(|edge| edge.target(func) == exit).collect();
-            funnel(func, &from_guard, exit);
-            funnel(func, from_loop, exit);
+                edges_of(func, entry.from_guard.branch).filter(|edge| edge.target(func) == *exit).collect();
+            funnel(func, &from_guard, *exit);
+            funnel(func, from_loop, *exit);
         }
         funnel(func, &[entry.from_guard], entry.header);
     }
@@ -366,28 +370,35 @@ fn break_copy(func: &mut Function, plan: &Rotation, copies: &Copies) {
 /// What other blocks need of the headers. Closed form keeps all of these uses inside the loop.
 struct Needed {
     /// The values of each header, in the order of their numbers.
-    values: BTreeMap<Block, BTreeSet<Value>>,
+    values: Vec<(Block, Value)>,
     /// The instructions that use them.
     users: Vec<Inst>,
 }
 
 impl Needed {
     fn by_others(func: &Function, plans: &[Rotation]) -> Self {
-        let mut headers = EntitySet::with_capacity(func.dfg.num_blocks());
-        headers.extend(plans.iter().map(|plan| plan.header));
-        let mut needed = Self { values: BTreeMap::new(), users: Vec::new() };
+        let mut of_headers = EntitySet::with_capacity(func.dfg.num_values());
+        for plan in plans {
+            of_headers.extend(func.dfg.block_params(plan.header).iter().copied());
+            let results = func.layout.block_insts(plan.header).flat_map(|inst| func.dfg.inst_results(inst));
+            of_headers.extend(results.copied());
+        }
+        let mut needed = Self { values: Vec::new(), users: Vec::new() };
         for block in &func.layout {
             for inst in func.layout.block_insts(block) {
                 each_use(func, inst, |value| {
-                    let home = def_block(func, value).filter(|&home| home != block && headers.contains(home));
-                    if let Some(home) = home {
-                        needed.values.entry(home).or_default().insert(value);
+                    if of_headers.contains(value)
+                        && let Some(home) = def_block(func, value).filter(|&home| home != block)
+                    {
+                        needed.values.push((home, value));
                         needed.users.push(inst);
                     }
                 });
             }
         }
         needed.users.dedup();
+        needed.values.sort_unstable();
+        needed.values.dedup();
         needed
     }
 }
