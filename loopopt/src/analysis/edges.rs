@@ -49,20 +49,19 @@ pub fn destinations(func: &Function, inst: Inst) -> &[BlockCall] {
 
 /// Calls `visit` with each value that `inst` uses, once for each use: what `inst_values` gives, which asks each instruction
 /// whether it branches and whether it catches exceptions.
+#[inline]
 pub fn each_use(func: &Function, inst: Inst, mut visit: impl FnMut(Value)) {
     let dfg = &func.dfg;
     let data = &dfg.insts[inst];
-    if data.opcode().is_branch() {
-        if data.exception_table().is_some() {
-            dfg.inst_values(inst).for_each(visit);
-            return;
-        }
-        dfg.inst_args(inst).iter().for_each(|&value| visit(value));
+    if !data.opcode().is_branch() {
+        data.arguments(&dfg.value_lists).iter().for_each(|&value| visit(value));
+    } else if data.exception_table().is_some() {
+        dfg.inst_values(inst).for_each(visit);
+    } else {
+        data.arguments(&dfg.value_lists).iter().for_each(|&value| visit(value));
         for call in data.branch_destination(&dfg.jump_tables, &dfg.exception_tables) {
             call.args(&dfg.value_lists).filter_map(|arg| arg.as_value()).for_each(&mut visit);
         }
-    } else {
-        dfg.inst_args(inst).iter().for_each(|&value| visit(value));
     }
 }
 
@@ -105,7 +104,7 @@ pub fn only_edge_into(func: &Function, cfg: &ControlFlowGraph, block: Block) -> 
 }
 
 /// The edges of `branch` that enter `block`.
-fn edges_between(func: &Function, branch: Inst, block: Block) -> impl Iterator<Item = Edge> + use<'_> {
+pub(super) fn edges_between(func: &Function, branch: Inst, block: Block) -> impl Iterator<Item = Edge> + use<'_> {
     let most = if fault!(OneEdgePerBranch) { 1 } else { usize::MAX };
     let enters = move |(_, call): &(usize, &BlockCall)| call.block(&func.dfg.value_lists) == block;
     let ways = destinations(func, branch).iter().enumerate().filter(enters);

@@ -81,6 +81,7 @@ impl<'f> Evaluator<'f> {
             let inputs = self.inputs(top);
             let is_new = |input: &Value| !self.known.contains_key(input) && !stack.contains(input);
             match inputs.as_slice().iter().copied().find(is_new) {
+                _ if self.is_lost(top, inputs.as_slice()) => what = None,
                 Some(input) if self.budget > 0 && stack.len() < MAX_DEPTH => {
                     self.budget -= 1;
                     if self.is_outside(input) {
@@ -129,6 +130,21 @@ impl<'f> Evaluator<'f> {
             ValueDef::Union(..) => None,
         };
         self.inside.is_some_and(|(lp, _)| home.is_none_or(|block| !self.forest.contains(lp, block)))
+    }
+
+    /// Whether `value` cannot be known because one of its inputs is unknown, at a glance.
+    fn is_lost(&self, value: Value, inputs: &[Value]) -> bool {
+        let dfg = &self.func.dfg;
+        let is_select = |inst: Inst| dfg.insts[inst].opcode() == Opcode::Select;
+        let is_unknown = |input: &Value| match self.known.get(input) {
+            Some(what) => what.is_none(),
+            None => match dfg.value_def(*input) {
+                ValueDef::Param(block, _) => Some(block) == self.func.layout.entry_block(),
+                ValueDef::Result(inst, _) => !is_foldable(self.func, inst),
+                ValueDef::Union(..) => true,
+            },
+        };
+        inputs.iter().any(is_unknown) && !dfg.value_def(value).inst().is_some_and(is_select)
     }
 
     /// The values that `value` follows from, nothing if it cannot be known.

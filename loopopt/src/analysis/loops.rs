@@ -22,7 +22,7 @@
 //! A cycle that can be entered at more than one block has no header. Such irreducible cycles are found, named by their
 //! entries, and are no loops of the forest.
 
-use super::edges::{Edge, edges_into, jump_target, ways_from};
+use super::edges::{Edge, edges_between, jump_target, ways_from};
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::entity::{
     EntityRef, EntitySet, PrimaryMap, SecondaryMap, entity_impl, packed_option::PackedOption,
@@ -82,7 +82,7 @@ impl LoopForest {
     /// targets of edges that go backwards in the traversal to a block that does not dominate their source.
     fn with_headers(func: &Function, cfg: &ControlFlowGraph, domtree: &DominatorTree) -> Self {
         let mut seen = EntitySet::<Block>::with_capacity(func.dfg.num_blocks());
-        let (mut headers, mut irreducible) = (EntitySet::<Block>::new(), Vec::new());
+        let (mut headers, mut irreducible) = (EntitySet::<Block>::with_capacity(func.dfg.num_blocks()), Vec::new());
         for &block in domtree.cfg_rpo() {
             seen.insert(block);
             for (_, target) in ways_from(func, block).filter(|&(_, target)| seen.contains(target)) {
@@ -100,8 +100,12 @@ impl LoopForest {
         let mut innermost = SecondaryMap::<Block, PackedOption<Loop>>::new();
         innermost.resize(func.dfg.num_blocks());
         for &header in domtree.cfg_rpo().filter(|&&block| headers.contains(block)) {
-            let (back_edges, entries) =
-                edges_into(func, cfg, header).partition(|edge| domtree.block_dominates(header, edge.source(func)));
+            let (mut back_edges, mut entries) = (Vec::with_capacity(1), Vec::with_capacity(1));
+            for pred in cfg.pred_iter(header) {
+                let comes_back = domtree.block_dominates(header, pred.block);
+                let edges = if comes_back { &mut back_edges } else { &mut entries };
+                edges.extend(edges_between(func, pred.inst, header));
+            }
             let (parent, depth, exits, range) = (None, 1, Vec::new(), 0..0);
             innermost[header] =
                 loops.push(LoopData { header, parent, depth, entries, back_edges, exits, range }).into();

@@ -86,7 +86,8 @@ pub(crate) fn escapes(func: &Function, forest: &LoopForest) -> Escapes {
 
 /// The innermost loop of each value that is defined in one.
 fn homes(func: &Function, forest: &LoopForest) -> SecondaryMap<Value, PackedOption<Loop>> {
-    let mut homes = SecondaryMap::<Value, PackedOption<Loop>>::with_capacity(func.dfg.num_values());
+    let mut homes = SecondaryMap::<Value, PackedOption<Loop>>::new();
+    homes.resize(func.dfg.num_values());
     for block in &func.layout {
         if let Some(lp) = forest.innermost(block) {
             let results = func.layout.block_insts(block).flat_map(|inst| func.dfg.inst_results(inst));

@@ -5,14 +5,15 @@
 //! one block to another would undo it.
 
 use crate::edit::clone::repeat_before;
-use crate::edit::rename::each_use;
+use crate::edit::rename::{Replaced, each_use, rename_uses};
 use crate::fault::fault;
 use cranelift_codegen::entity::{SecondaryMap, packed_option::PackedOption};
 use cranelift_codegen::ir::{Block, Function, Inst, Opcode, Value};
 
-/// Gives each block its own copies of the scalar constants that it uses from other blocks, right before the first use. Returns
-/// whether there was any.
-pub(crate) fn localize_constants(func: &mut Function) -> bool {
+/// Gives each block its own copies of the scalar constants that it uses from other blocks, right before the first use, once all
+/// values are `replaced`. Returns whether there was any.
+pub(crate) fn replace_and_localize(func: &mut Function, mut replaced: Replaced) -> bool {
+    replaced.shorten();
     let homes = homes_of_constants(func);
     let mut any = false;
     let mut blocks = func.layout.entry_block();
@@ -21,7 +22,7 @@ pub(crate) fn localize_constants(func: &mut Function) -> bool {
         local.clear();
         let mut insts = func.layout.first_inst(block);
         while let Some(inst) = insts {
-            localize_operands(func, (block, &homes), inst, &mut local);
+            localize_operands(func, (block, &homes, &replaced), inst, &mut local);
             insts = func.layout.next_inst(inst);
         }
         any |= !local.is_empty();
@@ -34,7 +35,8 @@ pub(crate) fn localize_constants(func: &mut Function) -> bool {
 type Homes = SecondaryMap<Value, PackedOption<Block>>;
 
 fn homes_of_constants(func: &Function) -> Homes {
-    let mut homes = Homes::with_capacity(func.dfg.num_values());
+    let mut homes = Homes::new();
+    homes.resize(func.dfg.num_values());
     for block in &func.layout {
         for inst in func.layout.block_insts(block).filter(|&inst| is_rematerialized(func, inst)) {
             homes[func.dfg.first_result(inst)] = block.into();
@@ -47,13 +49,19 @@ fn homes_of_constants(func: &Function) -> Homes {
 /// stand for.
 fn localize_operands(
     func: &mut Function,
-    (block, homes): (Block, &Homes),
+    (block, homes, replaced): (Block, &Homes, &Replaced),
     inst: Inst,
     local: &mut Vec<(Value, Value)>,
 ) {
     let is_foreign = |value| homes[value].expand().is_some_and(|home| home != block);
-    let mut any = false;
-    each_use(func, inst, |value| any |= is_foreign(value));
+    let (mut any, mut gone) = (false, false);
+    each_use(func, inst, |value| {
+        gone |= replaced.has(value);
+        any |= is_foreign(replaced.resolve(value));
+    });
+    if gone {
+        rename_uses(func, inst, |value| replaced.resolve(value));
+    }
     if !any {
         return;
     }

@@ -14,6 +14,7 @@
 
 use crate::analysis::edges::Edge;
 use crate::edit::labels::copy_labels;
+use crate::edit::rename::Replaced;
 use cranelift_codegen::ir::{Block, BlockArg, BlockCall, Function, InstructionData, Opcode, Value, ValueDef};
 
 /// Makes the funnel in front of `target` for `edges`, all of which enter `target`. It is cold if nothing hot passes it.
@@ -70,15 +71,15 @@ pub(crate) fn set_edge(func: &mut Function, edge: Edge, target: Block, args: &[B
 }
 
 /// Undoes a funnel that `edge` alone enters: lets the edge enter the target of the jump that `block` consists of, and
-/// removes the block. What the jump passes dominates the block, and so the source of the edge.
-pub(crate) fn skip_block(func: &mut Function, edge: Edge, block: Block) {
+/// removes the block. What the jump passes, once `replaced`, dominates the block, and so the source of the edge.
+pub(crate) fn skip_block(func: &mut Function, edge: Edge, block: Block, replaced: &Replaced) {
     let jump = func.layout.last_inst(block).expect("a funnel ends in a jump");
     let onwards = Edge { branch: jump, slot: 0 };
     let target = onwards.target(func);
     let given: Vec<_> = edge.args(func).collect();
     let args: Vec<_> = onwards
         .args(func)
-        .map(|arg| match arg.as_value().map(|value| func.dfg.value_def(value)) {
+        .map(|arg| match arg.as_value().map(|value| func.dfg.value_def(replaced.resolve(value))) {
             Some(ValueDef::Param(home, position)) if home == block => given[position],
             _ => arg,
         })

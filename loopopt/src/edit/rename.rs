@@ -89,3 +89,68 @@ impl Renames {
         }
     }
 }
+
+/// Values that have gone, and what stands for them everywhere: as aliases do, but only instructions that are in a block are looked
+/// at, and those that use none of them stay untouched.
+#[derive(Default)]
+pub(crate) struct Replaced(SecondaryMap<Value, PackedOption<Value>>);
+
+impl Replaced {
+    /// Lets `new` stand for `old`, which does not stand for `new`.
+    pub(crate) fn insert(&mut self, old: Value, new: Value) {
+        let new = self.resolve(new);
+        self.0[old] = new.into();
+    }
+
+    /// Whether something stands for `value`.
+    pub(crate) fn has(&self, value: Value) -> bool {
+        self.0[value].is_some()
+    }
+
+    /// What stands for `value`, itself if it has not gone.
+    pub(crate) fn resolve(&self, value: Value) -> Value {
+        let mut resolved = value;
+        while let Some(next) = self.0[resolved].expand() {
+            resolved = next;
+        }
+        resolved
+    }
+
+    /// Whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Replaces the values, if there are any.
+    pub(crate) fn apply(mut self, func: &mut Function) {
+        if self.is_empty() {
+            return;
+        }
+        self.shorten();
+        let mut blocks = func.layout.entry_block();
+        while let Some(block) = blocks {
+            let mut insts = func.layout.first_inst(block);
+            while let Some(inst) = insts {
+                let mut any = false;
+                each_use(func, inst, |value| any |= self.0[value].is_some());
+                if any {
+                    rename_uses(func, inst, |value| self.0[value].expand().unwrap_or(value));
+                }
+                insts = func.layout.next_inst(inst);
+            }
+            blocks = func.layout.next_block(block);
+        }
+    }
+
+    /// Lets each value's last one stand for it, so that time is linear.
+    pub(crate) fn shorten(&mut self) {
+        for value in self.0.keys() {
+            let last = self.resolve(value);
+            let mut value = value;
+            while let Some(next) = self.0[value].expand().filter(|&next| next != last) {
+                self.0[value] = last.into();
+                value = next;
+            }
+        }
+    }
+}

@@ -211,8 +211,9 @@ impl<'a, 'b> Motion<'a, 'b> {
             let mut next = self.func.layout.first_inst(block);
             while let Some(inst) = next {
                 next = self.func.layout.next_inst(inst);
-                if !self.consider(block, inst) {
-                    self.first.pass(self.func, inst);
+                let effects = Effects::of(self.func, inst);
+                if !self.consider(block, inst, effects) {
+                    self.first.pass_effects(inst, effects);
                 }
             }
         }
@@ -223,13 +224,12 @@ impl<'a, 'b> Motion<'a, 'b> {
     }
 
     /// Hoists `inst` if that is legal and pays. Returns whether it has left the loop.
-    fn consider(&mut self, block: Block, inst: Inst) -> bool {
+    fn consider(&mut self, block: Block, inst: Inst, effects: Effects) -> bool {
         if self.reused > 0 {
             let dfg = &mut self.func.dfg;
             let operands: Vec<_> = dfg.inst_values(inst).map(|value| dfg.resolve_aliases(value)).collect();
             dfg.overwrite_inst_values(inst, operands.into_iter());
         }
-        let effects = Effects::of(self.func, inst);
         if effects.terminates || !self.has_invariant_operands(inst) {
             return false;
         }

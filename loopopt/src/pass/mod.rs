@@ -49,6 +49,8 @@ pub(crate) struct PassCx<'a> {
     pub(crate) wants_another_round: bool,
     /// Whether nothing has changed since `canon`.
     pub(crate) is_canonical: bool,
+    /// Whether all loops are in closed form.
+    pub(crate) is_closed: bool,
     /// Whether the function has to be left alone after all.
     pub(crate) gave_up: bool,
     /// For each header that a pass made, the header of the same loop in the function as it came in.
@@ -77,6 +79,7 @@ impl<'a> PassCx<'a> {
             wants_cleanup: false,
             wants_another_round: false,
             is_canonical: false,
+            is_closed: false,
             origins: FxHashMap::default(),
             peeled: FxHashMap::default(),
             slow: FxHashSet::default(),
@@ -103,6 +106,11 @@ impl<'a> PassCx<'a> {
     /// Whether `pass` has changed the loop of `header`.
     pub(crate) fn has_fired(&self, pass: &'static str, header: Block) -> bool {
         self.remarks.has_fired(pass, self.origin(header))
+    }
+
+    /// Remembers that edges have changed, and that values may leave loops as they are.
+    pub(crate) fn lose_form(&mut self) {
+        (self.is_canonical, self.is_closed) = (false, false);
     }
 
     /// Brings `ctx` and the loops up to date after `change`.

@@ -127,7 +127,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
 
 fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
     let mut plans: Vec<Plan> = Vec::new();
-    let mut has_cleanup = None;
+    let (mut has_cleanup, mut levels) = (None, gain::Scratch::new());
     for lp in cx.forest(ctx).loops() {
         let header = cx.forest(ctx).data(lp).header;
         let options = cx.options;
@@ -135,7 +135,9 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
         if most == 0 {
             continue;
         }
-        match Plan::prove(ctx, cx.forest(ctx), lp, (options, most)).and_then(|plan| plan.judge(ctx, options)) {
+        match Plan::prove(ctx, cx.forest(ctx), lp, (options, most), &mut levels)
+            .and_then(|plan| plan.judge(ctx, options))
+        {
             Ok(plan)
                 if plan.gain.needs_cleanup && !*has_cleanup.get_or_insert_with(|| cleanup::is_possible(ctx, cx)) =>
             {
@@ -186,6 +188,7 @@ impl Plan {
         forest: &LoopForest,
         lp: Loop,
         (options, most): (&Options, usize),
+        levels: &mut gain::Scratch,
     ) -> Result<Self, Decline> {
         let func = &ctx.func;
         let data = forest.data(lp);
@@ -201,7 +204,7 @@ impl Plan {
             return Err(Decline::TooLarge { insts: size, max: options.peel_max_insts });
         }
         let count = trip_count::bound(ctx, forest, lp);
-        let levels = Levels::find(ctx, forest, lp, (most, count));
+        let levels = Levels::find(ctx, forest, lp, (most, count), levels);
         let gain = best(&levels, size, (options, most))?;
         if let Some(inst) = insts().find(|&inst| !is_duplicable(func, inst)) {
             return Err(Decline::NotDuplicable(func.dfg.insts[inst].opcode().to_string()));

@@ -73,7 +73,7 @@ use crate::edit::clone::{Copies, clone_blocks};
 use crate::edit::funnel::{append_arg, copy_edge, funnel, retarget};
 use crate::edit::labels::copy_labels;
 use crate::edit::merge::join;
-use crate::edit::rename::{Renames, def_block, each_use, rename_edge_args};
+use crate::edit::rename::{Renames, Replaced, def_block, each_use, rename_edge_args};
 use crate::fault::fault;
 use crate::options::Options;
 use crate::pass::PassCx;
@@ -123,7 +123,9 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         cx.fired(&ctx.func, NAME, plan.header, plan.describe(&ctx.func));
     }
     cx.wants_cleanup |= plans.iter().any(|plan| plan.folds);
-    cx.wants_another_round |= plans.iter().any(|plan| plan.guard_leaves_parent);
+    let leaves_parent = plans.iter().any(|plan| plan.guard_leaves_parent);
+    cx.wants_another_round |= leaves_parent;
+    cx.is_closed &= !leaves_parent;
     for (plan, new_header) in plans.iter().zip(apply(&mut ctx.func, &plans)) {
         cx.header_moved(plan.header, new_header);
     }
@@ -331,16 +333,16 @@ fn apply(func: &mut Function, plans: &[Rotation]) -> Vec<Block> {
 /// Only the preheader enters the copy of the header now, only the latch the header, and often only the new header the body: they
 /// become one block each, inner loops first. What a chain of more than these leaves is for `merge`.
 fn join_chains(func: &mut Function, plans: &[Rotation], entries: &[Entry]) {
-    let mut joined = false;
+    let mut replaced = Replaced::default();
     for (plan, entry) in plans.iter().zip(entries).rev() {
         let guard = entry.from_guard.source(func);
-        joined |= join(func, plan.preheader, guard);
-        joined |= join(func, plan.latch, plan.header);
-        joined |= plan.body_is_lonely && join(func, entry.header, plan.body);
+        join(func, plan.preheader, guard, &mut replaced);
+        join(func, plan.latch, plan.header, &mut replaced);
+        if plan.body_is_lonely {
+            join(func, entry.header, plan.body, &mut replaced);
+        }
     }
-    if joined {
-        func.dfg.resolve_all_aliases();
-    }
+    replaced.apply(func);
 }
 
 /// The faults of this pass that are about copies.

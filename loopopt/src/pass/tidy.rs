@@ -21,10 +21,11 @@
 use crate::analysis::edges::{edges_into, jump_target};
 use crate::analysis::loops::LoopForest;
 use crate::change::Change;
-use crate::edit::constants::localize_constants;
+use crate::edit::constants::replace_and_localize;
 use crate::edit::funnel::skip_block;
-use crate::edit::merge::merge_and_alias;
-use crate::edit::params::alias_redundant_params;
+use crate::edit::merge::merge_all;
+use crate::edit::params::detach_redundant_params;
+use crate::edit::rename::Replaced;
 use crate::pass::PassCx;
 use cranelift_codegen::{CodegenResult, Context};
 
@@ -36,15 +37,14 @@ pub(crate) const REASONS: &[&str] = &[];
 
 /// Tidies up.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
-    let aliased = alias_redundant_params(ctx);
-    let skipped = skip_empty_latches(ctx, cx.forest(ctx));
+    let mut replaced = Replaced::default();
+    detach_redundant_params(ctx, &mut replaced);
+    let skipped = skip_empty_latches(ctx, cx.forest(ctx), &replaced);
     // No other block has more or fewer edges into it for that, so the old graph still says which can be merged.
-    let merged = merge_and_alias(&mut ctx.func, &ctx.cfg, &ctx.domtree);
-    if aliased || merged {
-        ctx.func.dfg.resolve_all_aliases();
-    }
-    let localized = localize_constants(&mut ctx.func);
-    Ok(match (skipped || merged, aliased || localized) {
+    let merged = merge_all(&mut ctx.func, (&ctx.cfg, &ctx.domtree), &mut replaced);
+    let has_replaced = !replaced.is_empty();
+    let localized = replace_and_localize(&mut ctx.func, replaced);
+    Ok(match (skipped || merged, has_replaced || localized) {
         (true, _) => Change::Cfg,
         (false, true) => Change::Insts,
         (false, false) => Change::Nothing,
@@ -52,7 +52,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
 }
 
 /// Sends the edge into a latch that only jumps on to the header. Returns whether there was any.
-fn skip_empty_latches(ctx: &mut Context, forest: &LoopForest) -> bool {
+fn skip_empty_latches(ctx: &mut Context, forest: &LoopForest, replaced: &Replaced) -> bool {
     // Inner loops first.
     let latches: Vec<_> = forest.loops().rev().filter_map(|lp| forest.latch(&ctx.func, lp)).collect();
     let mut skipped = false;
@@ -64,7 +64,7 @@ fn skip_empty_latches(ctx: &mut Context, forest: &LoopForest) -> bool {
             && ctx.func.layout.is_cold(edge.source(&ctx.func)) == ctx.func.layout.is_cold(latch)
         {
             drop(edges);
-            skip_block(&mut ctx.func, edge, latch);
+            skip_block(&mut ctx.func, edge, latch, replaced);
             skipped = true;
         }
     }
