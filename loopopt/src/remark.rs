@@ -152,7 +152,7 @@ impl<'a> IntoIterator for &'a Remarks {
 }
 
 /// Remarks while passes run. A pass can look at a loop again, and then what it said against it no longer counts.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct RemarkLog {
     /// In the order in which they were made, nothing for those that no longer count.
     all: Vec<Option<Remark>>,
@@ -160,6 +160,17 @@ pub(crate) struct RemarkLog {
     changed: FxHashSet<(&'static str, Block)>,
     /// For each pass and loop, and subject, where the reason stands.
     declined: FxHashMap<(&'static str, Block, u32), usize>,
+}
+
+impl Default for RemarkLog {
+    fn default() -> Self {
+        // Room for two loops: most functions have not more.
+        Self {
+            all: Vec::with_capacity(16),
+            changed: FxHashSet::with_capacity_and_hasher(14, Default::default()),
+            declined: FxHashMap::with_capacity_and_hasher(14, Default::default()),
+        }
+    }
 }
 
 impl RemarkLog {

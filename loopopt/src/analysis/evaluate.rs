@@ -42,7 +42,9 @@ pub struct Evaluator<'f> {
 impl<'f> Evaluator<'f> {
     /// An evaluator that has assumed nothing and looks at no more than `budget` values.
     pub fn new(func: &'f Function, cfg: &'f ControlFlowGraph, forest: &'f LoopForest, budget: usize) -> Self {
-        Self { func, cfg, forest, inside: None, known: FxHashMap::default(), stack: Vec::new(), budget }
+        // Room for a small loop.
+        let known = FxHashMap::with_capacity_and_hasher(28, Default::default());
+        Self { func, cfg, forest, inside: None, known, stack: Vec::with_capacity(8), budget }
     }
 
     /// Follows few values outside of `lp`, so that time does not depend on what stands before the loop. Once they are used up,

@@ -35,7 +35,8 @@ pub struct Pressure {
 impl Pressure {
     /// Counts what lives through `lp`. Linear in the size of the loop.
     pub fn of(func: &Function, forest: &LoopForest, lp: Loop, isa: &dyn TargetIsa) -> Self {
-        let mut uses = FxHashMap::<Value, usize>::default();
+        // Room for a small loop.
+        let mut uses = FxHashMap::<Value, usize>::with_capacity_and_hasher(56, Default::default());
         let mut calls = false;
         for &block in forest.blocks(lp) {
             for inst in func.layout.block_insts(block) {

@@ -37,6 +37,7 @@ impl Copies {
 /// anywhere: dominance order, and thus any reverse postorder, has this property.
 pub(crate) fn clone_blocks(func: &mut Function, blocks: &[Block]) -> Copies {
     let mut copies = Copies::default();
+    copies.values.reserve(blocks.len() * 8);
     for &block in blocks {
         let copy = func.dfg.make_block();
         func.layout.insert_block(copy, blocks[0]);

@@ -54,13 +54,22 @@ impl Renames {
 
     /// The same, in these instructions only.
     pub(crate) fn apply_elsewhere_in(&self, func: &mut Function, users: &[Inst]) {
-        let homes = self.homes(func);
+        let mut foreign = Vec::new();
         for &user in users {
             let block = func.layout.inst_block(user);
-            rename_uses(func, user, |value| match self.0[value].expand() {
-                Some(renamed) if homes[value].expand() != block => renamed,
-                _ => value,
+            foreign.clear();
+            each_use(func, user, |value| {
+                if let Some(renamed) = self.0[value].expand().filter(|_| def_block(func, value) != block) {
+                    foreign.push((value, renamed));
+                }
             });
+            if !foreign.is_empty() {
+                foreign.sort_unstable();
+                rename_uses(func, user, |value| {
+                    let place = foreign.binary_search_by_key(&value, |&(old, _)| old);
+                    place.map_or(value, |place| foreign[place].1)
+                });
+            }
         }
     }
 

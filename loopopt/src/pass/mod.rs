@@ -14,7 +14,8 @@ pub(crate) mod tidy;
 pub(crate) mod unroll;
 pub(crate) mod unshare;
 
-use crate::analysis::loops::LoopForest;
+use crate::analysis::loops::{Loop, LoopForest};
+use crate::analysis::trip_count::{self, TripCount};
 use crate::change::Change;
 use crate::fuel::Fuel;
 use crate::options::Options;
@@ -60,6 +61,8 @@ pub(crate) struct PassCx<'a> {
     /// The headers of loops that run only if something did not hold that the same loop without checks rests on.
     slow: FxHashSet<Block>,
     forest: Option<LoopForest>,
+    /// How often loops go around by formula, by their headers, for the function as it is now.
+    bounds: FxHashMap<Block, TripCount>,
 }
 
 impl<'a> PassCx<'a> {
@@ -84,6 +87,7 @@ impl<'a> PassCx<'a> {
             peeled: FxHashMap::default(),
             slow: FxHashSet::default(),
             forest: None,
+            bounds: FxHashMap::default(),
         }
     }
 
@@ -103,6 +107,13 @@ impl<'a> PassCx<'a> {
         self.forest = Some(forest);
     }
 
+    /// How often a loop of the function as it is now goes around, by formula.
+    pub(crate) fn bound(&mut self, ctx: &Context, lp: Loop) -> TripCount {
+        let forest = self.forest.get_or_insert_with(|| LoopForest::new(&ctx.func, &ctx.cfg, &ctx.domtree));
+        let compute = || trip_count::bound(ctx, forest, lp);
+        *self.bounds.entry(forest.data(lp).header).or_insert_with(compute)
+    }
+
     /// Whether `pass` has changed the loop of `header`.
     pub(crate) fn has_fired(&self, pass: &'static str, header: Block) -> bool {
         self.remarks.has_fired(pass, self.origin(header))
@@ -115,6 +126,9 @@ impl<'a> PassCx<'a> {
 
     /// Brings `ctx` and the loops up to date after `change`.
     pub(crate) fn invalidate(&mut self, ctx: &mut Context, change: Change) {
+        if change != Change::Nothing {
+            self.bounds.clear();
+        }
         match change {
             Change::Nothing | Change::Insts => return,
             Change::Order => ctx.compute_domtree(),

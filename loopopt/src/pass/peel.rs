@@ -63,7 +63,7 @@ mod gain;
 use crate::analysis::edges::Edge;
 use crate::analysis::effects::{Effects, is_constant, is_duplicable};
 use crate::analysis::loops::{Loop, LoopForest};
-use crate::analysis::trip_count::{self, TripCount};
+use crate::analysis::trip_count::TripCount;
 use crate::change::Change;
 use crate::edit::clone::Copies;
 use crate::edit::forget::forget_removed_insts;
@@ -135,7 +135,8 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
         if most == 0 {
             continue;
         }
-        match Plan::prove(ctx, cx.forest(ctx), lp, (options, most), &mut levels)
+        let count = cx.bound(ctx, lp);
+        match Plan::prove(ctx, cx.forest(ctx), lp, (options, most, count), &mut levels)
             .and_then(|plan| plan.judge(ctx, options))
         {
             Ok(plan)
@@ -182,12 +183,12 @@ struct Plan {
 }
 
 impl Plan {
-    /// `most` is the number of iterations that may be taken out.
+    /// `most` is the number of iterations that may be taken out, `count` how often the loop goes around.
     fn prove(
         ctx: &Context,
         forest: &LoopForest,
         lp: Loop,
-        (options, most): (&Options, usize),
+        (options, most, count): (&Options, usize, TripCount),
         levels: &mut gain::Scratch,
     ) -> Result<Self, Decline> {
         let func = &ctx.func;
@@ -203,7 +204,6 @@ impl Plan {
         if size > options.peel_max_insts && !options.ignore_cost {
             return Err(Decline::TooLarge { insts: size, max: options.peel_max_insts });
         }
-        let count = trip_count::bound(ctx, forest, lp);
         let levels = Levels::find(ctx, forest, lp, (most, count), levels);
         let gain = best(&levels, size, (options, most))?;
         if let Some(inst) = insts().find(|&inst| !is_duplicable(func, inst)) {

@@ -132,6 +132,7 @@ impl<'a> Levels<'a> {
         let latch = forest.latch(&ctx.func, lp).expect("canonical form");
         let settling = settling(ctx, forest, lp, (most, count));
         let mut found = Self { ctx, forest, lp, latch, loads, most, levels, settling, may_gain: false };
+        found.set_all(Some(Level::NEVER));
         found.solve();
         found.leave_polls();
         found
@@ -145,9 +146,11 @@ impl<'a> Levels<'a> {
             return;
         }
         let loads = std::mem::replace(&mut self.loads, Loads::No);
+        self.set_all(Some(Level::NEVER));
         self.solve();
         if self.settled_exits() == settled {
             self.loads = loads;
+            self.set_all(Some(Level::NEVER));
             self.solve();
         }
     }
@@ -164,9 +167,9 @@ impl<'a> Levels<'a> {
         self.forest.data(self.lp).exits.iter().map(|exit| exit.branch).filter(hangs).collect()
     }
 
-    /// Header parameters get lower levels from round to round, one at least in each, and there are `most` levels.
+    /// Header parameters, which start with the highest level, get lower ones from round to round, one at least in each, and
+    /// there are `most` levels.
     fn solve(&mut self) {
-        self.set_all(Some(Level::NEVER));
         let forest = self.forest;
         for _ in 0..=self.most {
             self.may_gain = false;
