@@ -71,9 +71,14 @@ pub(crate) trait Refusal: fmt::Display {
     /// The reason in kebab-case, one of those that the pass lists.
     fn slug(&self) -> &'static str;
 
+    /// The reason in words, if they are the same for every loop: these need not be put together.
+    fn fixed(&self) -> Option<&'static str> {
+        None
+    }
+
     /// The reason in words.
     fn message(&self) -> Cow<'static, str> {
-        self.to_string().into()
+        self.fixed().map_or_else(|| self.to_string().into(), Cow::Borrowed)
     }
 
     /// What would help, or nothing.

@@ -267,7 +267,7 @@ impl Inputs {
 const MAX_DEPTH: usize = 64;
 
 /// Whether the only result of `inst` can be computed here.
-fn is_foldable(func: &Function, inst: Inst) -> bool {
+pub(super) fn is_foldable(func: &Function, inst: Inst) -> bool {
     use Opcode::{
         Band, Bnot, Bor, Bxor, Iadd, Icmp, Iconst, Imul, Ineg, Ireduce, Ishl, Isub, Select, Sextend, Smax, Smin, Sshr,
         Udiv, Uextend, Umax, Umin, Urem, Ushr,

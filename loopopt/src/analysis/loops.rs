@@ -55,6 +55,17 @@ pub struct LoopData {
     range: Range<usize>,
 }
 
+/// Numbers of blocks, while loops are laid out.
+#[derive(Clone, Copy, Default)]
+struct Size {
+    /// Blocks of a loop that are in no loop inside it.
+    own: usize,
+    /// All of its blocks.
+    total: usize,
+    /// Where the next loop inside it starts.
+    next_free: usize,
+}
+
 /// All natural loops of a function.
 #[derive(Clone, Debug)]
 pub struct LoopForest {
@@ -116,7 +127,7 @@ impl LoopForest {
     /// Finds the blocks of each loop, backwards from its back edges, and which loop is in which. Inner loops come first, and a loop
     /// that is complete is passed in one step, from its header on.
     fn find_members(&mut self, func: &Function, cfg: &ControlFlowGraph) {
-        let mut stack = Vec::new();
+        let mut stack = Vec::with_capacity(16);
         for lp in self.loops.keys().rev() {
             stack.extend(self.loops[lp].back_edges.iter().map(|edge| edge.source(func)));
             while let Some(block) = stack.pop() {
@@ -156,35 +167,35 @@ impl LoopForest {
     /// Lays out the blocks so that each loop is contiguous.
     fn lay_out(&mut self, domtree: &DominatorTree) {
         let Self { loops, innermost, .. } = self;
-        // By loop: the blocks that are in no loop inside it, and all of its blocks.
-        let mut own = vec![0; loops.len()];
+        let mut sizes = vec![Size::default(); loops.len()];
         for &block in domtree.cfg_rpo() {
             if let Some(lp) = innermost[block].expand() {
-                own[lp.index()] += 1;
+                sizes[lp.index()].own += 1;
             }
         }
-        let mut total = own.clone();
         for lp in loops.keys().rev() {
+            sizes[lp.index()].total += sizes[lp.index()].own;
             if let Some(parent) = loops[lp].parent {
-                total[parent.index()] += total[lp.index()];
+                sizes[parent.index()].total += sizes[lp.index()].total;
             }
         }
 
         // A loop's range starts with its own blocks, then those of its inner loops follow.
-        let mut next_free = vec![0; loops.len()];
         let mut next_root = 0;
         for lp in loops.keys() {
-            let cursor = loops[lp].parent.map_or(&mut next_root, |parent| &mut next_free[parent.index()]);
-            let range = *cursor..*cursor + total[lp.index()];
+            let Size { own, total, .. } = sizes[lp.index()];
+            let cursor = loops[lp].parent.map_or(&mut next_root, |parent| &mut sizes[parent.index()].next_free);
+            let range = *cursor..*cursor + total;
             *cursor = range.end;
-            next_free[lp.index()] = range.start + own[lp.index()];
+            sizes[lp.index()].next_free = range.start + own;
             loops[lp].range = range;
         }
         let mut blocks = vec![Block::from_u32(0); next_root];
         for &block in domtree.cfg_postorder() {
             if let Some(lp) = innermost[block].expand() {
-                own[lp.index()] -= 1;
-                blocks[loops[lp].range.start + own[lp.index()]] = block;
+                let own = &mut sizes[lp.index()].own;
+                *own -= 1;
+                blocks[loops[lp].range.start + *own] = block;
             }
         }
         self.blocks = blocks;

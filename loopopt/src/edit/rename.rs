@@ -138,16 +138,21 @@ impl Replaced {
         self.shorten();
         let mut blocks = func.layout.entry_block();
         while let Some(block) = blocks {
-            let mut insts = func.layout.first_inst(block);
-            while let Some(inst) = insts {
-                let mut any = false;
-                each_use(func, inst, |value| any |= self.0[value].is_some());
-                if any {
-                    rename_uses(func, inst, |value| self.0[value].expand().unwrap_or(value));
-                }
-                insts = func.layout.next_inst(inst);
-            }
+            self.apply_in(func, block);
             blocks = func.layout.next_block(block);
+        }
+    }
+
+    /// Replaces the values in `block`, once they are [shortened](Self::shorten).
+    pub(crate) fn apply_in(&self, func: &mut Function, block: Block) {
+        let mut insts = func.layout.first_inst(block);
+        while let Some(inst) = insts {
+            let mut any = false;
+            each_use(func, inst, |value| any |= self.0[value].is_some());
+            if any {
+                rename_uses(func, inst, |value| self.0[value].expand().unwrap_or(value));
+            }
+            insts = func.layout.next_inst(inst);
         }
     }
 

@@ -382,13 +382,20 @@ impl Refusal for Decline {
             | Self::Withheld => "",
         }
     }
+
+    fn fixed(&self) -> Option<&'static str> {
+        match self {
+            Self::NotInnermost => Some("there is a loop inside"),
+            Self::NothingToWin => Some("nothing is the same from the second iteration on that is not before"),
+            _ => None,
+        }
+    }
 }
 
 impl fmt::Display for Decline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotInnermost => write!(f, "there is a loop inside"),
-            Self::NothingToWin => write!(f, "nothing is the same from the second iteration on that is not before"),
+            Self::NotInnermost | Self::NothingToWin => f.write_str(self.fixed().unwrap_or_default()),
             Self::TooLarge { insts, max } => write!(f, "{insts} instructions would be copied, more than {max}"),
             Self::FewIterations { around, peeled } => {
                 write!(f, "the loop goes around {around} times at most, and would be peeled {peeled} times")

@@ -228,14 +228,15 @@ impl Rotation {
     }
 
     fn describe(&self, func: &Function) -> String {
-        let exits: Vec<_> = self.exits.iter().map(|(exit, _)| exit.to_string()).collect();
         let params = func.dfg.num_block_params(self.header);
-        format!(
+        let mut message = format!(
             "the test of {} (instructions copied: {}, parameters: {params}) now ends the loop; the way out leads to {}",
-            self.header,
-            self.size,
-            exits.join(", ")
-        )
+            self.header, self.size, self.exits[0].0,
+        );
+        for (exit, _) in &self.exits[1..] {
+            message += &format!(", {exit}");
+        }
+        message
     }
 }
 
@@ -334,15 +335,26 @@ fn apply(func: &mut Function, plans: &[Rotation]) -> Vec<Block> {
 /// become one block each, inner loops first. What a chain of more than these leaves is for `merge`.
 fn join_chains(func: &mut Function, plans: &[Rotation], entries: &[Entry]) {
     let mut replaced = Replaced::default();
+    let mut everywhere = false;
     for (plan, entry) in plans.iter().zip(entries).rev() {
         let guard = entry.from_guard.source(func);
         join(func, plan.preheader, guard, &mut replaced);
         join(func, plan.latch, plan.header, &mut replaced);
         if plan.body_is_lonely {
+            everywhere |= func.dfg.num_block_params(plan.body) > 0;
             join(func, entry.header, plan.body, &mut replaced);
         }
     }
-    replaced.apply(func);
+    if everywhere {
+        replaced.apply(func);
+        return;
+    }
+    // What else used a parameter of a header uses one of the new header by now.
+    replaced.shorten();
+    for entry in entries {
+        replaced.apply_in(func, entry.from_guard.source(func));
+        replaced.apply_in(func, entry.back_edge.source(func));
+    }
 }
 
 /// The faults of this pass that are about copies.
@@ -385,7 +397,7 @@ impl Needed {
             let results = func.layout.block_insts(plan.header).flat_map(|inst| func.dfg.inst_results(inst));
             of_headers.extend(results.copied());
         }
-        let mut needed = Self { values: Vec::new(), users: Vec::new() };
+        let mut needed = Self { values: Vec::with_capacity(16), users: Vec::with_capacity(16) };
         for block in &func.layout {
             for inst in func.layout.block_insts(block) {
                 each_use(func, inst, |value| {
@@ -489,13 +501,17 @@ impl Refusal for Decline {
             Self::TooManyValues | Self::NeverLeaves | Self::TestsAtBottom | Self::ColdExit | Self::Withheld => "",
         }
     }
+
+    fn fixed(&self) -> Option<&'static str> {
+        matches!(self, Self::TestsAtBottom).then_some("the loop tests at the bottom already")
+    }
 }
 
 impl fmt::Display for Decline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NeverLeaves => write!(f, "no edge leaves the loop"),
-            Self::TestsAtBottom => write!(f, "the loop tests at the bottom already"),
+            Self::TestsAtBottom => f.write_str(self.fixed().unwrap_or_default()),
             Self::HeaderStays => write!(f, "the header does not leave the loop"),
             Self::SeveralWaysOn(count) => {
                 write!(f, "the header goes on in the loop by {count} edges")

@@ -329,12 +329,16 @@ impl Refusal for Decline {
             Self::NotCounted | Self::NotDuplicable(_) | Self::Withheld => "",
         }
     }
+
+    fn fixed(&self) -> Option<&'static str> {
+        matches!(self, Self::NotCounted).then_some("no test is known to end the loop after a few iterations")
+    }
 }
 
 impl fmt::Display for Decline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotCounted => write!(f, "no test is known to end the loop after a few iterations"),
+            Self::NotCounted => f.write_str(self.fixed().unwrap_or_default()),
             Self::TooManyIterations { count, max } => {
                 write!(f, "the back edge is taken {count} times; there may be {max} iterations")
             }
