@@ -129,7 +129,12 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Repor
         return Ok(Report::default());
     }
     let original = ctx.func.clone();
-    let mut driver = Driver { ctx, cx, report: Report::default(), since: Instant::now() };
+    let mut driver = Driver {
+        ctx,
+        cx,
+        report: Report { timings: Vec::with_capacity(16), ..Report::default() },
+        since: Instant::now(),
+    };
     let result = driver.prepare().and_then(|loops| match loops {
         true => driver.run_steps(STEPS),
         false if for_slots => driver.run_steps(STEPS_WITHOUT_LOOPS),
@@ -158,7 +163,9 @@ impl Driver<'_, '_> {
     /// Brings about what passes need, in case the context is not fresh from `Context::optimize`. Returns whether there is
     /// a loop to look at.
     fn prepare(&mut self) -> CodegenResult<bool> {
-        self.ctx.flowgraph();
+        if !self.ctx.cfg.is_valid() || !self.ctx.domtree.is_valid() {
+            self.ctx.flowgraph();
+        }
         self.ctx.verify_if(self.cx.isa)?;
         // The one rule of the verifier that canonical form cannot do without.
         let entry = self.ctx.func.layout.entry_block();
@@ -215,15 +222,18 @@ impl Driver<'_, '_> {
             return Ok(());
         }
         let change = (pass.run)(self.ctx, self.cx)?;
+        let is_canon = pass.name == canon::NAME;
         self.cx.invalidate(self.ctx, change);
-        if pass.name == canon::NAME {
+        if is_canon {
             self.cx.is_canonical = true;
-        } else if change == Change::Cfg {
+        } else if change == Change::Cfg && pass.name == rotate::NAME {
             self.cx.is_canonical = false;
+        } else if change == Change::Cfg {
+            self.cx.lose_form();
         }
         self.add_time(pass.name);
-        if change != Change::Nothing && !self.cx.gave_up {
-            if self.cx.options.dumps {
+        if (change != Change::Nothing || is_canon) && !self.cx.gave_up {
+            if self.cx.options.dumps && change != Change::Nothing {
                 self.report.dumps.push((pass.name, self.ctx.func.display().to_string()));
                 self.since = Instant::now();
             }

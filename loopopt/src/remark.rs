@@ -71,9 +71,14 @@ pub(crate) trait Refusal: fmt::Display {
     /// The reason in kebab-case, one of those that the pass lists.
     fn slug(&self) -> &'static str;
 
+    /// The reason in words, if they are the same for every loop: these need not be put together.
+    fn fixed(&self) -> Option<&'static str> {
+        None
+    }
+
     /// The reason in words.
     fn message(&self) -> Cow<'static, str> {
-        self.to_string().into()
+        self.fixed().map_or_else(|| self.to_string().into(), Cow::Borrowed)
     }
 
     /// What would help, or nothing.
@@ -152,13 +157,25 @@ impl<'a> IntoIterator for &'a Remarks {
 }
 
 /// Remarks while passes run. A pass can look at a loop again, and then what it said against it no longer counts.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct RemarkLog {
-    next: usize,
-    fired: Vec<(usize, Remark)>,
+    /// In the order in which they were made, nothing for those that no longer count.
+    all: Vec<Option<Remark>>,
     /// The loops that each pass has changed.
     changed: FxHashSet<(&'static str, Block)>,
-    declined: FxHashMap<(&'static str, Block, u32), (usize, Remark)>,
+    /// For each pass and loop, and subject, where the reason stands.
+    declined: FxHashMap<(&'static str, Block, u32), usize>,
+}
+
+impl Default for RemarkLog {
+    fn default() -> Self {
+        // Room for two loops: most functions have not more.
+        Self {
+            all: Vec::with_capacity(16),
+            changed: FxHashSet::with_capacity_and_hasher(14, Default::default()),
+            declined: FxHashMap::with_capacity_and_hasher(14, Default::default()),
+        }
+    }
 }
 
 impl RemarkLog {
@@ -171,9 +188,7 @@ impl RemarkLog {
         message: impl Into<Cow<'static, str>>,
     ) {
         let srcloc = header_srcloc(func, header);
-        let remark = Remark { pass, header, srcloc, verdict: Verdict::Fired, message: message.into() };
-        let number = self.number();
-        self.fired.push((number, remark));
+        self.all.push(Some(Remark { pass, header, srcloc, verdict: Verdict::Fired, message: message.into() }));
         self.changed.insert((pass, header));
     }
 
@@ -181,9 +196,9 @@ impl RemarkLog {
     pub(crate) fn declined(&mut self, func: &Function, pass: &'static str, header: Block, why: &dyn Refusal) {
         let verdict = Verdict::Declined { reason: why.slug(), help: why.help() };
         let srcloc = header_srcloc(func, header);
-        let remark = Remark { pass, header, srcloc, verdict, message: why.message() };
-        let number = self.number();
-        self.declined.insert((pass, header, why.subject()), (number, remark));
+        let before = self.declined.insert((pass, header, why.subject()), self.all.len());
+        self.all.push(Some(Remark { pass, header, srcloc, verdict, message: why.message() }));
+        self.forget(before);
     }
 
     /// Whether `pass` changed the loop at `header`.
@@ -193,20 +208,19 @@ impl RemarkLog {
 
     /// Forgets why `pass` left the loop at `header`, or a `subject` of it, alone.
     pub(crate) fn retract(&mut self, pass: &'static str, header: Block, subject: u32) {
-        self.declined.remove(&(pass, header, subject));
+        let before = self.declined.remove(&(pass, header, subject));
+        self.forget(before);
     }
 
     /// All that still counts, in order.
     pub(crate) fn finish(self) -> Remarks {
-        let mut all = self.fired;
-        all.extend(self.declined.into_values());
-        all.sort_unstable_by_key(|&(number, _)| number);
-        Remarks(all.into_iter().map(|(_, remark)| remark).collect())
+        Remarks(self.all.into_iter().flatten().collect())
     }
 
-    fn number(&mut self) -> usize {
-        self.next += 1;
-        self.next
+    fn forget(&mut self, place: Option<usize>) {
+        if let Some(place) = place {
+            self.all[place] = None;
+        }
     }
 }
 

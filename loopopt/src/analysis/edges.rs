@@ -5,7 +5,7 @@
 
 use crate::fault::fault;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
-use cranelift_codegen::ir::{Block, BlockArg, BlockCall, Function, Inst, Opcode};
+use cranelift_codegen::ir::{Block, BlockArg, BlockCall, Function, Inst, InstructionData, Value};
 
 /// One destination of one branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -47,6 +47,24 @@ pub fn destinations(func: &Function, inst: Inst) -> &[BlockCall] {
     data.branch_destination(&func.dfg.jump_tables, &func.dfg.exception_tables)
 }
 
+/// Calls `visit` with each value that `inst` uses, once for each use: what `inst_values` gives, which asks each instruction
+/// whether it branches and whether it catches exceptions.
+#[inline]
+pub fn each_use(func: &Function, inst: Inst, mut visit: impl FnMut(Value)) {
+    let dfg = &func.dfg;
+    let data = &dfg.insts[inst];
+    if !data.opcode().is_branch() {
+        data.arguments(&dfg.value_lists).iter().for_each(|&value| visit(value));
+    } else if data.exception_table().is_some() {
+        dfg.inst_values(inst).for_each(visit);
+    } else {
+        data.arguments(&dfg.value_lists).iter().for_each(|&value| visit(value));
+        for call in data.branch_destination(&dfg.jump_tables, &dfg.exception_tables) {
+            call.args(&dfg.value_lists).filter_map(|arg| arg.as_value()).for_each(&mut visit);
+        }
+    }
+}
+
 /// The edges that leave `block`.
 pub fn edges_from(func: &Function, block: Block) -> impl Iterator<Item = Edge> + use<'_> {
     let branch = func.layout.last_inst(block);
@@ -76,6 +94,15 @@ pub fn edges_into<'a>(
     cfg.pred_iter(block).flat_map(move |pred| edges_between(func, pred.inst, block))
 }
 
+/// The edge that enters `block`, if there is one only.
+pub fn only_edge_into(func: &Function, cfg: &ControlFlowGraph, block: Block) -> Option<Edge> {
+    let mut preds = cfg.pred_iter(block);
+    let (pred, None) = (preds.next()?, preds.next()) else { return None };
+    let mut edges = edges_between(func, pred.inst, block);
+    let (edge, None) = (edges.next()?, edges.next()) else { return None };
+    Some(edge)
+}
+
 /// The edges of `branch` that enter `block`.
 pub(super) fn edges_between(func: &Function, branch: Inst, block: Block) -> impl Iterator<Item = Edge> + use<'_> {
     let most = if fault!(OneEdgePerBranch) { 1 } else { usize::MAX };
@@ -87,6 +114,8 @@ pub(super) fn edges_between(func: &Function, branch: Inst, block: Block) -> impl
 /// The destination of the plain `jump` that ends `block`, if that is what ends it.
 pub fn jump_target(func: &Function, block: Block) -> Option<Block> {
     let branch = func.layout.last_inst(block)?;
-    let is_jump = func.dfg.insts[branch].opcode() == Opcode::Jump;
-    is_jump.then(|| Edge { branch, slot: 0 }.target(func))
+    match &func.dfg.insts[branch] {
+        InstructionData::Jump { destination, .. } => Some(destination.block(&func.dfg.value_lists)),
+        _ => None,
+    }
 }

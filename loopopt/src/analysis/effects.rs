@@ -6,6 +6,7 @@
 use super::address::constant_of;
 use super::edges::jump_target;
 use cranelift_codegen::ir::{Block, Function, Inst, Opcode};
+use std::sync::LazyLock;
 
 /// The effects of one instruction. Each flag may be set although the effect does not happen, never the other way round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,21 +29,15 @@ impl Effects {
     /// The effects of `inst`.
     pub fn of(func: &Function, inst: Inst) -> Self {
         let data = &func.dfg.insts[inst];
-        let opcode = data.opcode();
-        let is_call = opcode.is_call();
-        let reads_or_writes = opcode.can_load() || opcode.can_store();
-        let flags = data.memflags().map(|flags| func.dfg.mem_flags[flags]);
-        // A memory access without flags is one that nothing is known about.
-        let access_traps = reads_or_writes && flags.is_none_or(|flags| flags.trap_code().is_some());
-        let unmovable = opcode.other_side_effects();
-        Self {
-            traps: (opcode.can_trap() && !divides_well(func, inst)) || is_call || access_traps,
-            reads: opcode.can_load() || is_call || opcode == Opcode::GetPinnedReg,
-            writes: opcode.can_store() || is_call || opcode == Opcode::SetPinnedReg,
-            fences: is_call || (unmovable && !accesses_pinned_register(opcode)),
-            diverges: is_call,
-            terminates: opcode.is_terminator(),
+        let Kind { mut effects, accesses_memory, divides } = KINDS[data.opcode() as usize];
+        if accesses_memory {
+            // An access without flags is one that nothing is known about.
+            let flags = data.memflags().map(|flags| func.dfg.mem_flags[flags]);
+            effects.traps |= flags.is_none_or(|flags| flags.trap_code().is_some());
+        } else if divides {
+            effects.traps = !divides_well(func, inst);
         }
+        effects
     }
 
     /// Nobody can tell whether it runs, nor when: it only computes its results from its operands.
@@ -50,6 +45,44 @@ impl Effects {
         self == Self::default()
     }
 }
+
+/// What is known of an opcode, whatever its operands and flags are.
+#[derive(Clone, Copy, Debug, Default)]
+struct Kind {
+    effects: Effects,
+    /// Whether its flags say if it traps.
+    accesses_memory: bool,
+    /// Whether its divisor says if it traps.
+    divides: bool,
+}
+
+impl Kind {
+    fn of(opcode: Opcode) -> Self {
+        let is_call = opcode.is_call();
+        let effects = Effects {
+            traps: opcode.can_trap() || is_call,
+            reads: opcode.can_load() || is_call || opcode == Opcode::GetPinnedReg,
+            writes: opcode.can_store() || is_call || opcode == Opcode::SetPinnedReg,
+            fences: is_call || (opcode.other_side_effects() && !accesses_pinned_register(opcode)),
+            diverges: is_call,
+            terminates: opcode.is_terminator(),
+        };
+        Self {
+            effects,
+            accesses_memory: opcode.can_load() || opcode.can_store(),
+            divides: matches!(opcode, Opcode::Udiv | Opcode::Urem | Opcode::Sdiv | Opcode::Srem),
+        }
+    }
+}
+
+/// The kinds of all opcodes, by their numbers: passes ask for the effects of each instruction again and again.
+static KINDS: LazyLock<[Kind; 256]> = LazyLock::new(|| {
+    let mut kinds = [Kind::default(); 256];
+    for &opcode in Opcode::all() {
+        kinds[opcode as usize] = Kind::of(opcode);
+    }
+    kinds
+});
 
 /// Whether `inst` divides by a constant with which no division traps.
 fn divides_well(func: &Function, inst: Inst) -> bool {

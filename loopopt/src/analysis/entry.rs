@@ -71,7 +71,11 @@ impl<'a> FirstIteration<'a> {
 
     /// Goes on past `inst`, which stays where it is.
     pub fn pass(&mut self, func: &Function, inst: Inst) {
-        let effects = Effects::of(func, inst);
+        self.pass_effects(inst, Effects::of(func, inst));
+    }
+
+    /// The same, with the effects of `inst`.
+    pub fn pass_effects(&mut self, inst: Inst, effects: Effects) {
         let seen = effects.traps || effects.writes || effects.fences || effects.diverges;
         if seen && !fault!(NothingObserves) {
             self.observable.get_or_insert(inst);
@@ -112,7 +116,8 @@ pub struct Order(SecondaryMap<Block, u32>);
 impl Order {
     /// The order of all blocks. Linear in their number.
     pub fn of(func: &Function, domtree: &DominatorTree) -> Self {
-        let mut positions = SecondaryMap::with_capacity(func.dfg.num_blocks());
+        let mut positions = SecondaryMap::new();
+        positions.resize(func.dfg.num_blocks());
         for (index, &block) in (0..).zip(domtree.cfg_rpo()) {
             positions[block] = index;
         }

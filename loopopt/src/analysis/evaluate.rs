@@ -12,10 +12,11 @@ use super::edges::edges_into;
 use super::induction::known;
 use super::loops::{Loop, LoopForest};
 use crate::fault::fault;
+use cranelift_codegen::FxHashMap;
+use cranelift_codegen::entity::packed_option::ReservedValue;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstructionData, Opcode, Type, Value, ValueDef};
-use std::collections::HashMap;
 
 /// Edges into a block above which its parameters count as unknown. 8: joins of more ways seldom carry one constant, and
 /// this bounds the work.
@@ -31,7 +32,9 @@ pub struct Evaluator<'f> {
     forest: &'f LoopForest,
     /// The loop in question, and how many values outside of it may still be followed.
     inside: Option<(Loop, usize)>,
-    known: HashMap<Value, Option<u128>>,
+    known: FxHashMap<Value, Option<u128>>,
+    /// Values that wait for others: a buffer.
+    stack: Vec<Value>,
     /// Values that may still be looked at. When there are none left, all others are unknown.
     budget: usize,
 }
@@ -39,7 +42,9 @@ pub struct Evaluator<'f> {
 impl<'f> Evaluator<'f> {
     /// An evaluator that has assumed nothing and looks at no more than `budget` values.
     pub fn new(func: &'f Function, cfg: &'f ControlFlowGraph, forest: &'f LoopForest, budget: usize) -> Self {
-        Self { func, cfg, forest, inside: None, known: HashMap::new(), budget }
+        // Room for a small loop.
+        let known = FxHashMap::with_capacity_and_hasher(28, Default::default());
+        Self { func, cfg, forest, inside: None, known, stack: Vec::with_capacity(8), budget }
     }
 
     /// Follows few values outside of `lp`, so that time does not depend on what stands before the loop. Once they are used up,
@@ -67,33 +72,34 @@ impl<'f> Evaluator<'f> {
 
     /// What `value` is, if that is known.
     pub fn value(&mut self, value: Value) -> Option<u128> {
-        let mut stack = vec![value];
+        if let Some(&what) = self.known.get(&value) {
+            return what;
+        }
+        let mut stack = std::mem::take(&mut self.stack);
+        stack.push(value);
+        let mut what = None;
         while let Some(&top) = stack.last() {
-            if self.known.contains_key(&top) {
-                stack.pop();
-                continue;
-            }
             // Until it is known, a value that depends on itself finds itself unknown.
             let inputs = self.inputs(top);
-            let waits = inputs.iter().copied().find(|input| !self.known.contains_key(input) && !stack.contains(input));
-            match waits {
+            let is_new = |input: &Value| !self.known.contains_key(input) && !stack.contains(input);
+            match inputs.as_slice().iter().copied().find(is_new) {
+                _ if self.is_lost(top, inputs.as_slice()) => what = None,
                 Some(input) if self.budget > 0 && stack.len() < MAX_DEPTH => {
                     self.budget -= 1;
                     if self.is_outside(input) {
                         self.inside = self.inside.map(|(lp, left)| (lp, left.saturating_sub(1)));
                     }
                     stack.push(input);
+                    continue;
                 }
-                Some(_) => {
-                    self.known.insert(top, None);
-                }
-                None => {
-                    let what = self.compute(top, &inputs);
-                    self.known.insert(top, what);
-                }
+                Some(_) => what = None,
+                None => what = self.compute(top, inputs.as_slice()),
             }
+            self.known.insert(top, what);
+            stack.pop();
         }
-        self.known[&value]
+        self.stack = stack;
+        what
     }
 
     /// Whether the branch `inst` takes one of its edges only, and which.
@@ -128,42 +134,60 @@ impl<'f> Evaluator<'f> {
         self.inside.is_some_and(|(lp, _)| home.is_none_or(|block| !self.forest.contains(lp, block)))
     }
 
+    /// Whether `value` cannot be known because one of its inputs is unknown, at a glance.
+    fn is_lost(&self, value: Value, inputs: &[Value]) -> bool {
+        let dfg = &self.func.dfg;
+        let is_select = |inst: Inst| dfg.insts[inst].opcode() == Opcode::Select;
+        let is_unknown = |input: &Value| match self.known.get(input) {
+            Some(what) => what.is_none(),
+            None => match dfg.value_def(*input) {
+                ValueDef::Param(block, _) => Some(block) == self.func.layout.entry_block(),
+                ValueDef::Result(inst, _) => !is_foldable(self.func, inst),
+                ValueDef::Union(..) => true,
+            },
+        };
+        inputs.iter().any(is_unknown) && !dfg.value_def(value).inst().is_some_and(is_select)
+    }
+
     /// The values that `value` follows from, nothing if it cannot be known.
-    fn inputs(&self, value: Value) -> Vec<Value> {
+    fn inputs(&self, value: Value) -> Inputs {
         if self.is_too_far(value) {
-            return Vec::new();
+            return Inputs::none();
         }
         match self.func.dfg.value_def(value) {
-            ValueDef::Result(inst, 0) if is_foldable(self.func, inst) => self.func.dfg.inst_args(inst).to_vec(),
-            ValueDef::Param(block, index) => self.param_args(block, index).unwrap_or_default(),
-            _ => Vec::new(),
+            ValueDef::Result(inst, 0) if is_foldable(self.func, inst) => {
+                Inputs::of(self.func.dfg.inst_args(inst).iter().map(|&arg| Some(arg)))
+            }
+            ValueDef::Param(block, index) => self.param_args(block, index).unwrap_or_else(Inputs::none),
+            _ => Inputs::none(),
         }
     }
 
     /// What the edges into `block` pass for its parameter number `index`.
-    fn param_args(&self, block: Block, index: usize) -> Option<Vec<Value>> {
-        let args = self.args_for(block, index).filter(|args| args.len() <= MAX_EDGES)?;
-        if self.forest.loop_of_header(block).is_none() {
+    fn param_args(&self, block: Block, index: usize) -> Option<Inputs> {
+        let args = self.args_for(block, index);
+        if args.len == 0 || self.forest.loop_of_header(block).is_none() {
             return Some(args);
         }
         // One value on all edges, the parameter itself aside, is defined before the loop.
         let param = self.func.dfg.block_params(block)[index];
-        let mut others = args.into_iter().filter(|&arg| arg != param);
+        let mut others = args.as_slice().iter().filter(|&&arg| arg != param);
         let only = others.next()?;
-        others.all(|other| other == only).then(|| vec![only])
+        others.all(|other| other == only).then(|| Inputs::of([Some(*only)].into_iter()))
     }
 
-    fn args_for(&self, block: Block, index: usize) -> Option<Vec<Value>> {
-        edges_into(self.func, self.cfg, block)
-            .take(MAX_EDGES + 1)
-            .map(|edge| edge.args(self.func).nth(index).as_ref().and_then(BlockArg::as_value))
-            .collect()
+    /// The values that the edges into `block` pass, none if they are too many or if one passes something else.
+    fn args_for(&self, block: Block, index: usize) -> Inputs {
+        Inputs::of(
+            edges_into(self.func, self.cfg, block)
+                .map(|edge| edge.args(self.func).nth(index).as_ref().and_then(BlockArg::as_value)),
+        )
     }
 
     /// The constant that all edges into a header pass.
     fn same_constant(&self, block: Block, index: usize) -> Option<u128> {
-        let args = self.args_for(block, index).filter(|args| args.len() <= MAX_EDGES)?;
-        let mut constants = args.into_iter().map(|arg| known(self.func, self.cfg, arg));
+        let args = self.args_for(block, index);
+        let mut constants = args.as_slice().iter().map(|&arg| known(self.func, self.cfg, arg));
         let first = constants.next()??;
         constants.all(|other| other == Some(first)).then_some(first)
     }
@@ -208,12 +232,42 @@ impl<'f> Evaluator<'f> {
     }
 }
 
+/// A few values.
+#[derive(Clone, Copy)]
+struct Inputs {
+    values: [Value; MAX_EDGES],
+    len: usize,
+}
+
+impl Inputs {
+    fn none() -> Self {
+        Self { values: [Value::reserved_value(); MAX_EDGES], len: 0 }
+    }
+
+    /// All of `values`, or none if one of them is none or if they are too many.
+    fn of(values: impl Iterator<Item = Option<Value>>) -> Self {
+        let mut inputs = Self::none();
+        for value in values {
+            match value {
+                Some(value) if inputs.len < MAX_EDGES => inputs.values[inputs.len] = value,
+                _ => return Self::none(),
+            }
+            inputs.len += 1;
+        }
+        inputs
+    }
+
+    fn as_slice(&self) -> &[Value] {
+        &self.values[..self.len]
+    }
+}
+
 /// Values that wait for each other above which the first counts as unknown. 64: a longer chain in one iteration is no
 /// counter, and to look for a cycle takes time in proportion.
 const MAX_DEPTH: usize = 64;
 
 /// Whether the only result of `inst` can be computed here.
-fn is_foldable(func: &Function, inst: Inst) -> bool {
+pub(super) fn is_foldable(func: &Function, inst: Inst) -> bool {
     use Opcode::{
         Band, Bnot, Bor, Bxor, Iadd, Icmp, Iconst, Imul, Ineg, Ireduce, Ishl, Isub, Select, Sextend, Smax, Smin, Sshr,
         Udiv, Uextend, Umax, Umin, Urem, Ushr,

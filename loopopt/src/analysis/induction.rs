@@ -10,7 +10,7 @@
 //!
 //! Integers of CLIF wrap, and so do these: what follows from a bound is up to who asks ([`super::trip_count`]).
 
-use super::edges::edges_into;
+use super::edges::only_edge_into;
 use super::evaluate::{signed, truncate};
 use super::loops::{Loop, LoopForest};
 use cranelift_codegen::flowgraph::ControlFlowGraph;
@@ -61,8 +61,7 @@ fn step_back(func: &Function, cfg: &ControlFlowGraph, value: Value) -> Option<(V
         ValueDef::Result(inst, _) => inst,
         ValueDef::Param(block, index) => {
             // A block with one edge into it only renames what it is given.
-            let mut edges = edges_into(func, cfg, block);
-            let (edge, None) = (edges.next()?, edges.next()) else { return None };
+            let edge = only_edge_into(func, cfg, block)?;
             return Some((edge.args(func).nth(index)?.as_value()?, 0));
         }
         ValueDef::Union(..) => return None,

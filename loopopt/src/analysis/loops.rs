@@ -22,13 +22,14 @@
 //! A cycle that can be entered at more than one block has no header. Such irreducible cycles are found, named by their
 //! entries, and are no loops of the forest.
 
-use super::edges::{Edge, edges_between, edges_into, jump_target, ways_from};
+use super::edges::{Edge, edges_between, jump_target, ways_from};
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::entity::{
     EntityRef, EntitySet, PrimaryMap, SecondaryMap, entity_impl, packed_option::PackedOption,
 };
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::{Block, Function};
+use std::cmp::Reverse;
 use std::ops::Range;
 
 /// A loop of a [`LoopForest`]. Dies with the forest: across an edit, remember the header block.
@@ -54,6 +55,17 @@ pub struct LoopData {
     range: Range<usize>,
 }
 
+/// Numbers of blocks, while loops are laid out.
+#[derive(Clone, Copy, Default)]
+struct Size {
+    /// Blocks of a loop that are in no loop inside it.
+    own: usize,
+    /// All of its blocks.
+    total: usize,
+    /// Where the next loop inside it starts.
+    next_free: usize,
+}
+
 /// All natural loops of a function.
 #[derive(Clone, Debug)]
 pub struct LoopForest {
@@ -74,32 +86,48 @@ impl LoopForest {
         forest.find_members(func, cfg);
         forest.lay_out(domtree);
         forest.find_exits(func);
-        forest.irreducible = irreducible_entries(func, domtree);
         forest
     }
 
-    /// One loop for each block that a back edge enters, outer loops first, with no other block yet.
+    /// One loop for each block that a back edge enters, outer loops first, with no other block yet. And the irreducible cycles:
+    /// targets of edges that go backwards in the traversal to a block that does not dominate their source.
     fn with_headers(func: &Function, cfg: &ControlFlowGraph, domtree: &DominatorTree) -> Self {
+        let mut seen = EntitySet::<Block>::with_capacity(func.dfg.num_blocks());
+        let (mut headers, mut irreducible) = (EntitySet::<Block>::with_capacity(func.dfg.num_blocks()), Vec::new());
+        for &block in domtree.cfg_rpo() {
+            seen.insert(block);
+            for (_, target) in ways_from(func, block).filter(|&(_, target)| seen.contains(target)) {
+                if domtree.block_dominates(target, block) {
+                    headers.insert(target);
+                } else {
+                    irreducible.push(target);
+                }
+            }
+        }
+        irreducible.sort_unstable();
+        irreducible.dedup();
+
         let mut loops = PrimaryMap::<Loop, LoopData>::new();
         let mut innermost = SecondaryMap::<Block, PackedOption<Loop>>::new();
         innermost.resize(func.dfg.num_blocks());
-        for &header in domtree.cfg_rpo() {
-            let comes_back = |source| domtree.block_dominates(header, source);
-            if cfg.pred_iter(header).any(|pred| comes_back(pred.block)) {
-                let (back_edges, entries) =
-                    edges_into(func, cfg, header).partition(|edge| comes_back(edge.source(func)));
-                let (parent, depth, exits, range) = (None, 1, Vec::new(), 0..0);
-                innermost[header] =
-                    loops.push(LoopData { header, parent, depth, entries, back_edges, exits, range }).into();
+        for &header in domtree.cfg_rpo().filter(|&&block| headers.contains(block)) {
+            let (mut back_edges, mut entries) = (Vec::with_capacity(1), Vec::with_capacity(1));
+            for pred in cfg.pred_iter(header) {
+                let comes_back = domtree.block_dominates(header, pred.block);
+                let edges = if comes_back { &mut back_edges } else { &mut entries };
+                edges.extend(edges_between(func, pred.inst, header));
             }
+            let (parent, depth, exits, range) = (None, 1, Vec::new(), 0..0);
+            innermost[header] =
+                loops.push(LoopData { header, parent, depth, entries, back_edges, exits, range }).into();
         }
-        Self { loops, innermost, blocks: Vec::new(), irreducible: Vec::new() }
+        Self { loops, innermost, blocks: Vec::new(), irreducible }
     }
 
     /// Finds the blocks of each loop, backwards from its back edges, and which loop is in which. Inner loops come first, and a loop
     /// that is complete is passed in one step, from its header on.
     fn find_members(&mut self, func: &Function, cfg: &ControlFlowGraph) {
-        let mut stack = Vec::new();
+        let mut stack = Vec::with_capacity(16);
         for lp in self.loops.keys().rev() {
             stack.extend(self.loops[lp].back_edges.iter().map(|edge| edge.source(func)));
             while let Some(block) = stack.pop() {
@@ -139,35 +167,35 @@ impl LoopForest {
     /// Lays out the blocks so that each loop is contiguous.
     fn lay_out(&mut self, domtree: &DominatorTree) {
         let Self { loops, innermost, .. } = self;
-        // By loop: the blocks that are in no loop inside it, and all of its blocks.
-        let mut own = vec![0; loops.len()];
+        let mut sizes = vec![Size::default(); loops.len()];
         for &block in domtree.cfg_rpo() {
             if let Some(lp) = innermost[block].expand() {
-                own[lp.index()] += 1;
+                sizes[lp.index()].own += 1;
             }
         }
-        let mut total = own.clone();
         for lp in loops.keys().rev() {
+            sizes[lp.index()].total += sizes[lp.index()].own;
             if let Some(parent) = loops[lp].parent {
-                total[parent.index()] += total[lp.index()];
+                sizes[parent.index()].total += sizes[lp.index()].total;
             }
         }
 
         // A loop's range starts with its own blocks, then those of its inner loops follow.
-        let mut next_free = vec![0; loops.len()];
         let mut next_root = 0;
         for lp in loops.keys() {
-            let cursor = loops[lp].parent.map_or(&mut next_root, |parent| &mut next_free[parent.index()]);
-            let range = *cursor..*cursor + total[lp.index()];
+            let Size { own, total, .. } = sizes[lp.index()];
+            let cursor = loops[lp].parent.map_or(&mut next_root, |parent| &mut sizes[parent.index()].next_free);
+            let range = *cursor..*cursor + total;
             *cursor = range.end;
-            next_free[lp.index()] = range.start + own[lp.index()];
+            sizes[lp.index()].next_free = range.start + own;
             loops[lp].range = range;
         }
         let mut blocks = vec![Block::from_u32(0); next_root];
         for &block in domtree.cfg_postorder() {
             if let Some(lp) = innermost[block].expand() {
-                own[lp.index()] -= 1;
-                blocks[loops[lp].range.start + own[lp.index()]] = block;
+                let own = &mut sizes[lp.index()].own;
+                *own -= 1;
+                blocks[loops[lp].range.start + *own] = block;
             }
         }
         self.blocks = blocks;
@@ -267,32 +295,20 @@ impl LoopForest {
 }
 
 /// The back edges of all loops with the headers that they enter, inner loops before the loops around them. Needs no forest.
-pub fn back_edges<'a>(
-    func: &'a Function,
-    cfg: &'a ControlFlowGraph,
-    domtree: &'a DominatorTree,
-) -> impl Iterator<Item = (Block, Edge)> + use<'a> {
-    domtree.cfg_postorder().iter().flat_map(move |&header| {
-        let latches = cfg.pred_iter(header).filter(move |pred| domtree.block_dominates(header, pred.block));
-        latches.flat_map(move |latch| edges_between(func, latch.inst, header)).map(move |edge| (header, edge))
-    })
-}
-
-/// Targets of edges that go backwards in the traversal to a block that does not dominate their source.
-fn irreducible_entries(func: &Function, domtree: &DominatorTree) -> Vec<Block> {
-    let mut seen = EntitySet::<Block>::with_capacity(func.dfg.num_blocks());
-    let mut entries = Vec::new();
-    for &block in domtree.cfg_rpo() {
-        seen.insert(block);
-        for (_, target) in ways_from(func, block) {
-            if seen.contains(target) && !domtree.block_dominates(target, block) {
-                entries.push(target);
+pub fn back_edges(func: &Function, domtree: &DominatorTree) -> Vec<(Block, Edge)> {
+    let mut places = SecondaryMap::<Block, u32>::with_capacity(func.dfg.num_blocks());
+    let mut found = Vec::new();
+    for (place, &block) in (1..).zip(domtree.cfg_rpo()) {
+        places[block] = place;
+        for (edge, target) in ways_from(func, block) {
+            // What has no place yet comes later.
+            if places[target] != 0 && domtree.block_dominates(target, block) {
+                found.push((target, edge));
             }
         }
     }
-    entries.sort_unstable();
-    entries.dedup();
-    entries
+    found.sort_unstable_by_key(|&(header, edge)| (Reverse(places[header]), edge));
+    found
 }
 
 /// Whether `func` may have a cycle: false only if it has none. One look at each branch, no other analysis needed.

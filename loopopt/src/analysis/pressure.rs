@@ -9,11 +9,12 @@
 //!
 //! What does not fit is spilled, and Cranelift's allocator reloads it in the loop.
 
+use crate::analysis::edges::each_use;
 use crate::analysis::effects::is_constant;
 use crate::analysis::loops::{Loop, LoopForest};
+use cranelift_codegen::FxHashMap;
 use cranelift_codegen::ir::{Function, Inst, Type, Value, ValueDef};
 use cranelift_codegen::isa::TargetIsa;
-use std::collections::HashMap;
 use target_lexicon::Architecture;
 
 /// Registers left for values that live and die in one iteration: two operands and a result.
@@ -26,7 +27,7 @@ pub type ByClass = [usize; 2];
 #[derive(Clone, Debug)]
 pub struct Pressure {
     /// How often each value is used in the loop.
-    uses: HashMap<Value, usize>,
+    uses: FxHashMap<Value, usize>,
     live: ByClass,
     available: ByClass,
 }
@@ -34,11 +35,12 @@ pub struct Pressure {
 impl Pressure {
     /// Counts what lives through `lp`. Linear in the size of the loop.
     pub fn of(func: &Function, forest: &LoopForest, lp: Loop, isa: &dyn TargetIsa) -> Self {
-        let mut uses = HashMap::new();
+        // Room for a small loop.
+        let mut uses = FxHashMap::<Value, usize>::with_capacity_and_hasher(56, Default::default());
         let mut calls = false;
         for &block in forest.blocks(lp) {
             for inst in func.layout.block_insts(block) {
-                func.dfg.inst_values(inst).for_each(|value| *uses.entry(value).or_default() += 1);
+                each_use(func, inst, |value| *uses.entry(value).or_default() += 1);
                 calls |= func.dfg.insts[inst].opcode().is_call() && !func.layout.is_cold(block);
             }
         }
@@ -83,7 +85,7 @@ impl Pressure {
 
     /// What lives through the loop once `insts` are before it.
     fn after(&self, func: &Function, insts: &[Inst]) -> ByClass {
-        let mut gone = HashMap::<Value, usize>::new();
+        let mut gone = FxHashMap::<Value, usize>::default();
         for value in insts.iter().flat_map(|&inst| func.dfg.inst_values(inst)) {
             *gone.entry(value).or_default() += 1;
         }

@@ -12,7 +12,7 @@
 //! A loop may end earlier by a trap or in a call that does not return; nothing here says that it does not.
 
 use super::edges::{Edge, edges_from};
-use super::evaluate::{Evaluator, truncate};
+use super::evaluate::{Evaluator, is_foldable, truncate};
 use super::induction::{Induction, inductions, known, offset};
 use super::loops::{Loop, LoopForest};
 use super::progression::{Arc, Progression};
@@ -68,6 +68,9 @@ pub fn simulate(ctx: &Context, forest: &LoopForest, lp: Loop, most: usize) -> Op
     let func = &ctx.func;
     let data = forest.data(lp);
     let ([entry], [back_edge]) = (&data.entries[..], &data.back_edges[..]) else { return None };
+    if data.exits.iter().all(|exit| is_unpredictable(func, exit.branch)) {
+        return None;
+    }
     let mut evaluator = Evaluator::new(func, &ctx.cfg, forest, BUDGET).inside(lp);
     let constants = entry.args(func).filter_map(|arg| arg.as_value());
     constants.for_each(|value| evaluator.assume_constant(value));
@@ -97,6 +100,28 @@ pub fn simulate(ctx: &Context, forest: &LoopForest, lp: Loop, most: usize) -> Op
         state = arguments(func, *back_edge, &mut evaluator);
     }
     None
+}
+
+/// Whether the way that `branch` takes is not known to any evaluator that knows but parameters of blocks: a look that saves
+/// one most of its work, since most loops end by a comparison with what the function was given or has loaded.
+fn is_unpredictable(func: &Function, branch: Inst) -> bool {
+    match func.dfg.insts[branch] {
+        InstructionData::Brif { arg, .. } | InstructionData::BranchTable { arg, .. } => is_unknowable(func, arg, 2),
+        _ => true,
+    }
+}
+
+/// Whether `value` is none that can be evaluated, or follows from one, `depth` instructions away or nearer.
+fn is_unknowable(func: &Function, value: Value, depth: usize) -> bool {
+    match func.dfg.value_def(value) {
+        ValueDef::Param(block, _) => Some(block) == func.layout.entry_block(),
+        ValueDef::Result(inst, _) if is_foldable(func, inst) => {
+            let needs_all = func.dfg.insts[inst].opcode() != Opcode::Select;
+            let is_lost = |&arg: &Value| is_unknowable(func, arg, depth - 1);
+            depth > 0 && needs_all && func.dfg.inst_args(inst).iter().any(is_lost)
+        }
+        ValueDef::Result(..) | ValueDef::Union(..) => true,
+    }
 }
 
 /// What is known of the arguments of an edge.

@@ -7,18 +7,16 @@
 //!
 //! `cranelift_codegen::inline` is the model; unlike the inliner, this copies source locations.
 
-use crate::analysis::edges::edges_of;
-use crate::edit::funnel::retarget;
 use crate::edit::labels::copy_labels;
 use crate::fault::fault;
+use cranelift_codegen::FxHashMap;
 use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, JumpTableData, Value};
-use std::collections::BTreeMap;
 
 /// Which block and which value stands for which after a copy.
 #[derive(Debug, Default)]
 pub(crate) struct Copies {
-    blocks: BTreeMap<Block, Block>,
-    values: BTreeMap<Value, Value>,
+    blocks: FxHashMap<Block, Block>,
+    values: FxHashMap<Value, Value>,
 }
 
 impl Copies {
@@ -46,6 +44,7 @@ impl Copies {
 /// anywhere: dominance order, and thus any reverse postorder, has this property.
 pub(crate) fn clone_blocks(func: &mut Function, blocks: &[Block]) -> Copies {
     let mut copies = Copies::default();
+    copies.values.reserve(blocks.len() * 8);
     for &block in blocks {
         let copy = func.dfg.make_block();
         func.layout.insert_block(copy, blocks[0]);
@@ -53,7 +52,8 @@ pub(crate) fn clone_blocks(func: &mut Function, blocks: &[Block]) -> Copies {
             func.layout.set_cold(copy);
         }
         copies.blocks.insert(block, copy);
-        for param in func.dfg.block_params(block).to_vec() {
+        for index in 0..func.dfg.num_block_params(block) {
+            let param = func.dfg.block_params(block)[index];
             let ty = func.dfg.value_type(param);
             let new = func.dfg.append_block_param(copy, ty);
             copies.values.insert(param, new);
@@ -61,10 +61,12 @@ pub(crate) fn clone_blocks(func: &mut Function, blocks: &[Block]) -> Copies {
         }
     }
     for &block in blocks {
-        let insts: Vec<_> = func.layout.block_insts(block).collect();
-        for inst in insts {
+        let copied = copies.block(block);
+        let mut next = func.layout.first_inst(block);
+        while let Some(inst) = next {
             let copy = clone_inst(func, inst, &mut copies);
-            func.layout.append_inst(copy, copies.block(block));
+            func.layout.append_inst(copy, copied);
+            next = func.layout.next_inst(inst);
         }
     }
     copies
@@ -80,11 +82,11 @@ fn clone_inst(func: &mut Function, inst: Inst, copies: &mut Copies) -> Inst {
         func.set_srcloc(copy, func.srcloc(inst));
     }
     func.debug_tags.clone_tags(inst, copy);
-    let stack_map = func.dfg.user_stack_map_entries(inst).map(<[_]>::to_vec);
-    func.dfg.append_user_stack_map_entries(copy, stack_map.unwrap_or_default());
-    let results: Vec<_> =
-        func.dfg.inst_results(inst).iter().copied().zip(func.dfg.inst_results(copy).iter().copied()).collect();
-    for (old, new) in results {
+    if let Some(stack_map) = func.dfg.user_stack_map_entries(inst).map(<[_]>::to_vec) {
+        func.dfg.append_user_stack_map_entries(copy, stack_map);
+    }
+    for index in 0..func.dfg.inst_results(inst).len() {
+        let [old, new] = [inst, copy].map(|inst| func.dfg.inst_results(inst)[index]);
         copies.values.insert(old, new);
         copy_labels(func, old, new);
     }
@@ -125,9 +127,10 @@ fn own_tables(func: &mut Function, copy: Inst) {
 /// Lets `copy` use the copies of values and enter the copies of blocks.
 fn map_operands(func: &mut Function, copy: Inst, copies: &Copies) {
     func.dfg.map_inst_values(copy, |value| copies.value(value));
-    for edge in edges_of(func, copy) {
-        let target = edge.target(func);
-        retarget(func, edge, copies.block(target));
+    let dfg = &mut func.dfg;
+    for call in dfg.insts[copy].branch_destination_mut(&mut dfg.jump_tables, &mut dfg.exception_tables) {
+        let target = call.block(&dfg.value_lists);
+        call.set_block(copies.block(target), &mut dfg.value_lists);
     }
 }
 

@@ -24,6 +24,7 @@ use crate::edit::ssa::{NewUse, Repair, live_until};
 use crate::edit::{MAX_PARAMS, TooManyParams};
 use crate::fault::fault;
 use cranelift_codegen::dominator_tree::DominatorTree;
+use cranelift_codegen::entity::{SecondaryMap, packed_option::PackedOption};
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::{Block, Function, Inst, Value};
 use std::collections::BTreeMap;
@@ -64,11 +65,14 @@ pub(crate) fn close_loops(
 
 /// All values that are used outside their loop.
 pub(crate) fn escapes(func: &Function, forest: &LoopForest) -> Escapes {
+    let homes = homes(func, forest);
     let mut escapes = Escapes::new();
     for block in &func.layout {
+        let around = PackedOption::from(forest.innermost(block));
         for inst in func.layout.block_insts(block) {
             each_use(func, inst, |value| {
-                if loop_left(func, forest, value, block).is_some() {
+                let home = homes[value];
+                if home != around && home.expand().is_some_and(|home| !forest.contains(home, block)) {
                     let users = escapes.entry(value).or_default();
                     if users.last() != Some(&inst) {
                         users.push(inst);
@@ -78,6 +82,21 @@ pub(crate) fn escapes(func: &Function, forest: &LoopForest) -> Escapes {
         }
     }
     escapes
+}
+
+/// The innermost loop of each value that is defined in one.
+fn homes(func: &Function, forest: &LoopForest) -> SecondaryMap<Value, PackedOption<Loop>> {
+    let mut homes = SecondaryMap::<Value, PackedOption<Loop>>::new();
+    homes.resize(func.dfg.num_values());
+    for block in &func.layout {
+        if let Some(lp) = forest.innermost(block) {
+            let results = func.layout.block_insts(block).flat_map(|inst| func.dfg.inst_results(inst));
+            for &value in func.dfg.block_params(block).iter().chain(results) {
+                homes[value] = lp.into();
+            }
+        }
+    }
+    homes
 }
 
 /// The innermost loop of the definition of `value`, if a use in `block` is outside it.

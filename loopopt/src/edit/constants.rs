@@ -5,13 +5,16 @@
 //! one block to another would undo it.
 
 use crate::edit::clone::repeat_before;
-use crate::edit::rename::each_use;
+use crate::edit::rename::{Replaced, each_use, rename_uses};
 use crate::fault::fault;
+use cranelift_codegen::entity::{SecondaryMap, packed_option::PackedOption};
 use cranelift_codegen::ir::{Block, Function, Inst, Opcode, Value};
 
-/// Gives each block its own copies of the scalar constants that it uses from other blocks, right before the first use. Returns
-/// whether there was any.
-pub(crate) fn localize_constants(func: &mut Function) -> bool {
+/// Gives each block its own copies of the scalar constants that it uses from other blocks, right before the first use, once all
+/// values are `replaced`. Returns whether there was any.
+pub(crate) fn replace_and_localize(func: &mut Function, mut replaced: Replaced) -> bool {
+    replaced.shorten();
+    let homes = homes_of_constants(func);
     let mut any = false;
     let mut blocks = func.layout.entry_block();
     let mut local = Vec::new();
@@ -19,7 +22,7 @@ pub(crate) fn localize_constants(func: &mut Function) -> bool {
         local.clear();
         let mut insts = func.layout.first_inst(block);
         while let Some(inst) = insts {
-            localize_operands(func, block, inst, &mut local);
+            localize_operands(func, (block, &homes, &replaced), inst, &mut local);
             insts = func.layout.next_inst(inst);
         }
         any |= !local.is_empty();
@@ -28,29 +31,52 @@ pub(crate) fn localize_constants(func: &mut Function) -> bool {
     any
 }
 
+/// The blocks of scalar constants.
+type Homes = SecondaryMap<Value, PackedOption<Block>>;
+
+fn homes_of_constants(func: &Function) -> Homes {
+    let mut homes = Homes::new();
+    homes.resize(func.dfg.num_values());
+    for block in &func.layout {
+        for inst in func.layout.block_insts(block).filter(|&inst| is_rematerialized(func, inst)) {
+            homes[func.dfg.first_result(inst)] = block.into();
+        }
+    }
+    homes
+}
+
 /// Lets `inst`, an instruction of `block`, use constants of its own block. `local` holds those made so far, with what they
 /// stand for.
-fn localize_operands(func: &mut Function, block: Block, inst: Inst, local: &mut Vec<(Value, Value)>) {
-    let foreign =
-        |func: &Function, value| scalar_constant(func, value).filter(|&def| func.layout.inst_block(def) != Some(block));
-    let mut any = false;
-    each_use(func, inst, |value| any |= foreign(func, value).is_some());
+fn localize_operands(
+    func: &mut Function,
+    (block, homes, replaced): (Block, &Homes, &Replaced),
+    inst: Inst,
+    local: &mut Vec<(Value, Value)>,
+) {
+    let is_foreign = |value| homes[value].expand().is_some_and(|home| home != block);
+    let (mut any, mut gone) = (false, false);
+    each_use(func, inst, |value| {
+        gone |= replaced.has(value);
+        any |= is_foreign(replaced.resolve(value));
+    });
+    if gone {
+        rename_uses(func, inst, |value| replaced.resolve(value));
+    }
     if !any {
         return;
     }
     let values: Vec<_> = func.dfg.inst_values(inst).collect();
-    for value in values {
-        if let Some(def) = foreign(func, value)
-            && find(func, local, value).is_none()
-        {
+    for &value in values.iter().filter(|&&value| is_foreign(value)) {
+        if find(func, local, value).is_none() {
+            let def = func.dfg.value_def(value).unwrap_inst();
             local.push((value, repeat_before(func, def, inst)));
         }
     }
-    let values: Vec<_> = func
-        .dfg
-        .inst_values(inst)
-        .map(|value| foreign(func, value).and_then(|_| find(func, local, value)).unwrap_or(value))
-        .collect();
+    let values = values.into_iter().map(|value| match is_foreign(value) {
+        true => find(func, local, value).unwrap_or(value),
+        false => value,
+    });
+    let values: Vec<_> = values.collect();
     func.dfg.overwrite_inst_values(inst, values.into_iter());
 }
 
@@ -61,10 +87,8 @@ fn find(func: &Function, local: &[(Value, Value)], value: Value) -> Option<Value
     local.iter().find(serves).map(|&(_, new)| new)
 }
 
-/// The instruction that makes `value`, if it is one that the egraph pass would make again. Vector constants are loaded
-/// from memory and stay where they are.
-fn scalar_constant(func: &Function, value: Value) -> Option<Inst> {
-    let def = func.dfg.value_def(value).inst()?;
-    let rematerialized = matches!(func.dfg.insts[def].opcode(), Opcode::Iconst | Opcode::F32const | Opcode::F64const);
-    rematerialized.then_some(def)
+/// Whether `inst` is a constant that the egraph pass would make again. Vector constants are loaded from memory and stay where
+/// they are.
+fn is_rematerialized(func: &Function, inst: Inst) -> bool {
+    matches!(func.dfg.insts[inst].opcode(), Opcode::Iconst | Opcode::F32const | Opcode::F64const)
 }

@@ -12,13 +12,14 @@
 
 use crate::edit::TooManyParams;
 use crate::fault::fault;
+use cranelift_codegen::FxHashMap;
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::Block;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 /// The dominance frontiers of blocks.
-pub(crate) struct Frontier(HashMap<Block, Vec<Block>>);
+pub(crate) struct Frontier(FxHashMap<Block, Vec<Block>>);
 
 impl Frontier {
     /// The frontiers as far as they consist of `meets`, which must not be named twice. In nests that are made to be slow
@@ -29,7 +30,7 @@ impl Frontier {
         meets: impl IntoIterator<Item = Block>,
         max: usize,
     ) -> Result<Self, TooManyParams> {
-        let mut frontiers = HashMap::<_, Vec<_>>::new();
+        let mut frontiers = FxHashMap::<_, Vec<_>>::default();
         let mut size = 0;
         for meet in meets {
             if cfg.pred_iter(meet).take(2).count() < 2 {

@@ -14,8 +14,8 @@
 
 use crate::analysis::edges::Edge;
 use crate::edit::labels::copy_labels;
-use cranelift_codegen::cursor::{Cursor, FuncCursor};
-use cranelift_codegen::ir::{Block, BlockArg, BlockCall, Function, InstBuilder, Value, ValueDef};
+use crate::edit::rename::Replaced;
+use cranelift_codegen::ir::{Block, BlockArg, BlockCall, Function, InstructionData, Opcode, Value, ValueDef};
 
 /// Makes the funnel in front of `target` for `edges`, all of which enter `target`. It is cold if nothing hot passes it.
 pub(crate) fn funnel(func: &mut Function, edges: &[Edge], target: Block) -> Block {
@@ -26,14 +26,17 @@ pub(crate) fn funnel(func: &mut Function, edges: &[Edge], target: Block) -> Bloc
         func.layout.set_cold(block);
     }
 
-    let mut passed = Vec::new();
-    for param in func.dfg.block_params(target).to_vec() {
+    for index in 0..func.dfg.num_block_params(target) {
+        let param = func.dfg.block_params(target)[index];
         let ty = func.dfg.value_type(param);
         let through = func.dfg.append_block_param(block, ty);
         copy_labels(func, param, through);
-        passed.push(BlockArg::Value(through));
     }
-    FuncCursor::new(func).at_bottom(block).ins().jump(target, &passed);
+    let dfg = &mut func.dfg;
+    let params = dfg.blocks[block].params(&dfg.value_lists).to_vec();
+    let destination = BlockCall::new(target, params.into_iter().map(BlockArg::Value), &mut dfg.value_lists);
+    let jump = dfg.make_inst(InstructionData::Jump { opcode: Opcode::Jump, destination });
+    func.layout.append_inst(jump, block);
     for &edge in edges {
         retarget(func, edge, block);
     }
@@ -68,15 +71,15 @@ pub(crate) fn set_edge(func: &mut Function, edge: Edge, target: Block, args: &[B
 }
 
 /// Undoes a funnel that `edge` alone enters: lets the edge enter the target of the jump that `block` consists of, and
-/// removes the block. What the jump passes dominates the block, and so the source of the edge.
-pub(crate) fn skip_block(func: &mut Function, edge: Edge, block: Block) {
+/// removes the block. What the jump passes, once `replaced`, dominates the block, and so the source of the edge.
+pub(crate) fn skip_block(func: &mut Function, edge: Edge, block: Block, replaced: &Replaced) {
     let jump = func.layout.last_inst(block).expect("a funnel ends in a jump");
     let onwards = Edge { branch: jump, slot: 0 };
     let target = onwards.target(func);
     let given: Vec<_> = edge.args(func).collect();
     let args: Vec<_> = onwards
         .args(func)
-        .map(|arg| match arg.as_value().map(|value| func.dfg.value_def(value)) {
+        .map(|arg| match arg.as_value().map(|value| func.dfg.value_def(replaced.resolve(value))) {
             Some(ValueDef::Param(home, position)) if home == block => given[position],
             _ => arg,
         })

@@ -13,33 +13,37 @@
 //! block stay apart.
 
 use crate::analysis::edges::{Edge, jump_target};
+use crate::edit::rename::Replaced;
 use crate::fault::fault;
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::{Block, BlockArg, Function};
 
-/// Merges all that can be merged, and resolves the aliases that this makes. Returns whether there was any.
+/// Merges all that can be merged. Returns whether there was any.
 ///
 /// Afterwards `cfg` and `domtree` are those of the function before.
 pub(crate) fn merge_blocks(func: &mut Function, cfg: &ControlFlowGraph, domtree: &DominatorTree) -> bool {
-    let merged = merge_and_alias(func, cfg, domtree);
-    if merged {
-        func.dfg.resolve_all_aliases();
-    }
+    let mut replaced = Replaced::default();
+    let merged = merge_all(func, (cfg, domtree), &mut replaced);
+    replaced.apply(func);
     merged
 }
 
-/// Merges all that can be merged, parameters as aliases of what was passed. Returns whether there was any.
+/// Merges all that can be merged. What was passed stands in `replaced` for the parameters. Returns whether there was any.
 ///
 /// Afterwards `cfg` and `domtree` are those of the function before.
-pub(crate) fn merge_and_alias(func: &mut Function, cfg: &ControlFlowGraph, domtree: &DominatorTree) -> bool {
+pub(crate) fn merge_all(
+    func: &mut Function,
+    (cfg, domtree): (&ControlFlowGraph, &DominatorTree),
+    replaced: &mut Replaced,
+) -> bool {
     let mut merged = false;
     // In reverse postorder the first block of a chain comes first, and each instruction is moved once only.
     for &block in domtree.cfg_rpo() {
         if !func.layout.is_block_inserted(block) {
             continue;
         }
-        while lonely_successor(func, cfg, block).is_some_and(|next| join(func, block, next)) {
+        while lonely_successor(func, cfg, block).is_some_and(|next| join(func, block, next, replaced)) {
             merged = true;
         }
     }
@@ -52,28 +56,28 @@ fn lonely_successor(func: &Function, cfg: &ControlFlowGraph, block: Block) -> Op
     (cfg.pred_iter(next).take(2).count() == 1).then_some(next)
 }
 
-/// Merges `next`, which no other block enters, into `block` if that jumps to it and both are as hot. Its parameters become aliases of
-/// what was passed. Returns whether it was merged.
-pub(crate) fn join(func: &mut Function, block: Block, next: Block) -> bool {
+/// Merges `next`, which no other block enters, into `block` if that jumps to it and both are as hot. What was passed stands in
+/// `replaced` for its parameters. Returns whether it was merged.
+pub(crate) fn join(func: &mut Function, block: Block, next: Block, replaced: &mut Replaced) -> bool {
     let same_heat = func.layout.is_cold(block) == func.layout.is_cold(next);
     let joins = jump_target(func, block) == Some(next) && same_heat && next != block;
     if joins {
-        absorb(func, block, next);
+        absorb(func, block, next, replaced);
     }
     joins
 }
 
-fn absorb(func: &mut Function, block: Block, next: Block) {
+fn absorb(func: &mut Function, block: Block, next: Block, replaced: &mut Replaced) {
     let jump = func.layout.last_inst(block).expect("a block that is merged ends in a jump");
     let mut args: Vec<_> = Edge { branch: jump, slot: 0 }.args(func).collect();
     if fault!(MixedArguments) {
         args.reverse();
     }
-    let params = func.dfg.block_params(next).to_vec();
-    func.dfg.detach_block_params(next);
-    for (param, arg) in params.into_iter().zip(args) {
+    let params = func.dfg.detach_block_params(next);
+    for (index, arg) in args.into_iter().enumerate() {
+        let param = params.get(index, &func.dfg.value_lists).expect("an argument for each parameter");
         let BlockArg::Value(value) = arg else { unreachable!("a jump passes values only") };
-        func.dfg.change_to_alias(param, value);
+        replaced.insert(param, value);
     }
     func.layout.remove_inst(jump);
     while let Some(inst) = func.layout.first_inst(next) {

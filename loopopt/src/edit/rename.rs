@@ -1,23 +1,8 @@
 //! Replace uses of values, in operands and in the arguments of edges.
 
-use crate::analysis::edges::destinations;
+pub(crate) use crate::analysis::edges::each_use;
 use cranelift_codegen::entity::{SecondaryMap, packed_option::PackedOption};
 use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, Value};
-
-/// Calls `visit` with each value that `inst` uses, once for each use: what `inst_values` gives, which asks each instruction
-/// whether it branches and whether it catches exceptions.
-pub(crate) fn each_use(func: &Function, inst: Inst, mut visit: impl FnMut(Value)) {
-    let dfg = &func.dfg;
-    let calls = destinations(func, inst);
-    if !calls.is_empty() && dfg.insts[inst].exception_table().is_some() {
-        dfg.inst_values(inst).for_each(visit);
-        return;
-    }
-    dfg.inst_args(inst).iter().for_each(|&value| visit(value));
-    for call in calls {
-        call.args(&dfg.value_lists).filter_map(|arg| arg.as_value()).for_each(&mut visit);
-    }
-}
 
 /// Replaces each value that `inst` uses by what `rename` says.
 pub(crate) fn rename_uses(func: &mut Function, inst: Inst, rename: impl FnMut(Value) -> Value) {
@@ -69,13 +54,22 @@ impl Renames {
 
     /// The same, in these instructions only.
     pub(crate) fn apply_elsewhere_in(&self, func: &mut Function, users: &[Inst]) {
-        let homes = self.homes(func);
+        let mut foreign = Vec::new();
         for &user in users {
             let block = func.layout.inst_block(user);
-            rename_uses(func, user, |value| match self.0[value].expand() {
-                Some(renamed) if homes[value].expand() != block => renamed,
-                _ => value,
+            foreign.clear();
+            each_use(func, user, |value| {
+                if let Some(renamed) = self.0[value].expand().filter(|_| def_block(func, value) != block) {
+                    foreign.push((value, renamed));
+                }
             });
+            if !foreign.is_empty() {
+                foreign.sort_unstable();
+                rename_uses(func, user, |value| {
+                    let place = foreign.binary_search_by_key(&value, |&(old, _)| old);
+                    place.map_or(value, |place| foreign[place].1)
+                });
+            }
         }
     }
 
@@ -101,6 +95,76 @@ impl Renames {
                 insts = func.layout.next_inst(inst);
             }
             blocks = func.layout.next_block(block);
+        }
+    }
+}
+
+/// Values that have gone, and what stands for them everywhere: as aliases do, but only instructions that are in a block are looked
+/// at, and those that use none of them stay untouched.
+#[derive(Default)]
+pub(crate) struct Replaced(SecondaryMap<Value, PackedOption<Value>>);
+
+impl Replaced {
+    /// Lets `new` stand for `old`, which does not stand for `new`.
+    pub(crate) fn insert(&mut self, old: Value, new: Value) {
+        let new = self.resolve(new);
+        self.0[old] = new.into();
+    }
+
+    /// Whether something stands for `value`.
+    pub(crate) fn has(&self, value: Value) -> bool {
+        self.0[value].is_some()
+    }
+
+    /// What stands for `value`, itself if it has not gone.
+    pub(crate) fn resolve(&self, value: Value) -> Value {
+        let mut resolved = value;
+        while let Some(next) = self.0[resolved].expand() {
+            resolved = next;
+        }
+        resolved
+    }
+
+    /// Whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Replaces the values, if there are any.
+    pub(crate) fn apply(mut self, func: &mut Function) {
+        if self.is_empty() {
+            return;
+        }
+        self.shorten();
+        let mut blocks = func.layout.entry_block();
+        while let Some(block) = blocks {
+            self.apply_in(func, block);
+            blocks = func.layout.next_block(block);
+        }
+    }
+
+    /// Replaces the values in `block`, once they are [shortened](Self::shorten).
+    pub(crate) fn apply_in(&self, func: &mut Function, block: Block) {
+        let mut insts = func.layout.first_inst(block);
+        while let Some(inst) = insts {
+            let mut any = false;
+            each_use(func, inst, |value| any |= self.0[value].is_some());
+            if any {
+                rename_uses(func, inst, |value| self.0[value].expand().unwrap_or(value));
+            }
+            insts = func.layout.next_inst(inst);
+        }
+    }
+
+    /// Lets each value's last one stand for it, so that time is linear.
+    pub(crate) fn shorten(&mut self) {
+        for value in self.0.keys() {
+            let last = self.resolve(value);
+            let mut value = value;
+            while let Some(next) = self.0[value].expand().filter(|&next| next != last) {
+                self.0[value] = last.into();
+                value = next;
+            }
         }
     }
 }

@@ -133,8 +133,11 @@ fn funnel_all(func: &mut Function, needed: Vec<(Block, Vec<Edge>)>) -> Change {
     change
 }
 
-/// Lets values leave loops through parameters of exit blocks.
+/// Lets values leave loops through parameters of exit blocks. The steps before, and `rotate`, make no value leave a loop.
 fn close(ctx: &mut Context, cx: &mut PassCx<'_>) -> Change {
+    if std::mem::replace(&mut cx.is_closed, true) {
+        return Change::Nothing;
+    }
     let budget = cx.options.max_closing_args;
     let forest = cx.forest(ctx);
     match close_loops(&mut ctx.func, &ctx.cfg, &ctx.domtree, forest, budget) {

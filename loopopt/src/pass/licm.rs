@@ -63,12 +63,11 @@ use crate::analysis::memory::{Access, LoopMemory, PrivateSlots};
 use crate::analysis::polls::polls;
 use crate::analysis::pressure::Pressure;
 use crate::change::Change;
-use crate::edit::rename::def_block;
 use crate::pass::PassCx;
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
-use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode};
+use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode, ValueDef};
 use cranelift_codegen::{CodegenResult, Context, FxHashSet};
 use why::{Because, Decline};
 
@@ -215,8 +214,9 @@ impl<'a, 'b> Motion<'a, 'b> {
             let mut next = self.func.layout.first_inst(block);
             while let Some(inst) = next {
                 next = self.func.layout.next_inst(inst);
-                if !self.consider(block, inst) {
-                    self.first.pass(self.func, inst);
+                let effects = Effects::of(self.func, inst);
+                if !self.consider(block, inst, effects) {
+                    self.first.pass_effects(inst, effects);
                 }
             }
         }
@@ -227,13 +227,12 @@ impl<'a, 'b> Motion<'a, 'b> {
     }
 
     /// Hoists `inst` if that is legal and pays. Returns whether it has left the loop.
-    fn consider(&mut self, block: Block, inst: Inst) -> bool {
+    fn consider(&mut self, block: Block, inst: Inst, effects: Effects) -> bool {
         if self.reused > 0 {
             let dfg = &mut self.func.dfg;
             let operands: Vec<_> = dfg.inst_values(inst).map(|value| dfg.resolve_aliases(value)).collect();
             dfg.overwrite_inst_values(inst, operands.into_iter());
         }
-        let effects = Effects::of(self.func, inst);
         if effects.terminates || !self.has_invariant_operands(inst) {
             return false;
         }
@@ -269,11 +268,14 @@ impl<'a, 'b> Motion<'a, 'b> {
         }
     }
 
+    /// Whether the operands of `inst`, which does not end its block, are invariant or can go along.
     fn has_invariant_operands(&self, inst: Inst) -> bool {
         let func = &*self.func;
-        func.dfg.inst_values(inst).all(|value| {
-            let is_ready = func.dfg.value_def(value).inst().is_some_and(|def| self.ready.contains(def));
-            is_ready || def_block(func, value).is_some_and(|def| !self.place.forest.contains(self.place.lp, def))
+        let is_outside = |block| !self.place.forest.contains(self.place.lp, block);
+        func.dfg.inst_args(inst).iter().all(|&value| match func.dfg.value_def(value) {
+            ValueDef::Result(def, _) => self.ready.contains(def) || func.layout.inst_block(def).is_some_and(is_outside),
+            ValueDef::Param(block, _) => is_outside(block),
+            ValueDef::Union(..) => false,
         })
     }
 

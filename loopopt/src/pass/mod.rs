@@ -18,7 +18,8 @@ pub(crate) mod unshare;
 pub(crate) mod unswitch;
 pub(crate) mod version;
 
-use crate::analysis::loops::LoopForest;
+use crate::analysis::loops::{Loop, LoopForest};
+use crate::analysis::trip_count::{self, TripCount};
 use crate::change::Change;
 use crate::fuel::Fuel;
 use crate::options::Options;
@@ -53,6 +54,8 @@ pub(crate) struct PassCx<'a> {
     pub(crate) wants_another_round: bool,
     /// Whether nothing has changed since `canon`.
     pub(crate) is_canonical: bool,
+    /// Whether all loops are in closed form.
+    pub(crate) is_closed: bool,
     /// Whether the function has to be left alone after all.
     pub(crate) gave_up: bool,
     /// For each header that a pass made, the header of the same loop in the function as it came in.
@@ -64,6 +67,8 @@ pub(crate) struct PassCx<'a> {
     /// The headers of loops that run only if something did not hold that the same loop without checks rests on.
     slow: FxHashSet<Block>,
     forest: Option<LoopForest>,
+    /// How often loops go around by formula, by their headers, for the function as it is now.
+    bounds: FxHashMap<Block, TripCount>,
 }
 
 impl<'a> PassCx<'a> {
@@ -83,11 +88,13 @@ impl<'a> PassCx<'a> {
             wants_cleanup: false,
             wants_another_round: false,
             is_canonical: false,
+            is_closed: false,
             origins: FxHashMap::default(),
             peeled: FxHashMap::default(),
             versions: FxHashMap::default(),
             slow: FxHashSet::default(),
             forest: None,
+            bounds: FxHashMap::default(),
         }
     }
 
@@ -107,13 +114,28 @@ impl<'a> PassCx<'a> {
         self.forest = Some(forest);
     }
 
+    /// How often a loop of the function as it is now goes around, by formula.
+    pub(crate) fn bound(&mut self, ctx: &Context, lp: Loop) -> TripCount {
+        let forest = self.forest.get_or_insert_with(|| LoopForest::new(&ctx.func, &ctx.cfg, &ctx.domtree));
+        let compute = || trip_count::bound(ctx, forest, lp);
+        *self.bounds.entry(forest.data(lp).header).or_insert_with(compute)
+    }
+
     /// Whether `pass` has changed the loop of `header`.
     pub(crate) fn has_fired(&self, pass: &'static str, header: Block) -> bool {
         self.remarks.has_fired(pass, self.origin(header))
     }
 
+    /// Remembers that edges have changed, and that values may leave loops as they are.
+    pub(crate) fn lose_form(&mut self) {
+        (self.is_canonical, self.is_closed) = (false, false);
+    }
+
     /// Brings `ctx` and the loops up to date after `change`.
     pub(crate) fn invalidate(&mut self, ctx: &mut Context, change: Change) {
+        if change != Change::Nothing {
+            self.bounds.clear();
+        }
         match change {
             Change::Nothing | Change::Insts => return,
             Change::Order => ctx.compute_domtree(),

@@ -63,7 +63,7 @@ mod gain;
 use crate::analysis::edges::Edge;
 use crate::analysis::effects::{Effects, is_constant, is_duplicable};
 use crate::analysis::loops::{Loop, LoopForest};
-use crate::analysis::trip_count::{self, TripCount};
+use crate::analysis::trip_count::TripCount;
 use crate::change::Change;
 use crate::edit::clone::Copies;
 use crate::edit::forget::forget_removed_insts;
@@ -127,7 +127,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
 
 fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
     let mut plans: Vec<Plan> = Vec::new();
-    let mut has_cleanup = None;
+    let (mut has_cleanup, mut levels) = (None, gain::Scratch::new());
     for lp in cx.forest(ctx).loops() {
         let header = cx.forest(ctx).data(lp).header;
         if cx.is_slow(header) {
@@ -138,7 +138,10 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
         if most == 0 {
             continue;
         }
-        match Plan::prove(ctx, cx.forest(ctx), lp, (options, most)).and_then(|plan| plan.judge(ctx, options)) {
+        let count = cx.bound(ctx, lp);
+        match Plan::prove(ctx, cx.forest(ctx), lp, (options, most, count), &mut levels)
+            .and_then(|plan| plan.judge(ctx, options))
+        {
             Ok(plan)
                 if plan.gain.needs_cleanup && !*has_cleanup.get_or_insert_with(|| cleanup::is_possible(ctx, cx)) =>
             {
@@ -183,12 +186,13 @@ struct Plan {
 }
 
 impl Plan {
-    /// `most` is the number of iterations that may be taken out.
+    /// `most` is the number of iterations that may be taken out, `count` how often the loop goes around.
     fn prove(
         ctx: &Context,
         forest: &LoopForest,
         lp: Loop,
-        (options, most): (&Options, usize),
+        (options, most, count): (&Options, usize, TripCount),
+        levels: &mut gain::Scratch,
     ) -> Result<Self, Decline> {
         let func = &ctx.func;
         let data = forest.data(lp);
@@ -203,8 +207,7 @@ impl Plan {
         if size > options.peel_max_insts && !options.ignore_cost {
             return Err(Decline::TooLarge { insts: size, max: options.peel_max_insts });
         }
-        let count = trip_count::bound(ctx, forest, lp);
-        let levels = Levels::find(ctx, forest, lp, (most, count));
+        let levels = Levels::find(ctx, forest, lp, (most, count), levels);
         let gain = best(&levels, size, (options, most))?;
         if let Some(inst) = insts().find(|&inst| !is_duplicable(func, inst)) {
             return Err(Decline::NotDuplicable(func.dfg.insts[inst].opcode().to_string()));
@@ -382,13 +385,20 @@ impl Refusal for Decline {
             | Self::Withheld => "",
         }
     }
+
+    fn fixed(&self) -> Option<&'static str> {
+        match self {
+            Self::NotInnermost => Some("there is a loop inside"),
+            Self::NothingToWin => Some("nothing is the same from the second iteration on that is not before"),
+            _ => None,
+        }
+    }
 }
 
 impl fmt::Display for Decline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotInnermost => write!(f, "there is a loop inside"),
-            Self::NothingToWin => write!(f, "nothing is the same from the second iteration on that is not before"),
+            Self::NotInnermost | Self::NothingToWin => f.write_str(self.fixed().unwrap_or_default()),
             Self::TooLarge { insts, max } => write!(f, "{insts} instructions would be copied, more than {max}"),
             Self::FewIterations { around, peeled } => {
                 write!(f, "the loop goes around {around} times at most, and would be peeled {peeled} times")

@@ -76,8 +76,8 @@ use crate::remark::Said;
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, MemFlagsData, Type};
-use cranelift_codegen::{CodegenResult, Context};
-use std::collections::{BTreeMap, HashMap};
+use cranelift_codegen::{CodegenResult, Context, FxHashMap};
+use std::collections::BTreeMap;
 use why::{Because, Decline, Observer};
 
 /// The name of this pass.
@@ -148,7 +148,7 @@ struct Here<'a> {
     /// Made when the first cell needs a register.
     pressure: Option<Pressure>,
     /// The first instruction of each exit before stores were put there.
-    exit_points: HashMap<Block, Inst>,
+    exit_points: FxHashMap<Block, Inst>,
     /// What was done, in words.
     done: Vec<String>,
 }
@@ -186,7 +186,7 @@ impl<'a> Here<'a> {
             lp,
             blocks,
             pressure: None,
-            exit_points: HashMap::new(),
+            exit_points: FxHashMap::default(),
             done: Vec::new(),
         }
     }

@@ -73,7 +73,7 @@ use crate::edit::clone::{Copies, clone_blocks};
 use crate::edit::funnel::{append_arg, copy_edge, funnel, retarget};
 use crate::edit::labels::copy_labels;
 use crate::edit::merge::join;
-use crate::edit::rename::{Renames, def_block, each_use, rename_edge_args};
+use crate::edit::rename::{Renames, Replaced, def_block, each_use, rename_edge_args};
 use crate::fault::fault;
 use crate::options::Options;
 use crate::pass::PassCx;
@@ -81,7 +81,7 @@ use crate::remark::Refusal;
 use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{Block, Function, Inst, Value, ValueDef};
 use cranelift_codegen::{CodegenResult, Context};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// The name of this pass.
@@ -126,7 +126,9 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         cx.fired(&ctx.func, NAME, plan.header, plan.describe(&ctx.func));
     }
     cx.wants_cleanup |= plans.iter().any(|plan| plan.folds);
-    cx.wants_another_round |= plans.iter().any(|plan| plan.guard_leaves_parent);
+    let leaves_parent = plans.iter().any(|plan| plan.guard_leaves_parent);
+    cx.wants_another_round |= leaves_parent;
+    cx.is_closed &= !leaves_parent;
     for (plan, new_header) in plans.iter().zip(apply(&mut ctx.func, &plans)) {
         cx.header_moved(plan.header, new_header);
     }
@@ -145,7 +147,7 @@ struct Rotation {
     /// No other edge enters that block.
     body_is_lonely: bool,
     /// For each block that the header leaves the loop to: all edges of the loop that enter it.
-    exits: BTreeMap<Block, Vec<Edge>>,
+    exits: Vec<(Block, Vec<Edge>)>,
     /// Results of the header's instructions that are pure and invariant: the copy's results serve the body too.
     invariant: BTreeSet<Value>,
     /// Instructions to copy, without the branch and constants.
@@ -185,9 +187,11 @@ impl Rotation {
             return Err(Decline::TooManyValues);
         }
 
-        let mut exits = BTreeMap::new();
-        for target in outside.iter().map(|edge| edge.target(func)) {
-            exits.entry(target).or_insert_with(|| edges_into(func, &ctx.cfg, target).collect());
+        let mut exits: Vec<_> = outside.iter().map(|edge| (edge.target(func), Vec::new())).collect();
+        exits.sort_unstable();
+        exits.dedup();
+        for (target, edges) in &mut exits {
+            edges.extend(edges_into(func, &ctx.cfg, *target));
         }
         let insts = || func.layout.block_insts(header).filter(|&inst| !Effects::of(func, inst).terminates);
         let preheader = forest.preheader(func, lp).expect("canonical form");
@@ -198,7 +202,7 @@ impl Rotation {
             latch: forest.latch(func, lp).expect("canonical form"),
             guard_leaves_parent: data
                 .parent
-                .is_some_and(|parent| exits.keys().any(|&exit| !forest.contains(parent, exit))),
+                .is_some_and(|parent| exits.iter().any(|&(exit, _)| !forest.contains(parent, exit))),
             folds: insts().any(|inst| folds_on_entry(func, inst, header, preheader)),
             into_body,
             body,
@@ -220,21 +224,22 @@ impl Rotation {
         if is_cold(self.header) || is_cold(self.into_body.target(&ctx.func)) {
             return Err(Decline::ColdLoop);
         }
-        if self.exits.keys().all(|&exit| leads_to_cold(ctx, exit)) {
+        if self.exits.iter().all(|&(exit, _)| leads_to_cold(ctx, exit)) {
             return Err(Decline::ColdExit);
         }
         Ok(self)
     }
 
     fn describe(&self, func: &Function) -> String {
-        let exits: Vec<_> = self.exits.keys().map(ToString::to_string).collect();
         let params = func.dfg.num_block_params(self.header);
-        format!(
+        let mut message = format!(
             "the test of {} (instructions copied: {}, parameters: {params}) now ends the loop; the way out leads to {}",
-            self.header,
-            self.size,
-            exits.join(", ")
-        )
+            self.header, self.size, self.exits[0].0,
+        );
+        for (exit, _) in &self.exits[1..] {
+            message += &format!(", {exit}");
+        }
+        message
     }
 }
 
@@ -301,7 +306,9 @@ fn apply(func: &mut Function, plans: &[Rotation]) -> Vec<Block> {
         // With the same value on the edges of the header and of its copy, no parameter is needed for it.
         let copied = |value| if plan.invariant.contains(&value) { copies.value(value) } else { value };
         rename_edge_args(func, plan.into_body.branch, copied);
-        for &value in values.get(&plan.header).into_iter().flatten() {
+        let first = values.partition_point(|&(header, _)| header < plan.header);
+        let of_header = values[first..].iter().take_while(|&&(header, _)| header == plan.header);
+        for &(_, value) in of_header {
             let renamed =
                 if plan.invariant.contains(&value) { copies.value(value) } else { entry.carry(func, value, &copies) };
             renames.insert(value, renamed);
@@ -315,11 +322,11 @@ fn apply(func: &mut Function, plans: &[Rotation]) -> Vec<Block> {
     }
     renames.apply_elsewhere_in(func, &users);
     for (plan, entry) in plans.iter().zip(&entries) {
-        for (&exit, from_loop) in &plan.exits {
+        for (exit, from_loop) in &plan.exits {
             let from_guard: Vec<_> =
-                edges_of(func, entry.from_guard.branch).filter(|edge| edge.target(func) == exit).collect();
-            funnel(func, &from_guard, exit);
-            funnel(func, from_loop, exit);
+                edges_of(func, entry.from_guard.branch).filter(|edge| edge.target(func) == *exit).collect();
+            funnel(func, &from_guard, *exit);
+            funnel(func, from_loop, *exit);
         }
         funnel(func, &[entry.from_guard], entry.header);
     }
@@ -330,15 +337,26 @@ fn apply(func: &mut Function, plans: &[Rotation]) -> Vec<Block> {
 /// Only the preheader enters the copy of the header now, only the latch the header, and often only the new header the body: they
 /// become one block each, inner loops first. What a chain of more than these leaves is for `merge`.
 fn join_chains(func: &mut Function, plans: &[Rotation], entries: &[Entry]) {
-    let mut joined = false;
+    let mut replaced = Replaced::default();
+    let mut everywhere = false;
     for (plan, entry) in plans.iter().zip(entries).rev() {
         let guard = entry.from_guard.source(func);
-        joined |= join(func, plan.preheader, guard);
-        joined |= join(func, plan.latch, plan.header);
-        joined |= plan.body_is_lonely && join(func, entry.header, plan.body);
+        join(func, plan.preheader, guard, &mut replaced);
+        join(func, plan.latch, plan.header, &mut replaced);
+        if plan.body_is_lonely {
+            everywhere |= func.dfg.num_block_params(plan.body) > 0;
+            join(func, entry.header, plan.body, &mut replaced);
+        }
     }
-    if joined {
-        func.dfg.resolve_all_aliases();
+    if everywhere {
+        replaced.apply(func);
+        return;
+    }
+    // What else used a parameter of a header uses one of the new header by now.
+    replaced.shorten();
+    for entry in entries {
+        replaced.apply_in(func, entry.from_guard.source(func));
+        replaced.apply_in(func, entry.back_edge.source(func));
     }
 }
 
@@ -369,28 +387,35 @@ fn break_copy(func: &mut Function, plan: &Rotation, copies: &Copies) {
 /// What other blocks need of the headers. Closed form keeps all of these uses inside the loop.
 struct Needed {
     /// The values of each header, in the order of their numbers.
-    values: BTreeMap<Block, BTreeSet<Value>>,
+    values: Vec<(Block, Value)>,
     /// The instructions that use them.
     users: Vec<Inst>,
 }
 
 impl Needed {
     fn by_others(func: &Function, plans: &[Rotation]) -> Self {
-        let mut headers = EntitySet::with_capacity(func.dfg.num_blocks());
-        headers.extend(plans.iter().map(|plan| plan.header));
-        let mut needed = Self { values: BTreeMap::new(), users: Vec::new() };
+        let mut of_headers = EntitySet::with_capacity(func.dfg.num_values());
+        for plan in plans {
+            of_headers.extend(func.dfg.block_params(plan.header).iter().copied());
+            let results = func.layout.block_insts(plan.header).flat_map(|inst| func.dfg.inst_results(inst));
+            of_headers.extend(results.copied());
+        }
+        let mut needed = Self { values: Vec::with_capacity(16), users: Vec::with_capacity(16) };
         for block in &func.layout {
             for inst in func.layout.block_insts(block) {
                 each_use(func, inst, |value| {
-                    let home = def_block(func, value).filter(|&home| home != block && headers.contains(home));
-                    if let Some(home) = home {
-                        needed.values.entry(home).or_default().insert(value);
+                    if of_headers.contains(value)
+                        && let Some(home) = def_block(func, value).filter(|&home| home != block)
+                    {
+                        needed.values.push((home, value));
                         needed.users.push(inst);
                     }
                 });
             }
         }
         needed.users.dedup();
+        needed.values.sort_unstable();
+        needed.values.dedup();
         needed
     }
 }
@@ -479,13 +504,17 @@ impl Refusal for Decline {
             Self::TooManyValues | Self::NeverLeaves | Self::TestsAtBottom | Self::ColdExit | Self::Withheld => "",
         }
     }
+
+    fn fixed(&self) -> Option<&'static str> {
+        matches!(self, Self::TestsAtBottom).then_some("the loop tests at the bottom already")
+    }
 }
 
 impl fmt::Display for Decline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NeverLeaves => write!(f, "no edge leaves the loop"),
-            Self::TestsAtBottom => write!(f, "the loop tests at the bottom already"),
+            Self::TestsAtBottom => f.write_str(self.fixed().unwrap_or_default()),
             Self::HeaderStays => write!(f, "the header does not leave the loop"),
             Self::SeveralWaysOn(count) => {
                 write!(f, "the header goes on in the loop by {count} edges")

@@ -53,7 +53,7 @@
 
 mod graph;
 
-use self::graph::{Graph, Item, values_read};
+use self::graph::{Graph, Item, each_read};
 use crate::analysis::edges::Edge;
 use crate::analysis::effects::Effects;
 use crate::analysis::loops::back_edges;
@@ -116,7 +116,9 @@ struct Copies {
 fn latches(ctx: &Context) -> Vec<(Block, Edge)> {
     let mut seen = EntitySet::with_capacity(ctx.func.dfg.num_blocks());
     let is_inner = |(_, edge): &(Block, Edge)| seen.insert(edge.source(&ctx.func));
-    back_edges(&ctx.func, &ctx.cfg, &ctx.domtree).filter(is_inner).collect()
+    let mut latches = back_edges(&ctx.func, &ctx.domtree);
+    latches.retain(is_inner);
+    latches
 }
 
 /// A block with a back edge of a loop.
@@ -201,8 +203,12 @@ impl Latch {
         let mut computed: Vec<_> = self.carried.iter().map(|&(_, next)| is_elsewhere(next)).collect();
         for &inst in &self.insts {
             if computed.contains(&true) {
-                let reads = values_read(func, self.block, inst);
-                if self.carried.iter().zip(&computed).any(|((param, _), &computed)| computed && reads.contains(param)) {
+                let mut is_late = false;
+                each_read(func, self.block, inst, |value| {
+                    is_late |=
+                        self.carried.iter().zip(&computed).any(|(&(param, _), &computed)| computed && param == value);
+                });
+                if is_late {
                     return true;
                 }
             }

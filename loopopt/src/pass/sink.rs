@@ -104,7 +104,6 @@ fn sink(ctx: &mut Context, cx: &mut PassCx<'_>, find: fn(&Context, &mut PassCx<'
     let forest = cx.lend_forest(ctx);
     let limits = Limits::of(cx.options);
     let mut engine = Engine::new(&ctx.func, &forest, &places, limits);
-    engine.tighten();
     let moves = engine.run(&mut || cx.fuel.take());
     let mut fired = BTreeMap::<Block, usize>::new();
     for step in &moves {

@@ -19,14 +19,14 @@
 //! Parameters and blocks.
 
 use crate::analysis::edges::{edges_into, jump_target};
-use crate::analysis::loops::back_edges;
+use crate::analysis::loops::LoopForest;
 use crate::change::Change;
-use crate::edit::constants::localize_constants;
+use crate::edit::constants::replace_and_localize;
 use crate::edit::funnel::skip_block;
-use crate::edit::merge::merge_and_alias;
-use crate::edit::params::alias_redundant_params;
+use crate::edit::merge::merge_all;
+use crate::edit::params::detach_redundant_params;
+use crate::edit::rename::Replaced;
 use crate::pass::PassCx;
-use cranelift_codegen::ir::Block;
 use cranelift_codegen::{CodegenResult, Context};
 
 /// The name of this pass.
@@ -36,16 +36,15 @@ pub(crate) const NAME: &str = "tidy";
 pub(crate) const REASONS: &[&str] = &[];
 
 /// Tidies up.
-pub(crate) fn run(ctx: &mut Context, _: &mut PassCx<'_>) -> CodegenResult<Change> {
-    let aliased = alias_redundant_params(ctx);
-    let skipped = skip_empty_latches(ctx);
+pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
+    let mut replaced = Replaced::default();
+    detach_redundant_params(ctx, &mut replaced);
+    let skipped = skip_empty_latches(ctx, cx.forest(ctx), &replaced);
     // No other block has more or fewer edges into it for that, so the old graph still says which can be merged.
-    let merged = merge_and_alias(&mut ctx.func, &ctx.cfg, &ctx.domtree);
-    if aliased || merged {
-        ctx.func.dfg.resolve_all_aliases();
-    }
-    let localized = localize_constants(&mut ctx.func);
-    Ok(match (skipped || merged, aliased || localized) {
+    let merged = merge_all(&mut ctx.func, (&ctx.cfg, &ctx.domtree), &mut replaced);
+    let has_replaced = !replaced.is_empty();
+    let localized = replace_and_localize(&mut ctx.func, replaced);
+    Ok(match (skipped || merged, has_replaced || localized) {
         (true, _) => Change::Cfg,
         (false, true) => Change::Insts,
         (false, false) => Change::Nothing,
@@ -53,8 +52,9 @@ pub(crate) fn run(ctx: &mut Context, _: &mut PassCx<'_>) -> CodegenResult<Change
 }
 
 /// Sends the edge into a latch that only jumps on to the header. Returns whether there was any.
-fn skip_empty_latches(ctx: &mut Context) -> bool {
-    let latches = only_latches(ctx);
+fn skip_empty_latches(ctx: &mut Context, forest: &LoopForest, replaced: &Replaced) -> bool {
+    // Inner loops first.
+    let latches: Vec<_> = forest.loops().rev().filter_map(|lp| forest.latch(&ctx.func, lp)).collect();
     let mut skipped = false;
     for latch in latches {
         let only_jumps = jump_target(&ctx.func, latch).is_some()
@@ -64,21 +64,9 @@ fn skip_empty_latches(ctx: &mut Context) -> bool {
             && ctx.func.layout.is_cold(edge.source(&ctx.func)) == ctx.func.layout.is_cold(latch)
         {
             drop(edges);
-            skip_block(&mut ctx.func, edge, latch);
+            skip_block(&mut ctx.func, edge, latch, replaced);
             skipped = true;
         }
     }
     skipped
-}
-
-/// The sources of the back edges of all loops that have one only.
-fn only_latches(ctx: &Context) -> Vec<Block> {
-    let mut latches = Vec::<(Block, Option<Block>)>::new();
-    for (header, edge) in back_edges(&ctx.func, &ctx.cfg, &ctx.domtree) {
-        match latches.last_mut() {
-            Some((last, latch)) if *last == header => *latch = None,
-            _ => latches.push((header, Some(edge.source(&ctx.func)))),
-        }
-    }
-    latches.into_iter().filter_map(|(_, latch)| latch).collect()
 }

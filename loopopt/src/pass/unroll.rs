@@ -55,7 +55,7 @@ use crate::analysis::edges::Edge;
 use crate::analysis::effects::{is_constant, is_duplicable};
 use crate::analysis::entry::Order;
 use crate::analysis::loops::{Loop, LoopForest};
-use crate::analysis::trip_count::{self, Simulation, TripCount, simulate};
+use crate::analysis::trip_count::{Simulation, TripCount, simulate};
 use crate::change::Change;
 use crate::edit::clone::Copies;
 use crate::edit::forget::forget_removed_insts;
@@ -142,7 +142,10 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>, only: Option<&EntitySet<Block>>) -> 
             continue;
         }
         let options = cx.options;
-        match Plan::prove(ctx, cx.forest(ctx), lp, options).and_then(|plan| plan.judge(ctx, options)) {
+        let size = size_up_to(&ctx.func, cx.forest(ctx).blocks(lp), options.unroll_max_copied);
+        // A loop that is too large is not looked at closely.
+        let bound = if size > options.unroll_max_copied { TripCount::Unknown } else { cx.bound(ctx, lp) };
+        match Plan::prove(ctx, cx.forest(ctx), lp, (size, bound), options).and_then(|plan| plan.judge(ctx, options)) {
             Ok(plan) => {
                 around.extend(parent);
                 plans.push(plan);
@@ -170,18 +173,24 @@ struct Plan {
 }
 
 impl Plan {
-    fn prove(ctx: &Context, forest: &LoopForest, lp: Loop, options: &Options) -> Result<Self, Decline> {
+    /// `size` is the number of instructions, `bound` how often the loop goes around by formula.
+    fn prove(
+        ctx: &Context,
+        forest: &LoopForest,
+        lp: Loop,
+        (size, bound): (usize, TripCount),
+        options: &Options,
+    ) -> Result<Self, Decline> {
         let func = &ctx.func;
         let data = forest.data(lp);
         let blocks = forest.blocks(lp);
-        let size = size_up_to(func, blocks, options.unroll_max_copied);
         let too_large = Decline::TooLarge { insts: size, max: options.unroll_max_copied };
         let [back_edge] = data.back_edges[..] else { return Err(Decline::NotCounted) };
         if size > options.unroll_max_copied {
             return Err(too_large);
         }
         let max = options.unroll_max_iterations;
-        if let TripCount::Exactly(count) = trip_count::bound(ctx, forest, lp)
+        if let TripCount::Exactly(count) = bound
             && count >= max as u128
         {
             return Err(Decline::TooManyIterations { count, max });
@@ -261,7 +270,7 @@ fn apply(ctx: &mut Context, cx: &mut PassCx<'_>, plans: &[Plan]) -> CodegenResul
     ctx.eliminate_unreachable_code(cx.isa)?;
     forget_removed_insts(&mut ctx.func);
     cx.invalidate(ctx, Change::Cfg);
-    cx.is_canonical = false;
+    cx.lose_form();
     cx.wants_cleanup = true;
     cx.wants_another_round = true;
     Ok(())
@@ -320,12 +329,16 @@ impl Refusal for Decline {
             Self::NotCounted | Self::NotDuplicable(_) | Self::Withheld => "",
         }
     }
+
+    fn fixed(&self) -> Option<&'static str> {
+        matches!(self, Self::NotCounted).then_some("no test is known to end the loop after a few iterations")
+    }
 }
 
 impl fmt::Display for Decline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotCounted => write!(f, "no test is known to end the loop after a few iterations"),
+            Self::NotCounted => f.write_str(self.fixed().unwrap_or_default()),
             Self::TooManyIterations { count, max } => {
                 write!(f, "the back edge is taken {count} times; there may be {max} iterations")
             }

@@ -4,7 +4,6 @@ use super::MAX_HEIGHT;
 use crate::analysis::entry::Detour;
 use crate::remark::Refusal;
 use cranelift_codegen::ir::{Function, Inst};
-use std::borrow::Cow;
 use std::fmt;
 
 /// Why something is not hoisted.
@@ -75,12 +74,12 @@ impl Refusal for Because<'_> {
         }
     }
 
-    fn message(&self) -> Cow<'static, str> {
+    fn fixed(&self) -> Option<&'static str> {
         // Nearly every loop says one of these.
         match self.why {
-            Decline::NothingInvariant => "nothing that could move is the same in each iteration".into(),
-            Decline::Folds => "what is the same in each iteration costs nothing where it is".into(),
-            _ => self.to_string().into(),
+            Decline::NothingInvariant => Some("nothing that could move is the same in each iteration"),
+            Decline::Folds => Some("what is the same in each iteration costs nothing where it is"),
+            _ => None,
         }
     }
 
@@ -128,7 +127,7 @@ impl fmt::Display for Because<'_> {
                 write!(f, "\"{}\" runs only if the loop of {header} ends", show(inst))
             }
             Decline::Cold { inst } => write!(f, "\"{}\" is in a cold block", show(inst)),
-            Decline::NothingInvariant | Decline::Folds => f.write_str(&self.message()),
+            Decline::NothingInvariant | Decline::Folds => f.write_str(self.fixed().unwrap_or_default()),
             Decline::Pressure { inst, needed: [ints, floats], available: [of_ints, of_floats] } => write!(
                 f,
                 "\"{}\" needs a register, and {ints} of {of_ints} for integers and {floats} of {of_floats} for floats \

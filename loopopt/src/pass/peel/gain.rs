@@ -25,16 +25,15 @@ use crate::analysis::induction::{inductions, known};
 use crate::analysis::loops::{Loop, LoopForest};
 use crate::analysis::progression::Arc;
 use crate::analysis::trip_count::{Comparison, TripCount};
-use crate::edit::rename::def_block;
 use crate::fault::fault;
-use cranelift_codegen::Context;
+use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::ir::condcodes::CondCode;
 use cranelift_codegen::ir::{AliasRegion, Block, Function, Inst, InstructionData, Opcode, Value};
-use std::collections::HashMap;
+use cranelift_codegen::{Context, FxHashMap};
 
 /// What a value is from some iteration on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Level {
+pub(super) struct Level {
     /// From which iteration on it is the same.
     level: usize,
     /// How many iterations have to be taken out until the loop does not compute it.
@@ -101,6 +100,9 @@ pub(super) struct Gain {
     pub(super) needs_cleanup: bool,
 }
 
+/// The levels of the values of a loop, none for all others. One for all loops, so that time is linear.
+pub(super) type Scratch = SecondaryMap<Value, Option<Level>>;
+
 /// The levels of all values of a loop without loops inside.
 pub(super) struct Levels<'a> {
     ctx: &'a Context,
@@ -109,19 +111,28 @@ pub(super) struct Levels<'a> {
     latch: Block,
     loads: Loads,
     most: usize,
-    levels: HashMap<Value, Level>,
+    levels: &'a mut Scratch,
     /// Comparisons that settle: after how many iterations, and what they give then.
-    settling: HashMap<Inst, (usize, bool)>,
+    settling: FxHashMap<Inst, (usize, bool)>,
+    /// Something may leave the loop or fold.
+    may_gain: bool,
 }
 
 impl<'a> Levels<'a> {
     /// Finds them, up to a level of `most`. `count` is how often the loop goes around.
-    pub(super) fn find(ctx: &'a Context, forest: &'a LoopForest, lp: Loop, (most, count): (usize, TripCount)) -> Self {
+    pub(super) fn find(
+        ctx: &'a Context,
+        forest: &'a LoopForest,
+        lp: Loop,
+        (most, count): (usize, TripCount),
+        levels: &'a mut Scratch,
+    ) -> Self {
+        levels.resize(ctx.func.dfg.num_values());
         let loads = Loads::of(&ctx.func, forest.blocks(lp));
         let latch = forest.latch(&ctx.func, lp).expect("canonical form");
         let settling = settling(ctx, forest, lp, (most, count));
-        let levels = HashMap::new();
-        let mut found = Self { ctx, forest, lp, latch, loads, most, levels, settling };
+        let mut found = Self { ctx, forest, lp, latch, loads, most, levels, settling, may_gain: false };
+        found.set_all(Some(Level::NEVER));
         found.solve();
         found.leave_polls();
         found
@@ -135,9 +146,11 @@ impl<'a> Levels<'a> {
             return;
         }
         let loads = std::mem::replace(&mut self.loads, Loads::No);
+        self.set_all(Some(Level::NEVER));
         self.solve();
         if self.settled_exits() == settled {
             self.loads = loads;
+            self.set_all(Some(Level::NEVER));
             self.solve();
         }
     }
@@ -154,28 +167,39 @@ impl<'a> Levels<'a> {
         self.forest.data(self.lp).exits.iter().map(|exit| exit.branch).filter(hangs).collect()
     }
 
-    /// Header parameters get lower levels from round to round, one at least in each, and there are `most` levels.
+    /// Header parameters, which start with the highest level, get lower ones from round to round, one at least in each, and
+    /// there are `most` levels.
     fn solve(&mut self) {
-        self.levels.clear();
         let forest = self.forest;
         for _ in 0..=self.most {
+            self.may_gain = false;
             for &block in forest.blocks(self.lp) {
                 self.visit(block);
             }
             if !self.update_header() {
-                break;
+                return;
+            }
+        }
+        self.may_gain = true;
+    }
+
+    /// Sets the levels of all values of the loop.
+    fn set_all(&mut self, level: Option<Level>) {
+        let func = &self.ctx.func;
+        for &block in self.forest.blocks(self.lp) {
+            let results = func.layout.block_insts(block).flat_map(|inst| func.dfg.inst_results(inst));
+            for &value in func.dfg.block_params(block).iter().chain(results) {
+                self.levels[value] = level;
             }
         }
     }
 
     fn of(&self, value: Value) -> Level {
-        let func = &self.ctx.func;
-        let is_outside = def_block(func, value).is_some_and(|block| !self.forest.contains(self.lp, block));
-        if is_outside {
+        self.levels[value].unwrap_or_else(|| {
+            let func = &self.ctx.func;
             let is_constant = func.dfg.value_def(value).inst().is_some_and(|inst| is_constant(func, inst));
-            return Level { level: 0, out: 0, is_constant };
-        }
-        self.levels.get(&value).copied().unwrap_or(Level::NEVER)
+            Level { level: 0, out: 0, is_constant }
+        })
     }
 
     fn visit(&mut self, block: Block) {
@@ -183,13 +207,14 @@ impl<'a> Levels<'a> {
         if block != self.forest.data(self.lp).header {
             for (index, &param) in func.dfg.block_params(block).iter().enumerate() {
                 let level = self.of_param(block, index);
-                self.levels.insert(param, level);
+                self.levels[param] = Some(level);
             }
         }
         for inst in func.layout.block_insts(block) {
+            let level = self.of_inst(block, inst);
+            self.may_gain |= (1..usize::MAX).contains(&level.out);
             if let [result] = func.dfg.inst_results(inst) {
-                let level = self.of_inst(block, inst);
-                self.levels.insert(*result, level);
+                self.levels[*result] = Some(level);
             }
         }
     }
@@ -246,7 +271,7 @@ impl<'a> Levels<'a> {
             };
             let was = self.of(param);
             if level.out < was.out {
-                self.levels.insert(param, level);
+                self.levels[param] = Some(level);
                 changed = true;
             }
         }
@@ -269,6 +294,9 @@ impl<'a> Levels<'a> {
     pub(super) fn gain(&self, iterations: usize) -> Gain {
         let func = &self.ctx.func;
         let mut gain = Gain { iterations, ..Gain::default() };
+        if !self.may_gain {
+            return gain;
+        }
         for &block in self.forest.blocks(self.lp) {
             for inst in func.layout.block_insts(block) {
                 self.add(&mut gain, block, inst);
@@ -328,15 +356,21 @@ fn weight(func: &Function, inst: Inst) -> usize {
     }
 }
 
+impl Drop for Levels<'_> {
+    fn drop(&mut self) {
+        self.set_all(None);
+    }
+}
+
 /// The comparisons of the loop that give the same from some iteration on, which is not the first.
 fn settling(
     ctx: &Context,
     forest: &LoopForest,
     lp: Loop,
     (most, count): (usize, TripCount),
-) -> HashMap<Inst, (usize, bool)> {
+) -> FxHashMap<Inst, (usize, bool)> {
     let func = &ctx.func;
-    let Some(around) = count.most() else { return HashMap::new() };
+    let Some(around) = count.most() else { return FxHashMap::default() };
     let counters = inductions(func, &ctx.cfg, forest, lp);
     let insts = forest.blocks(lp).iter().flat_map(|&block| func.layout.block_insts(block));
     let compares = insts.filter(|&inst| matches!(func.dfg.insts[inst], InstructionData::IntCompare { .. }));

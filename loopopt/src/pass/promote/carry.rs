@@ -8,10 +8,11 @@ use crate::edit::rename::def_block;
 use crate::fault::fault;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::{Block, Function, Inst, InstBuilder, MemFlagsData, Opcode, Type, Value};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use cranelift_codegen::{FxHashMap, FxHashSet};
+use std::collections::BTreeMap;
 
 /// What a cell holds at the end of each block, as far as it is known.
-type AtEnd = HashMap<Block, Option<Value>>;
+type AtEnd = FxHashMap<Block, Option<Value>>;
 
 impl Here<'_> {
     /// Carries `cell` in parameters.
@@ -21,7 +22,7 @@ impl Here<'_> {
         let address = self.make_before(address_of(self.func, first.inst), &|_| None);
         let header = self.forest.data(self.lp).header;
         let mut params = Vec::new();
-        let mut at_end = AtEnd::new();
+        let mut at_end = AtEnd::default();
         let mut carried = None;
         if let Some(flags) = cell.entry.filter(|_| !cell.starts_with_store) {
             let entry = self.load_before(cell.ty, flags, (address, cell.offset), first.inst);
@@ -81,7 +82,7 @@ impl Here<'_> {
 
     /// Replaces the accesses of `block`, at whose start the cell holds `value`. Gives what it holds at the end.
     fn walk(&mut self, block: Block, cell: &Cell, mut value: Option<Value>, loads: &mut usize) -> Option<Value> {
-        let own: HashSet<Inst> = cell.accesses.iter().map(|access| access.inst).collect();
+        let own: FxHashSet<Inst> = cell.accesses.iter().map(|access| access.inst).collect();
         let insts: Vec<_> = self.func.layout.block_insts(block).filter(|inst| own.contains(inst)).collect();
         for inst in insts {
             let access = cell.accesses.iter().find(|access| access.inst == inst).expect("an access of the cell");
@@ -149,11 +150,11 @@ impl Here<'_> {
     /// Makes what `value`, a value of the loop, is in the first iteration once more in the preheader. `known` says what
     /// stands there for some values. [`is_made_of`](Self::is_made_of) has to have said that it can be made.
     pub(super) fn make_before(&mut self, value: Value, known: &dyn Fn(Value) -> Option<Value>) -> Value {
-        let mut made = HashMap::<Value, Value>::new();
+        let mut made = FxHashMap::<Value, Value>::default();
         let mut stack = vec![value];
         let jump = self.entry_edge().branch;
         while let Some(&value) = stack.last() {
-            let ready = |made: &HashMap<_, _>, func: &Function, value| {
+            let ready = |made: &FxHashMap<_, _>, func: &Function, value| {
                 let outside = def_block(func, value).is_none_or(|def| !self.forest.contains(self.lp, def));
                 made.get(&value).copied().or_else(|| known(value)).or(outside.then_some(value))
             };

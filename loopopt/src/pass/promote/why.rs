@@ -84,13 +84,17 @@ impl Refusal for Because<'_> {
             _ => "",
         }
     }
+
+    fn fixed(&self) -> Option<&'static str> {
+        matches!(self.why, Decline::NothingStored).then_some("the loop stores nothing")
+    }
 }
 
 impl fmt::Display for Because<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let show = |inst| self.func.dfg.display_inst(inst);
         match self.why {
-            Decline::NothingStored => write!(f, "the loop stores nothing"),
+            Decline::NothingStored => f.write_str(self.fixed().unwrap_or_default()),
             Decline::TooManyAccesses { accesses, max } => {
                 write!(f, "the loop has {accesses} loads and stores, more than {max}")
             }

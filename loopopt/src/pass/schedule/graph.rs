@@ -57,9 +57,7 @@ impl Graph {
             if is_in_order(Effects::of(func, inst)) {
                 after.extend(last_effect.replace(position));
             }
-            for value in values_read(func, latch.block, inst) {
-                graph.readers.entry(value).or_default().push(position);
-            }
+            each_read(func, latch.block, inst, |value| graph.readers.entry(value).or_default().push(position));
             graph.index.extend(func.dfg.inst_results(inst).iter().map(|&result| (result, position)));
             graph.nodes.push(Node { item: Item::Keep(inst), after, rank: position });
         }
@@ -182,25 +180,23 @@ fn is_in_order(effects: Effects) -> bool {
     !effects.is_pure() && !is_ignored
 }
 
-/// The values that `inst` reads where it stands: its operands and, for a load or a store, what its address is summed up
-/// from in this block.
-pub(super) fn values_read(func: &Function, block: Block, inst: Inst) -> Vec<Value> {
+/// Calls `visit` with the values that `inst` reads where it stands: its operands and, for a load or a store, what its address is
+/// summed up from in this block.
+pub(super) fn each_read(func: &Function, block: Block, inst: Inst, mut visit: impl FnMut(Value)) {
     /// x86-64 addressing modes are sums of two registers, one of them shifted, and a constant: no deeper than this.
     const DEPTH: usize = 4;
-    let mut values = func.dfg.inst_args(inst).to_vec();
-    let Some(address) = address_index(func, inst) else {
-        return values;
-    };
-    let mut frontier = vec![values[address]];
+    let args = func.dfg.inst_args(inst);
+    args.iter().for_each(|&arg| visit(arg));
+    let Some(address) = address_index(func, inst) else { return };
+    let mut frontier = vec![args[address]];
     for _ in 0..DEPTH {
         let parts = frontier.iter().filter_map(|&value| func.dfg.value_def(value).inst()).filter(|&inst| {
             let folds = matches!(func.dfg.insts[inst].opcode(), Opcode::Iadd | Opcode::Ishl | Opcode::Uextend);
             folds && func.layout.inst_block(inst) == Some(block)
         });
         frontier = parts.flat_map(|inst| func.dfg.inst_args(inst).to_vec()).collect();
-        values.extend_from_slice(&frontier);
+        frontier.iter().for_each(|&value| visit(value));
     }
-    values
 }
 
 /// Which operand of a plain load or store is the address.

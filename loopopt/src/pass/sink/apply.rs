@@ -9,18 +9,18 @@ use crate::edit::labels::copy_labels;
 use crate::edit::rename::rename_uses;
 use crate::edit::replace::{Replacement, replace_params};
 use crate::fault::fault;
-use cranelift_codegen::Context;
 use cranelift_codegen::ir::{Block, Function, Inst, Value};
-use std::collections::{BTreeMap, HashMap};
+use cranelift_codegen::{Context, FxHashMap};
+use std::collections::BTreeMap;
 
 /// The value that stands for another at a place.
-type Copies = HashMap<(usize, Value), Value>;
+type Copies = FxHashMap<(usize, Value), Value>;
 
 /// Makes all `moves`, which are given users before operands.
 pub(super) fn apply(ctx: &mut Context, places: &Places, moves: &[Move]) {
     let func = &mut ctx.func;
     let starts: Vec<_> = places.list.iter().map(|place| start(func, place.block)).collect();
-    let mut copies = Copies::new();
+    let mut copies = Copies::default();
     for Move { inst, places, .. } in moves.iter().rev() {
         let value = func.dfg.first_result(*inst);
         for &number in places {

@@ -65,20 +65,35 @@ impl<'a> Engine<'a> {
 
     /// Tries what would come of it if registers did not count. Where they turn out to be too few, no step may take one
     /// more.
-    pub(super) fn tighten(&mut self) {
+    ///
+    /// If nothing would move, nothing is going to: then the reasons that this leaves are all that there is to say.
+    fn tighten(&mut self) -> bool {
         let mut state = self.start();
-        self.go(&mut state, &mut || true);
+        if self.go(&mut state, &mut || true).is_empty() {
+            self.note_mixed(&state);
+            return false;
+        }
         for (number, place) in self.places.list.iter().enumerate() {
             let (before, after) = (place.needs.len(), state.needs[number].len());
             self.is_tight[number] = after > before.max(self.limits.values);
         }
         self.declined.clear();
+        true
     }
 
     /// The moves, users before operands. `may_move` is asked in front of each.
     pub(super) fn run(&mut self, may_move: &mut dyn FnMut() -> bool) -> Vec<Move> {
+        if !self.tighten() {
+            return Vec::new();
+        }
         let mut state = self.start();
         let moves = self.go(&mut state, may_move);
+        self.note_mixed(&state);
+        moves
+    }
+
+    /// Declines the values that leave the loop by one exit with another value.
+    fn note_mixed(&mut self, state: &State) {
         for (&value, &count) in &self.places.mixed {
             let used_at = state.used_at.get(&value).map_or(0, |used| used.0);
             if used_at + count == self.places.uses[value]
@@ -88,7 +103,6 @@ impl<'a> Engine<'a> {
                 self.declined.entry(header).or_insert(Decline::SeveralValues);
             }
         }
-        moves
     }
 
     /// Why something stayed, by the header of its loop.

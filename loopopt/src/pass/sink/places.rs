@@ -62,7 +62,8 @@ pub(super) struct Places {
 
 impl Places {
     fn new(kind: Kind, func: &Function) -> Self {
-        let mut uses = SecondaryMap::<Value, u32>::with_capacity(func.dfg.num_values());
+        let mut uses = SecondaryMap::<Value, u32>::new();
+        uses.resize(func.dfg.num_values());
         for block in &func.layout {
             for inst in func.layout.block_insts(block) {
                 each_use(func, inst, |value| uses[value] += 1);
