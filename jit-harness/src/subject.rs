@@ -104,6 +104,7 @@ impl Subject {
 pub fn sample_function(sample: &samples::Program) -> Result<Function> {
     match sample.source {
         samples::Source::Built(build) => Ok(build()),
+        samples::Source::Checked { build, .. } => Ok(build(samples::Checks::On)),
         samples::Source::Clif(text) => {
             let functions = parse_functions(text).with_context(|| format!("sample program {}", sample.name))?;
             functions.into_iter().next().with_context(|| format!("sample program {} is empty", sample.name))
@@ -115,8 +116,8 @@ pub fn sample_function(sample: &samples::Program) -> Result<Function> {
 pub fn sample_text(name: &str) -> Option<String> {
     let sample = sample_named(name)?;
     match sample.source {
-        samples::Source::Built(build) => Some(build().display().to_string()),
         samples::Source::Clif(text) => Some(text.to_owned()),
+        _ => sample_function(sample).ok().map(|function| function.display().to_string()),
     }
 }
 
