@@ -13,7 +13,7 @@ pub(crate) use memory::{Array, Heap};
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::types::{F64, I64};
 use cranelift_codegen::ir::{
-    AbiParam, Block, ExtFuncData, ExternalName, Function, InstBuilder, Opcode, Signature, SourceLoc, Type,
+    AbiParam, Block, ExtFuncData, ExternalName, FuncRef, Function, InstBuilder, Opcode, Signature, SourceLoc, Type,
     UserFuncName, Value,
 };
 use cranelift_codegen::isa::{CallConv, TargetFrontendConfig};
@@ -253,18 +253,23 @@ impl Emitter<'_> {
         self.ins().fcvt_from_sint(F64, x)
     }
 
-    /// Calls the host function `name`, which takes and gives 64-bit integers.
-    pub(crate) fn call_host(&mut self, name: &str, args: &[Value]) -> Value {
+    /// The host function `name`, which takes so many integers of 64 bits and gives one.
+    fn host(&mut self, name: &str, count: usize) -> FuncRef {
+        let name = ExternalName::testcase(name);
+        let mut known = self.builder.func.dfg.ext_funcs.iter();
+        if let Some((callee, _)) = known.find(|(_, data)| data.name == name) {
+            return callee;
+        }
         let mut signature = Signature::new(CallConv::SystemV);
-        signature.params.extend(args.iter().map(|_| AbiParam::new(I64)));
+        signature.params.extend(std::iter::repeat_n(AbiParam::new(I64), count));
         signature.returns.push(AbiParam::new(I64));
         let signature = self.builder.import_signature(signature);
-        let callee = self.builder.import_function(ExtFuncData {
-            name: ExternalName::testcase(name),
-            signature,
-            colocated: false,
-            patchable: false,
-        });
+        self.builder.import_function(ExtFuncData { name, signature, colocated: false, patchable: false })
+    }
+
+    /// Calls the host function `name`, which takes and gives 64-bit integers.
+    pub(crate) fn call_host(&mut self, name: &str, args: &[Value]) -> Value {
+        let callee = self.host(name, args.len());
         let call = self.ins().call(callee, args);
         self.builder.inst_results(call)[0]
     }

@@ -276,7 +276,7 @@ pub(crate) const HISTOGRAM: Program = Program {
     tags: &["checked"],
     while_loops: 2,
     source: Source::Checked { build: histogram, limits: &[Limit::len(Place::Arg(3), 4)] },
-    small: || Input::new().array(&bytes(10, 6, 4)).int(6).zeros::<i64>(4).int(4).int(2),
+    small: || Input::new().array(&bytes(19, 6, 4)).int(6).zeros::<i64>(4).int(4).int(2),
     large: || Input::new().array(&bytes(10, 4_000, 200)).int(4_000).zeros::<i64>(200).int(200).int(60),
     reference: |input, memory| {
         let mut counts: Vec<i64> = read(memory, input.at(2), input.size(3));
