@@ -2,7 +2,10 @@
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I64;
-use cranelift_codegen::ir::{InstBuilder, MemFlagsData, Opcode, StackSlot, StackSlotData, StackSlotKind, Type, Value};
+use cranelift_codegen::ir::{
+    AliasRegion, AliasRegionData, InstBuilder, MemFlagsData, Opcode, StackSlot, StackSlotData, StackSlotKind, Type,
+    Value,
+};
 
 use super::checks::{Check, OUT_OF_BOUNDS};
 use super::{Emitter, Operand};
@@ -42,6 +45,11 @@ impl Array {
     }
 }
 
+/// The alias region of linear memory, by its number.
+const HEAP_REGION: u32 = 1;
+/// The alias region of what the runtime keeps about a module.
+const CONTEXT_REGION: u32 = 2;
+
 /// The linear memory of a 32-bit WebAssembly module: addresses in it have 32 bits and are widened for each access, and what
 /// is accessed has to end where it does, or before.
 #[derive(Clone, Copy)]
@@ -79,6 +87,17 @@ impl Emitter<'_> {
     /// Loads from a fixed place behind a pointer that nothing ever writes, and that can be loaded from at any time.
     pub(crate) fn constant_field(&mut self, ty: Type, pointer: Value, offset: i32) -> Value {
         self.ins().load(ty, MemFlagsData::trusted().with_readonly().with_can_move(), pointer, offset)
+    }
+
+    /// Loads from what the runtime keeps about a WebAssembly module, which is apart from its linear memory.
+    pub(crate) fn context_field(&mut self, ty: Type, pointer: Value, offset: i32) -> Value {
+        let flags = MemFlagsData::trusted().with_alias_region(Some(self.region(CONTEXT_REGION)));
+        self.ins().load(ty, flags, pointer, offset)
+    }
+
+    fn region(&mut self, user_id: u32) -> AliasRegion {
+        let regions = &mut self.builder.func.dfg.alias_regions;
+        regions.insert(AliasRegionData { user_id, description: "".into() })
     }
 
     /// Stores to a fixed place behind a pointer.
@@ -139,18 +158,21 @@ impl Emitter<'_> {
     fn heap_place(&mut self, heap: Heap, address: Value, end: i32) -> (MemFlagsData, Value) {
         let address = self.widen(address);
         let place = self.add(heap.base, address);
+        let region = Some(self.region(HEAP_REGION));
+        let trusted = MemFlagsData::trusted().with_alias_region(region);
         if self.is_unchecked() {
-            return (MemFlagsData::trusted(), place);
+            return (trusted, place);
         }
         let end = i64::from(end);
         let last = if heap.is_careful { self.add_or_trap(address, end) } else { self.add(address, end) };
         let outside = self.icmp(IntCC::UnsignedGreaterThan, last, heap.size);
         if matches!(heap.check, Check::Guard) {
-            let flags = MemFlagsData::new().with_aligned().with_trap_code(Some(OUT_OF_BOUNDS));
+            let flags =
+                MemFlagsData::new().with_aligned().with_trap_code(Some(OUT_OF_BOUNDS)).with_alias_region(region);
             return (flags, self.guarded(outside, place));
         }
         self.bounds_check(heap.check, outside, [last, heap.size]);
-        (MemFlagsData::trusted(), place)
+        (trusted, place)
     }
 
     /// A stack slot for a 64-bit integer, with its first value.

@@ -55,7 +55,7 @@ fn elements(count: i32) -> Vec<i32> {
 
 pub(crate) const WASM_AXPY: Program = Program {
     name: "wasm-axpy",
-    about: "The size of the memory is loaded for each access, and the end of an access computed with a check for overflow.",
+    about: "The size of the memory is loaded for each access, from another alias region; ends are added with a check for overflow.",
     tags: &["checked", "memory"],
     while_loops: 2,
     source: Source::Checked { build: wasm_axpy, limits: &[Limit::len(Place::Field(1, 0), 40)] },
@@ -81,13 +81,13 @@ fn wasm_axpy(checks: Checks) -> Function {
             f.for_range(0, n, |f, i| {
                 let scaled = f.op(Opcode::Ishl, i, 2);
                 let (from, to) = (f.add(x, scaled), f.add(y, scaled));
-                let size = f.field(I64, context, 0);
+                let size = f.context_field(I64, context, 0);
                 let x = f.heap_load(Heap::careful(base, size), I32, from, 0);
-                let size = f.field(I64, context, 0);
+                let size = f.context_field(I64, context, 0);
                 let y = f.heap_load(Heap::careful(base, size), I32, to, 0);
                 let product = f.mul(x, 7);
                 let sum = f.add(y, product);
-                let size = f.field(I64, context, 0);
+                let size = f.context_field(I64, context, 0);
                 f.heap_store(Heap::careful(base, size), to, 0, sum);
             });
         });
