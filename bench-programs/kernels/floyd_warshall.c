@@ -5,9 +5,8 @@ static inline void check(int64_t index, int64_t len) {
         __builtin_trap();
 }
 
-void floyd_warshall(const int32_t *edges, int32_t *distance, int64_t n) {
-    int64_t len = n * n;
-    for (int64_t i = 0; i < len; i++) {
+void floyd_warshall(const int32_t *edges, int32_t *distance, int64_t n, int64_t len) {
+    for (int64_t i = 0; i < n * n; i++) {
         check(i, len);
         distance[i] = edges[i];
     }

@@ -5,12 +5,13 @@ static inline void check(int64_t index, int64_t len) {
         __builtin_trap();
 }
 
-void prefix_sum(const int64_t *data, int64_t *output, int64_t len, int64_t rounds) {
+void prefix_sum(const int64_t *data, int64_t len, int64_t *output, int64_t output_len, int64_t rounds) {
     for (int64_t round = 0; round < rounds; round++) {
         int64_t total = 0;
         for (int64_t i = 0; i < len; i++) {
             check(i, len);
             total += data[i];
+            check(i, output_len);
             output[i] = total;
         }
     }

@@ -4,22 +4,26 @@
 //! array computes its address anew and checks its index first, and nothing is ever reused. All optimization is left
 //! to others, which is the point.
 
+mod checks;
 mod control;
 mod memory;
 
-pub(crate) use memory::Array;
+pub(crate) use memory::{Array, Heap};
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::types::{F64, I64};
 use cranelift_codegen::ir::{
-    AbiParam, Block, ExtFuncData, ExternalName, Function, InstBuilder, Opcode, Signature, Type, UserFuncName, Value,
+    AbiParam, Block, ExtFuncData, ExternalName, FuncRef, Function, InstBuilder, Opcode, Signature, SourceLoc, Type,
+    UserFuncName, Value,
 };
 use cranelift_codegen::isa::{CallConv, TargetFrontendConfig};
-use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
+use cranelift_frontend::{FuncInstBuilder, FunctionBuilder, FunctionBuilderContext, Variable};
 use target_lexicon::PointerWidth;
 
+use checks::Failure;
 use control::LoopBlocks;
-use memory::OUT_OF_BOUNDS;
+
+use crate::Checks;
 
 /// A local variable of the program.
 #[derive(Clone, Copy)]
@@ -55,8 +59,12 @@ pub(crate) struct Emitter<'a> {
     /// Whether the current block still needs its terminator.
     is_open: bool,
     loops: Vec<LoopBlocks>,
-    /// Where all failed branching checks go, once there is one.
-    out_of_bounds: Option<Block>,
+    /// Whether checks are emitted.
+    checks: Checks,
+    /// Where failed branching checks go: blocks that are still empty.
+    failures: Vec<Failure>,
+    /// The source location of the instruction emitted last: each has its own.
+    location: u32,
 }
 
 /// Builds a function; `body` gets the parameters and has to end in a return.
@@ -64,6 +72,16 @@ pub(crate) fn function<const N: usize>(
     name: &str,
     params: [Type; N],
     result: Option<Type>,
+    body: impl FnOnce(&mut Emitter<'_>, [Value; N]),
+) -> Function {
+    checked_function(Checks::On, name, (params, result), body)
+}
+
+/// Builds a function with checks or without them.
+pub(crate) fn checked_function<const N: usize>(
+    checks: Checks,
+    name: &str,
+    (params, result): ([Type; N], Option<Type>),
     body: impl FnOnce(&mut Emitter<'_>, [Value; N]),
 ) -> Function {
     let mut signature = Signature::new(CallConv::SystemV);
@@ -76,18 +94,22 @@ pub(crate) fn function<const N: usize>(
     builder.append_block_params_for_function_params(entry);
     builder.switch_to_block(entry);
     let values = std::array::from_fn(|index| builder.block_params(entry)[index]);
-    let mut emitter = Emitter { builder, is_open: true, loops: Vec::new(), out_of_bounds: None };
+    let mut emitter = Emitter { builder, is_open: true, loops: Vec::new(), checks, failures: Vec::new(), location: 0 };
     body(&mut emitter, values);
     emitter.finish();
     func
 }
 
-impl Emitter<'_> {
+impl<'a> Emitter<'a> {
+    /// The next instruction, at the next source location.
+    fn ins(&mut self) -> FuncInstBuilder<'_, 'a> {
+        self.location += 1;
+        self.builder.set_srcloc(SourceLoc::new(self.location));
+        self.builder.ins()
+    }
+
     fn finish(mut self) {
-        if let Some(block) = self.out_of_bounds {
-            self.switch_to(block);
-            self.builder.ins().trap(OUT_OF_BOUNDS);
-        }
+        self.emit_failures();
         self.builder.seal_all_blocks();
         self.builder.finalize(TargetFrontendConfig {
             default_call_conv: CallConv::SystemV,
@@ -104,13 +126,13 @@ impl Emitter<'_> {
     /// Ends the current block with a jump, unless it has ended already.
     fn jump(&mut self, block: Block) {
         if self.is_open {
-            self.builder.ins().jump(block, &[]);
+            self.ins().jump(block, &[]);
             self.is_open = false;
         }
     }
 
     fn branch(&mut self, condition: Value, then: Block, otherwise: Block) {
-        self.builder.ins().brif(condition, then, &[], otherwise, &[]);
+        self.ins().brif(condition, then, &[], otherwise, &[]);
         self.is_open = false;
     }
 }
@@ -130,8 +152,8 @@ impl Emitter<'_> {
         match operand {
             Operand::Local(local) => self.builder.use_var(local.variable),
             Operand::Value(value) => value,
-            Operand::Int(number) => self.builder.ins().iconst(ty, number),
-            Operand::Float(number) => self.builder.ins().f64const(number),
+            Operand::Int(number) => self.ins().iconst(ty, number),
+            Operand::Float(number) => self.ins().f64const(number),
         }
     }
 
@@ -168,7 +190,7 @@ impl Emitter<'_> {
     pub(crate) fn op(&mut self, opcode: Opcode, x: impl Into<Operand>, y: impl Into<Operand>) -> Value {
         let (x, y) = self.pair(x.into(), y.into());
         let ty = self.builder.func.dfg.value_type(x);
-        let (inst, dfg) = self.builder.ins().Binary(opcode, ty, x, y);
+        let (inst, dfg) = self.ins().Binary(opcode, ty, x, y);
         dfg.first_result(inst)
     }
 
@@ -195,13 +217,13 @@ impl Emitter<'_> {
     /// Compares integers.
     pub(crate) fn icmp(&mut self, condition: IntCC, x: impl Into<Operand>, y: impl Into<Operand>) -> Value {
         let (x, y) = self.pair(x.into(), y.into());
-        self.builder.ins().icmp(condition, x, y)
+        self.ins().icmp(condition, x, y)
     }
 
     /// Compares floats.
     pub(crate) fn fcmp(&mut self, condition: FloatCC, x: impl Into<Operand>, y: impl Into<Operand>) -> Value {
         let (x, y) = self.pair(x.into(), y.into());
-        self.builder.ins().fcmp(condition, x, y)
+        self.ins().fcmp(condition, x, y)
     }
 
     /// `x < y`, signed.
@@ -216,34 +238,39 @@ impl Emitter<'_> {
 
     /// Zero-extends to 64 bits.
     pub(crate) fn widen(&mut self, x: Value) -> Value {
-        self.builder.ins().uextend(I64, x)
+        self.ins().uextend(I64, x)
     }
 
     /// The low bits of a 64-bit integer.
     pub(crate) fn narrow(&mut self, ty: Type, x: impl Into<Operand>) -> Value {
         let x = self.value(x.into(), I64);
-        self.builder.ins().ireduce(ty, x)
+        self.ins().ireduce(ty, x)
     }
 
     /// A signed 64-bit integer as a float.
     pub(crate) fn int_to_float(&mut self, x: impl Into<Operand>) -> Value {
         let x = self.value(x.into(), I64);
-        self.builder.ins().fcvt_from_sint(F64, x)
+        self.ins().fcvt_from_sint(F64, x)
+    }
+
+    /// The host function `name`, which takes so many integers of 64 bits and gives one.
+    fn host(&mut self, name: &str, count: usize) -> FuncRef {
+        let name = ExternalName::testcase(name);
+        let mut known = self.builder.func.dfg.ext_funcs.iter();
+        if let Some((callee, _)) = known.find(|(_, data)| data.name == name) {
+            return callee;
+        }
+        let mut signature = Signature::new(CallConv::SystemV);
+        signature.params.extend(std::iter::repeat_n(AbiParam::new(I64), count));
+        signature.returns.push(AbiParam::new(I64));
+        let signature = self.builder.import_signature(signature);
+        self.builder.import_function(ExtFuncData { name, signature, colocated: false, patchable: false })
     }
 
     /// Calls the host function `name`, which takes and gives 64-bit integers.
     pub(crate) fn call_host(&mut self, name: &str, args: &[Value]) -> Value {
-        let mut signature = Signature::new(CallConv::SystemV);
-        signature.params.extend(args.iter().map(|_| AbiParam::new(I64)));
-        signature.returns.push(AbiParam::new(I64));
-        let signature = self.builder.import_signature(signature);
-        let callee = self.builder.import_function(ExtFuncData {
-            name: ExternalName::testcase(name),
-            signature,
-            colocated: false,
-            patchable: false,
-        });
-        let call = self.builder.ins().call(callee, args);
+        let callee = self.host(name, args.len());
+        let call = self.ins().call(callee, args);
         self.builder.inst_results(call)[0]
     }
 }

@@ -5,12 +5,18 @@
 //! out. Nothing here compiles or runs anything: the harness does.
 
 mod build;
+mod limits;
 mod memory;
 mod programs;
 
+pub use limits::{Limit, Place};
+
 use cranelift_codegen::ir::Function;
 
-use programs::{arrays, bytes, cells, checked, control, grids, nests, objects, places, scalar, search, sums};
+use programs::{
+    arrays, bytes, cells, checked, control, grids, guards, indexed, nests, objects, places, rare, scalar, search, sums,
+    widened,
+};
 
 /// A sample loop.
 pub struct Program {
@@ -18,8 +24,9 @@ pub struct Program {
     pub name: &'static str,
     /// The one idea that the program is about, in one sentence.
     pub about: &'static str,
-    /// What kind of code it is, for filters and for tables: `checked` (explicit bounds or null checks), `memory` (loads
-    /// or stores that a loop pass could move), `slots` (locals in stack slots), `float`, `call`, `switch`, `nest`.
+    /// What kind of code it is, for filters and for tables: `checked` (explicit checks of bounds, null, overflow or
+    /// divisors), `memory` (loads or stores that a loop pass could move), `slots` (locals in stack slots), `float`, `call`,
+    /// `switch`, `nest`.
     pub tags: &'static [&'static str],
     /// How many of its loops test at the top and have to be rotated: all of its while loops.
     pub while_loops: usize,
@@ -40,8 +47,23 @@ pub struct Program {
 pub enum Source {
     /// Built with cranelift-frontend.
     Built(fn() -> Function),
+    /// The same, for a program with explicit checks, which can be built without them as well.
+    Checked {
+        /// Builds it.
+        build: fn(Checks) -> Function,
+        /// What decides whether it traps; nothing if its checks cannot fail.
+        limits: &'static [Limit],
+    },
     /// A file of `kernels/`.
     Clif(&'static str),
+}
+
+/// Whether a program is built with its checks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names say it all")]
+pub enum Checks {
+    On,
+    Off,
 }
 
 /// One call: arguments and the memory that they point into.
@@ -99,6 +121,20 @@ static ALL: &[Program] = &[
     checked::INVARIANT_ELEMENT,
     checked::STENCIL3,
     checked::HISTOGRAM,
+    indexed::LAGGED,
+    indexed::PAIRS,
+    indexed::QUADS,
+    indexed::DOWNWARD_SLICE,
+    indexed::POINTER_WALK,
+    indexed::SLICE_BEFORE,
+    indexed::SLICE_INSIDE,
+    guards::RUNTIME_CHECK,
+    guards::NULL_CHECK,
+    guards::COUNTED_OVERFLOW,
+    guards::CHECKED_DIVISION,
+    widened::WASM_SUM,
+    widened::WASM_AXPY,
+    widened::WASM_GUARDED,
     bytes::FNV_HASH,
     bytes::CRC32,
     bytes::CRC32_BITWISE,
@@ -108,7 +144,10 @@ static ALL: &[Program] = &[
     bytes::SWITCH_EXIT,
     control::SWITCH_LOOP,
     control::RARE_CALL,
+    rare::RARE_CELLS,
+    rare::RARE_NEST,
     control::INVARIANT_BRANCH,
+    control::MODE_SWITCH,
     control::CLAMP_SUM,
     control::FIRST_ITERATION,
     places::EXIT_VALUE,
@@ -139,6 +178,7 @@ static ALL: &[Program] = &[
     nests::COLUMN_SUMS,
     nests::SHORT_INNER,
     nests::DEAD_LOOP,
+    indexed::STENCIL2D,
     grids::EDIT_DISTANCE,
     grids::GAME_OF_LIFE,
 ];

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use bench_programs::{Arg, Input, Program, Source, Value, all};
+use bench_programs::{Arg, Checks, Input, Program, Source, Value, all};
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::{AbiParam, Function, Type, types};
@@ -13,6 +13,7 @@ use cranelift_codegen::verifier::verify_function;
 fn function(program: &Program) -> Function {
     match program.source {
         Source::Built(build) => build(),
+        Source::Checked { build, .. } => build(Checks::On),
         Source::Clif(text) => {
             let functions = cranelift_reader::parse_functions(text)
                 .unwrap_or_else(|error| panic!("{} does not parse: {error}", program.name));
@@ -24,7 +25,7 @@ fn function(program: &Program) -> Function {
 
 #[test]
 fn there_are_enough() {
-    let is_built = |program: &&Program| matches!(program.source, Source::Built(_));
+    let is_built = |program: &&Program| !matches!(program.source, Source::Clif(_));
     assert!(all().len() >= 28);
     assert!(2 * all().iter().filter(is_built).count() >= all().len());
 }
@@ -60,6 +61,24 @@ fn functions_are_valid_and_named_after_their_program() {
             panic!("{}: {errors}\n{func}", program.name);
         }
         assert_eq!(func.name.to_string(), format!("%{}", program.name.replace('-', "_")));
+    }
+}
+
+#[test]
+fn what_is_checked_can_be_built_without_checks() {
+    for program in all() {
+        let is_tagged = program.tags.contains(&"checked");
+        match program.source {
+            Source::Checked { build, limits } => {
+                assert!(is_tagged, "{}", program.name);
+                let (with, without) = (build(Checks::On), build(Checks::Off));
+                assert!(with.dfg.num_insts() > without.dfg.num_insts(), "{}", program.name);
+                for limit in limits {
+                    assert!(!limit.traps.is_empty() && !limit.traps.contains(&limit.passes), "{}", program.name);
+                }
+            }
+            _ => assert!(!is_tagged, "{}", program.name),
+        }
     }
 }
 

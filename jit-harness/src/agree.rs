@@ -28,9 +28,11 @@ pub enum Verdict<'a> {
     Differs(String),
 }
 
-/// Compares all arms with each other on the small call, and if they agree, makes them ready for the large one.
+/// Compares all arms with each other on the small call, without checks as well if the program has any, and if they agree, makes them ready for the large one.
 pub fn agree<'a>(subject: &'a Subject, options: &'a Options) -> Result<Verdict<'a>> {
-    let agreement = match guard(|| check(&subject.program, std::slice::from_ref(&subject.small), options)) {
+    let compare = |program| guard(|| check(program, std::slice::from_ref(&subject.small), options));
+    let unchecked = subject.unchecked.as_ref().map_or(Ok(()), |program| compare(program).map(|_| ()));
+    let agreement = match unchecked.and_then(|()| compare(&subject.program)) {
         Ok(agreement) => agreement,
         Err(error) => {
             let differs = difference(error).map(Verdict::Differs);

@@ -2,7 +2,7 @@
 
 use crate::agree::Agreed;
 use crate::machine::InnermostLoops;
-use crate::schedule::{ARMS, Arm};
+use crate::schedule::Arm;
 use anyhow::{Context as _, Result};
 use loopopt::oracle::{Compiled, Pipeline, Placement, Prepared, Settings};
 use std::time::Duration;
@@ -13,7 +13,7 @@ pub const PLACES: usize = Placement::ALL.len();
 /// All arms at all placements, each of which did what it should on the call that is timed.
 pub struct Arms {
     /// By placement, then by arm.
-    compiled: Vec<[Compiled; ARMS]>,
+    compiled: Vec<Vec<Compiled>>,
 }
 
 /// What can be said of an arm without running it.
@@ -33,16 +33,21 @@ impl Arms {
     /// Compiles all arms and makes the large call with each of them. Gives what is wrong if one does something else.
     pub fn new(agreed: &Agreed<'_>) -> Result<Result<Self, String>> {
         let mut arms = Self { compiled: Vec::with_capacity(PLACES) };
+        let subject = agreed.subject;
         for placement in Placement::ALL {
             let settings = Settings { placement, verifier: false, ..Settings::default() };
-            let compile = |pipeline| {
-                Compiled::new(&agreed.subject.program, pipeline, settings).with_context(|| agreed.subject.name.clone())
-            };
-            arms.compiled.push([
-                compile(Pipeline::Speed)?,
-                compile(Pipeline::LoopOpt(agreed.options))?,
-                compile(Pipeline::Speed)?,
-            ]);
+            let compile =
+                |program, pipeline| Compiled::new(program, pipeline, settings).with_context(|| subject.name.clone());
+            let loopopt = Pipeline::LoopOpt(agreed.options);
+            let mut compiled = vec![
+                compile(&subject.program, Pipeline::Speed)?,
+                compile(&subject.program, loopopt)?,
+                compile(&subject.program, Pipeline::Speed)?,
+            ];
+            if let Some(unchecked) = &subject.unchecked {
+                compiled.push(compile(unchecked, loopopt)?);
+            }
+            arms.compiled.push(compiled);
         }
         Ok(match arms.mismatch(agreed)? {
             Some(what) => Err(what),
@@ -52,7 +57,7 @@ impl Arms {
 
     fn mismatch(&mut self, agreed: &Agreed<'_>) -> Result<Option<String>> {
         let case = &agreed.subject.large;
-        for arm in 0..ARMS {
+        for arm in 0..self.count() {
             let mut first = None;
             for compiled in self.compiled.iter_mut().map(|arms| &mut arms[arm]) {
                 let seen = compiled.observe(&case.call, &case.memory).with_context(|| agreed.subject.name.clone())?;
@@ -63,6 +68,11 @@ impl Arms {
             }
         }
         Ok(None)
+    }
+
+    /// How many arms there are.
+    pub fn count(&self) -> usize {
+        self.compiled[0].len()
     }
 
     /// Makes the call that is timed ready, for all arms.

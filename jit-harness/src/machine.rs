@@ -111,6 +111,29 @@ impl Flow {
         bodies.iter().map(|(head, body)| self.describe(*head, body, is_innermost(*head, body))).collect()
     }
 
+    /// How many conditional jumps of a loop are checks: one way from them leaves the loop and never comes to a return, only
+    /// to traps, perhaps by a call.
+    pub fn checks(&self, lp: &EmittedLoop) -> usize {
+        let jumps = lp.offsets.iter().filter(|offset| is_conditional(&self.insts[offset]));
+        jumps.filter(|offset| self.successors[offset].iter().any(|&next| self.fails(lp, next))).count()
+    }
+
+    /// Whether what runs from here on is outside of the loop and never returns.
+    fn fails(&self, lp: &EmittedLoop, start: u64) -> bool {
+        let mut seen = BTreeSet::new();
+        let mut todo = vec![start];
+        while let Some(offset) = todo.pop() {
+            let Some(inst) = self.insts.get(&offset) else { return false };
+            if lp.offsets.contains(&offset) || inst.flow_control() == FlowControl::Return {
+                return false;
+            }
+            if seen.insert(offset) {
+                todo.extend(&self.successors[&offset]);
+            }
+        }
+        true
+    }
+
     /// The heads of all natural loops with the instructions of each.
     fn bodies(&self) -> Vec<(u64, BTreeSet<u64>)> {
         let mut bodies = Vec::new();
@@ -283,6 +306,19 @@ mod tests {
         assert_eq!((lp.head, lp.insts, lp.jumps, lp.conditional_jumps), (0, 5, 2, 1));
         assert_eq!((lp.loads, lp.stores, lp.stack_accesses), (1, 1, 1));
         assert!(!lp.ends_in_conditional_jump_to_header && lp.is_contiguous);
+    }
+
+    #[test]
+    fn jumps_to_traps_are_checks() {
+        // head: cmp rdi, rsi; jae trap; dec rdi; je out; dec rsi; jne head; out: ret; trap: ud2
+        let code = [
+            0x48, 0x39, 0xF7, 0x73, 0x0B, 0x48, 0xFF, 0xCF, 0x74, 0x05, 0x48, 0xFF, 0xCE, 0x75, 0xF1, 0xC3, 0x0F, 0x0B,
+        ];
+        let flow = Flow::new(&code);
+        let found = flow.loops();
+        assert_eq!((found.len(), found[0].conditional_jumps, flow.checks(&found[0])), (1, 3, 1));
+        let flow = Flow::new(BOTTOM_TESTED);
+        assert_eq!(flow.checks(&flow.loops()[0]), 0);
     }
 
     #[test]

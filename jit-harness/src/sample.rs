@@ -54,7 +54,7 @@ impl Pair {
     }
 }
 
-/// The samples of one round, by placement and arm.
+/// The samples of one round, by placement and arm. Arms that a program does not have are zero.
 pub type Round = [[Pair; ARMS]; PLACES];
 
 /// What the samples say.
@@ -64,6 +64,8 @@ pub struct Figures {
     pub ratio: Estimate,
     /// The same for the baseline and itself: what is only noise.
     pub noise: Estimate,
+    /// Time with loopopt divided by the time of the same program without its checks, also with loopopt, if it has any.
+    pub unchecked: Option<Estimate>,
     /// The shortest time at each placement, in nanoseconds, without and with loopopt.
     pub placements: [[f64; PLACES]; 2],
 }
@@ -89,10 +91,10 @@ fn round(arms: &mut Arms, call: &mut Prepared<'_>, turns: usize) -> Result<Round
     let mut round = Round::default();
     for (place, pairs) in round.iter_mut().enumerate() {
         let mut times = [const { Vec::new() }; ARMS];
-        for arm in turn(turns + place) {
+        for arm in turn(turns + place, arms.count()) {
             times[arm as usize].push(arms.time(place, arm, call)?);
         }
-        *pairs = times.map(|times| Pair::new(times[0], times[1]));
+        *pairs = times.map(|times| times.first_chunk().map_or_else(Pair::default, |&[a, b]| Pair::new(a, b)));
     }
     Ok(round)
 }
@@ -104,9 +106,11 @@ impl Figures {
     ///
     /// If there are none.
     pub fn new(rounds: &[Round]) -> Self {
+        let has_unchecked = rounds[0][0][Arm::Unchecked as usize].sum > 0.0;
         Self {
-            ratio: ratio(rounds, Arm::LoopOpt),
-            noise: ratio(rounds, Arm::Again),
+            ratio: ratio(rounds, Arm::LoopOpt, Arm::Baseline),
+            noise: ratio(rounds, Arm::Again, Arm::Baseline),
+            unchecked: has_unchecked.then(|| ratio(rounds, Arm::LoopOpt, Arm::Unchecked)),
             placements: [Arm::Baseline, Arm::LoopOpt].map(|arm| shortest(rounds, arm)),
         }
     }
@@ -138,10 +142,10 @@ impl Figures {
     }
 }
 
-/// An arm's time divided by the baseline's, over all placements, round by round.
-fn ratio(rounds: &[Round], arm: Arm) -> Estimate {
+/// An arm's time divided by another's, over all placements, round by round.
+fn ratio(rounds: &[Round], arm: Arm, by: Arm) -> Estimate {
     let sum = |round: &Round, arm: Arm| round.iter().map(|pairs| pairs[arm as usize].sum).sum::<f64>();
-    let ratios: Vec<f64> = rounds.iter().map(|round| sum(round, arm) / sum(round, Arm::Baseline)).collect();
+    let ratios: Vec<f64> = rounds.iter().map(|round| sum(round, arm) / sum(round, by)).collect();
     Estimate::of(&ratios)
 }
 
@@ -160,7 +164,7 @@ mod tests {
     fn round(factor: f64, loopopt: f64) -> Round {
         std::array::from_fn(|place| {
             let more = if place == PLACES - 1 { 3.0 } else { 0.0 };
-            [10.0, loopopt, 10.0].map(|time| Pair::new(factor * (time + more), factor * (time + more)))
+            [10.0, loopopt, 10.0, 4.0].map(|time| Pair::new(factor * (time + more), factor * (time + more)))
         })
     }
 
@@ -177,6 +181,14 @@ mod tests {
         assert!((figures.ratio.high - figures.ratio.low).abs() < 1e-12);
         assert_eq!(figures.noise.median, 1.0);
         assert!(!figures.is_noise());
+        let unchecked = figures.unchecked.expect("there is a time without checks");
+        assert!((unchecked.median - mean(5.0) / mean(4.0)).abs() < 1e-12);
+    }
+
+    #[test]
+    fn without_checks_there_is_nothing_to_compare_with() {
+        let rounds = [round(1.0, 5.0).map(|[a, b, c, _]| [a, b, c, Pair::default()])];
+        assert_eq!(Figures::new(&rounds).unchecked, None);
     }
 
     #[test]

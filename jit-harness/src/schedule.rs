@@ -13,20 +13,21 @@ pub enum Arm {
     LoopOpt,
     /// The baseline compiled once more: how far two figures are apart that should be the same.
     Again,
+    /// The same program without its checks, with Cranelift and loopopt: what a checked program can be compared with.
+    Unchecked,
 }
 
-/// How many arms there are.
-pub const ARMS: usize = 3;
+/// How many arms there are at most.
+pub const ARMS: usize = 4;
 
 impl Arm {
-    /// All of them.
-    pub const ALL: [Self; ARMS] = [Self::Baseline, Self::LoopOpt, Self::Again];
+    /// All of them. The last one is only for programs with checks.
+    pub const ALL: [Self; ARMS] = [Self::Baseline, Self::LoopOpt, Self::Again, Self::Unchecked];
 }
 
-/// The samples of one turn: each arm twice.
-pub fn turn(number: usize) -> [Arm; 2 * ARMS] {
-    let arm = |place: usize| Arm::ALL[(place + number) % ARMS];
-    [arm(0), arm(1), arm(2), arm(2), arm(1), arm(0)]
+/// The samples of one turn: each of the first `count` arms twice.
+pub fn turn(number: usize, count: usize) -> impl Iterator<Item = Arm> {
+    (0..count).chain((0..count).rev()).map(move |place| Arm::ALL[(place + number) % count])
 }
 
 #[cfg(test)]
@@ -35,13 +36,14 @@ mod tests {
 
     #[test]
     fn a_turn_is_mirrored_and_has_each_arm_twice() {
-        for number in 0..6 {
-            let order = turn(number);
-            let mut mirrored = order;
+        for (number, count) in (0..6).flat_map(|number| [(number, ARMS - 1), (number, ARMS)]) {
+            let order: Vec<Arm> = turn(number, count).collect();
+            let mut mirrored = order.clone();
             mirrored.reverse();
             assert_eq!(order, mirrored);
-            for arm in Arm::ALL {
-                assert_eq!(order.iter().filter(|&&other| other == arm).count(), 2);
+            assert_eq!(order.len(), 2 * count);
+            for arm in &Arm::ALL[..count] {
+                assert_eq!(order.iter().filter(|&other| other == arm).count(), 2);
             }
         }
     }
@@ -49,12 +51,13 @@ mod tests {
     #[test]
     fn the_first_turn_begins_with_the_baseline() {
         use Arm::{Again, Baseline, LoopOpt};
-        assert_eq!(turn(0), [Baseline, LoopOpt, Again, Again, LoopOpt, Baseline]);
+        let order: Vec<Arm> = turn(0, 3).collect();
+        assert_eq!(order, [Baseline, LoopOpt, Again, Again, LoopOpt, Baseline]);
     }
 
     #[test]
-    fn every_arm_is_first_in_one_of_three_turns() {
-        let first: Vec<Arm> = (0..3).map(|number| turn(number)[0]).collect();
+    fn every_arm_is_first_in_one_of_as_many_turns() {
+        let first: Vec<Arm> = (0..ARMS).filter_map(|number| turn(number, ARMS).next()).collect();
         assert_eq!(first, Arm::ALL);
     }
 }

@@ -19,6 +19,8 @@ pub struct Subject {
     pub tags: Vec<String>,
     /// The program.
     pub program: Program,
+    /// The same without its checks, if it has any.
+    pub unchecked: Option<Program>,
     /// A call that is quick to check.
     pub small: Case,
     /// The call that is timed.
@@ -30,14 +32,19 @@ pub struct Subject {
 impl Subject {
     /// A sample program.
     pub fn of_sample(sample: &'static samples::Program) -> Result<Self> {
-        let function = sample_function(sample)?;
-        let program = Program::new(vec![function]).with_context(|| format!("sample program {}", sample.name))?;
+        let program =
+            |function| Program::new(vec![function]).with_context(|| format!("sample program {}", sample.name));
+        let unchecked = match sample.source {
+            samples::Source::Checked { build, .. } => Some(program(build(samples::Checks::Off))?),
+            _ => None,
+        };
         Ok(Self {
             name: sample.name.to_owned(),
             tags: sample.tags.iter().map(|&tag| tag.to_owned()).collect(),
             small: case(sample, (sample.small)()),
             large: case(sample, (sample.large)()),
-            program,
+            program: program(sample_function(sample)?)?,
+            unchecked,
             sample: Some(sample),
         })
     }
@@ -79,6 +86,7 @@ impl Subject {
             name: format!("{}:{line}", input.name),
             tags: Vec::new(),
             program: input.program.clone(),
+            unchecked: None,
             small: case.clone(),
             large: case,
             sample: None,
@@ -104,6 +112,7 @@ impl Subject {
 pub fn sample_function(sample: &samples::Program) -> Result<Function> {
     match sample.source {
         samples::Source::Built(build) => Ok(build()),
+        samples::Source::Checked { build, .. } => Ok(build(samples::Checks::On)),
         samples::Source::Clif(text) => {
             let functions = parse_functions(text).with_context(|| format!("sample program {}", sample.name))?;
             functions.into_iter().next().with_context(|| format!("sample program {} is empty", sample.name))
@@ -115,8 +124,8 @@ pub fn sample_function(sample: &samples::Program) -> Result<Function> {
 pub fn sample_text(name: &str) -> Option<String> {
     let sample = sample_named(name)?;
     match sample.source {
-        samples::Source::Built(build) => Some(build().display().to_string()),
         samples::Source::Clif(text) => Some(text.to_owned()),
+        _ => sample_function(sample).ok().map(|function| function.display().to_string()),
     }
 }
 
@@ -129,7 +138,8 @@ fn sample_named(name: &str) -> Option<&'static samples::Program> {
     samples::all().iter().find(|sample| sample.name == name)
 }
 
-fn case(sample: &samples::Program, input: samples::Input) -> Case {
+/// A call of a sample program.
+pub fn case(sample: &samples::Program, input: samples::Input) -> Case {
     let args = input.args.iter().map(|arg| match *arg {
         samples::Arg::Value(value) => Arg::Value(data_value(value)),
         samples::Arg::Pointer(offset) => Arg::Memory(offset),

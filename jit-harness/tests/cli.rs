@@ -225,8 +225,11 @@ fn bench_writes_its_record() {
     let output = bench.prints(&["bench", "--quick", "--filter", "sum", "--json", "out.json"]);
     assert!(output.contains("geometric mean ") && output.contains("noise floor: "), "{output}");
     let record = json(&bench, "out.json");
-    for key in ["geomean", "worst", "noise_geomean"] {
+    for key in ["geomean", "worst", "noise_geomean", "checked_geomean", "vs_unchecked_geomean", "code_growth"] {
         assert!(record[key].is_f64(), "{key}: {record}");
+    }
+    for part in ["code of all programs together: ", "with checks: geometric mean ", "vs unchecked"] {
+        assert!(output.contains(part), "{part}: {output}");
     }
     assert!(record["cpu"].is_string());
     let programs = record["programs"].as_array().expect("a list");
@@ -241,6 +244,8 @@ fn bench_writes_its_record() {
         for key in ["code_bytes", "compile_ns", "loop_insts", "loop_stack_accesses", "spread", "placements_ns"] {
             assert_eq!(program[key].as_array().map(Vec::len), Some(2), "{key}: {program}");
         }
+        let is_checked = program["tags"].as_array().is_some_and(|tags| tags.contains(&"checked".into()));
+        assert_eq!(program["vs_unchecked"].is_f64(), is_checked, "{program}");
         let [low, ratio, high] = ["low", "ratio", "high"].map(|key| program[key].as_f64().expect("a number"));
         assert!(low <= ratio && ratio <= high, "{program}");
     }
@@ -252,6 +257,7 @@ fn bench_times_the_calls_of_a_file() {
     let file = bench.file("good.clif", GOOD);
     bench.prints(&["bench", &file, "--quick", "--passes", "rotate,layout", "--json", "out.json"]);
     let record = json(&bench, "out.json");
+    assert!(record["checked_geomean"].is_null() && record["code_growth"].is_f64(), "{record}");
     assert_eq!(record["programs"][0]["name"], "good.clif:20");
     assert_eq!(record["programs"].as_array().map(Vec::len), Some(1));
     let file = bench.file("runs.clif", GOOD.replace("; bench", "; no bench"));

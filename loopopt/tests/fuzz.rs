@@ -48,6 +48,21 @@ const SHAPES: &[(Shape, f64)] = &[
     (Shape::Poll, 4.0),
     (Shape::Late, 9.0),
     (Shape::Rare, 4.0),
+    (Shape::CheckTrap, 11.0),
+    (Shape::CheckBranch, 9.0),
+    (Shape::CheckCall, 3.0),
+    (Shape::CheckRejoins, 2.5),
+    (Shape::CheckGuard, 1.2),
+    (Shape::CheckOverflow, 2.5),
+    (Shape::CheckZero, 1.8),
+    (Shape::RowMajor, 2.5),
+    (Shape::LoadedLength, 3.5),
+    (Shape::OwnBound, 4.5),
+    (Shape::LagBound, 1.1),
+    (Shape::OuterBound, 1.2),
+    (Shape::InvariantTable, 2.0),
+    (Shape::LoadedBranch, 0.8),
+    (Shape::RareCall, 3.0),
 ];
 
 /// How many programs may be needed to find a fault.

@@ -1,7 +1,7 @@
 //! Loops, branches and returns.
 
 use cranelift_codegen::ir::types::I64;
-use cranelift_codegen::ir::{Block, InstBuilder, Value};
+use cranelift_codegen::ir::{Block, BlockCall, InstBuilder, JumpTableData, Value};
 
 use super::{Emitter, Local, Operand};
 
@@ -28,7 +28,7 @@ impl Emitter<'_> {
         self.switch_to(exit);
     }
 
-    /// `for i in start..end { body(i) }` as a while loop with a counter.
+    /// `for i in start..end { body(i) }` as a while loop with a counter of the type of `end`.
     pub(crate) fn for_range(
         &mut self,
         start: impl Into<Operand>,
@@ -36,7 +36,8 @@ impl Emitter<'_> {
         body: impl FnOnce(&mut Self, Local),
     ) {
         let end = end.into();
-        let i = self.local(I64, start);
+        let ty = self.type_of(end).unwrap_or(I64);
+        let i = self.local(ty, start);
         self.while_loop(
             |f| f.less(i, end),
             |f| {
@@ -88,6 +89,25 @@ impl Emitter<'_> {
         self.switch_to(join);
     }
 
+    /// A jump table: the case of this number, of 32 bits, or none of them.
+    pub(crate) fn switch(&mut self, number: Value, cases: &[&dyn Fn(&mut Self)]) {
+        let blocks: Vec<Block> = cases.iter().map(|_| self.builder.create_block()).collect();
+        let join = self.builder.create_block();
+        let lists = &mut self.builder.func.dfg.value_lists;
+        let mut call = |block| BlockCall::new(block, [], lists);
+        let table: Vec<BlockCall> = blocks.iter().map(|&block| call(block)).collect();
+        let table = JumpTableData::new(call(join), &table);
+        let table = self.builder.create_jump_table(table);
+        self.ins().br_table(number, table);
+        self.is_open = false;
+        for (block, case) in blocks.into_iter().zip(cases) {
+            self.switch_to(block);
+            case(self);
+            self.jump(join);
+        }
+        self.switch_to(join);
+    }
+
     /// `if condition { break }`.
     pub(crate) fn break_if(&mut self, condition: Value) {
         let exit = self.loops.last().expect("break stands in a loop").exit;
@@ -106,7 +126,7 @@ impl Emitter<'_> {
 
     /// Returns without a result.
     pub(crate) fn ret_nothing(&mut self) {
-        self.builder.ins().return_(&[]);
+        self.ins().return_(&[]);
         self.is_open = false;
     }
 
@@ -114,7 +134,7 @@ impl Emitter<'_> {
     pub(crate) fn ret(&mut self, result: impl Into<Operand>) {
         let ty = self.builder.func.signature.returns[0].value_type;
         let value = self.value(result.into(), ty);
-        self.builder.ins().return_(&[value]);
+        self.ins().return_(&[value]);
         self.is_open = false;
     }
 }

@@ -4,16 +4,16 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8, I32, I64};
 use cranelift_codegen::ir::{Function, Opcode};
 
-use crate::build::{Array, function};
+use crate::build::{Array, checked_function};
 use crate::memory::{bytes, read, write};
-use crate::{Input, Program, Source, Value};
+use crate::{Checks, Input, Program, Source, Value};
 
 pub(crate) const FNV_HASH: Program = Program {
     name: "fnv-hash",
     about: "A chain of multiplications that every iteration waits for.",
     tags: &["checked"],
     while_loops: 1,
-    source: Source::Built(fnv_hash),
+    source: Source::Checked { build: fnv_hash, limits: &[] },
     small: || data(6),
     large: || data(120_000),
     reference: |input, memory| {
@@ -31,8 +31,8 @@ fn data(len: usize) -> Input {
     Input::new().array(&bytes(1, len, 256)).int(len)
 }
 
-fn fnv_hash() -> Function {
-    function("fnv_hash", [I64, I64], Some(I64), |f, [data, len]| {
+fn fnv_hash(checks: Checks) -> Function {
+    checked_function(checks, "fnv_hash", ([I64, I64], Some(I64)), |f, [data, len]| {
         let data = Array::trapping(data, len, I8);
         let hash = f.local(I64, FNV_START);
         f.for_range(0, len, |f, i| {
@@ -78,15 +78,15 @@ pub(crate) const CRC32_BITWISE: Program = Program {
     about: "Eight steps per byte in an inner loop of constant trip count.",
     tags: &["checked", "nest"],
     while_loops: 2,
-    source: Source::Built(crc32_bitwise),
+    source: Source::Checked { build: crc32_bitwise, limits: &[] },
     small: || data(3),
     large: || data(12_000),
     reference: |input, memory| Some(crc(&read::<u8>(memory, input.at(0), input.size(1)))),
     c: Some(include_str!("../../kernels/crc32_bitwise.c")),
 };
 
-fn crc32_bitwise() -> Function {
-    function("crc32_bitwise", [I64, I64], Some(I32), |f, [data, len]| {
+fn crc32_bitwise(checks: Checks) -> Function {
+    checked_function(checks, "crc32_bitwise", ([I64, I64], Some(I32)), |f, [data, len]| {
         let data = Array::trapping(data, len, I8);
         let crc = f.local(I32, -1);
         f.for_range(0, len, |f, i| {
@@ -113,7 +113,7 @@ pub(crate) const ATOI: Program = Program {
     about: "Leaves the loop at a character that does not belong to the number.",
     tags: &["checked"],
     while_loops: 1,
-    source: Source::Built(atoi),
+    source: Source::Checked { build: atoi, limits: &[] },
     small: || digits(4),
     large: || digits(120_000),
     reference: |input, memory| {
@@ -132,8 +132,8 @@ fn digits(count: usize) -> Input {
     Input::new().array(&text).int(text.len())
 }
 
-fn atoi() -> Function {
-    function("atoi", [I64, I64], Some(I64), |f, [text, len]| {
+fn atoi(checks: Checks) -> Function {
+    checked_function(checks, "atoi", ([I64, I64], Some(I64)), |f, [text, len]| {
         let text = Array::branching(text, len, I8);
         let value = f.local(I64, 0);
         f.for_range(0, len, |f, i| {

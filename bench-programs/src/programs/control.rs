@@ -1,12 +1,12 @@
 //! Branches, calls and jump tables in loops.
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::types::I64;
+use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{Function, Opcode};
 
-use crate::build::{Array, function};
+use crate::build::{Array, Emitter, Operand, checked_function, function};
 use crate::memory::{get, ints, numbers, read};
-use crate::{Input, Program, Source, Value};
+use crate::{Checks, Input, Program, Source, Value};
 
 pub(crate) const RARE_CALL: Program = Program {
     name: "rare-call",
@@ -61,7 +61,7 @@ pub(crate) const INVARIANT_BRANCH: Program = Program {
     about: "A condition that is the same in every iteration.",
     tags: &["checked"],
     while_loops: 2,
-    source: Source::Built(invariant_branch),
+    source: Source::Checked { build: invariant_branch, limits: &[] },
     small: || Input::new().array(&ints(2, 5, 1000)).int(5).int(0).int(3),
     large: || Input::new().array(&ints(2, 4_000, 1000)).int(4_000).int(1).int(50),
     reference: |input, memory| {
@@ -74,8 +74,8 @@ pub(crate) const INVARIANT_BRANCH: Program = Program {
     c: Some(include_str!("../../kernels/invariant_branch.c")),
 };
 
-fn invariant_branch() -> Function {
-    function("invariant_branch", [I64; 4], Some(I64), |f, [data, len, mode, rounds]| {
+fn invariant_branch(checks: Checks) -> Function {
+    checked_function(checks, "invariant_branch", ([I64; 4], Some(I64)), |f, [data, len, mode, rounds]| {
         let array = Array::trapping(data, len, I64);
         let total = f.local(I64, 0);
         f.repeat(rounds, |f| {
@@ -89,6 +89,60 @@ fn invariant_branch() -> Function {
                         let mixed = f.op(Opcode::Bxor, total, x);
                         f.set(total, mixed);
                     },
+                );
+            });
+        });
+        f.ret(total);
+    })
+}
+
+pub(crate) const MODE_SWITCH: Program = Program {
+    name: "mode-switch",
+    about: "A jump table on a number that is the same in every iteration.",
+    tags: &["switch"],
+    while_loops: 2,
+    source: Source::Built(mode_switch),
+    small: || modes(5, 2, 3),
+    large: || modes(4_000, 1, 50),
+    reference: |input, memory| {
+        let array: Vec<i64> = read(memory, input.at(0), input.size(1));
+        let step = |total: i64, x: &i64| match input.get_int(2) {
+            0 => total + x,
+            1 => total ^ x,
+            2 => total - x,
+            3 => total.wrapping_mul(3) + x,
+            _ => total,
+        };
+        let total = (0..input.get_int(3)).flat_map(|_| &array).fold(0, step);
+        Some(Value::I64(total))
+    },
+    c: Some(include_str!("../../kernels/mode_switch.c")),
+};
+
+fn modes(count: usize, mode: i32, rounds: usize) -> Input {
+    Input::new().array(&ints(2, count, 1000)).int(count).int32(mode).int(rounds)
+}
+
+fn mode_switch() -> Function {
+    function("mode_switch", [I64, I64, I32, I64], Some(I64), |f, [data, len, mode, rounds]| {
+        let array = Array::unchecked(data, I64);
+        let total = f.local(I64, 0);
+        f.repeat(rounds, |f| {
+            f.for_range(0, len, |f, i| {
+                let x = f.load(array, i);
+                let set = |f: &mut Emitter<'_>, opcode, y: Operand| {
+                    let next = f.op(opcode, y, x);
+                    f.set(total, next);
+                };
+                let tripled = f.mul(total, 3);
+                f.switch(
+                    mode,
+                    &[
+                        &|f| set(f, Opcode::Iadd, total.into()),
+                        &|f| set(f, Opcode::Bxor, total.into()),
+                        &|f| set(f, Opcode::Isub, total.into()),
+                        &|f| set(f, Opcode::Iadd, tripled.into()),
+                    ],
                 );
             });
         });

@@ -4,16 +4,16 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8, I64};
 use cranelift_codegen::ir::{self, Function, Opcode};
 
-use crate::build::{Array, Emitter, Local, Operand, function};
+use crate::build::{Array, Emitter, Local, Operand, checked_function};
 use crate::memory::{bytes, read, write};
-use crate::{Input, Program, Source, Value};
+use crate::{Checks, Input, Limit, Place, Program, Source, Value};
 
 pub(crate) const EDIT_DISTANCE: Program = Program {
     name: "edit-distance",
     about: "Dynamic programming over two rows that change roles.",
     tags: &["checked", "memory", "nest"],
     while_loops: 3,
-    source: Source::Built(edit_distance),
+    source: Source::Checked { build: edit_distance, limits: &[Limit::len(Place::Arg(5), 8)] },
     small: || words(4, 3),
     large: || words(270, 250),
     reference: edit_distance_reference,
@@ -22,7 +22,8 @@ pub(crate) const EDIT_DISTANCE: Program = Program {
 
 fn words(a_len: usize, b_len: usize) -> Input {
     let (a, b) = (bytes(1, a_len, 4), bytes(2, b_len, 4));
-    Input::new().array(&a).int(a_len).array(&b).int(b_len).zeros::<i64>(2 * (b_len + 1))
+    let rows = 2 * (b_len + 1);
+    Input::new().array(&a).int(a_len).array(&b).int(b_len).zeros::<i64>(rows).int(rows)
 }
 
 fn edit_distance_reference(input: &Input, memory: &mut [u8]) -> Option<Value> {
@@ -45,12 +46,11 @@ fn edit_distance_reference(input: &Input, memory: &mut [u8]) -> Option<Value> {
     Some(Value::I64(rows[previous][b.len()]))
 }
 
-fn edit_distance() -> Function {
-    function("edit_distance", [I64; 5], Some(I64), |f, [a, a_len, b, b_len, rows]| {
+fn edit_distance(checks: Checks) -> Function {
+    checked_function(checks, "edit_distance", ([I64; 6], Some(I64)), |f, [a, a_len, b, b_len, rows, rows_len]| {
         let (a, b) = (Array::trapping(a, a_len, I8), Array::trapping(b, b_len, I8));
         let width = f.add(b_len, 1);
-        let both = f.add(width, width);
-        let rows = Array::trapping(rows, both, I64);
+        let rows = Array::trapping(rows, rows_len, I64);
         let (previous, current) = (f.local(I64, 0), f.local(I64, width));
         f.for_range(0, width, |f, j| f.store(rows, j, j));
         f.for_range(0, a_len, |f, i| {
@@ -92,7 +92,7 @@ pub(crate) const GAME_OF_LIFE: Program = Program {
     about: "A 3x3 neighbourhood as two loops of constant trip count inside two others.",
     tags: &["checked", "nest"],
     while_loops: 4,
-    source: Source::Built(game_of_life),
+    source: Source::Checked { build: game_of_life, limits: &[Limit::len(Place::Arg(4), 20)] },
     small: || cells(5, 4),
     large: || cells(140, 120),
     reference: game_of_life_reference,
@@ -101,7 +101,7 @@ pub(crate) const GAME_OF_LIFE: Program = Program {
 
 fn cells(width: usize, height: usize) -> Input {
     let old = bytes(3, width * height, 2);
-    Input::new().array(&old).zeros::<u8>(width * height).int(width).int(height)
+    Input::new().array(&old).zeros::<u8>(width * height).int(width).int(height).int(width * height)
 }
 
 fn game_of_life_reference(input: &Input, memory: &mut [u8]) -> Option<Value> {
@@ -120,9 +120,8 @@ fn game_of_life_reference(input: &Input, memory: &mut [u8]) -> Option<Value> {
     None
 }
 
-fn game_of_life() -> Function {
-    function("game_of_life", [I64; 4], None, |f, [old, new, width, height]| {
-        let len = f.mul(width, height);
+fn game_of_life(checks: Checks) -> Function {
+    checked_function(checks, "game_of_life", ([I64; 5], None), |f, [old, new, width, height, len]| {
         let [old, new] = [old, new].map(|base| Array::trapping(base, len, I8));
         let (bottom, right) = (f.sub(height, 1), f.sub(width, 1));
         f.for_range(1, bottom, |f, y| {

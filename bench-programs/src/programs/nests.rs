@@ -3,9 +3,9 @@
 use cranelift_codegen::ir::types::{F64, I32, I64};
 use cranelift_codegen::ir::{Function, Opcode};
 
-use crate::build::{Array, function};
+use crate::build::{Array, checked_function, function};
 use crate::memory::{floats, numbers, random, read, write};
-use crate::{Input, Program, Source, Value};
+use crate::{Checks, Input, Limit, Place, Program, Source, Value};
 
 pub(crate) const NEST3: Program = Program {
     name: "nest3",
@@ -35,7 +35,7 @@ pub(crate) const MATMUL: Program = Program {
     about: "Row and column addresses, of which parts are invariant in the inner loops; the sum is in a register.",
     tags: &["checked", "float", "nest"],
     while_loops: 3,
-    source: Source::Built(matmul),
+    source: Source::Checked { build: matmul, limits: &[Limit::len(Place::Arg(4), 9)] },
     small: || float_matrices(3),
     large: || float_matrices(56),
     reference: matmul_reference,
@@ -43,7 +43,7 @@ pub(crate) const MATMUL: Program = Program {
 };
 
 fn float_matrices(n: usize) -> Input {
-    Input::new().array(&floats(1, n * n)).array(&floats(2, n * n)).zeros::<f64>(n * n).int(n)
+    Input::new().array(&floats(1, n * n)).array(&floats(2, n * n)).zeros::<f64>(n * n).int(n).int(n * n)
 }
 
 fn matmul_reference(input: &Input, memory: &mut [u8]) -> Option<Value> {
@@ -56,9 +56,8 @@ fn matmul_reference(input: &Input, memory: &mut [u8]) -> Option<Value> {
     None
 }
 
-fn matmul() -> Function {
-    function("matmul", [I64, I64, I64, I64], None, |f, [a, b, c, n]| {
-        let len = f.mul(n, n);
+fn matmul(checks: Checks) -> Function {
+    checked_function(checks, "matmul", ([I64; 5], None), |f, [a, b, c, n, len]| {
         let [a, b, c] = [a, b, c].map(|base| Array::trapping(base, len, F64));
         f.for_range(0, n, |f, i| {
             f.for_range(0, n, |f, j| {
@@ -144,7 +143,7 @@ pub(crate) const FLOYD_WARSHALL: Program = Program {
     about: "A conditional store to the matrix that is being read; 32-bit elements.",
     tags: &["checked", "memory", "nest"],
     while_loops: 4,
-    source: Source::Built(floyd_warshall),
+    source: Source::Checked { build: floyd_warshall, limits: &[Limit::len(Place::Arg(3), 16)] },
     small: || graph(4),
     large: || graph(46),
     reference: floyd_warshall_reference,
@@ -158,7 +157,7 @@ fn graph(n: usize) -> Input {
         if number.is_multiple_of(2) { INFINITY } else { (number % 1000) as i32 }
     };
     let edges: Vec<i32> = random(4).map(edge).take(n * n).collect();
-    Input::new().array(&edges).zeros::<i32>(n * n).int(n)
+    Input::new().array(&edges).zeros::<i32>(n * n).int(n).int(n * n)
 }
 
 fn floyd_warshall_reference(input: &Input, memory: &mut [u8]) -> Option<Value> {
@@ -176,11 +175,11 @@ fn floyd_warshall_reference(input: &Input, memory: &mut [u8]) -> Option<Value> {
     None
 }
 
-fn floyd_warshall() -> Function {
-    function("floyd_warshall", [I64, I64, I64], None, |f, [edges, distance, n]| {
-        let len = f.mul(n, n);
+fn floyd_warshall(checks: Checks) -> Function {
+    checked_function(checks, "floyd_warshall", ([I64; 4], None), |f, [edges, distance, n, len]| {
+        let count = f.mul(n, n);
         let [edges, distance] = [edges, distance].map(|base| Array::trapping(base, len, I32));
-        f.for_range(0, len, |f, i| {
+        f.for_range(0, count, |f, i| {
             let edge = f.load(edges, i);
             f.store(distance, i, edge);
         });
@@ -251,7 +250,7 @@ pub(crate) const SHORT_INNER: Program = Program {
     about: "An inner loop of three iterations, known at compile time.",
     tags: &["checked", "float", "nest"],
     while_loops: 3,
-    source: Source::Built(short_inner),
+    source: Source::Checked { build: short_inner, limits: &[Limit::len(Place::Arg(1), 9)] },
     small: || points(3, 2),
     large: || points(2_500, 20),
     reference: |input, memory| {
@@ -267,8 +266,8 @@ fn points(count: usize, rounds: usize) -> Input {
     Input::new().array(&floats(6, 3 * count)).int(3 * count).int(count).int(rounds)
 }
 
-fn short_inner() -> Function {
-    function("short_inner", [I64; 4], Some(F64), |f, [points, len, count, rounds]| {
+fn short_inner(checks: Checks) -> Function {
+    checked_function(checks, "short_inner", ([I64; 4], Some(F64)), |f, [points, len, count, rounds]| {
         let points = Array::trapping(points, len, F64);
         let largest = f.local(F64, 0.0);
         f.repeat(rounds, |f| {

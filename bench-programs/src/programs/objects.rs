@@ -5,9 +5,9 @@
 use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{Function, Opcode};
 
-use crate::build::{Array, function};
+use crate::build::{Array, checked_function, function};
 use crate::memory::{bytes, get, ints, read, write};
-use crate::{Input, Program, Source, Value};
+use crate::{Checks, Input, Limit, Place, Program, Source, Value};
 
 pub(crate) const MEMORY_ACCUMULATOR: Program = Program {
     name: "memory-accumulator",
@@ -70,7 +70,7 @@ pub(crate) const STRUCT_FIELDS: Program = Program {
     about: "Pointer, length and sum are fields that each iteration loads again, because it also stores one.",
     tags: &["checked", "memory"],
     while_loops: 2,
-    source: Source::Built(struct_fields),
+    source: Source::Checked { build: struct_fields, limits: &[] },
     small: || vector(5, 2),
     large: || vector(4_000, 60),
     reference: |input, memory| {
@@ -87,11 +87,11 @@ fn vector(len: usize, rounds: usize) -> Input {
     Input::new().array(&ints(2, len + 1, 1000)).array(&[8, len as i64, 100]).int(rounds)
 }
 
-fn struct_fields() -> Function {
+fn struct_fields(checks: Checks) -> Function {
     const START: i32 = 0;
     const LEN: i32 = 8;
     const SUM: i32 = 16;
-    function("struct_fields", [I64; 3], None, |f, [base, vector, rounds]| {
+    checked_function(checks, "struct_fields", ([I64; 3], None), |f, [base, vector, rounds]| {
         f.repeat(rounds, |f| {
             let i = f.local(I64, 0);
             f.while_loop(
@@ -120,7 +120,7 @@ pub(crate) const BOXED_LOOKUP: Program = Program {
     about: "A chain of invariants: load a pointer, check it for null, load what it points to.",
     tags: &["checked", "memory"],
     while_loops: 1,
-    source: Source::Built(boxed_lookup),
+    source: Source::Checked { build: boxed_lookup, limits: &[Limit::number(Place::Field(1, 0), 0..1, 32)] },
     small: || boxed(5),
     large: || boxed(250_000),
     reference: |input, memory| {
@@ -136,8 +136,8 @@ fn boxed(count: usize) -> Input {
     Input::new().array(&[0_i64, 0, 0, 0, 99, 1234]).array(&[32_i64]).int(count)
 }
 
-fn boxed_lookup() -> Function {
-    function("boxed_lookup", [I64, I64, I64], Some(I64), |f, [base, variable, count]| {
+fn boxed_lookup(checks: Checks) -> Function {
+    checked_function(checks, "boxed_lookup", ([I64, I64, I64], Some(I64)), |f, [base, variable, count]| {
         let total = f.local(I64, 0);
         f.for_range(0, count, |f, i| {
             let mixed = f.op(Opcode::Bxor, total, i);

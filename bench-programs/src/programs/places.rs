@@ -4,9 +4,9 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{Function, Opcode};
 
-use crate::build::{Array, function};
+use crate::build::{Array, checked_function, function};
 use crate::memory::{ints, read};
-use crate::{Input, Program, Source, Value};
+use crate::{Checks, Input, Limit, Place, Program, Source, Value};
 
 pub(crate) const EXIT_VALUE: Program = Program {
     name: "exit-value",
@@ -59,7 +59,7 @@ pub(crate) const INVARIANT_PAIR: Program = Program {
     about: "A sum with its overflow, and the check of that, are the same in every iteration.",
     tags: &["checked"],
     while_loops: 1,
-    source: Source::Clif(include_str!("../../kernels/invariant_pair.clif")),
+    source: Source::Checked { build: invariant_pair, limits: &[Limit::number(Place::Arg(0), -2..0, 40)] },
     small: || Input::new().int(40).int(2).int(5),
     large: || Input::new().int(40).int(2).int(200_000),
     reference: |input, _| {
@@ -68,6 +68,19 @@ pub(crate) const INVARIANT_PAIR: Program = Program {
     },
     c: Some(include_str!("../../kernels/invariant_pair.c")),
 };
+
+fn invariant_pair(checks: Checks) -> Function {
+    checked_function(checks, "invariant_pair", ([I64; 3], Some(I64)), |f, [start, len, n]| {
+        let total = f.local(I64, 0);
+        f.for_range(0, n, |f, i| {
+            let end = f.add_unsigned(start, len);
+            let mixed = f.op(Opcode::Bxor, total, i);
+            let next = f.add(mixed, end);
+            f.set(total, next);
+        });
+        f.ret(total);
+    })
+}
 
 pub(crate) const EPOCH_POLL: Program = Program {
     name: "epoch-poll",

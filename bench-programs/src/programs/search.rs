@@ -4,18 +4,18 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8, I64};
 use cranelift_codegen::ir::{Function, Opcode};
 
-use crate::build::{Array, function};
+use crate::build::{Array, checked_function};
 use crate::memory::{ints, read, write};
-use crate::{Input, Program, Source, Value};
+use crate::{Checks, Input, Limit, Place, Program, Source, Value};
 
 pub(crate) const INSERTION_SORT: Program = Program {
     name: "insertion-sort",
     about: "An inner loop that stops at a condition on memory which it has itself changed.",
     tags: &["checked", "memory", "nest"],
     while_loops: 3,
-    source: Source::Built(insertion_sort),
-    small: || Input::new().array(&ints(1, 6, 1000)).zeros::<i64>(6).int(6),
-    large: || Input::new().array(&ints(1, 900, 1000)).zeros::<i64>(900).int(900),
+    source: Source::Checked { build: insertion_sort, limits: &[Limit::len(Place::Arg(3), 6)] },
+    small: || Input::new().array(&ints(1, 6, 1000)).zeros::<i64>(6).int(6).int(6),
+    large: || Input::new().array(&ints(1, 900, 1000)).zeros::<i64>(900).int(900).int(900),
     reference: |input, memory| {
         let mut sorted: Vec<i64> = read(memory, input.at(0), input.size(2));
         sorted.sort_unstable();
@@ -25,9 +25,9 @@ pub(crate) const INSERTION_SORT: Program = Program {
     c: Some(include_str!("../../kernels/insertion_sort.c")),
 };
 
-fn insertion_sort() -> Function {
-    function("insertion_sort", [I64, I64, I64], None, |f, [source, sorted, len]| {
-        let [source, sorted] = [source, sorted].map(|base| Array::trapping(base, len, I64));
+fn insertion_sort(checks: Checks) -> Function {
+    checked_function(checks, "insertion_sort", ([I64; 4], None), |f, [source, sorted, len, sorted_len]| {
+        let (source, sorted) = (Array::trapping(source, len, I64), Array::trapping(sorted, sorted_len, I64));
         f.for_range(0, len, |f, i| {
             let x = f.load(source, i);
             f.store(sorted, i, x);
@@ -57,7 +57,7 @@ pub(crate) const BINARY_SEARCH: Program = Program {
     about: "An inner loop without a counter: the bounds of an interval close in.",
     tags: &["checked", "nest"],
     while_loops: 2,
-    source: Source::Built(binary_search),
+    source: Source::Checked { build: binary_search, limits: &[] },
     small: || keys(8, 5),
     large: || keys(1_000, 6_000),
     reference: |input, memory| {
@@ -75,8 +75,8 @@ fn keys(count: usize, searches: usize) -> Input {
     Input::new().array(&sorted).int(count).array(&ints(3, searches, 10_000)).int(searches)
 }
 
-fn binary_search() -> Function {
-    function("binary_search", [I64; 4], Some(I64), |f, [sorted, len, keys, searches]| {
+fn binary_search(checks: Checks) -> Function {
+    checked_function(checks, "binary_search", ([I64; 4], Some(I64)), |f, [sorted, len, keys, searches]| {
         let (sorted, keys) = (Array::branching(sorted, len, I64), Array::branching(keys, searches, I64));
         let total = f.local(I64, 0);
         f.for_range(0, searches, |f, search| {
@@ -110,24 +110,24 @@ pub(crate) const SIEVE: Program = Program {
     about: "Stores with a stride that only the outer loop knows.",
     tags: &["checked", "memory", "nest"],
     while_loops: 3,
-    source: Source::Built(sieve),
-    small: || Input::new().zeros::<u8>(12).int(12),
-    large: || Input::new().zeros::<u8>(50_000).int(50_000),
+    source: Source::Checked { build: sieve, limits: &[Limit::len(Place::Arg(1), 12)] },
+    small: || Input::new().zeros::<u8>(12).int(12).int(12),
+    large: || Input::new().zeros::<u8>(50_000).int(50_000).int(50_000),
     reference: sieve_reference,
     c: Some(include_str!("../../kernels/sieve.c")),
 };
 
 fn sieve_reference(input: &Input, memory: &mut [u8]) -> Option<Value> {
-    let len = input.size(1);
+    let len = input.size(2);
     let is_prime = |x: usize| x < 2 || (2..).take_while(|d| d * d <= x).all(|d| !x.is_multiple_of(d));
     let flags: Vec<u8> = (0..len).map(|x| u8::from(is_prime(x))).collect();
     write(memory, input.at(0), &flags);
     Some(Value::I64(flags.iter().skip(2).filter(|&&flag| flag == 1).count() as i64))
 }
 
-fn sieve() -> Function {
-    function("sieve", [I64, I64], Some(I64), |f, [flags, len]| {
-        let flags = Array::trapping(flags, len, I8);
+fn sieve(checks: Checks) -> Function {
+    checked_function(checks, "sieve", ([I64; 3], Some(I64)), |f, [flags, flags_len, len]| {
+        let flags = Array::trapping(flags, flags_len, I8);
         let count = f.local(I64, 0);
         f.for_range(0, len, |f, i| f.store(flags, i, 1));
         f.for_range(2, len, |f, i| {

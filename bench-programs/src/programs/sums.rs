@@ -6,16 +6,16 @@
 use cranelift_codegen::ir::Function;
 use cranelift_codegen::ir::types::I64;
 
-use crate::build::{Array, function};
+use crate::build::{Array, checked_function, function};
 use crate::memory::{get, ints, read};
-use crate::{Input, Program, Source, Value};
+use crate::{Checks, Input, Limit, Place, Program, Source, Value};
 
 pub(crate) const BOXED_SUM: Program = Program {
     name: "boxed-sum",
     about: "The array is behind two pointers, one of which may be null; pointer and length are loaded for each element.",
     tags: &["checked", "memory"],
     while_loops: 2,
-    source: Source::Built(boxed_sum),
+    source: Source::Checked { build: boxed_sum, limits: &[Limit::len(Place::Field(0, 16), 5)] },
     small: || boxed(5, 2),
     large: || boxed(4_000, 40),
     reference: |input, memory| {
@@ -34,8 +34,8 @@ fn boxed(len: usize, rounds: usize) -> Input {
     Input::new().array(&memory).array(&[8_i64]).int(len).int(rounds)
 }
 
-fn boxed_sum() -> Function {
-    function("boxed_sum", [I64; 4], Some(I64), |f, [base, variable, count, rounds]| {
+fn boxed_sum(checks: Checks) -> Function {
+    checked_function(checks, "boxed_sum", ([I64; 4], Some(I64)), |f, [base, variable, count, rounds]| {
         let total = f.local(I64, 0);
         f.repeat(rounds, |f| {
             f.for_range(0, count, |f, i| {
@@ -58,7 +58,7 @@ pub(crate) const SCALED_SUM: Program = Program {
     about: "Each element is multiplied by the same element of a table, `b[i] * a[n]`, with its check.",
     tags: &["checked", "memory"],
     while_loops: 2,
-    source: Source::Built(scaled_sum),
+    source: Source::Checked { build: scaled_sum, limits: &[Limit::len(Place::Arg(1), 3)] },
     small: || scaled(5, 2),
     large: || scaled(4_000, 40),
     reference: |input, memory| {
@@ -74,8 +74,8 @@ fn scaled(count: usize, rounds: usize) -> Input {
     Input::new().array(&[2_i64, 3, 5, 7]).int(4).int(2).array(&ints(2, count, 1000)).int(count).int(rounds)
 }
 
-fn scaled_sum() -> Function {
-    function("scaled_sum", [I64; 6], Some(I64), |f, [table, len, n, values, count, rounds]| {
+fn scaled_sum(checks: Checks) -> Function {
+    checked_function(checks, "scaled_sum", ([I64; 6], Some(I64)), |f, [table, len, n, values, count, rounds]| {
         let total = f.local(I64, 0);
         f.repeat(rounds, |f| {
             f.for_range(0, count, |f, i| {

@@ -17,6 +17,9 @@ use loopopt::{LoopOptimizer, Options, Remark, Report, Verdict};
 use std::collections::HashMap;
 use std::io::{self, Write};
 
+/// The most characters of a line, as far as words allow.
+const WIDTH: usize = 120;
+
 pub(super) fn run(args: &ExplainArgs, out: &mut dyn Write) -> Result<Ending> {
     let options = args.optimizer.options()?;
     let input = Input::open(&args.file)?;
@@ -97,7 +100,7 @@ impl Explained {
             writeln!(out, "\n    what this gives")?;
         }
         for gain in gains {
-            writeln!(out, "      {gain}")?;
+            print_wrapped("      ", gain, out)?;
         }
         Ok(())
     }
@@ -148,14 +151,35 @@ fn emit(ctx: &Context, isa: &dyn TargetIsa) -> Result<InnermostLoops> {
 fn print_remark(indent: &str, remark: &Remark, out: &mut dyn Write) -> io::Result<()> {
     let Remark { pass, message, .. } = remark;
     match &remark.verdict {
-        Verdict::Fired => {
-            writeln!(out, "{indent}  {pass}: done: {message}")
-        }
+        Verdict::Fired => print_wrapped(&format!("{indent}  "), &format!("{pass}: done: {message}"), out),
         Verdict::Declined { reason, help } => {
-            writeln!(out, "{indent}  {pass}: not done: {message} ({reason})")?;
-            if help.is_empty() { Ok(()) } else { writeln!(out, "{indent}      what would help: {help}") }
+            print_wrapped(&format!("{indent}  "), &format!("{pass}: not done: {message} ({reason})"), out)?;
+            if help.is_empty() {
+                return Ok(());
+            }
+            print_wrapped(&format!("{indent}      "), &format!("what would help: {help}"), out)
         }
     }
+}
+
+/// Prints a text in lines that are not too wide; all but the first stand further in. Entry tests of loops with many checks are
+/// long.
+fn print_wrapped(indent: &str, text: &str, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = indent.to_owned();
+    let mut is_empty = true;
+    for word in text.split(' ') {
+        if !is_empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
+            writeln!(out, "{line}")?;
+            line = format!("{indent}    ");
+            is_empty = true;
+        }
+        if !is_empty {
+            line.push(' ');
+        }
+        line.push_str(word);
+        is_empty = false;
+    }
+    writeln!(out, "{line}")
 }
 
 /// What it is good for that a pass fired.
@@ -196,4 +220,38 @@ fn gain(pass: &str) -> Option<&'static str> {
         }
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wrapped(text: &str) -> String {
+        let mut out = Vec::new();
+        print_wrapped("  ", text, &mut out).expect("there is room");
+        String::from_utf8(out).expect("it is text")
+    }
+
+    #[test]
+    fn short_texts_are_one_line() {
+        assert_eq!(wrapped("rotate: done: a loop"), "  rotate: done: a loop\n");
+    }
+
+    #[test]
+    fn long_texts_are_indented_lines() {
+        let tests: Vec<String> = (0..12).map(|number| format!("last{number} < len{number}")).collect();
+        let text = wrapped(&format!("version: done: fast if {}", tests.join(" and ")));
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines.len() > 1 && lines.iter().all(|line| line.len() <= WIDTH), "{text}");
+        assert!(lines[0].starts_with("  version: ") && lines[0].len() > 100, "{text}");
+        assert!(lines[1..].iter().all(|line| line.starts_with("      ") && !line[6..].starts_with(' ')), "{text}");
+        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(words(&text).join(" "), format!("version: done: fast if {}", tests.join(" and ")));
+    }
+
+    #[test]
+    fn long_words_stay_in_one_piece() {
+        let word = "x".repeat(200);
+        assert_eq!(wrapped(&format!("a {word} b")), format!("  a\n      {word}\n      b\n"));
+    }
 }

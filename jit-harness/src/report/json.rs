@@ -19,6 +19,12 @@ pub struct Bench {
     pub worst: Option<f64>,
     /// The geometric mean of the baseline against itself.
     pub noise_geomean: Option<f64>,
+    /// The geometric mean of the ratios of programs that can be built without their checks.
+    pub checked_geomean: Option<f64>,
+    /// The geometric mean of what such a program takes, divided by what it takes without checks, both with loopopt.
+    pub vs_unchecked_geomean: Option<f64>,
+    /// Bytes of machine code of all programs together, loopopt by baseline.
+    pub code_growth: Option<f64>,
     /// The model name of the processor.
     pub cpu: String,
 }
@@ -62,6 +68,10 @@ pub struct Measured {
     pub noise: f64,
     /// Whether the ratio may be noise.
     pub no_gain: bool,
+    /// Time with loopopt divided by the time of the same program without its checks, also with loopopt; nothing if it has
+    /// none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vs_unchecked: Option<f64>,
     /// How many rounds the medians are of.
     pub rounds: usize,
     /// Time of a call at each placement.
@@ -113,6 +123,7 @@ impl Measured {
             high: figures.ratio.high,
             noise: figures.noise.median,
             no_gain: figures.is_noise(),
+            vs_unchecked: figures.unchecked.map(|ratio| ratio.median),
             rounds,
             placements_ns: figures.placements,
             best: figures.best(),
@@ -128,13 +139,18 @@ impl Measured {
 impl Bench {
     /// Adds the means to the records.
     pub fn new(programs: Vec<Record>, cpu: String) -> Self {
-        let ratios = || programs.iter().filter_map(|record| Some(record.measured.as_ref()?.ratio));
-        let noises = || programs.iter().filter_map(|record| Some(record.measured.as_ref()?.noise));
-        let any = ratios().next().is_some();
+        let measured = || programs.iter().filter_map(|record| record.measured.as_ref());
+        let checked = || measured().filter_map(|measured| Some((measured.ratio, measured.vs_unchecked?)));
+        let any = measured().next().is_some();
+        let any_checked = checked().next().is_some();
+        let bytes = |arm: usize| measured().map(|measured| measured.code_bytes[arm]).sum::<usize>() as f64;
         Self {
-            geomean: any.then(|| geomean(ratios())),
-            worst: ratios().reduce(f64::max),
-            noise_geomean: any.then(|| geomean(noises())),
+            geomean: any.then(|| geomean(measured().map(|measured| measured.ratio))),
+            worst: measured().map(|measured| measured.ratio).reduce(f64::max),
+            noise_geomean: any.then(|| geomean(measured().map(|measured| measured.noise))),
+            checked_geomean: any_checked.then(|| geomean(checked().map(|(ratio, _)| ratio))),
+            vs_unchecked_geomean: any_checked.then(|| geomean(checked().map(|(_, ratio)| ratio))),
+            code_growth: any.then(|| bytes(1) / bytes(0)),
             programs,
             cpu,
         }

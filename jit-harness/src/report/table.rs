@@ -51,20 +51,24 @@ impl fmt::Display for Columns {
 pub fn print(bench: &Bench, native: bool, out: &mut dyn Write) -> io::Result<()> {
     let mut header =
         vec!["program", "baseline", "loopopt", "ratio", "95 % interval", "", "best", "loop", "stack", "placement"];
+    let checked = bench.vs_unchecked_geomean.is_some();
+    if checked {
+        header.push("vs unchecked");
+    }
     if native {
         header.extend(["native", "loopopt/native"]);
     }
     header.push("fired:");
     let mut table = Columns::new(&header);
     for record in &bench.programs {
-        table.add(&row(record, native));
+        table.add(&row(record, checked, native));
     }
     writeln!(out, "{table}")?;
     print_means(bench, out)?;
     print_notes(bench, out)
 }
 
-fn row(record: &Record, native: bool) -> Vec<String> {
+fn row(record: &Record, checked: bool, native: bool) -> Vec<String> {
     let mut cells = vec![record.name.clone()];
     match &record.measured {
         None => cells.extend(["-", "-", "-", "DIFFERS", "", "", "", "", ""].map(str::to_owned)),
@@ -79,6 +83,10 @@ fn row(record: &Record, native: bool) -> Vec<String> {
             if measured.loop_stack_accesses == [0; 2] { String::new() } else { change(measured.loop_stack_accesses) },
             spread(measured.spread),
         ]),
+    }
+    if checked {
+        let ratio = record.measured.as_ref().and_then(|measured| measured.vs_unchecked);
+        cells.push(ratio.map_or(String::new(), |ratio| format!("{ratio:.3}")));
     }
     if native {
         let ratio = record.native_ns.zip(record.measured.as_ref()).map(|(ns, measured)| measured.loopopt_ns / ns);
@@ -131,10 +139,28 @@ fn print_means(bench: &Bench, out: &mut dyn Write) -> io::Result<()> {
     {
         writeln!(out, "\ngeometric mean {mean:.4}, worst {:.3} ({name})", worst.ratio)?;
     }
+    if let Some(growth) = bench.code_growth {
+        writeln!(out, "code of all programs together: {growth:.3} of the baseline's")?;
+    }
+    print_checked(bench, out)?;
     if let (Some(mean), Some((low, high))) = (bench.noise_geomean, bench.noise_range()) {
         writeln!(out, "noise floor: baseline against itself, geomean {mean:.4}, worst {low:.3}..{high:.3}")?;
     }
     Ok(())
+}
+
+/// The means over programs with checks.
+fn print_checked(bench: &Bench, out: &mut dyn Write) -> io::Result<()> {
+    let (Some(mean), Some(by_unchecked)) = (bench.checked_geomean, bench.vs_unchecked_geomean) else { return Ok(()) };
+    let ratios =
+        || bench.programs.iter().filter_map(|record| Some((&record.name, record.measured.as_ref()?.vs_unchecked?)));
+    let Some((name, worst)) = ratios().max_by(|(_, a), (_, b)| a.total_cmp(b)) else { return Ok(()) };
+    let count = ratios().count();
+    writeln!(
+        out,
+        "{count} with checks: geometric mean {mean:.4}; by the same without checks, also with loopopt, {by_unchecked:.4}, worst \
+         {worst:.3} ({name})"
+    )
 }
 
 fn print_notes(bench: &Bench, out: &mut dyn Write) -> io::Result<()> {
@@ -147,6 +173,9 @@ fn print_notes(bench: &Bench, out: &mut dyn Write) -> io::Result<()> {
         "best: the ratio of the times at each arm's best placement; loop: instructions in innermost loops; stack: those of \
          them that access the stack frame"
     )?;
+    if bench.vs_unchecked_geomean.is_some() {
+        writeln!(out, "vs unchecked: time by that of the same program without its checks, both with loopopt")?;
+    }
     if measured().any(|measured| !spread(measured.spread).is_empty()) {
         writeln!(out, "placement: slowest by fastest of the places in a cache line at which the code was put")?;
     }

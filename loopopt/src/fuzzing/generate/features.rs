@@ -72,6 +72,8 @@ pub(super) enum Feature {
     Sparse,
     /// Accesses that are known to be in range say so.
     Trusted,
+    /// Loops walk over arrays with checks, in all shapes.
+    Checks,
 }
 
 /// Something in a program that a pass may look for. [`Statistics`](crate::fuzzing::Statistics) counts the programs that
@@ -116,6 +118,36 @@ pub enum Shape {
     Late,
     /// A value is computed in a cold block of a loop from what the loop does not change.
     Rare,
+    /// An index that counts is checked in place.
+    CheckTrap,
+    /// The same by a branch to a trap.
+    CheckBranch,
+    /// The same by a branch to a call and a trap.
+    CheckCall,
+    /// The same by a branch to a call that comes back, behind the access.
+    CheckRejoins,
+    /// The same by a Spectre guard.
+    CheckGuard,
+    /// A sum or a product with an index that counts is checked for overflow.
+    CheckOverflow,
+    /// A divisor or a pointer that the loop does not change is compared with zero.
+    CheckZero,
+    /// An index of the form `i * n + j` is checked.
+    RowMajor,
+    /// What an index is checked against is loaded.
+    LoadedLength,
+    /// An index is checked against what the loop tests its counter against.
+    OwnBound,
+    /// The same, of an index some elements ahead of a counter that ends so much earlier.
+    LagBound,
+    /// How often a loop runs depends on the counter of one around it.
+    OuterBound,
+    /// A jump table on what its loop does not change.
+    InvariantTable,
+    /// A branch on what its loop loads from an address that it does not change.
+    LoadedBranch,
+    /// A rare block of a loop calls, and comes back.
+    RareCall,
 }
 
 /// A set of features.

@@ -136,6 +136,10 @@ impl<'a, 'u, 'd> Fill<'a, 'u, 'd> {
         }
         for inst in drafted {
             self.pos.goto_inst(inst);
+            if self.features().has(Feature::Checks) && self.features().has(Feature::Marks) {
+                self.marks += 1;
+                self.pos.func.set_srcloc(inst, SourceLoc::new(self.marks));
+            }
             if !is_entry {
                 self.instructions(2);
             }
@@ -340,7 +344,7 @@ impl<'a, 'u, 'd> Fill<'a, 'u, 'd> {
         let inst = self.pos.ins().Brif(Opcode::Brif, ty, first, second, condition).0;
         // A branch to a block that only traps is lowered as one trap, at the place of the branch. So these places are the
         // same in programs with such blocks, whatever becomes of the blocks.
-        if !self.features().has(Feature::Traps) {
+        if !self.features().has(Feature::Traps) && !self.features().has(Feature::Checks) {
             self.keep(inst);
         }
     }

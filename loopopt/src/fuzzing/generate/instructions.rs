@@ -232,7 +232,8 @@ impl Fill<'_, '_, '_> {
             self.note(Shape::Flag);
             return self.random.pick(&self.known.flags);
         }
-        if self.random.chance(15)
+        let share = if self.features().has(Feature::Checks) { 35 } else { 15 };
+        if self.random.chance(share)
             && let Some((counter, number)) = self.at_iteration()
         {
             self.note(Shape::BranchAtIteration);
@@ -269,9 +270,22 @@ impl Fill<'_, '_, '_> {
     pub(super) fn invariant_condition(&mut self) -> Value {
         self.note(Shape::InvariantBranch);
         self.is_invariant = true;
-        let bit = self.bit();
+        let loads = self.features().has(Feature::Checks) && self.features().has(Feature::Memory);
+        let loaded = if loads && self.random.chance(50) { self.loaded_condition() } else { None };
+        let bit = loaded.unwrap_or_else(|| self.bit());
         self.is_invariant = false;
         bit
+    }
+
+    /// A comparison of what is loaded.
+    fn loaded_condition(&mut self) -> Option<Value> {
+        let ty = self.random.narrow_int();
+        let loaded = self.load_of(ty)?;
+        self.note(Shape::LoadedBranch);
+        let number = self.constant(ty);
+        let condition = condition(self.random);
+        let bit = self.pos.ins().icmp(condition, loaded, number);
+        Some(self.keep_value(bit))
     }
 
     fn convert(&mut self) {

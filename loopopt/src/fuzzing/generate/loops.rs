@@ -42,6 +42,7 @@ impl Draft<'_, '_, '_> {
                 self.outline.flags.insert(control.param);
             }
         }
+        let walk = self.walk_over(at, &plan);
         let leaves = !self.frames.is_empty() && self.random.chance(10);
         let exit = if leaves { None } else { Some(self.block()) };
         let starts = plan.starts.iter().map(|&start| Some(BlockArg::Value(start)));
@@ -51,7 +52,7 @@ impl Draft<'_, '_, '_> {
             _ => End::Jump(enter),
         };
         self.finish(at, end);
-        self.frames.push(Frame { again: None, exit, front, controls: plan.controls.clone(), is_loop: true });
+        self.frames.push(Frame { again: None, exit, front, controls: plan.controls.clone(), is_loop: true, walk });
         match plan.shape {
             Shape::Top => self.test_at_top(header, header, &plan),
             Shape::Middle => {

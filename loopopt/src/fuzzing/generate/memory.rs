@@ -136,6 +136,13 @@ impl Fill<'_, '_, '_> {
         self.keep(inst);
     }
 
+    /// Loads a value of this type, if there is memory.
+    pub(super) fn load_of(&mut self, ty: Type) -> Option<Value> {
+        let place = self.place(ty.bytes(), false)?;
+        let loaded = self.pos.ins().load(ty, place.flags, place.address, place.offset);
+        Some(self.keep_value(loaded))
+    }
+
     /// Stores a value of this type, or a part of it, if there is memory.
     pub(super) fn store(&mut self, ty: Type, value: Value) {
         let truncation = match self.random.below(5) {

@@ -26,6 +26,7 @@ mod outline;
 mod plan;
 mod series;
 mod statements;
+mod walks;
 
 use crate::oracle::{Case, Program};
 use arbitrary::{Arbitrary, Unstructured};
@@ -73,6 +74,7 @@ pub fn generate(bytes: &mut Unstructured<'_>) -> arbitrary::Result<TestCase> {
         let mut func = Function::with_name_signature(name, interface.functions[index].clone());
         let work = if index == 0 { WORK } else { WORK_OF_CALLEES };
         let outline = Draft::run(&mut func, random, &interface, work);
+        shapes.extend(&outline.shapes);
         Fill::run(&mut func, random, (&interface, index), (&outline, &mut shapes));
         endless |= outline.endless;
         functions.push(func);

@@ -6,13 +6,14 @@
 //! and with them which values can be used where.
 
 use super::choices::Choices;
-use super::features::{Feature, Features};
+use super::features::{Feature, Features, Shape};
 use super::interface::Interface;
 use super::memory::{Regions, draw_regions};
 use super::plan::{Control, Progress};
+use super::walks::Walk;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::{Block, BlockArg, Function, InstBuilder, Type, Value, types};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// What a branch depends on.
 #[derive(Clone, Copy, Debug)]
@@ -92,6 +93,7 @@ pub(super) struct Outline {
     /// Whether there is a loop that need not end.
     pub(super) endless: bool,
     pub(super) regions: Regions,
+    pub(super) shapes: BTreeSet<Shape>,
 }
 
 /// Something that a statement can leave for.
@@ -105,6 +107,8 @@ pub(super) struct Frame {
     pub(super) front: usize,
     pub(super) controls: Vec<Control>,
     pub(super) is_loop: bool,
+    /// The array that a loop walks over.
+    pub(super) walk: Option<Walk>,
 }
 
 /// A function in the making.

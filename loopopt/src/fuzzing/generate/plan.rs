@@ -3,7 +3,7 @@
 //! Every loop ends. Either a counter with constant bounds was seen to reach its bound, or the loop has fuel: a second
 //! counter, in a parameter or on the stack, that starts at a small number and is counted down to zero.
 
-use super::features::Feature;
+use super::features::{Feature, Shape as Found};
 use super::induction::{Counter, condition};
 use super::outline::Draft;
 use cranelift_codegen::cursor::Cursor;
@@ -82,7 +82,22 @@ pub(super) struct Plan {
     pub(super) starts: Vec<Value>,
     pub(super) controls: Vec<Control>,
     pub(super) test: Test,
+    /// What the loop counts to or from, if that is not a constant.
+    pub(super) unknown: Option<Unknown>,
     trips: u64,
+}
+
+/// A counter that goes up to a value, or down from it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Unknown {
+    pub(super) control: usize,
+    /// What has to be taken from the counter for the index 0.
+    pub(super) first: i128,
+    pub(super) bound: Value,
+    /// How much before the bound the counter ends.
+    pub(super) lag: i128,
+    /// Whether the bound is one of the first numbers, and the counter goes one by one between 0 and it.
+    pub(super) is_small: bool,
 }
 
 impl Draft<'_, '_, '_> {
@@ -95,7 +110,7 @@ impl Draft<'_, '_, '_> {
             _ => Shape::Bottom,
         };
         let test = Test { counter: None, fuel: Fuel::None };
-        let mut plan = Plan { shape, starts: Vec::new(), controls: Vec::new(), test, trips };
+        let mut plan = Plan { shape, starts: Vec::new(), controls: Vec::new(), test, unknown: None, trips };
         let ends = self.random.chance(90) && self.count(at, &mut plan);
         if !ends {
             self.fuel(at, &mut plan);
@@ -189,7 +204,7 @@ impl Draft<'_, '_, '_> {
     /// A counter whose start or bound is a parameter of the function, or a few of its bits.
     fn count_to_unknown(&mut self, at: Block, plan: &mut Plan, counter: Counter) -> bool {
         let ty = counter.ty;
-        let param = self.random.pick(&self.params);
+        let param = self.unknown_number();
         let param = self.resized(at, param, ty);
         let few = self.random.pick(&[7, 3, 1, 15]);
         let masked = few <= plan.trips;
@@ -199,7 +214,8 @@ impl Draft<'_, '_, '_> {
         } else {
             param
         };
-        let (start, step, bound, conditions) = if self.random.chance(50) {
+        let is_up = self.random.chance(50);
+        let (start, step, test, conditions) = if is_up {
             let start = self.amount(at, ty, if masked { 0 } else { counter.start });
             (start, if masked { 1 } else { counter.step }, bound, [IntCC::SignedLessThan, IntCC::UnsignedLessThan])
         } else {
@@ -217,12 +233,41 @@ impl Draft<'_, '_, '_> {
             (true, 0) => IntCC::NotEqual,
             (true, choice) => conditions[choice - 1],
         };
-        plan.test.counter = Some((index, condition, Bound::Value(bound)));
+        let (condition, end, lag) =
+            if masked && is_up { self.lagging(at, condition, test) } else { (condition, test, 0) };
+        let first = if masked { i128::from(!is_up) } else { counter.start };
+        plan.unknown = Some(Unknown { control: index, first, bound, lag, is_small: masked });
+        plan.test.counter = Some((index, condition, Bound::Value(end)));
         masked && plan.shape != Shape::Bottom
     }
 
+    /// A bound that is a little less than this one, which can be below 0, and the test for that.
+    fn lagging(&mut self, at: Block, condition: IntCC, bound: Value) -> (IntCC, Value, i128) {
+        if !self.features().has(Feature::Checks) || !self.random.chance(60) {
+            return (condition, bound, 0);
+        }
+        let lag = 1 + self.random.below(3) as i128;
+        self.pos.goto_bottom(at);
+        (IntCC::SignedLessThan, self.pos.ins().iadd_imm_s(bound, -lag as i64), lag)
+    }
+
+    /// A parameter of the function, or a counter of a loop around.
+    fn unknown_number(&mut self) -> Value {
+        if self.features().has(Feature::Checks) && self.random.chance(50) {
+            let controls = self.frames.iter().flat_map(|frame| &frame.controls).map(|control| control.param);
+            let counting = |value: &Value| self.outline.counters.contains_key(value);
+            let counters: Vec<Value> = controls.filter(counting).collect();
+            let fits = |value: &Value| self.pos.func.dfg.value_type(*value) != types::I128;
+            if let Some(&counter) = counters.last().filter(|counter| fits(counter)) {
+                self.note(Found::OuterBound);
+                return counter;
+            }
+        }
+        self.random.pick(&self.params)
+    }
+
     /// A value in another integer type.
-    fn resized(&mut self, at: Block, value: Value, ty: Type) -> Value {
+    pub(super) fn resized(&mut self, at: Block, value: Value, ty: Type) -> Value {
         let from = self.pos.func.dfg.value_type(value);
         self.pos.goto_bottom(at);
         match from.bits().cmp(&ty.bits()) {
@@ -234,7 +279,7 @@ impl Draft<'_, '_, '_> {
     }
 
     /// A constant that mostly does not look like one, or most loops would be unrolled and nothing else.
-    fn amount(&mut self, at: Block, ty: Type, value: i128) -> Value {
+    pub(super) fn amount(&mut self, at: Block, ty: Type, value: i128) -> Value {
         let constant = self.constant(at, ty, value);
         if self.random.chance(30) {
             return constant;

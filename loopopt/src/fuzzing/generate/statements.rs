@@ -1,6 +1,6 @@
 //! Statements: what a draft is made of, loops aside.
 
-use super::features::Feature;
+use super::features::{Feature, Shape};
 use super::loops::few;
 use super::memory::{HIGH, IMAGE};
 use super::outline::{Draft, End, Frame, On, Way};
@@ -22,6 +22,8 @@ enum Statement {
     Checked,
     Unreachable,
     Poll,
+    Arithmetic,
+    RareCall,
 }
 
 const STATEMENTS: [(usize, Statement); 12] = [
@@ -39,6 +41,24 @@ const STATEMENTS: [(usize, Statement); 12] = [
     (2, Statement::Poll),
 ];
 
+/// For programs with checks.
+const CHECKED_STATEMENTS: [(usize, Statement); 14] = [
+    (2, Statement::Nothing),
+    (6, Statement::Loop),
+    (4, Statement::If),
+    (2, Statement::Switch),
+    (1, Statement::Jump),
+    (3, Statement::MayLeave),
+    (1, Statement::Labelled),
+    (1, Statement::TryCall),
+    (1, Statement::Irreducible),
+    (9, Statement::Checked),
+    (1, Statement::Unreachable),
+    (2, Statement::Poll),
+    (2, Statement::Arithmetic),
+    (2, Statement::RareCall),
+];
+
 impl Draft<'_, '_, '_> {
     /// Up to so many statements, the first of them in `at`. Gives the block after them, if one of them goes on.
     pub(super) fn region(&mut self, at: Block, most: usize) -> Option<Block> {
@@ -54,7 +74,8 @@ impl Draft<'_, '_, '_> {
 
     fn statement(&mut self, at: Block) -> Option<Block> {
         let features = self.features();
-        match self.random.weighted(&STATEMENTS) {
+        let has_checks = features.has(Feature::Checks);
+        match self.random.weighted(if has_checks { &CHECKED_STATEMENTS[..] } else { &STATEMENTS }) {
             Statement::Loop if self.frames.len() < 5 => self.looping(at),
             Statement::If => self.branching(at),
             Statement::Switch if features.has(Feature::Tables) => self.switch(at),
@@ -67,6 +88,12 @@ impl Draft<'_, '_, '_> {
             Statement::Labelled => self.labelled(at),
             Statement::TryCall if features.has(Feature::TryCalls) => Some(self.try_call(at)),
             Statement::Irreducible if features.has(Feature::Irreducible) => Some(self.irreducible(at)),
+            Statement::Checked if has_checks => Some(self.walked(at).unwrap_or(at)),
+            Statement::Arithmetic => {
+                self.arithmetic_check(at);
+                Some(at)
+            }
+            Statement::RareCall if features.has(Feature::Hosts) && self.depth() > 0 => Some(self.rare_call(at)),
             Statement::Checked if features.has(Feature::Memory) => Some(self.checked(at)),
             Statement::Unreachable if features.has(Feature::Unreachable) => Some(self.unreachable(at)),
             Statement::Poll if self.may_poll() => Some(self.poll(at)),
@@ -76,7 +103,10 @@ impl Draft<'_, '_, '_> {
 
     /// What a branch depends on that says nothing else.
     fn on_data(&mut self) -> On {
-        let invariant = self.features().has(Feature::Invariants) && self.depth() > 0 && self.random.chance(25);
+        let features = self.features();
+        let may_be = features.has(Feature::Invariants) || features.has(Feature::Checks);
+        let share = if features.has(Feature::Checks) { 35 } else { 25 };
+        let invariant = may_be && self.depth() > 0 && self.random.chance(share);
         if invariant { On::Invariant } else { On::Data }
     }
 
@@ -112,8 +142,20 @@ impl Draft<'_, '_, '_> {
             };
             ways.push(way);
         }
-        self.finish(at, End::Table(None, ways));
+        let index = self.invariant_index(at);
+        self.finish(at, End::Table(index, ways));
         Some(join)
+    }
+
+    /// What a jump table depends on, if its loop is not to change it.
+    fn invariant_index(&mut self, at: Block) -> Option<Value> {
+        if !self.features().has(Feature::Checks) || self.depth() == 0 || !self.random.chance(70) {
+            return None;
+        }
+        self.note(Shape::InvariantTable);
+        let param = self.random.pick(&self.params);
+        let index = self.resized(at, param, types::I32);
+        Some(self.pos.ins().band_imm_u(index, 3))
     }
 
     fn may_leave(&mut self, at: Block) -> Option<Block> {
@@ -128,7 +170,14 @@ impl Draft<'_, '_, '_> {
     /// Statements with a place behind them that all of them can go to.
     fn labelled(&mut self, at: Block) -> Option<Block> {
         let exit = self.block();
-        self.frames.push(Frame { again: None, exit: Some(exit), front: 0, controls: Vec::new(), is_loop: false });
+        self.frames.push(Frame {
+            again: None,
+            exit: Some(exit),
+            front: 0,
+            controls: Vec::new(),
+            is_loop: false,
+            walk: None,
+        });
         let end = self.region(at, 3);
         self.frames.pop();
         if let Some(end) = end {
@@ -189,7 +238,14 @@ impl Draft<'_, '_, '_> {
         self.finish(at, End::Branch(On::Data, [to(0, amount), to(1, amount)]));
 
         let exit = self.block();
-        self.frames.push(Frame { again: None, exit: Some(exit), front: 0, controls: Vec::new(), is_loop: false });
+        self.frames.push(Frame {
+            again: None,
+            exit: Some(exit),
+            front: 0,
+            controls: Vec::new(),
+            is_loop: false,
+            walk: None,
+        });
         if let Some(end) = self.region(blocks[0], 1) {
             let out = self.leave(end);
             let next = to(1, fuel[0]);
