@@ -62,6 +62,7 @@ mod check;
 mod why;
 
 use crate::analysis::ahead::Ahead;
+use crate::analysis::conditions::{Conditions, Place};
 use crate::analysis::edges::Edge;
 use crate::analysis::effects::is_duplicable;
 use crate::analysis::entry::Order;
@@ -135,7 +136,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
 fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
     let forest = cx.lend_forest(ctx);
     let view = View { ctx, forest: &forest };
-    let mut ahead = Ahead::new(view);
+    let mut known = Known { ahead: Ahead::new(view), conditions: Conditions::new(&ctx.func, &ctx.cfg, &ctx.domtree) };
     let mut plans: Vec<Plan> = Vec::new();
     for lp in forest.loops() {
         let header = forest.data(lp).header;
@@ -143,7 +144,7 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
         if cx.is_slow(header) || plans.iter().any(has_plan) || holds_slow(cx, &forest, lp) {
             continue;
         }
-        let found = Plan::prove(view, lp, &mut ahead).and_then(|plan| plan.judge(ctx, &forest, cx.options));
+        let found = Plan::prove(view, lp, &mut known).and_then(|plan| plan.judge(ctx, &forest, cx.options));
         match found {
             Ok(plan) => plans.push(plan),
             Err(why) if cx.has_fired(NAME, header) => drop(why),
@@ -173,6 +174,45 @@ fn grant(ctx: &Context, cx: &mut PassCx<'_>, plan: &Plan, room: &mut usize) -> b
     false
 }
 
+/// What is known in front of loops.
+struct Known<'a> {
+    ahead: Ahead<'a>,
+    conditions: Conditions<'a>,
+}
+
+impl Known<'_> {
+    /// What has to hold in front of the loop for `check` to hold in it, and is not known to hold there.
+    fn before(
+        &mut self,
+        required: &[Requirement],
+        forest: &LoopForest,
+        (lp, check): (Loop, &Check),
+    ) -> Result<Vec<Requirement>, Decline> {
+        let mut all = Vec::new();
+        for requirement in required {
+            let before = self.ahead.before(requirement, lp, (check.inst, check.block));
+            for requirement in before.map_err(|why| Decline::of_obstacle(why, check.inst))? {
+                match self.is_known(&requirement, forest, lp) {
+                    Some(true) => {}
+                    Some(false) => return Err(Decline::NeverHolds { check: check.inst, requirement }),
+                    None if all.contains(&requirement) => {}
+                    None => all.push(requirement),
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    /// Whether `requirement` holds in front of the loop, if that is known.
+    fn is_known(&mut self, requirement: &Requirement, forest: &LoopForest, lp: Loop) -> Option<bool> {
+        let Requirement::Compare { cond, left, right } = requirement else { return requirement.known() };
+        requirement.known().or_else(|| {
+            let [entry] = forest.data(lp).entries[..] else { return None };
+            self.conditions.implies(Place::Before(entry.branch), *cond, [left, right])
+        })
+    }
+}
+
 /// Two versions that are legal.
 struct Plan {
     lp: Loop,
@@ -195,7 +235,7 @@ struct Plan {
 }
 
 impl Plan {
-    fn prove(view: View<'_>, lp: Loop, ahead: &mut Ahead<'_>) -> Result<Self, Decline> {
+    fn prove(view: View<'_>, lp: Loop, known: &mut Known<'_>) -> Result<Self, Decline> {
         let (func, forest) = (view.func(), view.forest);
         let data = forest.data(lp);
         let checks = Check::all(view, lp);
@@ -223,7 +263,7 @@ impl Plan {
         };
         let mut obstacle = None;
         for check in checks {
-            match plan.add(forest, ahead, check) {
+            match plan.add(forest, known, check) {
                 Ok(()) => {}
                 Err(why) => drop(obstacle.get_or_insert(why)),
             }
@@ -235,25 +275,13 @@ impl Plan {
     }
 
     /// Adds a check, if there is something in front of the loop that is enough for it.
-    fn add(&mut self, forest: &LoopForest, ahead: &mut Ahead<'_>, check: Check) -> Result<(), Decline> {
+    fn add(&mut self, forest: &LoopForest, known: &mut Known<'_>, check: Check) -> Result<(), Decline> {
         let mut level = forest.innermost(check.block);
         let depth = level.map_or(0, |level| forest.data(level).depth - forest.data(self.lp).depth);
         let weight = INNER_WEIGHT.saturating_pow(depth);
         let mut required = check.requires.clone();
         while let Some(lp) = level {
-            let mut next = Vec::new();
-            for requirement in &required {
-                let before = ahead.before(requirement, lp, (check.inst, check.block));
-                let before = before.map_err(|why| Decline::of_obstacle(why, check.inst))?;
-                for requirement in before {
-                    match requirement.known() {
-                        Some(true) => {}
-                        Some(false) => return Err(Decline::NeverHolds { check: check.inst, requirement }),
-                        None if next.contains(&requirement) => {}
-                        None => next.push(requirement),
-                    }
-                }
-            }
+            let next = known.before(&required, forest, (lp, &check))?;
             if level == forest.innermost(check.block) {
                 self.weight += weight;
             }
