@@ -101,7 +101,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     // An address behind such a parameter is one that can be followed.
     remove_redundant_params(ctx);
     // Neither the parameters that go here nor those that are made keep to closed form.
-    cx.is_canonical = false;
+    cx.lose_form();
     let mut ends = EndValues::default();
     for _ in 0..MAX_ROUNDS {
         let uses = SlotUses::new(&ctx.func, &ctx.domtree, cx.isa.endianness());

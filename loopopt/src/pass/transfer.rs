@@ -401,7 +401,7 @@ fn apply(ctx: &mut Context, cx: &mut PassCx<'_>, plans: &[Plan]) -> CodegenResul
     // What only the rare part changed does not change in the fast loop.
     remove_redundant_params(ctx);
     forget_removed_insts(&mut ctx.func);
-    cx.is_canonical = false;
+    cx.lose_form();
     // It folds little, but `peel` waits for it, and so for `licm`, which needs no copy.
     cx.wants_cleanup = true;
     cx.wants_another_round = true;

@@ -440,7 +440,7 @@ fn apply(ctx: &mut Context, cx: &mut PassCx<'_>, plans: &[Plan]) -> CodegenResul
     ctx.eliminate_unreachable_code(cx.isa)?;
     forget_removed_insts(&mut ctx.func);
     cx.invalidate(ctx, Change::Cfg);
-    cx.is_canonical = false;
+    cx.lose_form();
     cx.wants_cleanup = true;
     cx.wants_another_round = true;
     Ok(())
