@@ -122,10 +122,10 @@ impl<'c, 'a> Prover<'c, 'a> {
         let greater = |[left, right]: [Number; 2], most| Claim::of(right, left, most);
         match order(cond) {
             Order::Less { with_sign, most } => {
-                self.prove(place, less(if with_sign { signed } else { unsigned }, most), MAX_DEPTH)
+                self.prove_order(place, less(if with_sign { signed } else { unsigned }, 0), most)
             }
             Order::Greater { with_sign, most } => {
-                self.prove(place, greater(if with_sign { signed } else { unsigned }, most), MAX_DEPTH)
+                self.prove_order(place, greater(if with_sign { signed } else { unsigned }, 0), most)
             }
             Order::Equal => {
                 self.prove(place, less(unsigned, 0), MAX_DEPTH) && self.prove(place, greater(unsigned, 0), MAX_DEPTH)
@@ -138,6 +138,19 @@ impl<'c, 'a> Prover<'c, 'a> {
                     })
             }
         }
+    }
+
+    /// Whether the claim with `more` added holds. What holds in each iteration may be more than what is asked for: that a counter
+    /// is at most its limit does not follow from the iteration before if it stops when it is equal, that it is less does.
+    fn prove_order(&mut self, place: Place, claim: Claim, more: i128) -> bool {
+        let asked = Claim { most: claim.most + more, ..claim };
+        let strict = Claim { most: claim.most - 1, ..claim };
+        if self.prove(place, asked, MAX_DEPTH) {
+            return true;
+        }
+        self.budget = BUDGET;
+        self.open.clear();
+        more == 0 && self.prove(place, strict, MAX_DEPTH)
     }
 
     /// Whether these are sure not to be the same.
