@@ -390,7 +390,8 @@ impl<'a> Conditions<'a> {
             }
             _ => {}
         }
-        if !inst.is_some_and(|inst| func.dfg.insts[inst].opcode() == Opcode::Icmp) {
+        // A comparison inside of another condition is no value of its own that anybody would ask for.
+        if depth == MAX_NESTING || !inst.is_some_and(|inst| func.dfg.insts[inst].opcode() == Opcode::Icmp) {
             self.add_value((value, truth), source, facts);
         }
     }
@@ -415,11 +416,40 @@ impl<'a> Conditions<'a> {
             match order(cond) {
                 Order::Equal => facts.extend([below(0), above(0)]),
                 Order::NotEqual => facts.push(Fact { differ: true, ..below(0) }),
-                Order::Less { with_sign, most } if with_sign == signed => facts.push(below(most)),
-                Order::Greater { with_sign, most } if with_sign == signed => facts.push(above(most)),
+                Order::Less { with_sign, most } if with_sign == signed => self.add_order(below(most), facts),
+                Order::Greater { with_sign, most } if with_sign == signed => self.add_order(above(most), facts),
                 Order::Less { .. } | Order::Greater { .. } => {}
             }
         }
+    }
+
+    /// That one integer is at most another. If that is the smaller of two, it is at most both; if it is the larger of two, both
+    /// are.
+    fn add_order(&mut self, fact: Fact, facts: &mut Vec<Fact>) {
+        facts.push(fact);
+        for (term, is_left) in [(fact.left, true), (fact.right, false)] {
+            let Some((args, signed)) = term.and_then(|term| self.choice(term, is_left)) else { continue };
+            for number in args.into_iter().filter_map(|arg| self.numbers.of(arg, signed)) {
+                facts.push(match is_left {
+                    true => Fact { left: number.term, most: fact.most - number.offset, ..fact },
+                    false => Fact { right: number.term, most: fact.most + number.offset, ..fact },
+                });
+            }
+        }
+    }
+
+    /// What a term is the larger of, or the smaller of, and whether that is with sign.
+    fn choice(&self, term: Term, larger: bool) -> Option<([Value; 2], bool)> {
+        let value = self.numbers.value(term.root).filter(|_| term.constant == 0)?;
+        let inst = self.func.dfg.value_def(value).inst()?;
+        let signed = match (self.func.dfg.insts[inst].opcode(), larger) {
+            (Opcode::Umax, true) | (Opcode::Umin, false) => false,
+            (Opcode::Smax, true) | (Opcode::Smin, false) => true,
+            _ => return None,
+        };
+        let is_read_so = signed == term.signed || (!term.signed && self.numbers.is_never_negative(term));
+        let [a, b] = *self.func.dfg.inst_args(inst) else { return None };
+        is_read_so.then_some(([a, b], signed))
     }
 }
 

@@ -42,14 +42,15 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, Inst, Opcode, Value, ValueDef};
 use std::rc::Rc;
 
-/// Claims that one question looks at. 96: the longest proof among the samples takes 30.
-const BUDGET: usize = 96;
+/// Claims that one question looks at. 256: a check against the test of its loop takes 3 or 20, the longest proof among the samples
+/// (`stencil3`, three checks around `n - 1`) takes 202, and most questions without an answer are given up after 4.
+const BUDGET: usize = 256;
 
-/// Claims that a claim may rest on, one on the other. A counter that is compared with sign and checked without takes 5.
-const MAX_DEPTH: usize = 8;
+/// Claims of which each may rest on the next. 10: a counter that is compared with sign and checked without takes 5.
+const MAX_DEPTH: usize = 10;
 
-/// Blocks of which parameters are followed at the same time.
-const MAX_HYPOTHESES: usize = 4;
+/// Claims about parameters of one block of which one may rest on the other. 2: that a counter does not wrap, and what follows.
+const MAX_HYPOTHESES: usize = 2;
 
 /// Edges into a block above which its parameters are not followed.
 const MAX_EDGES: usize = 4;
@@ -93,7 +94,7 @@ pub(super) struct Prover<'c, 'a> {
     /// What is being proved of parameters, and so holds where their block has been passed before.
     hypotheses: Vec<(Block, Claim)>,
     /// Claims that could not be proved, or not yet, and how deep the proof could be.
-    open: FxHashMap<(Place, Claim), usize>,
+    open: FxHashMap<(Place, Claim, usize), usize>,
     used: Vec<Inst>,
 }
 
@@ -121,10 +122,10 @@ impl<'c, 'a> Prover<'c, 'a> {
         let greater = |[left, right]: [Number; 2], most| Claim::of(right, left, most);
         match order(cond) {
             Order::Less { with_sign, most } => {
-                self.prove(place, less(if with_sign { signed } else { unsigned }, most), MAX_DEPTH)
+                self.prove_order(place, less(if with_sign { signed } else { unsigned }, 0), most)
             }
             Order::Greater { with_sign, most } => {
-                self.prove(place, greater(if with_sign { signed } else { unsigned }, most), MAX_DEPTH)
+                self.prove_order(place, greater(if with_sign { signed } else { unsigned }, 0), most)
             }
             Order::Equal => {
                 self.prove(place, less(unsigned, 0), MAX_DEPTH) && self.prove(place, greater(unsigned, 0), MAX_DEPTH)
@@ -137,6 +138,19 @@ impl<'c, 'a> Prover<'c, 'a> {
                     })
             }
         }
+    }
+
+    /// Whether the claim with `more` added holds. What holds in each iteration may be more than what is asked for: that a counter
+    /// is at most its limit does not follow from the iteration before if it stops when it is equal, that it is less does.
+    fn prove_order(&mut self, place: Place, claim: Claim, more: i128) -> bool {
+        let asked = Claim { most: claim.most + more, ..claim };
+        let strict = Claim { most: claim.most - 1, ..claim };
+        if self.prove(place, asked, MAX_DEPTH) {
+            return true;
+        }
+        self.budget = BUDGET;
+        self.open.clear();
+        more == 0 && self.prove(place, strict, MAX_DEPTH)
     }
 
     /// Whether these are sure not to be the same.
@@ -172,21 +186,24 @@ impl<'c, 'a> Prover<'c, 'a> {
         if cannot_hold || depth == 0 || self.budget == 0 {
             return false;
         }
-        if self.open.get(&(place, claim)).is_some_and(|&tried| tried >= depth) {
+        // With more that is assumed, it is another question.
+        let question = (place, claim, self.hypotheses.len());
+        if self.open.get(&question).is_some_and(|&tried| tried >= depth) {
             return false;
         }
-        self.open.insert((place, claim), depth);
+        self.open.insert(question, depth);
         self.budget -= 1;
         let used = self.used.len();
         let depth = depth - 1;
         let proved = self.by_distance(place, claim, depth)
             || self.by_facts(place, claim, depth)
             || self.by_difference(place, claim, depth)
-            || self.by_params(place, claim, depth)
             || self.by_definition(place, claim, depth)
-            || self.by_other_reading(place, claim, depth);
+            || self.by_other_reading(place, claim, depth)
+            || self.by_params(place, claim, depth)
+            || self.by_other_facts(place, claim, depth);
         if proved {
-            self.open.remove(&(place, claim));
+            self.open.remove(&question);
         } else {
             self.used.truncate(used);
         }
@@ -315,6 +332,40 @@ impl<'c, 'a> Prover<'c, 'a> {
             return true;
         }
         distance.near != distance.far && self.prove(place, next[1], depth) && self.is_near(place, pair, depth)
+    }
+
+    /// Whether a fact that is about integers with sign says so, of integers that are not negative.
+    fn by_other_facts(&mut self, place: Place, claim: Claim, depth: usize) -> bool {
+        let facts = self.conditions.at(place);
+        let is_other = |own: Option<Term>, other: Option<Term>| {
+            own.zip(other).is_some_and(|(own, other)| own.root == other.root && !own.signed && other.signed)
+        };
+        for fact in facts.iter().filter(|fact| !fact.differ) {
+            let is_relevant = match claim.left {
+                Some(_) => is_other(claim.left, fact.left) && (fact.right.is_none() || fact.most <= 0),
+                None => is_other(claim.right, fact.right) && fact.most <= 0,
+            };
+            // If the left side is not negative, neither is the right side, which is not less.
+            let used = self.used.len();
+            if !is_relevant || !self.is_not_negative(place, fact.left, depth) {
+                continue;
+            }
+            let [left, right] = [fact.left, fact.right].map(|term| self.reread(term, false));
+            let Claim { left, right, most } = Claim::of(left, right, fact.most);
+            let reread = Fact { left, right, most, ..*fact };
+            self.used.push(fact.source);
+            if self.by_fact(place, claim, &reread, depth) || self.by_chain(place, claim, &reread, depth) {
+                return true;
+            }
+            self.used.truncate(used);
+        }
+        false
+    }
+
+    fn is_not_negative(&mut self, place: Place, term: Option<Term>, depth: usize) -> bool {
+        term.is_none_or(|term| {
+            !term.signed || self.prove(place, Claim { left: None, right: Some(term), most: 0 }, depth)
+        })
     }
 
     /// Whether the sides are not further apart than one more than claimed, and known not to be as far apart as that.
@@ -506,10 +557,10 @@ impl<'c, 'a> Prover<'c, 'a> {
 
     /// Whether the claim holds for what all edges into a block pass, if a side is one of its parameters.
     fn by_params(&mut self, place: Place, claim: Claim, depth: usize) -> bool {
-        if self.hypotheses.len() >= MAX_HYPOTHESES {
+        let Some(block) = self.block_of_params(place, claim) else { return false };
+        if self.hypotheses.iter().filter(|(other, _)| *other == block).count() >= MAX_HYPOTHESES {
             return false;
         }
-        let Some(block) = self.block_of_params(place, claim) else { return false };
         let (func, cfg) = (self.conditions.func, self.conditions.cfg);
         let edges: Vec<Edge> = edges_into(func, cfg, block).take(MAX_EDGES + 1).collect();
         if edges.is_empty() || edges.len() > MAX_EDGES {
