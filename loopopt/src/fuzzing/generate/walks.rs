@@ -27,6 +27,8 @@ pub(super) struct Walk {
     len: Value,
     /// The same, if it is a constant.
     known_len: Option<i128>,
+    /// Whether each access loads the number anew, and how many there are at most.
+    reloads: Option<i128>,
     part: Part,
     /// The size of an element, as a power of two.
     shift: u32,
@@ -114,6 +116,7 @@ impl Draft<'_, '_, '_> {
         (walk.times, walk.more) = (times, super::choices::wrap(steps.first - times * start, ty.bits()));
         if self.features().has(Feature::Memory) && self.random.chance(25) {
             walk.len = self.loaded_len(at, len.max(1));
+            walk.reloads = self.random.chance(40).then(|| len.max(1));
         } else {
             walk.len = self.amount(at, types::I64, len);
             walk.known_len = walk.row.is_none().then_some(len);
@@ -147,7 +150,7 @@ impl Draft<'_, '_, '_> {
         while shift > 0 && len > i128::from(part.len >> shift) {
             shift -= 1;
         }
-        Walk { counter, times: 1, more: 0, row: None, len: counter, known_len: None, part, shift }
+        Walk { counter, times: 1, more: 0, row: None, len: counter, known_len: None, reloads: None, part, shift }
     }
 
     /// A loop around of which each iteration can have a row, and how many there are.
@@ -220,14 +223,15 @@ impl Draft<'_, '_, '_> {
             form = Form::Trap;
         }
         let index = self.index_in(at, frame, ahead);
+        let walk_len = walk.reloads.map_or(walk.len, |most| self.loaded_len(at, most));
         self.pos.goto_bottom(at);
         let ty = self.pos.func.dfg.value_type(index);
         let (checked, len, wide) = if ty != types::I64 && self.random.chance(40) {
-            let len = self.pos.ins().ireduce(ty, walk.len);
+            let len = self.pos.ins().ireduce(ty, walk_len);
             (index, len, self.pos.ins().uextend(types::I64, index))
         } else {
             let wide = self.widened(index);
-            (wide, walk.len, wide)
+            (wide, walk_len, wide)
         };
         match form {
             Form::Trap => {
