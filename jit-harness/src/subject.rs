@@ -11,6 +11,9 @@ use cranelift_reader::parse_functions;
 use loopopt::oracle::{Arg, Call, Case, Program};
 use std::path::PathBuf;
 
+/// What stands behind the name of a sample that is meant without its checks.
+const UNCHECKED: &str = "/unchecked";
+
 /// A program to be checked and timed.
 pub struct Subject {
     /// The name of the sample, or the file and line.
@@ -64,7 +67,13 @@ impl Subject {
     /// The programs of a file: its `; bench:` lines, without any its `; run:` lines.
     fn of_file(input: &Input) -> Result<Vec<Self>> {
         if let Some(sample) = sample_named(&input.name) {
-            return Ok(vec![Self::of_sample(sample)?]);
+            let mut subject = Self::of_sample(sample)?;
+            if input.name.ends_with(UNCHECKED)
+                && let Some(program) = subject.unchecked.take()
+            {
+                (subject.program, subject.name) = (program, input.name.clone());
+            }
+            return Ok(vec![subject]);
         }
         let advice = "write it as in `; bench: %f(mem, 1000)`";
         let benches = input.program.benches(&input.text).map_err(|error| in_file(&input.name, &error, advice))?;
@@ -125,7 +134,11 @@ pub fn sample_text(name: &str) -> Option<String> {
     let sample = sample_named(name)?;
     match sample.source {
         samples::Source::Clif(text) => Some(text.to_owned()),
-        _ => sample_function(sample).ok().map(|function| function.display().to_string()),
+        samples::Source::Built(build) => Some(build().display().to_string()),
+        samples::Source::Checked { build, .. } => {
+            let checks = if name.ends_with(UNCHECKED) { samples::Checks::Off } else { samples::Checks::On };
+            Some(build(checks).display().to_string())
+        }
     }
 }
 
@@ -135,7 +148,11 @@ pub fn sample_case(name: &str) -> Option<Case> {
 }
 
 fn sample_named(name: &str) -> Option<&'static samples::Program> {
-    samples::all().iter().find(|sample| sample.name == name)
+    let is_checked = |sample: &samples::Program| matches!(sample.source, samples::Source::Checked { .. });
+    let is_meant = |sample: &&samples::Program| {
+        sample.name == name || is_checked(sample) && Some(sample.name) == name.strip_suffix(UNCHECKED)
+    };
+    samples::all().iter().find(is_meant)
 }
 
 /// A call of a sample program.

@@ -204,6 +204,9 @@ fn show_and_explain_know_the_sample_programs() {
     let bench = Bench::new();
     assert!(bench.prints(&["explain", "sum"]).contains("function %sum: 2 loops, changed"));
     assert!(bench.prints(&["show", "counted", "--asm"]).contains("loop of "));
+    assert!(bench.prints(&["show", "dot", "--clif"]).contains("icmp uge"));
+    assert!(!bench.prints(&["show", "dot/unchecked", "--clif"]).contains("icmp uge"));
+    bench.complains(&["show", "counted/unchecked"], &["counted/unchecked"]);
 }
 
 #[test]

@@ -32,8 +32,11 @@ fn the_reference_is_right_on_the_small_input() {
     for subject in subjects() {
         let name = &subject.name;
         let (values, memory) = subject.expected(false).expect("sample programs have a reference");
-        for pipeline in [Pipeline::None, Pipeline::Speed, Pipeline::LoopOpt(&Options::default())] {
-            let mut compiled = Compiled::new(&subject.program, pipeline, Settings::default()).expect("it compiles");
+        let options = Options::default();
+        let pipelines = [Pipeline::None, Pipeline::Speed, Pipeline::LoopOpt(&options)];
+        let programs = [Some(&subject.program), subject.unchecked.as_ref()].into_iter().flatten();
+        for (program, pipeline) in programs.flat_map(|program| pipelines.map(|pipeline| (program, pipeline))) {
+            let mut compiled = Compiled::new(program, pipeline, Settings::default()).expect("it compiles");
             let seen = compiled.observe(&subject.small.call, &subject.small.memory).expect("it can be called");
             match seen.outcome {
                 Outcome::Returned(seen) => assert!(Expectation::Equal(values.clone()).holds(&seen), "{name}: {seen:?}"),

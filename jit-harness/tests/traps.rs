@@ -27,9 +27,9 @@ fn limited(program: &Program, limit: &Limit, value: i64) -> Case {
 }
 
 /// How the call ends without loopopt.
-fn outcome(subject: &Subject, case: &Case) -> Outcome {
+fn outcome(subject: &Subject, pipeline: Pipeline<'_>, case: &Case) -> Outcome {
     let mut compiled =
-        Compiled::new(&subject.program, Pipeline::Speed, Settings::default()).expect("the program can be compiled");
+        Compiled::new(&subject.program, pipeline, Settings::default()).expect("the program can be compiled");
     compiled.observe(&case.call, &case.memory).expect("it can be called").outcome
 }
 
@@ -40,20 +40,24 @@ fn every_check_that_can_fail_has_a_limit() {
     }
 }
 
-/// The baseline traps where it is said to, at a place that is known, and nowhere else.
+/// The baseline traps where it is said to, and nowhere else. Optimized or not, it does so at the same place: only then does the
+/// oracle compare places.
 #[test]
 fn limits_are_where_they_are_said_to_be() {
     for (program, limits) in checked() {
         let subject = Subject::of_sample(program).expect("the sample is valid");
         for limit in limits {
             for value in limit.traps.clone() {
-                let outcome = outcome(&subject, &limited(program, limit, value));
+                let case = limited(program, limit, value);
+                let plain = outcome(&subject, Pipeline::None, &case);
+                let outcome = outcome(&subject, Pipeline::Speed, &case);
+                assert_eq!(plain, outcome, "{}: {:?} = {value}", program.name, limit.place);
                 let Outcome::Trapped { srcloc, .. } = outcome else {
                     panic!("{}: {:?} = {value}: {outcome}", program.name, limit.place)
                 };
                 assert!(!srcloc.is_default(), "{}: {:?} = {value}: no location", program.name, limit.place);
             }
-            let outcome = outcome(&subject, &limited(program, limit, limit.passes));
+            let outcome = outcome(&subject, Pipeline::Speed, &limited(program, limit, limit.passes));
             assert!(matches!(outcome, Outcome::Returned(_)), "{}: {:?}: {outcome}", program.name, limit.place);
         }
     }
@@ -62,15 +66,17 @@ fn limits_are_where_they_are_said_to_be() {
 /// All arms do the same on each of the calls: those that trap and those that just do not.
 #[test]
 fn traps_are_the_same_in_every_iteration() {
-    let mut all_passes = Options::default();
-    all_passes.ignore_cost = true;
+    let mut regardless = Options::default();
+    regardless.ignore_cost = true;
+    let settings: Vec<Options> =
+        [Options::default(), regardless].into_iter().chain((0..3).map(Options::stress)).collect();
     for (program, limits) in checked() {
         let subject = Subject::of_sample(program).expect("the sample is valid");
         let cases: Vec<Case> = limits
             .iter()
             .flat_map(|limit| limit.traps.clone().chain([limit.passes]).map(|value| limited(program, limit, value)))
             .collect();
-        for options in [&Options::default(), &all_passes] {
+        for options in &settings {
             let agreement =
                 check(&subject.program, &cases, options).unwrap_or_else(|error| panic!("{}: {error:#}", program.name));
             assert_eq!(agreement.compared, cases.len(), "{}", program.name);

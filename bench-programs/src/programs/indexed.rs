@@ -145,9 +145,8 @@ pub(crate) const DOWNWARD_SLICE: Program = Program {
     large: || sliced(3_000, 120),
     reference: |input, memory| {
         let data: Vec<i64> = read(memory, input.at(0), input.size(3));
-        let step = |total: i64, x: &i64| total.wrapping_mul(3).wrapping_add(*x);
-        let total = (0..input.get_int(4)).flat_map(|_| data.iter().rev()).fold(0, step);
-        Some(Value::I64(total))
+        let total: i64 = (0..).zip(&data).map(|(i, x): (i64, _)| i * x).sum();
+        Some(Value::I64(total * input.get_int(4)))
     },
     c: Some(include_str!("../../kernels/downward_slice.c")),
 };
@@ -168,9 +167,8 @@ fn downward_slice(checks: Checks) -> Function {
                 |f| {
                     let place = f.sub(i, from);
                     let x = f.load(data, place);
-                    let tripled = f.mul(total, 3);
-                    let next = f.add(tripled, x);
-                    f.set(total, next);
+                    let product = f.mul(i, x);
+                    f.increase(total, product);
                     f.increase(i, -1);
                 },
             );
@@ -186,7 +184,7 @@ pub(crate) const STENCIL2D: Program = Program {
     while_loops: 3,
     source: Source::Checked { build: stencil2d, limits: &[Limit::len(Place::Arg(2), 19)] },
     small: || plane((4, 5), 2),
-    large: || plane((60, 64), 8),
+    large: || plane((60, 64), 24),
     reference: stencil2d_reference,
     c: Some(include_str!("../../kernels/stencil2d.c")),
 };

@@ -185,10 +185,15 @@ impl Draft<'_, '_, '_> {
     /// Gives the loop a counter. Says whether it ends the loop.
     fn count(&mut self, at: Block, plan: &mut Plan) -> bool {
         let counter = Counter::draw(self.random, self.features().has(Feature::Wide), plan.trips);
-        if self.random.chance(35) && counter.ty != types::I128 {
+        let share = if self.features().has(Feature::Checks) { 55 } else { 35 };
+        if self.random.chance(share) && counter.ty != types::I128 {
             return self.count_to_unknown(at, plan, counter);
         }
-        let start = self.amount(at, counter.ty, counter.start);
+        // Few iterations would be unrolled.
+        let start = match plan.trips {
+            ..9 => self.amount(at, counter.ty, counter.start),
+            _ => self.first_number(at, counter.ty, counter.start),
+        };
         self.note_progress(plan, start, counter.start, counter.step);
         let index = self.control(at, plan, start, Next::Step(counter.step));
         let bound = if self.random.chance(50) {
@@ -216,7 +221,7 @@ impl Draft<'_, '_, '_> {
         };
         let is_up = self.random.chance(50);
         let (start, step, test, conditions) = if is_up {
-            let start = self.amount(at, ty, if masked { 0 } else { counter.start });
+            let start = self.first_number(at, ty, if masked { 0 } else { counter.start });
             (start, if masked { 1 } else { counter.step }, bound, [IntCC::SignedLessThan, IntCC::UnsignedLessThan])
         } else {
             let zero = self.constant(at, ty, 0);
@@ -239,6 +244,14 @@ impl Draft<'_, '_, '_> {
         plan.unknown = Some(Unknown { control: index, first, bound, lag, is_small: masked });
         plan.test.counter = Some((index, condition, Bound::Value(end)));
         masked && plan.shape != Shape::Bottom
+    }
+
+    /// Where a counter starts: at a number that everyone sees, or at one that looks like a value.
+    fn first_number(&mut self, at: Block, ty: Type, value: i128) -> Value {
+        if self.features().has(Feature::Checks) && self.random.chance(70) {
+            return self.constant(at, ty, value);
+        }
+        self.amount(at, ty, value)
     }
 
     /// A bound that is a little less than this one, which can be below 0, and the test for that.

@@ -52,11 +52,11 @@ const CHECKED_STATEMENTS: [(usize, Statement); 14] = [
     (1, Statement::Labelled),
     (1, Statement::TryCall),
     (1, Statement::Irreducible),
-    (9, Statement::Checked),
+    (15, Statement::Checked),
     (1, Statement::Unreachable),
-    (2, Statement::Poll),
-    (2, Statement::Arithmetic),
-    (2, Statement::RareCall),
+    (4, Statement::Poll),
+    (3, Statement::Arithmetic),
+    (3, Statement::RareCall),
 ];
 
 impl Draft<'_, '_, '_> {

@@ -27,6 +27,10 @@ pub(super) struct Walk {
     len: Value,
     /// The same, if it is a constant.
     known_len: Option<i128>,
+    /// What there is to note of the length, besides.
+    found: Option<Shape>,
+    /// Whether each access loads the number anew, and how many there are at most.
+    reloads: Option<i128>,
     part: Part,
     /// The size of an element, as a power of two.
     shift: u32,
@@ -103,17 +107,18 @@ impl Draft<'_, '_, '_> {
         let (first, spare) = (self.random.pick(&[0, 0, 0, 1, 5]), self.random.pick(&[0, 0, 1, 8]));
         let steps = Steps::failing_at(failing, times * step, first, spare);
         let mut walk = self.array(counter, steps.len.max(steps.first + 1));
-        let rows = if self.random.chance(50) { self.rows() } else { None };
+        let rows = if self.random.chance(90) { self.rows() } else { None };
         let room = i128::from(walk.part.len >> walk.shift);
         let mut len = steps.len.clamp(0, room);
         if let Some((frame, rows)) = rows {
-            self.note(Shape::RowMajor);
             walk.row = Some((frame, self.amount(at, types::I64, len)));
             len = (len * rows).min(room);
         }
         (walk.times, walk.more) = (times, super::choices::wrap(steps.first - times * start, ty.bits()));
-        if self.features().has(Feature::Memory) && self.random.chance(25) {
+        if self.features().has(Feature::Memory) && self.random.chance(35) {
             walk.len = self.loaded_len(at, len.max(1));
+            walk.found = Some(Shape::LoadedLength);
+            walk.reloads = self.random.chance(40).then(|| len.max(1));
         } else {
             walk.len = self.amount(at, types::I64, len);
             walk.known_len = walk.row.is_none().then_some(len);
@@ -129,8 +134,17 @@ impl Draft<'_, '_, '_> {
         walk.more = super::choices::wrap(unknown.lag - unknown.first, ty.bits());
         self.pos.goto_bottom(at);
         let wide = if ty == types::I64 { unknown.bound } else { self.pos.ins().uextend(types::I64, unknown.bound) };
+        if self.random.chance(40)
+            && let Some((frame, _)) = self.rows()
+        {
+            let rows = self.frames[frame].walk.map_or(wide, |outer| outer.len);
+            let len = self.pos.ins().imul(wide, rows);
+            walk.row = Some((frame, wide));
+            walk.len = self.at_most(at, len, i128::from(walk.part.len >> walk.shift));
+            return walk;
+        }
         if unknown.is_small && self.random.chance(70) {
-            self.note(if unknown.lag > 0 { Shape::LagBound } else { Shape::OwnBound });
+            walk.found = Some(if unknown.lag > 0 { Shape::LagBound } else { Shape::OwnBound });
             walk.len = wide;
             return walk;
         }
@@ -147,19 +161,29 @@ impl Draft<'_, '_, '_> {
         while shift > 0 && len > i128::from(part.len >> shift) {
             shift -= 1;
         }
-        Walk { counter, times: 1, more: 0, row: None, len: counter, known_len: None, part, shift }
+        Walk {
+            counter,
+            times: 1,
+            more: 0,
+            row: None,
+            len: counter,
+            known_len: None,
+            found: None,
+            reloads: None,
+            part,
+            shift,
+        }
     }
 
     /// A loop around of which each iteration can have a row, and how many there are.
     fn rows(&mut self) -> Option<(usize, i128)> {
-        let known = |index: &usize| self.frames[*index].walk.and_then(|walk| walk.known_len).is_some();
-        let index = (0..self.frames.len()).rev().find(known)?;
-        Some((index, self.frames[index].walk?.known_len?))
+        let counts = |index: &usize| self.frames[*index].walk.is_some_and(|walk| walk.row.is_none());
+        let index = (0..self.frames.len()).rev().find(counts)?;
+        Some((index, self.frames[index].walk?.known_len.unwrap_or(4)))
     }
 
     /// A length that is loaded: at most so large.
     fn loaded_len(&mut self, at: Block, most: i128) -> Value {
-        self.note(Shape::LoadedLength);
         self.pos.goto_bottom(at);
         let memory = self.memory();
         let offset = 8 * self.random.below(8) as i32;
@@ -210,6 +234,8 @@ impl Draft<'_, '_, '_> {
 
     fn checked_access(&mut self, at: Block, frame: usize, ahead: i128) -> Block {
         let walk = self.frames[frame].walk.expect("the loop walks");
+        let found = walk.row.map(|_| Shape::RowMajor);
+        self.outline.shapes.extend(found.into_iter().chain(walk.found));
         let mut form = self.random.weighted(&FORMS);
         if matches!(form, Form::Call | Form::Rejoin) && !self.features().has(Feature::Hosts) {
             form = Form::Branch;
@@ -220,14 +246,15 @@ impl Draft<'_, '_, '_> {
             form = Form::Trap;
         }
         let index = self.index_in(at, frame, ahead);
+        let walk_len = walk.reloads.map_or(walk.len, |most| self.loaded_len(at, most));
         self.pos.goto_bottom(at);
         let ty = self.pos.func.dfg.value_type(index);
         let (checked, len, wide) = if ty != types::I64 && self.random.chance(40) {
-            let len = self.pos.ins().ireduce(ty, walk.len);
+            let len = self.pos.ins().ireduce(ty, walk_len);
             (index, len, self.pos.ins().uextend(types::I64, index))
         } else {
             let wide = self.widened(index);
-            (wide, walk.len, wide)
+            (wide, walk_len, wide)
         };
         match form {
             Form::Trap => {
