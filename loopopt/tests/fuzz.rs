@@ -17,6 +17,7 @@ const FLOORS: &[(&str, f64)] = &[
     ("rotate", 60.0),
     ("licm", 30.0),
     ("unswitch", 5.0),
+    ("transfer", 0.5),
     ("unroll", 18.0),
     ("peel", 4.0),
     ("promote", 8.0),
@@ -45,6 +46,7 @@ const SHAPES: &[(Shape, f64)] = &[
     (Shape::BranchAtIteration, 8.0),
     (Shape::Flag, 4.0),
     (Shape::Poll, 4.0),
+    (Shape::RareWay, 4.0),
     (Shape::Late, 9.0),
     (Shape::Rare, 4.0),
 ];

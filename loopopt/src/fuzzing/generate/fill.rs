@@ -334,6 +334,7 @@ impl<'a, 'u, 'd> Fill<'a, 'u, 'd> {
             }
             On::Invariant => self.invariant_condition(),
             On::Poll => self.poll(),
+            On::Rare => self.rare(),
         };
         let [first, second] = ways.each_ref().map(|way| self.call(way));
         let ty = self.pos.func.dfg.value_type(condition);

@@ -29,6 +29,8 @@ pub(super) enum On {
     Invariant,
     /// A flag in memory.
     Poll,
+    /// Something in memory that the loop does not change, and a counter.
+    Rare,
 }
 
 /// An edge to be.

@@ -166,14 +166,15 @@ impl Draft<'_, '_, '_> {
         self.features().has(Feature::Polls) && self.features().has(Feature::Memory) && self.depth() > 0
     }
 
-    /// A flag in memory is looked at. If it is set, which is rare, a host function is called.
+    /// A flag in memory, or something that changes, is looked at. If it is set, which is rare, a host function is called.
     fn poll(&mut self, at: Block) -> Block {
         let (rare, next) = (self.block(), self.block());
         self.pos.func.layout.set_cold(rare);
         self.outline.calling.insert(rare);
         let out = if self.random.chance(25) { self.leave(rare) } else { Way::to(next) };
         self.finish(rare, End::Jump(out));
-        self.finish(at, End::Branch(On::Poll, [Way::to(rare), Way::to(next)]));
+        let on = if self.random.chance(50) { On::Poll } else { On::Rare };
+        self.finish(at, End::Branch(on, [Way::to(rare), Way::to(next)]));
         next
     }
 
