@@ -143,11 +143,11 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
     let mut done = EntitySet::new();
     for lp in forest.loops() {
         let data = forest.data(lp);
-        if cx.is_slow(data.header) {
-            continue;
-        }
         if data.parent.is_some_and(|parent| done.contains(parent)) {
             done.insert(lp);
+            continue;
+        }
+        if cx.is_slow(data.header) {
             continue;
         }
         let [entry] = data.entries[..] else { continue };

@@ -114,6 +114,8 @@ pub enum Shape {
     Flag,
     /// A load of a flag whose rare way calls.
     Poll,
+    /// A branch on a counter and on something in memory whose rare way calls.
+    RareWay,
     /// A value is computed in a loop, and used behind it alone.
     Late,
     /// A value is computed in a cold block of a loop from what the loop does not change.

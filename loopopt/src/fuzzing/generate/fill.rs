@@ -39,6 +39,8 @@ pub(super) struct Fill<'a, 'u, 'd> {
     /// Whether the operands of the instruction that is being made are from in front of the loop.
     pub(super) is_invariant: bool,
     is_cold: bool,
+    /// Whether the block has no effect.
+    is_quiet: bool,
     shapes: &'a mut BTreeSet<Shape>,
 }
 
@@ -67,6 +69,7 @@ impl<'a, 'u, 'd> Fill<'a, 'u, 'd> {
             marks: 0,
             is_invariant: false,
             is_cold: false,
+            is_quiet: false,
             shapes,
         };
         fill.declare();
@@ -112,6 +115,7 @@ impl<'a, 'u, 'd> Fill<'a, 'u, 'd> {
 
     fn block(&mut self, block: Block, is_entry: bool) {
         self.known.enter(self.outline.depths.get(&block).copied().unwrap_or(0));
+        self.is_quiet = self.outline.quiet.contains(&block);
         self.is_cold = self.pos.func.layout.is_cold(block);
         for param in self.pos.func.dfg.block_params(block).to_vec() {
             self.learn(param);
@@ -214,7 +218,11 @@ impl<'a, 'u, 'd> Fill<'a, 'u, 'd> {
         for _ in 0..self.random.below(most) {
             let may_be = self.features().has(Feature::Invariants) && self.known.depth() > 0;
             self.is_invariant = may_be && self.random.chance(30);
-            self.instruction();
+            if self.is_quiet {
+                self.integer()
+            } else {
+                self.instruction()
+            }
             if self.is_invariant && self.is_cold {
                 self.note(Shape::Rare);
             }
@@ -226,7 +234,7 @@ impl<'a, 'u, 'd> Fill<'a, 'u, 'd> {
     fn use_late(&mut self) {
         for value in self.known.take_late() {
             let ty = self.pos.func.dfg.value_type(value);
-            if self.random.chance(40) {
+            if !self.is_quiet && self.random.chance(40) {
                 self.store(ty, value);
             }
             self.known.values.push(value);
@@ -338,6 +346,7 @@ impl<'a, 'u, 'd> Fill<'a, 'u, 'd> {
             }
             On::Invariant => self.invariant_condition(),
             On::Poll => self.poll(),
+            On::Rare => self.rare(),
         };
         let [first, second] = ways.each_ref().map(|way| self.call(way));
         let ty = self.pos.func.dfg.value_type(condition);

@@ -144,7 +144,7 @@ impl Fill<'_, '_, '_> {
         }
     }
 
-    fn integer(&mut self) {
+    pub(super) fn integer(&mut self) {
         let ty = self.int_type();
         let (a, b) = (self.any(ty), self.any(ty));
         let narrow = ty != types::I128;

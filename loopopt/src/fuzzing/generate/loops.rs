@@ -14,7 +14,10 @@ impl Draft<'_, '_, '_> {
         let trips = u64::min(self.random.pick(&[3, 1, 2, 4, 5, 8, 0, 16, 33, 64, 7, 9, 11, 17]), self.work);
         let work = self.work;
         self.work /= trips + 1;
+        let was_quiet = self.is_quiet;
+        self.is_quiet |= self.may_call_rarely() && self.random.chance(25);
         let after = self.repeat(at, trips);
+        self.is_quiet = was_quiet;
         self.work = work;
         after
     }

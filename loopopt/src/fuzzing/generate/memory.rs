@@ -368,6 +368,27 @@ impl Fill<'_, '_, '_> {
         if self.random.chance(50) { flag } else { self.pos.ins().icmp_imm_u(IntCC::Equal, flag, 3) }
     }
 
+    /// Whether a counter, or any number, has something to do with what is in memory.
+    pub(super) fn rare(&mut self) -> Value {
+        let ty = types::I64;
+        let memory = self.memory();
+        let part = self.random.pick(&[LOW, HIGH]);
+        let offset = (part.start + 8 * self.random.below(8) as u32) as i32;
+        let flags = self.flags(MemFlagsData::trusted().with_alias_region(self.regions[part.index]));
+        let inst = self.pos.ins().Load(Opcode::Load, ty, flags, offset.into(), memory).0;
+        self.keep(inst);
+        let limit = self.pos.func.dfg.first_result(inst);
+        let number = match self.known.counters.last().copied() {
+            Some(counter) if self.pos.func.dfg.value_type(counter) == ty => counter,
+            _ => self.any(ty),
+        };
+        self.note(Shape::RareWay);
+        let mixed = self.pos.ins().bxor(limit, number);
+        let mask = self.random.pick(&[3, 1, 7]);
+        let part = self.pos.ins().band_imm_u(mixed, mask);
+        self.pos.ins().icmp_imm_u(IntCC::Equal, part, 0)
+    }
+
     /// A number below `end`, a power of two, of type `i64`, and what it is a multiple of.
     pub(super) fn index(&mut self, end: u32) -> (Value, u32) {
         let ty = self.random.narrow_int();

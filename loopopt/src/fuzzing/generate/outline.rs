@@ -30,6 +30,8 @@ pub(super) enum On {
     Invariant,
     /// A flag in memory.
     Poll,
+    /// Something in memory that the loop does not change, and a counter.
+    Rare,
 }
 
 /// An edge to be.
@@ -90,6 +92,8 @@ pub(super) struct Outline {
     pub(super) headers: HashSet<Block>,
     /// Blocks that call a host function.
     pub(super) calling: HashSet<Block>,
+    /// Blocks that have no effect: a rare call is all that a loop of them does to others.
+    pub(super) quiet: HashSet<Block>,
     /// Whether there is a loop that need not end.
     pub(super) endless: bool,
     pub(super) regions: Regions,
@@ -121,6 +125,8 @@ pub(super) struct Draft<'a, 'u, 'd> {
     pub(super) frames: Vec<Frame>,
     /// How many blocks there may still be, roughly.
     pub(super) room: usize,
+    /// Whether what is being drafted has no effect.
+    pub(super) is_quiet: bool,
     /// How often the block that is being drafted may still be repeated.
     pub(super) work: u64,
     /// Integers that are known everywhere.
@@ -144,6 +150,7 @@ impl<'a, 'u, 'd> Draft<'a, 'u, 'd> {
             outline: Outline { regions, ..Outline::default() },
             frames: Vec::new(),
             room,
+            is_quiet: false,
             work,
             params: Vec::new(),
         };
@@ -188,6 +195,9 @@ impl<'a, 'u, 'd> Draft<'a, 'u, 'd> {
             func.layout.set_cold(block);
         }
         self.outline.depths.insert(block, self.depth());
+        if self.is_quiet {
+            self.outline.quiet.insert(block);
+        }
         block
     }
 

@@ -63,6 +63,9 @@ impl Draft<'_, '_, '_> {
     /// Up to so many statements, the first of them in `at`. Gives the block after them, if one of them goes on.
     pub(super) fn region(&mut self, at: Block, most: usize) -> Option<Block> {
         let mut at = at;
+        if self.is_quiet && self.depth() > 0 && self.room > 0 && self.random.chance(50) {
+            at = self.rare_way(at, On::Rare);
+        }
         for _ in 0..self.random.below(most + 1) {
             if self.room == 0 {
                 break;
@@ -212,17 +215,28 @@ impl Draft<'_, '_, '_> {
     }
 
     fn may_poll(&self) -> bool {
-        self.features().has(Feature::Polls) && self.features().has(Feature::Memory) && self.depth() > 0
+        self.may_call_rarely() && self.depth() > 0
     }
 
-    /// A flag in memory is looked at. If it is set, which is rare, a host function is called.
+    /// Whether loops may call host functions in rare blocks.
+    pub(super) fn may_call_rarely(&self) -> bool {
+        self.features().has(Feature::Polls) && self.features().has(Feature::Memory)
+    }
+
+    /// A flag in memory, or something that changes, is looked at. If it is set, which is rare, a host function is called.
     fn poll(&mut self, at: Block) -> Block {
+        let on = if self.random.chance(50) { On::Poll } else { On::Rare };
+        self.rare_way(at, on)
+    }
+
+    fn rare_way(&mut self, at: Block, on: On) -> Block {
         let (rare, next) = (self.block(), self.block());
         self.pos.func.layout.set_cold(rare);
         self.outline.calling.insert(rare);
+        self.outline.quiet.remove(&rare);
         let out = if self.random.chance(25) { self.leave(rare) } else { Way::to(next) };
         self.finish(rare, End::Jump(out));
-        self.finish(at, End::Branch(On::Poll, [Way::to(rare), Way::to(next)]));
+        self.finish(at, End::Branch(on, [Way::to(rare), Way::to(next)]));
         next
     }
 
