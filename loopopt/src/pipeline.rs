@@ -160,8 +160,8 @@ struct Driver<'a, 'b> {
 }
 
 impl Driver<'_, '_> {
-    /// Brings about what passes need, in case the context is not fresh from `Context::optimize`. Returns whether there is
-    /// a loop to look at.
+    /// Brings about what passes need, as far as `Context::optimize` has not left it. Returns whether there is a loop to look
+    /// at.
     fn prepare(&mut self) -> CodegenResult<bool> {
         if !self.ctx.cfg.is_valid() || !self.ctx.domtree.is_valid() {
             self.ctx.flowgraph();

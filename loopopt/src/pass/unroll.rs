@@ -54,7 +54,7 @@
 use crate::analysis::edges::Edge;
 use crate::analysis::effects::{is_constant, is_duplicable};
 use crate::analysis::entry::Order;
-use crate::analysis::loops::{Loop, LoopForest};
+use crate::analysis::loops::Loop;
 use crate::analysis::trip_count::{Simulation, TripCount, simulate};
 use crate::change::Change;
 use crate::edit::clone::Copies;
@@ -142,10 +142,13 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>, only: Option<&EntitySet<Block>>) -> 
             continue;
         }
         let options = cx.options;
-        let size = size_up_to(&ctx.func, cx.forest(ctx).blocks(lp), options.unroll_max_copied);
-        // A loop that is too large is not looked at closely.
-        let bound = if size > options.unroll_max_copied { TripCount::Unknown } else { cx.bound(ctx, lp) };
-        match Plan::prove(ctx, cx.forest(ctx), lp, (size, bound), options).and_then(|plan| plan.judge(ctx, options)) {
+        let max = options.unroll_max_copied;
+        let mut is_too_large = || size_up_to(&ctx.func, cx.forest(ctx).blocks(lp), max) > max;
+        let plan = match ctx.func.dfg.num_insts() > max && is_too_large() {
+            true => Err(Decline::TooLarge { insts: max + 1, max }),
+            false => Plan::prove(ctx, cx, lp).and_then(|plan| plan.judge(ctx, options)),
+        };
+        match plan {
             Ok(plan) => {
                 around.extend(parent);
                 plans.push(plan);
@@ -173,22 +176,14 @@ struct Plan {
 }
 
 impl Plan {
-    /// `size` is the number of instructions, `bound` how often the loop goes around by formula.
-    fn prove(
-        ctx: &Context,
-        forest: &LoopForest,
-        lp: Loop,
-        (size, bound): (usize, TripCount),
-        options: &Options,
-    ) -> Result<Self, Decline> {
+    fn prove(ctx: &Context, cx: &mut PassCx<'_>, lp: Loop) -> Result<Self, Decline> {
         let func = &ctx.func;
+        let options = cx.options;
+        let bound = cx.bound(ctx, lp);
+        let forest = cx.forest(ctx);
         let data = forest.data(lp);
         let blocks = forest.blocks(lp);
-        let too_large = Decline::TooLarge { insts: size, max: options.unroll_max_copied };
         let [back_edge] = data.back_edges[..] else { return Err(Decline::NotCounted) };
-        if size > options.unroll_max_copied {
-            return Err(too_large);
-        }
         let max = options.unroll_max_iterations;
         if let TripCount::Exactly(count) = bound
             && count >= max as u128
@@ -209,7 +204,7 @@ impl Plan {
             blocks: blocks.to_vec(),
             inner: inner.map(|inner| forest.data(inner).header).collect(),
             simulation,
-            size,
+            size: size_up_to(func, blocks, options.unroll_max_copied),
             copied: insts().count() * around,
         })
     }
