@@ -65,7 +65,6 @@ use crate::analysis::pressure::Pressure;
 use crate::change::Change;
 use crate::pass::PassCx;
 use cranelift_codegen::dominator_tree::DominatorTree;
-use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode, ValueDef};
 use cranelift_codegen::{CodegenResult, Context, FxHashSet};
@@ -181,7 +180,7 @@ struct Motion<'a, 'b> {
     /// Loads that need not be done again in the preheader.
     available: Option<Vec<Inst>>,
     /// Invariant instructions of the loop that can go along with others, and are not worth it alone.
-    ready: EntitySet<Inst>,
+    ready: FxHashSet<Inst>,
     moved: Vec<Inst>,
     /// Instructions that what is before the loop stands for.
     reused: usize,
@@ -200,7 +199,7 @@ impl<'a, 'b> Motion<'a, 'b> {
             short: 0,
             polls: None,
             available: None,
-            ready: EntitySet::new(),
+            ready: FxHashSet::default(),
             moved: Vec::new(),
             reused: 0,
             why: None,
@@ -273,7 +272,9 @@ impl<'a, 'b> Motion<'a, 'b> {
         let func = &*self.func;
         let is_outside = |block| !self.place.forest.contains(self.place.lp, block);
         func.dfg.inst_args(inst).iter().all(|&value| match func.dfg.value_def(value) {
-            ValueDef::Result(def, _) => self.ready.contains(def) || func.layout.inst_block(def).is_some_and(is_outside),
+            ValueDef::Result(def, _) => {
+                self.ready.contains(&def) || func.layout.inst_block(def).is_some_and(is_outside)
+            }
             ValueDef::Param(block, _) => is_outside(block),
             ValueDef::Union(..) => false,
         })
@@ -386,7 +387,7 @@ impl<'a, 'b> Motion<'a, 'b> {
             }
             stack.push((inst, true));
             let defs = self.func.dfg.inst_values(inst).filter_map(|value| self.func.dfg.value_def(value).inst());
-            stack.extend(defs.filter(|&def| self.ready.contains(def)).map(|def| (def, false)));
+            stack.extend(defs.filter(|&def| self.ready.contains(&def)).map(|def| (def, false)));
         }
         chain
     }
@@ -396,7 +397,7 @@ impl<'a, 'b> Motion<'a, 'b> {
             pressure.hoist(self.func, chain);
         }
         for &inst in chain {
-            self.ready.remove(inst);
+            self.ready.remove(&inst);
             self.func.layout.remove_inst(inst);
             if self.reuse(inst) {
                 continue;
