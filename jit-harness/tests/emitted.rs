@@ -247,6 +247,18 @@ fn boxed_value_is_read_before_the_loop() {
     assert_repeats("boxed-lookup", before, Repeated { loads: 0, stores: 0, products: 0, checks: 0 });
 }
 
+/// The test of the loop is the check. With `dot`, the other check is against another length, and stays.
+#[test]
+fn checks_that_the_test_implies_are_gone() {
+    let counts = |loads, stores, checks| Repeated { loads, stores, products: 0, checks };
+    assert_repeats("sum-checked", counts(1, 0, 1), counts(1, 0, 0));
+    let dot = |checks| Repeated { products: 1, ..counts(2, 0, checks) };
+    assert_repeats("dot", dot(2), dot(1));
+    assert_repeats("prefix-sum", counts(1, 1, 1), counts(1, 1, 0));
+    assert_repeats("reverse-copy", counts(1, 1, 2), counts(1, 1, 0));
+    assert_repeats("stencil3", counts(4, 1, 3), counts(4, 1, 0));
+}
+
 #[test]
 fn invariant_element_is_read_and_checked_before_the_loop() {
     let before = Repeated { loads: 1, stores: 0, products: 0, checks: 1 };

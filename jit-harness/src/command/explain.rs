@@ -193,6 +193,10 @@ fn gain(pass: &str) -> Option<&'static str> {
             "rotate: the loop tests at its end, so an iteration has one jump where it had two. A first test decides whether \
              the loop runs at all: values that are computed before the loop are computed only if it runs"
         }
+        "facts" => {
+            "facts: a check that the tests before it imply cannot fail. It is not done any more, and what stood behind it is free \
+             to move"
+        }
         "licm" => {
             "licm: what gives the same in each iteration is computed once, before the loop, and waits there in a register. A \
              check that is done before the loop is not done in it"

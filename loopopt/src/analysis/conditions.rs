@@ -488,3 +488,71 @@ pub(super) fn order(cond: IntCC) -> Order {
         _ => unreachable!("no signed condition is unsigned"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{block, context};
+    use cranelift_codegen::Context;
+
+    /// Asks whether `cond` holds between two values at the end of a block.
+    fn ask(ctx: &Context, at: u32, cond: IntCC, [left, right]: [u32; 2]) -> Option<bool> {
+        let mut conditions = Conditions::new(&ctx.func, &ctx.cfg, &ctx.domtree);
+        let sums = [left, right].map(|number| Sum::of(&ctx.func, Value::from_u32(number)));
+        conditions.implies(Place::end(&ctx.func, block(at)), cond, [&sums[0], &sums[1]])
+    }
+
+    #[test]
+    fn facts_of_one_way() {
+        let ctx = context(
+            "function %f(i32, i32, i32) {
+            block0(v0: i32, v1: i32, v2: i32):
+                v3 = icmp ult v0, v1
+                v4 = icmp ule v1, v2
+                v5 = band v3, v4
+                brif v5, block1, block2
+            block1:
+                v6 = iconst.i32 1
+                v7 = iadd v0, v6
+                jump block3
+            block2:
+                jump block3
+            block3:
+                return
+            }",
+        );
+        assert_eq!(ask(&ctx, 1, IntCC::UnsignedLessThan, [0, 2]), Some(true), "through v1");
+        assert_eq!(ask(&ctx, 1, IntCC::UnsignedGreaterThanOrEqual, [0, 2]), Some(false));
+        assert_eq!(ask(&ctx, 1, IntCC::UnsignedLessThanOrEqual, [7, 2]), Some(true), "it cannot wrap");
+        assert_eq!(ask(&ctx, 1, IntCC::UnsignedLessThan, [7, 2]), None);
+        assert_eq!(ask(&ctx, 1, IntCC::SignedLessThan, [0, 2]), None);
+        assert_eq!(ask(&ctx, 1, IntCC::NotEqual, [0, 1]), Some(true));
+        assert_eq!(ask(&ctx, 2, IntCC::UnsignedLessThan, [0, 2]), None);
+        assert_eq!(ask(&ctx, 3, IntCC::UnsignedLessThan, [0, 2]), None);
+    }
+
+    #[test]
+    fn counters_and_the_header() {
+        let ctx = context(
+            "function %f(i32) {
+            block0(v0: i32):
+                v1 = iconst.i32 0
+                jump block1(v1)
+            block1(v2: i32):
+                v3 = icmp slt v2, v0
+                brif v3, block2, block3
+            block2:
+                v4 = iconst.i32 1
+                v5 = iadd v2, v4
+                jump block1(v5)
+            block3:
+                return
+            }",
+        );
+        assert_eq!(ask(&ctx, 1, IntCC::SignedGreaterThanOrEqual, [2, 1]), Some(true), "it counts up");
+        assert_eq!(ask(&ctx, 1, IntCC::UnsignedLessThan, [2, 0]), None, "not before the test");
+        assert_eq!(ask(&ctx, 2, IntCC::UnsignedLessThan, [2, 0]), Some(true));
+        assert_eq!(ask(&ctx, 2, IntCC::UnsignedLessThanOrEqual, [5, 0]), Some(true));
+        assert_eq!(ask(&ctx, 3, IntCC::SignedGreaterThanOrEqual, [2, 0]), Some(true));
+    }
+}
