@@ -117,6 +117,8 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         ctx.func.dfg.resolve_all_aliases();
         cx.wants_cleanup = true;
     }
+    // Parameters of exit blocks with one edge are redundant: closed form may be gone.
+    cx.is_canonical = false;
     Ok(Change::Insts)
 }
 
