@@ -408,7 +408,6 @@ fn checks_are_counted() {
 }
 
 #[test]
-#[ignore = "waits for the pass that versions loops"]
 fn checks_leave_the_loop() {
     let mut wrong = Vec::new();
     for &(name, left) in CHECKS_LEFT {
@@ -418,4 +417,73 @@ fn checks_leave_the_loop() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// A flag that never changes chooses what is done with each number.
+const INVARIANT_BRANCH: &str = "function %f(i64, i64, i64) -> i64 {
+block0(v0: i64, v1: i64, v2: i64):
+    v3 = iconst.i64 0
+    jump block1(v3, v3)
+block1(v4: i64, v5: i64):
+    brif v2, block2, block3
+block2:
+    v6 = iadd v5, v4
+    jump block4(v6)
+block3:
+    v7 = bxor v5, v4
+    jump block4(v7)
+block4(v8: i64):
+    v9 = iconst.i64 1
+    v10 = iadd v4, v9
+    v11 = icmp slt v10, v1
+    brif v11, block1(v10, v8), block5
+block5:
+    return v8
+}";
+
+/// A limit in memory that a rare call may change.
+const RARE_CALL: &str = "function %f(i64, i64, i64) -> i64 {
+    sig0 = (i64) -> i64 system_v
+    fn0 = %host sig0
+block0(v0: i64, v1: i64, v2: i64):
+    v3 = iconst.i64 0
+    jump block1(v3, v3)
+block1(v4: i64, v5: i64):
+    v6 = load.i64 notrap aligned v2
+    v7 = bxor v4, v1
+    v8 = icmp ugt v7, v6
+    brif v8, block2, block3(v7)
+block2 cold:
+    v9 = call fn0(v4)
+    jump block3(v9)
+block3(v10: i64):
+    v11 = iadd v5, v10
+    v12 = iconst.i64 1
+    v13 = iadd v4, v12
+    v14 = icmp slt v13, v0
+    brif v14, block1(v13, v11), block4
+block4:
+    return v11
+}";
+
+#[test]
+fn both_loops_are_without_the_invariant_branch() {
+    let options = Options::default();
+    let code = code(INVARIANT_BRANCH, Pipeline::LoopOpt(&options));
+    let text = listing(&code);
+    let after = loops(&code);
+    assert_eq!(after.len(), 2, "one loop for each way\n{text}");
+    assert!(after.iter().all(|one| one.insts <= 5), "each has one test, that of its end\n{text}");
+}
+
+#[test]
+fn the_fast_loop_does_not_load_the_limit() {
+    let options = Options::default();
+    let shortest = |pipeline| {
+        let code = code(RARE_CALL, pipeline);
+        loops(&code).iter().map(|one| one.insts).min().expect("there is a loop")
+    };
+    let (before, after) = (shortest(Pipeline::Speed), shortest(Pipeline::LoopOpt(&options)));
+    assert!(after <= 8, "the fast loop has {after} instructions");
+    assert!(after < before, "{after} instructions, {before} before");
 }

@@ -119,7 +119,6 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         ctx.func.dfg.resolve_all_aliases();
         cx.wants_cleanup = true;
     }
-    cx.lose_form();
     Ok(Change::Insts)
 }
 
