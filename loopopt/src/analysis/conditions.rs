@@ -21,7 +21,7 @@
 
 use super::address::Sum;
 use super::edges::{Edge, edges_into};
-use super::implication::Prover;
+use super::implication::{BUDGET, Prover, SMALL_BUDGET};
 use super::numbers::{Number, Numbers, Term, limits};
 use crate::fault::fault;
 use cranelift_codegen::FxHashMap;
@@ -31,12 +31,12 @@ use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode, Value, ValueDef};
 use std::rc::Rc;
 
-/// Facts at one place above which those that are farther away do not count. 64: a loop inside of two others, with four checks
+/// Facts at one place above which those that are farther away do not count. 32: a loop inside of two others, with two checks
 /// each, has as many.
-const MAX_FACTS: usize = 64;
+const MAX_FACTS: usize = 32;
 
-/// Blocks up the dominator tree that are asked for facts. 64: it bounds the time of one question.
-const MAX_DOMINATORS: usize = 64;
+/// Blocks up the dominator tree that are asked for facts. 32: it bounds the time of one question.
+const MAX_DOMINATORS: usize = 32;
 
 /// Conditions inside conditions.
 const MAX_NESTING: usize = 4;
@@ -76,6 +76,14 @@ pub(super) struct Fact {
     pub(super) source: Inst,
 }
 
+impl Fact {
+    /// Whether this says all that `other` says.
+    fn says(&self, other: &Self) -> bool {
+        let is_as_strong = if self.differ { self.most == other.most } else { self.most <= other.most };
+        (self.left, self.right, self.differ) == (other.left, other.right, other.differ) && is_as_strong
+    }
+}
+
 /// The facts of one block.
 #[derive(Clone, Debug, Default)]
 struct BlockFacts {
@@ -94,6 +102,8 @@ pub struct Conditions<'a> {
     blocks: FxHashMap<Block, Rc<BlockFacts>>,
     places: FxHashMap<Place, Rc<[Fact]>>,
     sources: Vec<Inst>,
+    /// Claims that one question may look at.
+    pub(super) budget: usize,
 }
 
 impl<'a> Conditions<'a> {
@@ -107,7 +117,13 @@ impl<'a> Conditions<'a> {
             blocks: FxHashMap::default(),
             places: FxHashMap::default(),
             sources: Vec::new(),
+            budget: BUDGET,
         }
+    }
+
+    /// Looks at few claims for one question from now on, or at as many as there may be.
+    pub fn set_thorough(&mut self, thorough: bool) {
+        self.budget = if thorough { BUDGET } else { SMALL_BUDGET };
     }
 
     /// Whether the comparison of these two, of which all values have to be defined at `place`, holds there: always, never, or
@@ -289,11 +305,16 @@ impl<'a> Conditions<'a> {
             let own = self.block_facts(block);
             let comes_first = |inst| until.is_none_or(|until| self.func.layout.pp_cmp(inst, until).is_lt());
             let behind = own.behind.iter().rev().filter(|(inst, _)| comes_first(*inst));
-            facts.extend(behind.map(|&(_, fact)| fact).chain(own.entering.iter().copied()));
+            for &fact in behind.map(|(_, fact)| fact).chain(&own.entering) {
+                // Guards of one loop behind the other say the same again and again.
+                let says = |other: &Fact| other.says(&fact);
+                if facts.len() < MAX_FACTS && !facts.iter().any(says) {
+                    facts.push(fact);
+                }
+            }
             until = None;
             next = self.domtree.idom(block);
         }
-        facts.truncate(MAX_FACTS);
         let facts: Rc<[Fact]> = facts.into();
         self.places.insert(place, facts.clone());
         facts

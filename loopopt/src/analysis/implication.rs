@@ -44,7 +44,10 @@ use std::rc::Rc;
 
 /// Claims that one question looks at. 256: a check against the test of its loop takes 3 or 20, the longest proof among the samples
 /// (`stencil3`, three checks around `n - 1`) takes 202, and most questions without an answer are given up after 4.
-const BUDGET: usize = 256;
+pub(super) const BUDGET: usize = 256;
+
+/// The same for questions that are seldom answered. 24: enough for the test of a loop.
+pub(super) const SMALL_BUDGET: usize = 24;
 
 /// Claims of which each may rest on the next. 10: a counter that is compared with sign and checked without takes 5.
 const MAX_DEPTH: usize = 10;
@@ -100,7 +103,7 @@ pub(super) struct Prover<'c, 'a> {
 
 impl<'c, 'a> Prover<'c, 'a> {
     pub(super) fn new(conditions: &'c mut Conditions<'a>) -> Self {
-        Self { conditions, budget: BUDGET, hypotheses: Vec::new(), open: FxHashMap::default(), used: Vec::new() }
+        Self { conditions, budget: 0, hypotheses: Vec::new(), open: FxHashMap::default(), used: Vec::new() }
     }
 
     /// The branches and checks that the proofs rest on.
@@ -112,7 +115,7 @@ impl<'c, 'a> Prover<'c, 'a> {
 
     /// Whether the comparison always holds at `place`.
     pub(super) fn holds(&mut self, place: Place, cond: IntCC, [left, right]: [&Sum; 2]) -> bool {
-        self.budget = BUDGET;
+        self.budget = self.conditions.budget;
         self.open.clear();
         self.used.clear();
         let mut read =
@@ -148,9 +151,12 @@ impl<'c, 'a> Prover<'c, 'a> {
         if self.prove(place, asked, MAX_DEPTH) {
             return true;
         }
-        self.budget = BUDGET;
+        if more != 0 {
+            return false;
+        }
+        self.budget = self.conditions.budget;
         self.open.clear();
-        more == 0 && self.prove(place, strict, MAX_DEPTH)
+        self.prove(place, strict, MAX_DEPTH)
     }
 
     /// Whether these are sure not to be the same.

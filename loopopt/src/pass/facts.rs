@@ -158,12 +158,14 @@ fn is_latch_test(ctx: &Context, branch: Inst) -> bool {
     edges_of(&ctx.func, branch).any(|edge| ctx.domtree.block_dominates(edge.target(&ctx.func), source))
 }
 
-/// Whether `branch` has a way to a block that is cold or traps.
+/// Whether `branch` has a way to a block that is cold, traps or calls.
 fn has_rare_way(func: &Function, branch: Inst) -> bool {
+    /// Instructions in which a block has to trap or call.
+    const LOOKED_AT: usize = 8;
     destinations(func, branch).iter().any(|call| {
         let block = call.block(&func.dfg.value_lists);
-        let last = func.layout.last_inst(block);
-        func.layout.is_cold(block) || last.is_some_and(|last| func.dfg.insts[last].opcode() == Opcode::Trap)
+        let mut opcodes = func.layout.block_insts(block).take(LOOKED_AT).map(|inst| func.dfg.insts[inst].opcode());
+        func.layout.is_cold(block) || opcodes.any(|opcode| opcode == Opcode::Trap || opcode.is_call())
     })
 }
 
@@ -243,8 +245,10 @@ impl Decisions {
     fn find(&mut self, ctx: &Context, cx: &mut PassCx<'_>, checks: &[Check]) {
         let mut conditions = Conditions::new(&ctx.func, &ctx.cfg, &ctx.domtree);
         for &check in checks {
+            let opcode = ctx.func.dfg.insts[check.inst].opcode();
+            conditions.set_thorough(check.is_check || !matches!(opcode, Opcode::Brif | Opcode::Select));
             let rewrite = rewrite_of(&ctx.func, &mut conditions, check.inst);
-            let is_guard = ctx.func.dfg.insts[check.inst].opcode() == Opcode::SelectSpectreGuard;
+            let is_guard = opcode == Opcode::SelectSpectreGuard;
             let why = match rewrite {
                 Some(_) if is_guard && !cx.options.drop_proved_spectre_guards => Decline::GuardStays(check.inst),
                 Some(rewrite) if cx.fuel.take() => {
