@@ -31,7 +31,7 @@
 //!
 //! # Legal when
 //!
-//! (L1) Each instruction that is in both may be copied. (L2) The loop does not wait for memory that others write: a load that
+//! (L1) Each instruction that is in both may be copied: what may not is a fence, and with one there is nothing to win. (L2) The loop does not wait for memory that others write: a load that
 //! decides alone whether the rare part is reached ([`waits`]), or whether the loop ends ([`polls`](crate::analysis::polls)),
 //! or of a region that the embedder lists, is kept in the loop by the call in it, and has to stay. (L3) The loop has no cycle inside
 //! that can be entered at two blocks. Apart from that each execution passes through the same instructions in the same order.
@@ -75,7 +75,7 @@ use crate::options::Options;
 use crate::pass::{PassCx, canon};
 use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{Block, Function, Inst, Opcode};
-use cranelift_codegen::{CodegenResult, Context};
+use cranelift_codegen::{CodegenResult, Context, FxHashSet};
 use gain::{Gain, waits};
 use why::Decline;
 
@@ -173,6 +173,7 @@ struct Shape {
     rare: Vec<RareEdge>,
     /// What the fast loop consists of.
     hot: Vec<Block>,
+    is_hot: EntitySet<Block>,
 }
 
 /// A loop, and what decides about it.
@@ -197,14 +198,14 @@ impl Look<'_> {
         }
         let rare = self.rare_edges();
         let ([entry], false) = (&data.entries[..], rare.is_empty()) else { return Err(Decline::NoRareWay) };
-        let is_rare = |edge: Edge| rare.iter().any(|other| other.edge == edge);
-        let hot = self.reach(&[data.header], |edge| !is_rare(edge));
+        let edges: FxHashSet<_> = rare.iter().map(|rare| rare.edge).collect();
+        let hot = self.reach(&[data.header], |edge| !edges.contains(&edge));
         let comes_back = data.back_edges.iter().any(|edge| hot.contains(edge.source(func)));
         if !comes_back {
             return Err(Decline::AlwaysRare);
         }
-        let hot = blocks.iter().copied().filter(|&block| hot.contains(block)).collect();
-        Ok(Shape { entry: *entry, rare, hot })
+        let in_order = blocks.iter().copied().filter(|&block| hot.contains(block)).collect();
+        Ok(Shape { entry: *entry, rare, hot: in_order, is_hot: hot })
     }
 
     /// The edges from a block that is not cold to one that is, or only leads to one, inside the loop.
@@ -274,7 +275,7 @@ impl Look<'_> {
         let starts: Vec<_> = shape.rare.iter().map(|rare| rare.edge.target(func)).collect();
         let rest = self.reach(&starts, |_| true);
         let rest: Vec<_> = blocks.iter().copied().filter(|&block| rest.contains(block)).collect();
-        let twice = rest.iter().filter(|block| shape.hot.contains(block));
+        let twice = rest.iter().filter(|&&block| shape.is_hot.contains(block));
         // What must not be copied is a fence: with it in the loop, there is nothing to win in any case.
         let mut insts = twice.flat_map(|&block| func.layout.block_insts(block));
         if insts.any(|inst| !is_duplicable(func, inst)) {
@@ -287,7 +288,7 @@ impl Look<'_> {
         if size > max {
             return Err(Decline::TooLarge { insts: size, max });
         }
-        let inner = forest.loops().filter(|&inner| inner != lp && forest.encloses(lp, inner));
+        let inner = blocks.iter().filter_map(|&block| forest.loop_of_header(block)).filter(|&inner| inner != lp);
         Ok(Plan {
             header: forest.data(lp).header,
             entry: shape.entry,
@@ -312,8 +313,8 @@ impl Look<'_> {
         if let Some(load) = loads.into_iter().find(is_listed) {
             return Err(Decline::Asynchronous(load));
         }
-        let mut loops = forest.loops().filter(|&inner| forest.encloses(lp, inner));
-        let waits_for = shape.rare.iter().find_map(|rare| waits(ctx, (forest, lp), &shape.hot, rare.edge));
+        let mut loops = forest.blocks(lp).iter().filter_map(|&block| forest.loop_of_header(block));
+        let waits_for = shape.rare.iter().find_map(|rare| waits(ctx, (forest, lp), &shape.is_hot, rare.edge));
         let polled =
             || loops.find_map(|inner| polls(func, forest, inner).first().map(|&load| func.dfg.first_result(load)));
         waits_for.or_else(polled).map_or(Ok(()), |value| Err(Decline::Polls(value)))

@@ -71,7 +71,7 @@ use crate::edit::iterate::settle;
 use crate::fault::fault;
 use crate::options::Options;
 use crate::pass::{PassCx, canon};
-use candidates::{Candidate, Decision, candidates, known_way};
+use candidates::{Candidate, Decision, MAX_CANDIDATES, candidates, known_way};
 use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{
     Block, BlockArg, BlockCall, Function, Inst, InstBuilder, JumpTableData, Opcode, Value, ValueDef,
@@ -198,6 +198,10 @@ impl Looks<'_> {
         if let Some(why) = candidate.why_not() {
             return Err(why);
         }
+        let max = self.options.unswitch_max_versions.max(MAX_CANDIDATES);
+        if candidate.ways() > max {
+            return Err(Decline::TooManyVersions { versions: candidate.ways(), max });
+        }
         let header = forest.data(lp).header;
         let decision = Decision::of(func, forest.blocks(lp), &candidate);
         let known = known_way(ctx, &candidate, entry.source(func));
@@ -214,7 +218,7 @@ impl Looks<'_> {
         Ok(Plan {
             header,
             entry,
-            inner: forest.loops().filter(|&inner| forest.encloses(lp, inner)).collect(),
+            inner: blocks.iter().filter_map(|&block| forest.loop_of_header(block)).collect(),
             size: size(func, blocks),
             copied: parts[1..].iter().map(|part| part.copied).sum(),
             all_blocks: blocks.to_vec(),
@@ -366,7 +370,7 @@ impl Plan {
 
     /// Settles what is decided in one version.
     fn settle(&self, func: &mut Function, copies: &Copies, (part, way): (&Part, usize)) {
-        for &(branch, ref slots) in &self.decision.branches {
+        for (&branch, slots) in &self.decision.branches {
             let home = func.layout.inst_block(branch);
             if let Some(home) = home.filter(|&home| part.blocks.contains(home)) {
                 let branch = func.layout.last_inst(copies.block(home)).expect("a branch, or its copy");

@@ -5,6 +5,7 @@ use crate::analysis::effects::{Effects, is_constant};
 use crate::analysis::invariant::invariant_chain;
 use crate::analysis::loops::{Loop, LoopForest};
 use crate::analysis::memory::{Access, LoopMemory, PrivateSlots};
+use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{Block, InstructionData, Value, ValueDef};
 use cranelift_codegen::{Context, FxHashSet};
 
@@ -69,7 +70,12 @@ fn may_move(ctx: &Context, (forest, lp): (&LoopForest, Loop), access: &Access) -
 /// "Alone" is with values that are the same in each iteration of the `hot` blocks, or become so: a parameter that only the rare part
 /// changes is one. What is computed from what it was in the iteration before, a counter or what is loaded by one, decides as well,
 /// and then the loop does not wait. If that takes too long to find out, it waits.
-pub(super) fn waits(ctx: &Context, (forest, lp): (&LoopForest, Loop), hot: &[Block], edge: Edge) -> Option<Value> {
+pub(super) fn waits(
+    ctx: &Context,
+    (forest, lp): (&LoopForest, Loop),
+    hot: &EntitySet<Block>,
+    edge: Edge,
+) -> Option<Value> {
     let func = &ctx.func;
     let (InstructionData::Brif { arg, .. } | InstructionData::BranchTable { arg, .. }) = func.dfg.insts[edge.branch]
     else {
@@ -123,12 +129,12 @@ struct Trail {
 /// What the edges from `hot` blocks pass for a parameter.
 fn passed<'a>(
     ctx: &'a Context,
-    hot: &'a [Block],
+    hot: &'a EntitySet<Block>,
     (block, index): (Block, usize),
     trail: Trail,
 ) -> impl Iterator<Item = Trail> + use<'a> {
     let Context { func, cfg, domtree, .. } = ctx;
-    let edges = edges_into(func, cfg, block).filter(|edge| hot.contains(&edge.source(func)));
+    let edges = edges_into(func, cfg, block).filter(|edge| hot.contains(edge.source(func)));
     edges.filter_map(move |edge| {
         let value = edge.args(func).nth(index)?.as_value()?;
         let goes_back = domtree.block_dominates(block, edge.source(func));

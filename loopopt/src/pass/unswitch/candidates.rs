@@ -18,6 +18,9 @@ const MAX_SAVED: usize = 16;
 /// Loops that a branch may leave at once. Each is one more to be looked at for it.
 const MAX_LEVELS: usize = 8;
 
+/// Candidates of one loop, and ways of one of them. Each is one more look at the loop.
+pub(super) const MAX_CANDIDATES: usize = 16;
+
 /// Blocks above the loop of which the branches are looked at, and jumps that are followed to a trap.
 const MAX_BLOCKS: usize = 32;
 
@@ -84,7 +87,10 @@ pub(super) fn candidates(func: &Function, forest: &LoopForest, options: &Options
             for _ in 0..MAX_LEVELS {
                 let Some(lp) = next else { break };
                 let Some(candidate) = finder.candidate(lp, inst) else { break };
-                all.entry(lp).or_default().push(candidate);
+                let found = all.entry(lp).or_default();
+                if found.len() < MAX_CANDIDATES {
+                    found.push(candidate);
+                }
                 next = forest.data(lp).parent;
             }
         }
@@ -220,7 +226,7 @@ fn leads_to_trap(func: &Function, block: Block) -> bool {
 /// What is settled in a loop once the way of a candidate is known.
 pub(super) struct Decision {
     /// Branches, with the number of their destination for each way.
-    pub(super) branches: Vec<(Inst, Vec<usize>)>,
+    pub(super) branches: BTreeMap<Inst, Vec<usize>>,
     /// Each takes its first value if the way is the first.
     pub(super) selects: Vec<Inst>,
 }
@@ -228,7 +234,7 @@ pub(super) struct Decision {
 impl Decision {
     /// What `candidate` decides in `blocks`.
     pub(super) fn of(func: &Function, blocks: &[Block], candidate: &Candidate) -> Self {
-        let mut decision = Self { branches: Vec::new(), selects: Vec::new() };
+        let mut decision = Self { branches: BTreeMap::new(), selects: Vec::new() };
         for &block in blocks {
             if let Some(table) = &candidate.table {
                 let last = func.layout.last_inst(block);
@@ -239,7 +245,7 @@ impl Decision {
             for inst in func.layout.block_insts(block) {
                 match func.dfg.insts[inst] {
                     InstructionData::Brif { arg, .. } if is_same(func, arg, candidate.condition) => {
-                        decision.branches.push((inst, vec![0, 1]));
+                        decision.branches.insert(inst, vec![0, 1]);
                     }
                     InstructionData::Ternary { opcode: Opcode::Select, args: [arg, ..] }
                         if is_same(func, arg, candidate.condition) =>
@@ -256,7 +262,7 @@ impl Decision {
     /// Calls `visit` with the blocks that `block` goes on to if the candidate goes `way`.
     pub(super) fn ways_from(&self, func: &Function, block: Block, way: usize, mut visit: impl FnMut(Block)) {
         let Some(last) = func.layout.last_inst(block) else { return };
-        let slot = self.branches.iter().find(|(branch, _)| *branch == last).map(|(_, slots)| slots[way]);
+        let slot = self.branches.get(&last).map(|slots| slots[way]);
         for (index, call) in destinations(func, last).iter().enumerate() {
             if slot.is_none_or(|slot| slot == index) {
                 visit(call.block(&func.dfg.value_lists));
