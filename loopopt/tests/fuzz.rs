@@ -16,15 +16,15 @@ const FLOORS: &[(&str, f64)] = &[
     ("slots", 45.0),
     ("rotate", 60.0),
     ("licm", 30.0),
-    ("unswitch", 5.0),
-    ("transfer", 0.5),
+    ("unswitch", 18.0),
+    ("transfer", 1.0),
     ("unroll", 18.0),
     ("peel", 4.0),
     ("promote", 8.0),
     ("sink", 2.0),
     ("layout", 60.0),
     ("schedule", 7.0),
-    ("unshare", 4.5),
+    ("unshare", 3.0),
 ];
 
 /// The share of programs, in percent, that have what passes look for: some way below what it is.
@@ -45,8 +45,8 @@ const SHAPES: &[(Shape, f64)] = &[
     (Shape::TrapAtIteration, 3.5),
     (Shape::BranchAtIteration, 8.0),
     (Shape::Flag, 4.0),
-    (Shape::Poll, 4.0),
-    (Shape::RareWay, 4.0),
+    (Shape::Poll, 2.0),
+    (Shape::RareWay, 6.0),
     (Shape::Late, 9.0),
     (Shape::Rare, 4.0),
 ];
