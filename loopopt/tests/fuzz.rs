@@ -74,9 +74,9 @@ const FAULT_PROGRAMS: u64 = 6_000;
 const RARE_FAULTS: &[(Fault, u64)] = &[
     (Fault::CellChangesInBetween, 7_000),
     (Fault::SometimesStored, 24_000),
-    (Fault::UnsignedCell, 11_000),
-    (Fault::SettledTooEarly, 46_000),
-    (Fault::SettledEverywhere, 10_000),
+    (Fault::UnsignedCell, 47_000),
+    (Fault::SettledTooEarly, 7_000),
+    (Fault::SettledEverywhere, 23_000),
 ];
 
 #[test]

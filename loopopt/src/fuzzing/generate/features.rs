@@ -72,8 +72,8 @@ pub(super) enum Feature {
     Sparse,
     /// Accesses that are known to be in range say so.
     Trusted,
-    /// Loops walk over arrays with checks, in all shapes.
-    Checks,
+    /// Loops walk over arrays with checks, in all shapes. This bit leaves the programs alone that show the rarest faults.
+    Checks = 51,
 }
 
 /// Something in a program that a pass may look for. [`Statistics`](crate::fuzzing::Statistics) counts the programs that
