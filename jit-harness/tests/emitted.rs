@@ -201,12 +201,12 @@ struct Repeated {
 }
 
 impl Repeated {
-    /// What the innermost loop of a sample does, and the text of all its code.
+    /// What the innermost loop of a sample does, and the text of all its code. Slow versions stand behind all others.
     fn in_sample(name: &str, pipeline: Pipeline<'_>) -> (Self, String) {
         let code = sample_code(name, pipeline);
         let flow = Flow::new(&code);
         let mut innermost: Vec<_> = flow.loops().into_iter().filter(|lp| lp.is_innermost).collect();
-        assert_eq!(innermost.len(), 1, "one innermost loop is expected in\n{}", listing(&code));
+        assert!(!innermost.is_empty(), "an innermost loop is expected in\n{}", listing(&code));
         let lp = innermost.remove(0);
         let products = lp.offsets.iter().filter(|offset| flow.insts[*offset].mnemonic() == Mnemonic::Imul).count();
         let (loads, stores, checks) = (lp.loads, lp.stores, lp.conditional_jumps - 1);
@@ -232,12 +232,12 @@ fn matmul_keeps_its_sum_in_a_register() {
     assert_repeats("matmul-memory", before, Repeated { loads: 2, stores: 1, products: 2, checks: 0 });
 }
 
-/// Both checks are of places that change with the inner counter. The row of the first matrix is multiplied before the loop; the
-/// row of the second one changes.
+/// Both checks are tested in front of all loops. The row of the first matrix is multiplied before the loop; the row of the second
+/// one changes.
 #[test]
 fn matmul_multiplies_before_the_loop() {
     let before = Repeated { loads: 2, stores: 0, products: 2, checks: 2 };
-    assert_repeats("matmul", before, Repeated { loads: 2, stores: 0, products: 1, checks: 2 });
+    assert_repeats("matmul", before, Repeated { loads: 2, stores: 0, products: 1, checks: 0 });
 }
 
 /// The pointer, its null check, and the field it leads to.
@@ -247,13 +247,13 @@ fn boxed_value_is_read_before_the_loop() {
     assert_repeats("boxed-lookup", before, Repeated { loads: 0, stores: 0, products: 0, checks: 0 });
 }
 
-/// The test of the loop is the check. With `dot`, the other check is against another length, and stays.
+/// The test of the loop is the check. With `dot`, the other check is against another length, which is tested before the loop.
 #[test]
 fn checks_that_the_test_implies_are_gone() {
     let counts = |loads, stores, checks| Repeated { loads, stores, products: 0, checks };
     assert_repeats("sum-checked", counts(1, 0, 1), counts(1, 0, 0));
     let dot = |checks| Repeated { products: 1, ..counts(2, 0, checks) };
-    assert_repeats("dot", dot(2), dot(1));
+    assert_repeats("dot", dot(2), dot(0));
     assert_repeats("prefix-sum", counts(1, 1, 1), counts(1, 1, 0));
     assert_repeats("reverse-copy", counts(1, 1, 2), counts(1, 1, 0));
     assert_repeats("stencil3", counts(4, 1, 3), counts(4, 1, 0));
@@ -272,12 +272,11 @@ fn sum_in_memory_is_not_loaded_again() {
     assert_repeats("memory-accumulator", before, Repeated { loads: 1, stores: 1, products: 0, checks: 0 });
 }
 
-/// The pointer and the length are read before the loop. Read again are the element and the sum: before it is stored the first
-/// time stands a check that may trap, so it cannot be loaded before the loop.
+/// The pointer and the length are read before the loop, and without the check the sum can be, too. Read again is the element.
 #[test]
 fn fields_are_read_before_the_loop() {
     let before = Repeated { loads: 5, stores: 1, products: 0, checks: 1 };
-    assert_repeats("struct-fields", before, Repeated { loads: 2, stores: 1, products: 0, checks: 1 });
+    assert_repeats("struct-fields", before, Repeated { loads: 1, stores: 1, products: 0, checks: 0 });
 }
 
 /// A value that each iteration computes and only the end uses, with another way to the end.

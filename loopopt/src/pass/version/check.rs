@@ -1,7 +1,7 @@
 //! Checks: what of a loop does nothing but trap, or leave for code that is not expected to run, unless something holds.
 
 use crate::analysis::address::Sum;
-use crate::analysis::edges::edges_from;
+use crate::analysis::edges::{Edge, edges_from};
 use crate::analysis::effects::leads_to_failure;
 use crate::analysis::loops::Loop;
 use crate::analysis::requirement::Requirement;
@@ -57,7 +57,7 @@ impl Check {
             }
             InstructionData::IntAddTrap { args: [a, b], .. } => check(Kind::Addition, vec![adds_well(view, a, b)?]),
             InstructionData::Brif { arg, .. } => {
-                let fails = failing_slot(func, block)?;
+                let fails = failing_slot(view, block)?;
                 check(Kind::Branch { on: 1 - fails }, conditions(view, arg, fails == 1)?)
             }
             _ => None,
@@ -79,9 +79,16 @@ impl Check {
     }
 }
 
-/// The edge of a branch that is not expected to be taken: it leads to a trap, or to code that is cold.
-fn failing_slot(func: &Function, block: Block) -> Option<usize> {
-    let mut failing = edges_from(func, block).filter(|edge| leads_to_failure(func, edge.target(func)));
+/// The edge of a branch that is not expected to be taken: it leaves the loop for a trap, or for code that is cold. What comes back
+/// to the loop is for `transfer`: it may well happen in some iteration, and the others can be fast then.
+fn failing_slot(view: View<'_>, block: Block) -> Option<usize> {
+    let func = view.func();
+    let lp = view.forest.innermost(block)?;
+    let fails = |edge: &Edge| {
+        let target = edge.target(func);
+        !view.forest.contains(lp, target) && leads_to_failure(func, target)
+    };
+    let mut failing = edges_from(func, block).filter(fails);
     let (edge, None) = (failing.next()?, failing.next()) else { return None };
     Some(edge.slot)
 }
@@ -114,7 +121,7 @@ fn conditions(view: View<'_>, value: Value, holds: bool) -> Option<Vec<Requireme
             }
             (InstructionData::Unary { opcode: Opcode::Uextend, arg }, 0) => parts.push((arg, holds)),
             (InstructionData::Binary { opcode, args: [a, b] }, 1) if !holds => {
-                found.push(computes_well(view, opcode, a, b)?);
+                found.extend(computes_well(view, opcode, a, b)?);
             }
             _ => found.push(is_zero(view, value, !holds)?),
         }
@@ -157,31 +164,49 @@ fn is_zero(view: View<'_>, value: Value, zero: bool) -> Option<Requirement> {
 }
 
 /// What has to hold so that an operation with an overflow flag does not overflow.
-fn computes_well(view: View<'_>, opcode: Opcode, a: Value, b: Value) -> Option<Requirement> {
-    match opcode {
-        Opcode::UaddOverflow => adds_well(view, a, b),
-        Opcode::UsubOverflow => compare(view, IntCC::UnsignedGreaterThanOrEqual, a, b),
-        Opcode::SaddOverflow | Opcode::SsubOverflow => {
-            let (a, b) = match view.sum(b)?.as_constant() {
-                Some(_) => (a, b),
-                None if opcode == Opcode::SaddOverflow => (b, a),
-                None => return None,
-            };
-            adds_constant(view, opcode, a, view.sum(b)?.as_constant()?)
-        }
-        Opcode::UmulOverflow => {
+fn computes_well(view: View<'_>, opcode: Opcode, a: Value, b: Value) -> Option<Vec<Requirement>> {
+    Some(match opcode {
+        Opcode::UaddOverflow => vec![adds_well(view, a, b)?],
+        Opcode::UsubOverflow => vec![compare(view, IntCC::UnsignedGreaterThanOrEqual, a, b)?],
+        Opcode::UmulOverflow => vec![multiplies_well(view.sum(a)?, view.sum(b)?)],
+        Opcode::SaddOverflow => {
             let (a, b) = (view.sum(a)?, view.sum(b)?);
-            let (factor, sum) = match (a.as_constant(), b.as_constant()) {
-                (Some(factor), _) => (factor, b),
-                (_, Some(factor)) => (factor, a),
-                (None, None) => return Some(Requirement::Fits { left: a, right: b }),
-            };
-            let most = Sum::constant(u64::MAX, sum.bits()).constant_part();
-            let limit = Sum::constant(most.checked_div(factor).unwrap_or(most), sum.bits());
-            Some(Requirement::at_most(sum, limit))
+            let (a, b) = if a.as_constant().is_some() { (b, a) } else { (a, b) };
+            stays_signed(a, b, true)?
         }
-        _ => None,
+        Opcode::SsubOverflow => stays_signed(view.sum(a)?, view.sum(b)?, false)?,
+        _ => return None,
+    })
+}
+
+/// `a * b`, unsigned, does not overflow.
+fn multiplies_well(a: Sum, b: Sum) -> Requirement {
+    let (factor, sum) = match (a.as_constant(), b.as_constant()) {
+        (Some(factor), _) => (factor, b),
+        (None, Some(factor)) => (factor, a),
+        (None, None) => return Requirement::Fits { left: a, right: b },
+    };
+    let most = Sum::constant(u64::MAX, sum.bits()).constant_part();
+    let limit = Sum::constant(most.checked_div(factor).unwrap_or(most), sum.bits());
+    Requirement::at_most(sum, limit)
+}
+
+/// `a + b` or `a - b`, signed, does not overflow. Of a `b` that is not known it is required that it is not negative, which is not
+/// more than most programs do with what they check like that.
+fn stays_signed(a: Sum, b: Sum, is_sum: bool) -> Option<Vec<Requirement>> {
+    let bits = a.bits();
+    let least = Sum::constant(1 << (bits - 1), bits);
+    let most = least.clone().offset(-1);
+    let is_negative = b.as_constant().is_some_and(|number| number >> (bits - 1) == 1);
+    let limit = |end: &Sum| end.plus(&b, if is_sum { u64::MAX } else { 1 });
+    let mut required = vec![match is_negative != is_sum {
+        true => Requirement::new(IntCC::SignedLessThanOrEqual, a, limit(&most)?),
+        false => Requirement::new(IntCC::SignedGreaterThanOrEqual, a, limit(&least)?),
+    }];
+    if b.as_constant().is_none() {
+        required.push(Requirement::new(IntCC::SignedGreaterThanOrEqual, b, Sum::constant(0, bits)));
     }
+    Some(required)
 }
 
 /// `a + b`, unsigned, does not overflow: `a` is at most what all ones are above `b`.
@@ -190,21 +215,4 @@ fn adds_well(view: View<'_>, a: Value, b: Value) -> Option<Requirement> {
     let (moving, added) = if a.as_constant().is_some() { (b, a) } else { (a, b) };
     let room = Sum::constant(u64::MAX, added.bits()).minus(&added)?;
     Some(Requirement::at_most(moving, room))
-}
-
-/// A signed addition or subtraction of a constant does not overflow.
-fn adds_constant(view: View<'_>, opcode: Opcode, a: Value, constant: u64) -> Option<Requirement> {
-    let sum = view.sum(a)?;
-    let bits = sum.bits();
-    let least = Sum::constant(1 << (bits - 1), bits);
-    let most = least.clone().offset(-1);
-    let constant = Sum::constant(constant, bits);
-    let is_negative = constant.constant_part() >> (bits - 1) == 1;
-    let grows = is_negative != (opcode == Opcode::SaddOverflow);
-    let by = if opcode == Opcode::SaddOverflow { constant.times(u64::MAX) } else { constant };
-    Some(if grows {
-        Requirement::new(IntCC::SignedLessThanOrEqual, sum, most.plus(&by, 1)?)
-    } else {
-        Requirement::new(IntCC::SignedGreaterThanOrEqual, sum, least.plus(&by, 1)?)
-    })
 }
