@@ -21,7 +21,7 @@ use crate::fuel::Fuel;
 use crate::options::Options;
 use crate::remark::{Refusal, RemarkLog};
 use cranelift_codegen::control::ControlPlane;
-use cranelift_codegen::ir::{Block, Function};
+use cranelift_codegen::ir::{Block, Function, Inst};
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_codegen::{CodegenResult, Context, FxHashMap, FxHashSet};
 use std::borrow::Cow;
@@ -56,6 +56,8 @@ pub(crate) struct PassCx<'a> {
     origins: FxHashMap<Block, Block>,
     /// For headers of loops that were peeled, how many iterations were taken out.
     peeled: FxHashMap<Block, usize>,
+    /// Checks that nothing implies. To ask again in each round would cost more than it gives.
+    pub(crate) open_checks: FxHashSet<Inst>,
     /// The headers of loops that run only if something did not hold that the same loop without checks rests on.
     slow: FxHashSet<Block>,
     forest: Option<LoopForest>,
@@ -80,6 +82,7 @@ impl<'a> PassCx<'a> {
             is_canonical: false,
             origins: FxHashMap::default(),
             peeled: FxHashMap::default(),
+            open_checks: FxHashSet::default(),
             slow: FxHashSet::default(),
             forest: None,
         }
