@@ -46,8 +46,8 @@ use std::rc::Rc;
 /// (`stencil3`, three checks around `n - 1`) takes 202, and most questions without an answer are given up after 4.
 pub(super) const BUDGET: usize = 256;
 
-/// The same for questions that are seldom answered. 24: enough for the test of a loop.
-pub(super) const SMALL_BUDGET: usize = 24;
+/// The same for questions that are seldom answered. 6: what a branch before says in so many words takes 4 at most.
+pub(super) const SMALL_BUDGET: usize = 6;
 
 /// Claims of which each may rest on the next. 10: a counter that is compared with sign and checked without takes 5.
 const MAX_DEPTH: usize = 10;

@@ -45,7 +45,7 @@
 //!
 //! # Not done
 //!
-//! Checks outside of loops. Branches by table. A test of the latch is not looked at: if it were decided, the loop would go around
+//! A check that stays is not looked at again in a later round. Checks outside of loops. Branches by table. A test of the latch is not looked at: if it were decided, the loop would go around
 //! once or forever, which is for `unroll` to find.
 //!
 //! # References
@@ -66,7 +66,7 @@ use crate::pass::PassCx;
 use crate::remark::{Refusal, Said};
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::{Block, Function, Inst, InstBuilder, InstructionData, Opcode, Value, types};
-use cranelift_codegen::{CodegenResult, Context, FxHashMap};
+use cranelift_codegen::{CodegenResult, Context, FxHashMap, FxHashSet};
 use std::fmt;
 
 /// The name of this pass.
@@ -239,12 +239,18 @@ struct Decisions {
     found: Vec<Found>,
     /// For each loop, the first check that stays.
     stays: FxHashMap<Loop, Said>,
+    /// Loops with checks that were looked at in an earlier round, and have their remark.
+    asked: FxHashSet<Loop>,
 }
 
 impl Decisions {
     fn find(&mut self, ctx: &Context, cx: &mut PassCx<'_>, checks: &[Check]) {
         let mut conditions = Conditions::new(&ctx.func, &ctx.cfg, &ctx.domtree);
         for &check in checks {
+            if cx.open_checks.contains(&check.inst) {
+                self.asked.insert(check.lp);
+                continue;
+            }
             let opcode = ctx.func.dfg.insts[check.inst].opcode();
             conditions.set_thorough(check.is_check || !matches!(opcode, Opcode::Brif | Opcode::Select));
             let rewrite = rewrite_of(&ctx.func, &mut conditions, check.inst);
@@ -257,6 +263,7 @@ impl Decisions {
                     continue;
                 }
                 Some(_) => Decline::Withheld,
+                None if !cx.open_checks.insert(check.inst) => continue,
                 None if !check.is_check || self.stays.contains_key(&check.lp) => continue,
                 None => missing(&ctx.func, &mut conditions, check.inst),
             };
@@ -276,6 +283,7 @@ impl Decisions {
                 cx.fired(func, NAME, header, list(&gone));
             }
             match self.stays.get(&lp) {
+                _ if self.asked.contains(&lp) => {}
                 Some(why) => cx.declined(func, NAME, header, why),
                 None if cx.has_fired(NAME, header) => cx.retract(NAME, header),
                 None => cx.declined(func, NAME, header, &Because { func, why: Decline::NothingChecked }),

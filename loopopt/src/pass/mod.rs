@@ -25,7 +25,7 @@ use crate::fuel::Fuel;
 use crate::options::Options;
 use crate::remark::{Refusal, RemarkLog};
 use cranelift_codegen::control::ControlPlane;
-use cranelift_codegen::ir::{Block, Function};
+use cranelift_codegen::ir::{Block, Function, Inst};
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_codegen::{CodegenResult, Context, FxHashMap, FxHashSet};
 use std::borrow::Cow;
@@ -64,6 +64,8 @@ pub(crate) struct PassCx<'a> {
     peeled: FxHashMap<Block, usize>,
     /// For headers of loops of the function as it came in, how many loops they have become, if that is more than one.
     versions: FxHashMap<Block, usize>,
+    /// Checks that nothing implies. To ask again in each round would cost more than it gives.
+    pub(crate) open_checks: FxHashSet<Inst>,
     /// The headers of loops that run only if something did not hold that the same loop without checks rests on.
     slow: FxHashSet<Block>,
     forest: Option<LoopForest>,
@@ -92,6 +94,7 @@ impl<'a> PassCx<'a> {
             origins: FxHashMap::default(),
             peeled: FxHashMap::default(),
             versions: FxHashMap::default(),
+            open_checks: FxHashSet::default(),
             slow: FxHashSet::default(),
             forest: None,
             bounds: FxHashMap::default(),
