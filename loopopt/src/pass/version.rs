@@ -129,6 +129,9 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     ctx.flowgraph();
     ctx.eliminate_unreachable_code(cx.isa)?;
     forget_removed_insts(&mut ctx.func);
+    if plans.iter().flat_map(|plan| &plan.checks).any(Check::is_guard) {
+        ctx.func.dfg.resolve_all_aliases();
+    }
     Ok(Change::Cfg)
 }
 
@@ -144,7 +147,7 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
         if cx.is_slow(header) || plans.iter().any(has_plan) || holds_slow(cx, &forest, lp) {
             continue;
         }
-        let found = Plan::prove(view, lp, &mut known).and_then(|plan| plan.judge(ctx, &forest, cx.options));
+        let found = Plan::prove(view, lp, &mut known, cx.options).and_then(|plan| plan.judge(ctx, &forest, cx.options));
         match found {
             Ok(plan) => plans.push(plan),
             Err(why) if cx.has_fired(NAME, header) => drop(why),
@@ -235,15 +238,18 @@ struct Plan {
 }
 
 impl Plan {
-    fn prove(view: View<'_>, lp: Loop, known: &mut Known<'_>) -> Result<Self, Decline> {
+    fn prove(view: View<'_>, lp: Loop, known: &mut Known<'_>, options: &Options) -> Result<Self, Decline> {
         let (func, forest) = (view.func(), view.forest);
         let data = forest.data(lp);
-        let checks = Check::all(view, lp);
+        let blocks = forest.blocks(lp);
+        if blocks.len() > options.version_max_copied {
+            return Err(Decline::TooLarge { insts: blocks.len(), max: options.version_max_copied });
+        }
+        let checks = Check::all(view, lp, options);
         if checks.is_empty() {
             return Err(Decline::NoCheck);
         }
         let [entry] = data.entries[..] else { return Err(Decline::NotCounted { check: None }) };
-        let blocks = forest.blocks(lp);
         let insts = || blocks.iter().flat_map(|&block| func.layout.block_insts(block));
         if let Some(inst) = insts().find(|&inst| !is_duplicable(func, inst)) {
             return Err(Decline::NotDuplicable(func.dfg.insts[inst].opcode().to_string()));

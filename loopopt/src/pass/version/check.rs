@@ -8,6 +8,7 @@ use crate::analysis::requirement::Requirement;
 use crate::analysis::view::View;
 use crate::edit::iterate::settle;
 use crate::fault::fault;
+use crate::options::Options;
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::{Block, Function, Inst, InstBuilder, InstructionData, Opcode, Value, ValueDef};
 
@@ -32,23 +33,25 @@ enum Kind {
     Branch { on: usize },
     /// An addition that traps or gives the sum.
     Addition,
+    /// A Spectre guard, which gives this one of its operands.
+    Guard { gives: Value },
 }
 
 impl Check {
     /// The checks of a loop and of the loops inside it that are expected to run and to do nothing.
-    pub(super) fn all(view: View<'_>, lp: Loop) -> Vec<Self> {
+    pub(super) fn all(view: View<'_>, lp: Loop, options: &Options) -> Vec<Self> {
         let (func, forest) = (view.func(), view.forest);
         let mut checks = Vec::new();
         for &block in forest.blocks(lp) {
             if func.layout.is_cold(block) && !func.layout.is_cold(forest.data(lp).header) {
                 continue;
             }
-            checks.extend(func.layout.block_insts(block).filter_map(|inst| Self::find(view, block, inst)));
+            checks.extend(func.layout.block_insts(block).filter_map(|inst| Self::find(view, (block, inst), options)));
         }
         checks
     }
 
-    fn find(view: View<'_>, block: Block, inst: Inst) -> Option<Self> {
+    fn find(view: View<'_>, (block, inst): (Block, Inst), options: &Options) -> Option<Self> {
         let func = view.func();
         let check = |kind, requires| Some(Self { inst, block, kind, requires });
         match func.dfg.insts[inst] {
@@ -60,8 +63,20 @@ impl Check {
                 let fails = failing_slot(view, block)?;
                 check(Kind::Branch { on: 1 - fails }, conditions(view, arg, fails == 1)?)
             }
+            InstructionData::Ternary { opcode: Opcode::SelectSpectreGuard, args: [cond, yes, no] }
+                if options.drop_proved_spectre_guards =>
+            {
+                let is_zero = |value| view.sum(value).is_some_and(|sum| sum.as_constant() == Some(0));
+                let (gives, holds) = if is_zero(yes) { (no, false) } else { (yes, true) };
+                check(Kind::Guard { gives }, conditions(view, cond, holds)?)
+            }
             _ => None,
         }
+    }
+
+    /// Whether removing the check leaves an alias to resolve.
+    pub(super) fn is_guard(&self) -> bool {
+        matches!(self.kind, Kind::Guard { .. })
     }
 
     /// Removes the check, which is known to do nothing.
@@ -74,6 +89,12 @@ impl Check {
             Kind::Addition => {
                 let [a, b] = func.dfg.inst_args(self.inst)[..] else { return };
                 func.replace(self.inst).iadd(a, b);
+            }
+            Kind::Guard { gives } => {
+                let result = func.dfg.first_result(self.inst);
+                func.dfg.detach_inst_results(self.inst);
+                func.dfg.change_to_alias(result, gives);
+                func.layout.remove_inst(self.inst);
             }
         }
     }
