@@ -609,13 +609,20 @@ impl<'c, 'a> Prover<'c, 'a> {
     /// The claim for what `edge` passes to `block`.
     fn along(&mut self, edge: Edge, block: Block, claim: Claim) -> Option<Claim> {
         let func = self.conditions.func;
-        let args: Vec<_> = edge.args(func).collect();
+        let arg = |index: usize| edge.args(func).nth(index)?.as_value();
         let numbers = &mut self.conditions.numbers;
         let mut pass = |term: Option<Term>| {
             let Some(term) = term else { return Some(ZERO) };
+            match numbers.value(term.root).map(|value| func.dfg.value_def(value)) {
+                Some(ValueDef::Param(home, index)) if home == block => {
+                    return numbers.of_value_and(arg(index)?, term.constant, term.signed);
+                }
+                Some(_) => return Some(Number { term: Some(term), offset: 0 }),
+                None => {}
+            }
             let sum = numbers.sum_of_term(term);
             let passed = sum.substituted(&mut |value| match func.dfg.value_def(value) {
-                ValueDef::Param(home, index) if home == block => numbers.sum_of(args.get(index)?.as_value()?),
+                ValueDef::Param(home, index) if home == block => numbers.sum_of(arg(index)?),
                 _ => Some(Sum::of_leaf(func, value)),
             })?;
             Some(numbers.of_sum(&passed, term.signed))

@@ -103,27 +103,51 @@ pub(super) struct Numbers<'f> {
     func: &'f Function,
     roots: Vec<(Sum, Range)>,
     ids: FxHashMap<Sum, Root>,
-    sums: FxHashMap<Value, Sum>,
+    /// What values are: a root, unless it is a constant, and a constant.
+    values: FxHashMap<Value, (Option<Root>, u64)>,
 }
 
 impl<'f> Numbers<'f> {
     pub(super) fn new(func: &'f Function) -> Self {
-        Self { func, roots: Vec::new(), ids: FxHashMap::default(), sums: FxHashMap::default() }
+        Self { func, roots: Vec::new(), ids: FxHashMap::default(), values: FxHashMap::default() }
     }
 
     /// The sum that `value` is, if its type has at most 64 bits.
     pub(super) fn sum_of(&mut self, value: Value) -> Option<Sum> {
-        if !is_plain(self.func.dfg.value_type(value)) {
-            return None;
-        }
-        let func = self.func;
-        Some(self.sums.entry(value).or_insert_with(|| Sum::of(func, value)).clone())
+        let (root, constant) = self.parts_of(value)?;
+        Some(match root {
+            Some(root) => self.sum(root).clone().offset(constant as i64),
+            None => Sum::constant(constant, self.func.dfg.value_type(value).bits()),
+        })
     }
 
     /// What `value` is, if its type has at most 64 bits.
     pub(super) fn of(&mut self, value: Value, signed: bool) -> Option<Number> {
-        let sum = self.sum_of(value)?;
-        Some(self.of_sum(&sum, signed))
+        self.of_value_and(value, 0, signed)
+    }
+
+    /// What `value` and a constant is, if its type has at most 64 bits.
+    pub(super) fn of_value_and(&mut self, value: Value, added: u64, signed: bool) -> Option<Number> {
+        let (root, constant) = self.parts_of(value)?;
+        let bits = self.func.dfg.value_type(value).bits();
+        let constant = constant.wrapping_add(added) & (u64::MAX >> (64 - bits));
+        Some(match root {
+            Some(root) => self.of_term(Term { root, signed, constant }),
+            None => Number { term: None, offset: read(constant, bits, signed) },
+        })
+    }
+
+    fn parts_of(&mut self, value: Value) -> Option<(Option<Root>, u64)> {
+        if let Some(&parts) = self.values.get(&value) {
+            return Some(parts);
+        }
+        if !is_plain(self.func.dfg.value_type(value)) {
+            return None;
+        }
+        let (root, constant) = Sum::of(self.func, value).split_constant();
+        let root = (!root.terms().is_empty()).then(|| self.intern(root));
+        self.values.insert(value, (root, constant));
+        Some((root, constant))
     }
 
     /// What `sum` is.
