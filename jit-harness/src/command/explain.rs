@@ -201,6 +201,19 @@ fn gain(pass: &str) -> Option<&'static str> {
             "licm: what gives the same in each iteration is computed once, before the loop, and waits there in a register. A \
              check that is done before the loop is not done in it"
         }
+        "unswitch" => {
+            "unswitch: a branch that goes the same way in each iteration is decided once, before the loop; each way has a loop of its \
+             own, which does nothing for the others"
+        }
+        "version" => {
+            "version: one test before the loop, of first and last values, takes the place of a check in each iteration. If it fails, \
+             the loop runs as it was, with its checks, so that it traps where it did. Without the checks, loads and stores of the \
+             fast loop are free to move"
+        }
+        "transfer" => {
+            "transfer: an iteration that needs the rare part is finished in a copy, and the loop is entered anew. What only the rare \
+             part changes is read once in between"
+        }
         "promote" => {
             "promote: an iteration does not wait for the store of the one before it to be loaded again. If the store has left \
              the loop too, nothing is written until the end"

@@ -250,10 +250,9 @@ fn follow(view: View<'_>, lp: Loop, tested: &Sum, counters: &[Counter]) -> Optio
         let counted = counters.iter().find(|counter| counter.param == *value)?;
         first = first.plus(&counted.start.reduced(bits)?, *factor)?;
         let own = counted.step.reduced(bits)?;
-        if own.as_constant().is_none() {
-            if *factor != 1 || tested.bits() != counted.start.bits() || counter.replace(*value).is_some() {
-                return None;
-            }
+        let is_unknown = own.as_constant().is_none();
+        if is_unknown && (*factor != 1 || bits != counted.start.bits() || counter.replace(*value).is_some()) {
+            return None;
         }
         step = step.plus(&own, *factor)?;
     }

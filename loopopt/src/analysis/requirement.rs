@@ -144,3 +144,62 @@ pub fn arc(cond: IntCC, bound: &Sum) -> (Sum, Sum) {
         IntCC::UnsignedGreaterThanOrEqual | IntCC::SignedGreaterThanOrEqual => (bound.clone(), largest),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::address::Term;
+    use super::*;
+    use cranelift_codegen::ir::{Value, types};
+
+    /// `arc` holds the numbers for which the comparison holds, and no others, for each condition and bound of 8 bits.
+    #[test]
+    fn arcs_hold_what_fulfils_the_condition() {
+        use IntCC::{
+            Equal, NotEqual, SignedGreaterThan, SignedGreaterThanOrEqual, SignedLessThan, SignedLessThanOrEqual,
+            UnsignedGreaterThan, UnsignedGreaterThanOrEqual, UnsignedLessThan, UnsignedLessThanOrEqual,
+        };
+        let bits = types::I8.bits();
+        for cond in [
+            Equal,
+            NotEqual,
+            SignedGreaterThan,
+            SignedGreaterThanOrEqual,
+            SignedLessThan,
+            SignedLessThanOrEqual,
+            UnsignedGreaterThan,
+            UnsignedGreaterThanOrEqual,
+            UnsignedLessThan,
+            UnsignedLessThanOrEqual,
+        ] {
+            for bound in 0..256 {
+                let (from, to) = arc(cond, &Sum::constant(bound, bits));
+                let [from, to] = [from, to].map(|end| end.as_constant().expect("of a constant"));
+                let fulfils = |number: u64| holds(cond, number, bound, bits);
+                if !(0..256).any(fulfils) {
+                    continue;
+                }
+                let in_arc = |number: u64| number.wrapping_sub(from) & 255 <= to.wrapping_sub(from) & 255;
+                assert!((0..256).all(|number| fulfils(number) == in_arc(number)), "{cond} {bound}: {from} to {to}");
+            }
+        }
+    }
+
+    #[test]
+    fn known_of_constants_and_narrow_numbers() {
+        let constant = |number| Sum::constant(number, 64);
+        let narrow = Sum::of_term(
+            Term::Extended { signed: false, sum: Box::new(Sum::of_term(Term::Value(Value::from_u32(1)), 1, 32)) },
+            8,
+            64,
+        );
+        let known = |cond, left: &Sum, right: &Sum| Requirement::new(cond, left.clone(), right.clone()).known();
+        assert_eq!(known(IntCC::SignedLessThan, &constant(u64::MAX), &constant(0)), Some(true));
+        assert_eq!(known(IntCC::UnsignedLessThan, &constant(u64::MAX), &constant(0)), Some(false));
+        assert_eq!(known(IntCC::UnsignedLessThanOrEqual, &narrow, &constant(8 << 32)), Some(true));
+        assert_eq!(known(IntCC::UnsignedLessThanOrEqual, &narrow, &constant(7 << 32)), None);
+        assert_eq!(known(IntCC::NotEqual, &narrow, &narrow.clone().offset(1)), Some(true));
+        let fits = Requirement::Fits { left: narrow.clone(), right: constant(1 << 28) };
+        assert_eq!(fits.known(), Some(true));
+        assert_eq!(Requirement::Fits { left: narrow, right: constant(1 << 40) }.known(), None);
+    }
+}

@@ -225,8 +225,11 @@ impl Draft<'_, '_, '_> {
             (start, if masked { 1 } else { counter.step }, bound, [IntCC::SignedLessThan, IntCC::UnsignedLessThan])
         } else {
             let zero = self.constant(at, ty, 0);
+            // What is known of the counter of a loop around does not hold for one that starts there.
+            let is_counter = self.outline.counters.contains_key(&bound);
+            let start = if is_counter { self.pos.ins().iadd(bound, zero) } else { bound };
             (
-                bound,
+                start,
                 if masked { -1 } else { counter.step },
                 zero,
                 [IntCC::SignedGreaterThan, IntCC::UnsignedGreaterThan],
