@@ -43,7 +43,8 @@ use cranelift_codegen::ir::{Block, Inst, Opcode, Value, ValueDef};
 use std::rc::Rc;
 
 /// Claims that one question looks at. 256: a check against the test of its loop takes 3 or 20, the longest proof among the samples
-/// (`stencil3`, three checks around `n - 1`) takes 202, and most questions without an answer are given up after 4.
+/// (`stencil3`, three checks around `n - 1`) takes 202, and most questions without an answer are given up after 4. With 32, `facts`
+/// takes 28 % less time over all samples, and does not find those of downward loops.
 pub(super) const BUDGET: usize = 256;
 
 /// The same for questions that are seldom answered. 6: what a branch before says in so many words takes 4 at most.

@@ -1,7 +1,7 @@
 //! What has to hold of some integers, and what is known of them without looking further.
 
 use super::address::Sum;
-use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use std::fmt;
 
 /// Something that may hold of integers.
@@ -26,9 +26,14 @@ pub enum Requirement {
 }
 
 impl Requirement {
-    /// `left cond right`.
+    /// `left cond right`. Unsigned, the smaller number is on the left.
     pub fn new(cond: IntCC, left: Sum, right: Sum) -> Self {
-        Self::Compare { cond, left, right }
+        match cond {
+            IntCC::UnsignedGreaterThan | IntCC::UnsignedGreaterThanOrEqual => {
+                Self::Compare { cond: cond.swap_args(), left: right, right: left }
+            }
+            _ => Self::Compare { cond, left, right },
+        }
     }
 
     /// `left <= right`, unsigned.
@@ -44,6 +49,95 @@ impl Requirement {
                 let limit = Sum::constant(u64::MAX, left.bits()).constant_part();
                 (most <= limit).then_some(true)
             }),
+        }
+    }
+}
+
+/// The same with fewer comparisons, where they stand for each other.
+///
+/// * `a <= r` goes if `e <= r` and `a <= r - e`: nothing wraps there, and `r - e` is not more than `r`.
+/// * `1 < n` goes if `3 < n`; and then `a <= n - 2` goes if `a <= n - 4`, as neither wraps.
+/// * `0 < n` and `a <= n - 1` together are `a < n`.
+///
+/// Time grows with the square of their number.
+pub fn simplified(mut required: Vec<Requirement>) -> Vec<Requirement> {
+    // One after the other: of two that stand for each other, one stays.
+    while let Some(index) = (0..required.len()).find(|&index| is_implied(&required, index)) {
+        required.remove(index);
+    }
+    let mut index = 0;
+    while index < required.len() {
+        let merged = required[index].as_positive().and_then(|n| {
+            let last = n.clone().offset(-1);
+            required
+                .iter()
+                .position(|other| other.as_at_most().is_some_and(|(_, r)| *r == last))
+                .map(|at| (at, n.clone()))
+        });
+        let Some((at, n)) = merged else {
+            index += 1;
+            continue;
+        };
+        let (a, _) = required[at].as_at_most().expect("just seen");
+        required[at] = Requirement::new(IntCC::UnsignedLessThan, a.clone(), n);
+        required.remove(index);
+    }
+    required
+}
+
+/// Whether one of them follows from others.
+fn is_implied(required: &[Requirement], index: usize) -> bool {
+    if let Some((least, n)) = required[index].as_above() {
+        return required.iter().filter_map(Requirement::as_above).any(|(other, same)| same == n && other > least);
+    }
+    let Some((a, r)) = required[index].as_at_most() else { return false };
+    is_implied_by_room(required, (a, r)) || is_implied_by_less(required, (a, r))
+}
+
+/// Whether `a <= r` follows from `a <= r - c`, where neither wraps as what they are below some `n` is less than that is known to be.
+fn is_implied_by_less(required: &[Requirement], (a, r): (&Sum, &Sum)) -> bool {
+    let below = |n: &Sum, less: &Sum| n.minus(less).and_then(|distance| distance.as_constant());
+    let bounds = || required.iter().filter_map(Requirement::as_above);
+    required.iter().filter_map(Requirement::as_at_most).filter(|(b, _)| *b == a).any(|(_, s)| {
+        bounds().any(|(least, n)| match (below(n, r), below(n, s)) {
+            (Some(near), Some(far)) => near < far && far - 1 <= least,
+            _ => false,
+        })
+    })
+}
+
+/// Whether `a <= r` follows from `e <= r` and `a <= r - e`.
+fn is_implied_by_room(required: &[Requirement], (a, r): (&Sum, &Sum)) -> bool {
+    let others = || required.iter().filter_map(Requirement::as_at_most);
+    let smaller = others().filter(|(e, same)| *same == r && *e != a);
+    let mut rests = smaller.filter_map(|(e, _)| r.minus(e));
+    rests.any(|rest| rest != *r && others().any(|(b, s)| b == a && *s == rest))
+}
+
+impl Requirement {
+    /// The sides of `left <= right`, unsigned.
+    fn as_at_most(&self) -> Option<(&Sum, &Sum)> {
+        match self {
+            Self::Compare { cond: IntCC::UnsignedLessThanOrEqual, left, right } => Some((left, right)),
+            _ => None,
+        }
+    }
+
+    /// A constant, and a number that is required to be larger, unsigned.
+    fn as_above(&self) -> Option<(u64, &Sum)> {
+        match self {
+            Self::Compare { cond: IntCC::UnsignedLessThan, left, right } => Some((left.as_constant()?, right)),
+            _ => None,
+        }
+    }
+
+    /// The number that is required not to be 0.
+    fn as_positive(&self) -> Option<&Sum> {
+        match self {
+            Self::Compare { cond: IntCC::UnsignedLessThan, left, right } if left.as_constant() == Some(0) => {
+                Some(right)
+            }
+            _ => None,
         }
     }
 }
@@ -181,6 +275,54 @@ mod tests {
                 let in_arc = |number: u64| number.wrapping_sub(from) & 255 <= to.wrapping_sub(from) & 255;
                 assert!((0..256).all(|number| fulfils(number) == in_arc(number)), "{cond} {bound}: {from} to {to}");
             }
+        }
+    }
+
+    /// What is left says the same of all numbers of a few bits.
+    #[test]
+    fn simplified_is_the_same() {
+        let value = |number| Sum::of_term(Term::Value(Value::from_u32(number)), 1, 8);
+        let (a, e, n) = (value(1), value(2), value(3));
+        let (zero, last) = (Sum::constant(0, 8), n.clone().offset(-1));
+        let at_most = |left: &Sum, right: &Sum| Requirement::at_most(left.clone(), right.clone());
+        let rest = last.minus(&e).expect("few terms");
+        let required = vec![
+            Requirement::new(IntCC::UnsignedLessThan, zero, n.clone()),
+            at_most(&a, &last),
+            at_most(&e, &last),
+            at_most(&a, &rest),
+        ];
+        let fewer = simplified(required.clone());
+        let circle = vec![
+            at_most(&a, &last),
+            at_most(&e, &last),
+            at_most(&a, &last.minus(&e).expect("few terms")),
+            at_most(&e, &last.minus(&a).expect("few terms")),
+        ];
+        assert_eq!(simplified(circle).len(), 3, "of two that stand for each other, one stays");
+        assert_eq!(fewer, [Requirement::new(IntCC::UnsignedLessThan, e, n.clone()), at_most(&a, &rest)]);
+        let all_hold = |required: &[Requirement], numbers: [u64; 3]| {
+            required.iter().all(|requirement| {
+                let Requirement::Compare { cond, left, right } = requirement else { return false };
+                let [left, right] = [left, right].map(|sum| {
+                    let one = |value: Value| Some(Sum::constant(numbers[value.as_u32() as usize - 1], 8));
+                    let number = sum.substituted(&mut { one }).and_then(|sum| sum.as_constant());
+                    number.expect("all values are given")
+                });
+                holds(*cond, left, right, 8)
+            })
+        };
+        let above = |least| Requirement::new(IntCC::UnsignedLessThan, Sum::constant(least, 8), n.clone());
+        let four = vec![above(3), above(1), at_most(&a, &n.clone().offset(-4)), at_most(&a, &n.clone().offset(-2))];
+        let fewer_of_four = simplified(four.clone());
+        assert_eq!(fewer_of_four, [above(3), at_most(&a, &n.clone().offset(-4))]);
+        for number in 0..1 << 18 {
+            let numbers = [0, 6, 12].map(|shift| {
+                let low = number >> shift & 63;
+                if low < 32 { low } else { low + 192 }
+            });
+            assert_eq!(all_hold(&required, numbers), all_hold(&fewer, numbers), "{numbers:?}");
+            assert_eq!(all_hold(&four, numbers), all_hold(&fewer_of_four, numbers), "{numbers:?}");
         }
     }
 

@@ -67,7 +67,7 @@ use crate::analysis::edges::Edge;
 use crate::analysis::effects::is_duplicable;
 use crate::analysis::entry::Order;
 use crate::analysis::loops::{Loop, LoopForest};
-use crate::analysis::requirement::Requirement;
+use crate::analysis::requirement::{Requirement, simplified};
 use crate::analysis::trip_count;
 use crate::analysis::view::View;
 use crate::change::Change;
@@ -78,7 +78,7 @@ use crate::options::Options;
 use crate::pass::{PassCx, canon};
 use check::Check;
 use cranelift_codegen::ir::{Block, Function};
-use cranelift_codegen::{CodegenResult, Context};
+use cranelift_codegen::{CodegenResult, Context, FxHashMap};
 use why::Decline;
 
 /// The name of this pass.
@@ -139,18 +139,20 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
 fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
     let forest = cx.lend_forest(ctx);
     let view = View { ctx, forest: &forest };
-    let mut known = Known { ahead: Ahead::new(view), conditions: Conditions::new(&ctx.func, &ctx.cfg, &ctx.domtree) };
+    let mut conditions = Conditions::new(&ctx.func, &ctx.cfg, &ctx.domtree);
+    conditions.set_thorough(false);
+    let mut known = Known { ahead: Ahead::new(view), conditions, answers: FxHashMap::default() };
     let mut plans: Vec<Plan> = Vec::new();
     for lp in forest.loops() {
         let header = forest.data(lp).header;
         let has_plan = |plan: &Plan| forest.loop_of_header(plan.header).is_some_and(|done| forest.encloses(done, lp));
-        if cx.is_slow(header) || plans.iter().any(has_plan) || holds_slow(cx, &forest, lp) {
+        let is_done = cx.is_slow(header) || cx.has_fired(NAME, header);
+        if is_done || plans.iter().any(has_plan) || holds_slow(cx, &forest, lp) {
             continue;
         }
         let found = Plan::prove(view, lp, &mut known, cx.options).and_then(|plan| plan.judge(ctx, &forest, cx.options));
         match found {
             Ok(plan) => plans.push(plan),
-            Err(why) if cx.has_fired(NAME, header) => drop(why),
             Err(why) => cx.declined(&ctx.func, NAME, header, &why),
         }
     }
@@ -181,6 +183,8 @@ fn grant(ctx: &Context, cx: &mut PassCx<'_>, plan: &Plan, room: &mut usize) -> b
 struct Known<'a> {
     ahead: Ahead<'a>,
     conditions: Conditions<'a>,
+    /// What has been asked of the places in front of loops.
+    answers: FxHashMap<(Loop, Requirement), bool>,
 }
 
 impl Known<'_> {
@@ -208,10 +212,12 @@ impl Known<'_> {
 
     /// Whether `requirement` holds in front of the loop, if that is known.
     fn is_known(&mut self, requirement: &Requirement, forest: &LoopForest, lp: Loop) -> Option<bool> {
-        let Requirement::Compare { cond, left, right } = requirement else { return requirement.known() };
+        let (Requirement::Compare { cond, left, right }, [entry]) = (requirement, &forest.data(lp).entries[..]) else {
+            return requirement.known();
+        };
         requirement.known().or_else(|| {
-            let [entry] = forest.data(lp).entries[..] else { return None };
-            self.conditions.implies(Place::Before(entry.branch), *cond, [left, right])
+            let ask = || self.conditions.holds(Place::Before(entry.branch), *cond, [left, right]);
+            self.answers.entry((lp, requirement.clone())).or_insert_with(ask).then_some(true)
         })
     }
 }
@@ -274,6 +280,7 @@ impl Plan {
                 Err(why) => drop(obstacle.get_or_insert(why)),
             }
         }
+        plan.requires = simplified(plan.requires);
         match obstacle {
             Some(why) if plan.checks.is_empty() => Err(why),
             _ => Ok(plan),
