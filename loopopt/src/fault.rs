@@ -35,10 +35,10 @@ macro_rules! faults {
 
 #[cfg(feature = "fuzzing")]
 faults! {
-    /// `version`: a narrow index is taken not to wrap (dotnet#57535).
-    NarrowSumsNeverWrap,
-    /// `version`: the distance that an index moves is taken not to overflow (openj9#15477).
-    DistanceNeverOverflows,
+    /// `version`: only the first value is tested, not how far it moves (openj9#15477).
+    OnlyTheFirstValue,
+    /// `version`: what the loop has come to before its test is taken for what it has come to behind it (OMR 2c2cc0111).
+    OneIterationLess,
     /// `version`: the fast loop goes on where the check fails (JDK-8307683).
     CheckInverted,
     /// `rotate`: the back edge carries the value of the first iteration (a back-edge argument that is dropped).

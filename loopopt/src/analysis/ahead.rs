@@ -151,7 +151,7 @@ impl Walk<'_> {
     fn has_room(&mut self, moves: &Moves, from: &Sum, to: &Sum) -> Result<(), Obstacle> {
         let ways = [(&moves.up, to.minus(&moves.start)), (&moves.down, moves.start.minus(from))];
         for (distances, room) in ways {
-            if distances.is_empty() {
+            if distances.is_empty() || fault!(OnlyTheFirstValue) {
                 continue;
             }
             let mut room = room.ok_or(Obstacle::TooLong)?;
@@ -203,9 +203,7 @@ impl Walk<'_> {
     fn extended(&mut self, inner: &Sum, signed: bool, depth: usize) -> Result<Moves, Obstacle> {
         let moves = self.moves(inner, depth - 1)?;
         let least = Sum::constant(if signed { 1 << (inner.bits() - 1) } else { 0 }, inner.bits());
-        if !fault!(NarrowSumsNeverWrap) {
-            self.has_room(&moves, &least, &least.clone().offset(-1))?;
-        }
+        self.has_room(&moves, &least, &least.clone().offset(-1))?;
         Ok(moves)
     }
 
@@ -287,7 +285,7 @@ impl Walk<'_> {
     /// A multiple of an unsigned number, which must not overflow.
     fn multiple(&mut self, number: Sum, factor: u64) -> Result<Sum, Obstacle> {
         let most = Sum::constant(u64::MAX, number.bits()).constant_part();
-        if factor > 1 && !fault!(DistanceNeverOverflows) {
+        if factor > 1 {
             let limit = Sum::constant(most / factor, number.bits());
             self.requires.push(Requirement::at_most(number.clone(), limit));
         }

@@ -23,6 +23,7 @@ use super::effects::leads_to_failure;
 use super::loops::Loop;
 use super::requirement::{Requirement, arc};
 use super::view::View;
+use crate::fault::fault;
 use cranelift_codegen::Context;
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::{Block, Inst, InstructionData, Value};
@@ -100,7 +101,7 @@ impl Counted {
             (ways.next(), ways.next()) == (Some(test.stay), None) && ctx.domtree.block_dominates(target, block)
         };
         let others = self.tests.iter().filter(|test| test.exit.branch != inst);
-        let mut found = others.filter_map(|test| test.iterations(is_behind(test)));
+        let mut found = others.filter_map(|test| test.iterations(is_behind(test) || fault!(OneIterationLess)));
         found.next().ok_or(Obstacle::NoCount)
     }
 }
