@@ -113,8 +113,6 @@ faults! {
     UnsignedCell,
     /// `promote`: another store between the store and the load of the next iteration (llvm#195513).
     CellChangesInBetween,
-    /// `promote`: the store that the next iteration loads from runs in some iterations only.
-    SometimesStored,
     /// `slots`: places that overlap are taken for two variables (llvm#64897).
     IgnoredOverlap,
     /// `slots`: an address that is added to is not one that escapes.

@@ -74,9 +74,8 @@ const FAULT_PROGRAMS: u64 = 6_000;
 /// Faults that fewer programs show, each with a seed up to which none does: the search starts there to save time.
 const RARE_FAULTS: &[(Fault, u64)] = &[
     (Fault::CellChangesInBetween, 7_000),
-    (Fault::SometimesStored, 24_000),
     (Fault::UnsignedCell, 47_000),
-    (Fault::SettledTooEarly, 7_000),
+    (Fault::SettledTooEarly, 35_000),
     (Fault::SettledEverywhere, 23_000),
 ];
 

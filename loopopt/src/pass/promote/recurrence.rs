@@ -140,7 +140,7 @@ impl Here<'_> {
         }
         let latch = self.forest.data(self.lp).back_edges[0].source(self.func);
         let home = self.func.layout.inst_block(store.inst).expect("an access is in the layout");
-        if !self.domtree.block_dominates(home, latch) && !fault!(SometimesStored) {
+        if !self.domtree.block_dominates(home, latch) {
             return Err(Decline::NotCertain { access: store.inst });
         }
         let entry = self.entry_edge();
