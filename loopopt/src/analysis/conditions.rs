@@ -13,7 +13,7 @@
 //!
 //! A fact belongs to an edge, or to what follows an instruction. It holds in each block that the edge or the instruction
 //! dominates: the values that it speaks of are the same there. A header is not dominated by what its loop tests; what holds for
-//! a header's parameters follows from what holds on all edges into it, which is for [`super::implication`] to find.
+//! a header's parameters follows from what holds on all edges into it, which is for `implication` to find.
 //!
 //! # References
 //!
