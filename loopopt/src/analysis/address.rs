@@ -446,7 +446,8 @@ pub fn constant_of(func: &Function, value: Value) -> Option<u64> {
     }
 }
 
-fn mask(bits: u32) -> u64 {
+/// The largest unsigned number of so many bits.
+pub fn mask(bits: u32) -> u64 {
     if bits >= 64 { u64::MAX } else { (1 << bits) - 1 }
 }
 

@@ -28,7 +28,7 @@
 //! place of the case analysis that they make by condition, direction and sign, which their bugs were in
 //! (JDK-8307683, openj9#15477, golang/go#26116).
 
-use super::address::{Sum, Term};
+use super::address::{Sum, Term, mask};
 use super::iterations::{Counted, Iterations, is_negative};
 use super::loops::Loop;
 use super::requirement::{Requirement, arc};
@@ -284,7 +284,7 @@ impl Walk<'_> {
 
     /// A multiple of an unsigned number, which must not overflow.
     fn multiple(&mut self, number: Sum, factor: u64) -> Result<Sum, Obstacle> {
-        let most = Sum::constant(u64::MAX, number.bits()).constant_part();
+        let most = mask(number.bits());
         if factor > 1 {
             let limit = Sum::constant(most / factor, number.bits());
             self.requires.push(Requirement::at_most(number.clone(), limit));

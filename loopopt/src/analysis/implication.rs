@@ -35,7 +35,7 @@ use super::address::Sum;
 use super::conditions::{Conditions, Fact, Order, Place, order};
 use super::edges::{Edge, edges_into};
 use super::numbers::{Bounds, Number, Term, limits};
-use crate::edit::rename::def_block;
+use crate::analysis::loops::def_block;
 use crate::fault::fault;
 use cranelift_codegen::FxHashMap;
 use cranelift_codegen::ir::condcodes::IntCC;

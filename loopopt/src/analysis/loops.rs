@@ -28,7 +28,7 @@ use cranelift_codegen::entity::{
     EntityRef, EntitySet, PrimaryMap, SecondaryMap, entity_impl, packed_option::PackedOption,
 };
 use cranelift_codegen::flowgraph::ControlFlowGraph;
-use cranelift_codegen::ir::{Block, Function};
+use cranelift_codegen::ir::{Block, Function, Value, ValueDef};
 use std::cmp::Reverse;
 use std::ops::Range;
 
@@ -64,6 +64,15 @@ struct Size {
     total: usize,
     /// Where the next loop inside it starts.
     next_free: usize,
+}
+
+/// The block in which `value` is defined. Values whose instruction is in no block have none.
+pub fn def_block(func: &Function, value: Value) -> Option<Block> {
+    match func.dfg.value_def(value) {
+        ValueDef::Param(block, _) => Some(block),
+        ValueDef::Result(inst, _) => func.layout.inst_block(inst),
+        ValueDef::Union(..) => None,
+    }
 }
 
 /// All natural loops of a function.

@@ -1,6 +1,7 @@
 //! What has to hold of some integers, and what is known of them without looking further.
 
-use super::address::Sum;
+use super::address::{Sum, mask};
+use super::evaluate::compares;
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use std::fmt;
 
@@ -46,7 +47,7 @@ impl Requirement {
         match self {
             Self::Compare { cond, left, right } => compare(*cond, left, right),
             Self::Fits { left, right } => left.most().checked_mul(right.most()).and_then(|most| {
-                let limit = Sum::constant(u64::MAX, left.bits()).constant_part();
+                let limit = mask(left.bits());
                 (most <= limit).then_some(true)
             }),
         }
@@ -150,7 +151,7 @@ fn compare(cond: IntCC, left: &Sum, right: &Sum) -> Option<bool> {
     if let (Some(left), Some(right)) = (left.as_constant(), right.as_constant()) {
         return Some(holds(cond, left, right, bits));
     }
-    let max = Sum::constant(u64::MAX, bits).constant_part();
+    let max = mask(bits);
     match cond {
         IntCC::UnsignedLessThanOrEqual => {
             let right = right.as_constant()?;
@@ -182,21 +183,7 @@ fn holds_of_equals(cond: IntCC) -> bool {
 
 /// Whether two numbers of so many bits compare so.
 fn holds(cond: IntCC, left: u64, right: u64, bits: u32) -> bool {
-    let unused = 64 - bits;
-    let (a, b) = (left << unused, right << unused);
-    let (s, t) = (a as i64, b as i64);
-    match cond {
-        IntCC::Equal => a == b,
-        IntCC::NotEqual => a != b,
-        IntCC::UnsignedLessThan => a < b,
-        IntCC::UnsignedLessThanOrEqual => a <= b,
-        IntCC::UnsignedGreaterThan => a > b,
-        IntCC::UnsignedGreaterThanOrEqual => a >= b,
-        IntCC::SignedLessThan => s < t,
-        IntCC::SignedLessThanOrEqual => s <= t,
-        IntCC::SignedGreaterThan => s > t,
-        IntCC::SignedGreaterThanOrEqual => s >= t,
-    }
+    compares(cond, [left.into(), right.into()], Sum::constant(0, bits).ty())
 }
 
 impl fmt::Display for Requirement {

@@ -14,7 +14,7 @@
 use super::edges::{Edge, edges_from};
 use super::evaluate::{Evaluator, is_foldable, truncate};
 use super::induction::{Induction, inductions, known, offset};
-use super::loops::{Loop, LoopForest};
+use super::loops::{Loop, LoopForest, def_block};
 use super::progression::{Arc, Progression};
 use cranelift_codegen::Context;
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
@@ -81,7 +81,7 @@ pub fn simulate(ctx: &Context, forest: &LoopForest, lp: Loop, most: usize) -> Op
     let mut simulation = Simulation { count: TripCount::Unknown, decided: Vec::new(), insts: 0 };
     let mut may_leave = false;
     for around in 0..most {
-        evaluator.forget_unless(|value| home(func, value).is_none_or(|block| !forest.contains(lp, block)));
+        evaluator.forget_unless(|value| def_block(func, value).is_none_or(|block| !forest.contains(lp, block)));
         for (&param, &what) in func.dfg.block_params(data.header).iter().zip(&state) {
             evaluator.assume(param, what);
         }
@@ -127,15 +127,6 @@ fn is_unknowable(func: &Function, value: Value, depth: usize) -> bool {
 /// What is known of the arguments of an edge.
 fn arguments(func: &Function, edge: Edge, evaluator: &mut Evaluator<'_>) -> Vec<Option<u128>> {
     edge.args(func).map(|arg| evaluator.value(arg.as_value()?)).collect()
-}
-
-/// The block in which a value is defined.
-fn home(func: &Function, value: Value) -> Option<Block> {
-    match func.dfg.value_def(value) {
-        ValueDef::Param(block, _) => Some(block),
-        ValueDef::Result(inst, _) => func.layout.inst_block(inst),
-        ValueDef::Union(..) => None,
-    }
 }
 
 /// One iteration, as far as it is known.

@@ -2,7 +2,7 @@
 
 use super::address::{Sum, constant_of};
 use super::edges::edges_into;
-use super::loops::{Loop, LoopForest};
+use super::loops::{Loop, LoopForest, def_block};
 use cranelift_codegen::Context;
 use cranelift_codegen::ir::{Function, Value, ValueDef};
 
@@ -106,11 +106,7 @@ impl<'a> View<'a> {
 
     /// Whether `value` is defined outside of the loop.
     pub fn is_defined_outside(self, lp: Loop, value: Value) -> bool {
-        let block = match self.func().dfg.value_def(value) {
-            ValueDef::Param(block, _) => Some(block),
-            ValueDef::Result(inst, _) => self.func().layout.inst_block(inst),
-            ValueDef::Union(..) => None,
-        };
+        let block = def_block(self.func(), value);
         block.is_some_and(|block| !self.forest.contains(lp, block))
     }
 

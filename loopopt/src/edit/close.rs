@@ -16,10 +16,11 @@
 //! definition would not dominate the use.
 
 use crate::analysis::edges::edges_into;
+use crate::analysis::loops::def_block;
 use crate::analysis::loops::{Loop, LoopForest};
 use crate::edit::funnel::append_arg;
 use crate::edit::labels::copy_labels;
-use crate::edit::rename::{def_block, each_use};
+use crate::edit::rename::each_use;
 use crate::edit::ssa::{NewUse, Repair, live_until};
 use crate::edit::{MAX_PARAMS, TooManyParams};
 use crate::fault::fault;

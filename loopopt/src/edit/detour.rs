@@ -44,11 +44,12 @@
 
 use crate::analysis::edges::{Edge, edges_from};
 use crate::analysis::entry::Order;
+use crate::analysis::loops::def_block;
 use crate::edit::TooManyParams;
 use crate::edit::clone::{Copies, clone_blocks};
 use crate::edit::construct::{Construction, EndValues, Meets, Placer, zero};
 use crate::edit::funnel::{append_arg, copy_edge, funnel, retarget, set_edge};
-use crate::edit::rename::{def_block, each_use, rename_uses};
+use crate::edit::rename::{each_use, rename_uses};
 use crate::fault::fault;
 use cranelift_codegen::Context;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};

@@ -1,6 +1,6 @@
 //! Write sums, and what is required of them, as instructions. None of them traps.
 
-use crate::analysis::address::{Sum, Term};
+use crate::analysis::address::{Sum, Term, mask};
 use crate::analysis::requirement::Requirement;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -35,7 +35,7 @@ fn emit_requirement(cursor: &mut FuncCursor<'_>, requirement: &Requirement) -> V
             }
             let [left, right] = [left, right].map(|value| cursor.ins().uextend(types::I64, value));
             let product = cursor.ins().imul(left, right);
-            let most = ((1_u64 << bits) - 1).cast_signed();
+            let most = mask(bits).cast_signed();
             cursor.ins().icmp_imm_u(IntCC::UnsignedLessThanOrEqual, product, most)
         }
     }
@@ -44,8 +44,8 @@ fn emit_requirement(cursor: &mut FuncCursor<'_>, requirement: &Requirement) -> V
 /// Computes a sum. Recursive as deep as sums are nested, which their analysis bounds.
 fn emit_sum(cursor: &mut FuncCursor<'_>, sum: &Sum) -> Value {
     let constant = sum.constant_part();
-    let mask = Sum::constant(u64::MAX, sum.bits()).constant_part();
-    let is_negative = |factor: u64| factor.wrapping_neg() & mask < factor;
+    let ones = mask(sum.bits());
+    let is_negative = |factor: u64| factor.wrapping_neg() & ones < factor;
     let (taken, added): (Vec<_>, Vec<_>) = sum.terms().iter().partition(|(_, factor)| is_negative(*factor));
     let mut total = None;
     for (term, factor) in added {
@@ -63,7 +63,7 @@ fn emit_sum(cursor: &mut FuncCursor<'_>, sum: &Sum) -> Value {
     };
     for (term, factor) in taken {
         let one = emit_term(cursor, term, sum);
-        let product = emit_multiple(cursor, one, factor.wrapping_neg() & mask);
+        let product = emit_multiple(cursor, one, factor.wrapping_neg() & ones);
         total = cursor.ins().isub(total, product);
     }
     total

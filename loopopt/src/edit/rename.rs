@@ -1,22 +1,13 @@
 //! Replace uses of values, in operands and in the arguments of edges.
 
 pub(crate) use crate::analysis::edges::each_use;
+use crate::analysis::loops::def_block;
 use cranelift_codegen::entity::{SecondaryMap, packed_option::PackedOption};
 use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, Value};
 
 /// Replaces each value that `inst` uses by what `rename` says.
 pub(crate) fn rename_uses(func: &mut Function, inst: Inst, rename: impl FnMut(Value) -> Value) {
     func.dfg.map_inst_values(inst, rename);
-}
-
-/// The block in which `value` is defined. Values whose instruction is in no block have none.
-pub(crate) fn def_block(func: &Function, value: Value) -> Option<Block> {
-    use cranelift_codegen::ir::ValueDef;
-    match func.dfg.value_def(value) {
-        ValueDef::Param(block, _) => Some(block),
-        ValueDef::Result(inst, _) => func.layout.inst_block(inst),
-        ValueDef::Union(..) => None,
-    }
 }
 
 /// Replaces each value that the edges of `branch` pass by what `rename` says.

@@ -2,6 +2,7 @@
 
 pub(crate) mod canon;
 pub(crate) mod cleanup;
+pub(crate) mod copying;
 pub(crate) mod facts;
 pub(crate) mod layout;
 pub(crate) mod licm;

@@ -71,7 +71,8 @@ use crate::edit::funnel::{copy_edge, retarget, set_edge};
 use crate::edit::iterate::{clone_iterations, copied_edge};
 use crate::fault::fault;
 use crate::options::Options;
-use crate::pass::{PassCx, canon, cleanup};
+use crate::pass::copying::{Copying, granted};
+use crate::pass::{PassCx, cleanup};
 use crate::remark::Refusal;
 use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, Opcode, types};
 use cranelift_codegen::{CodegenResult, Context};
@@ -97,19 +98,12 @@ pub(crate) const REASONS: &[&str] = &[
 
 /// Peels all loops that can be and should be.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
-    let mut change = Change::Nothing;
     if cx.wants_cleanup && cleanup::is_possible(ctx, cx) {
         // What is about to fold would be taken for a gain. The next round sees what is left.
-        return Ok(change);
+        return Ok(Change::Nothing);
     }
-    let mut plans = plan(ctx, cx);
-    if !plans.is_empty() && !cx.is_canonical {
-        change = canon::restore(ctx, cx)?;
-        plans = plan(ctx, cx);
-    }
-    let mut room = if plans.is_empty() { 0 } else { cx.room(&ctx.func) };
-    plans.retain(|plan| grant(ctx, cx, plan, &mut room));
-    if plans.is_empty() || cx.gave_up {
+    let (plans, change) = granted(ctx, cx, NAME, plan)?;
+    if plans.is_empty() {
         return Ok(change);
     }
     cx.wants_cleanup |= plans.iter().any(|plan| plan.gain.needs_cleanup);
@@ -155,21 +149,6 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
     plans
 }
 
-/// Asks for the rewrite of one loop. `room` is by how many instructions the function may still grow.
-fn grant(ctx: &Context, cx: &mut PassCx<'_>, plan: &Plan, room: &mut usize) -> bool {
-    if plan.copied > *room {
-        let why = Decline::FunctionTooLarge { copied: plan.copied, max: cx.options.max_function_insts };
-        cx.declined(&ctx.func, NAME, plan.header, &why);
-        return false;
-    }
-    if !cx.fuel.take() {
-        cx.declined(&ctx.func, NAME, plan.header, &Decline::Withheld);
-        return false;
-    }
-    *room -= plan.copied;
-    true
-}
-
 /// A peeling that is legal.
 struct Plan {
     header: Block,
@@ -183,6 +162,16 @@ struct Plan {
     size: usize,
     /// Instructions that the copies add.
     copied: usize,
+}
+
+impl Copying for Plan {
+    fn header(&self) -> Block {
+        self.header
+    }
+
+    fn copied(&self) -> usize {
+        self.copied
+    }
 }
 
 impl Plan {
@@ -347,10 +336,6 @@ enum Decline {
     Asynchronous,
     /// (P6) Cranelift's egraph pass cannot run once more.
     NoCleanup,
-    /// (P7) The function has grown too much already.
-    FunctionTooLarge { copied: usize, max: usize },
-    /// Fuel is used up, or stress mode says no.
-    Withheld,
 }
 
 impl Refusal for Decline {
@@ -364,8 +349,6 @@ impl Refusal for Decline {
             Self::NotDuplicable(_) => "not-duplicable",
             Self::Asynchronous => "asynchronous",
             Self::NoCleanup => "no-cleanup",
-            Self::FunctionTooLarge { .. } => "function-too-large",
-            Self::Withheld => "withheld",
         }
     }
 
@@ -376,13 +359,11 @@ impl Refusal for Decline {
             }
             Self::ColdLoop => "do not mark the loop cold if it runs often",
             Self::NoCleanup => "optimize at speed, and give all loads and stores an alias region, or none",
-            Self::FunctionTooLarge { .. } => "split the function, or raise Options::max_function_insts",
             Self::NotInnermost
             | Self::NothingToWin
             | Self::FewIterations { .. }
             | Self::NotDuplicable(_)
-            | Self::Asynchronous
-            | Self::Withheld => "",
+            | Self::Asynchronous => "",
         }
     }
 
@@ -407,10 +388,6 @@ impl fmt::Display for Decline {
             Self::NotDuplicable(opcode) => write!(f, "the loop holds {opcode}, which must not be copied"),
             Self::Asynchronous => write!(f, "the loop reads memory that others may write at any time"),
             Self::NoCleanup => write!(f, "Cranelift's egraph pass, which would use it, does not run once more"),
-            Self::FunctionTooLarge { copied, max } => {
-                write!(f, "with {copied} instructions more, the function would have more than {max}")
-            }
-            Self::Withheld => write!(f, "withheld: the fuel is used up, or stress mode says no"),
         }
     }
 }

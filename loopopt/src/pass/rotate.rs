@@ -66,6 +66,7 @@
 
 use crate::analysis::edges::{Edge, edges_from, edges_into, edges_of, jump_target};
 use crate::analysis::effects::{Effects, is_constant, is_duplicable, only_jumps_to};
+use crate::analysis::loops::def_block;
 use crate::analysis::loops::{Loop, LoopForest};
 use crate::change::Change;
 use crate::edit::MAX_PARAMS;
@@ -73,7 +74,7 @@ use crate::edit::clone::{Copies, clone_blocks};
 use crate::edit::funnel::{append_arg, copy_edge, funnel, retarget};
 use crate::edit::labels::copy_labels;
 use crate::edit::merge::join;
-use crate::edit::rename::{Renames, Replaced, def_block, each_use, rename_edge_args};
+use crate::edit::rename::{Renames, Replaced, each_use, rename_edge_args};
 use crate::fault::fault;
 use crate::options::Options;
 use crate::pass::PassCx;

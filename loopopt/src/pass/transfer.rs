@@ -72,7 +72,8 @@ use crate::edit::detour::{Detour, RareEdge, Rerouted, repair, reroute};
 use crate::edit::forget::forget_removed_insts;
 use crate::edit::params::remove_redundant_params;
 use crate::options::Options;
-use crate::pass::{PassCx, canon};
+use crate::pass::PassCx;
+use crate::pass::copying::{Copying, granted};
 use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{Block, Function, Inst, Opcode};
 use cranelift_codegen::{CodegenResult, Context, FxHashSet};
@@ -102,34 +103,12 @@ const MAX_JUMPS: usize = 8;
 
 /// Takes rare parts out of all loops in which they stand in the way.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
-    let mut change = Change::Nothing;
-    let mut plans = plan(ctx, cx);
-    if !plans.is_empty() && !cx.is_canonical {
-        change = canon::restore(ctx, cx)?;
-        plans = plan(ctx, cx);
-    }
-    let mut room = if plans.is_empty() { 0 } else { cx.room(&ctx.func) };
-    plans.retain(|plan| grant(ctx, cx, plan, &mut room));
-    if plans.is_empty() || cx.gave_up {
+    let (plans, change) = granted(ctx, cx, NAME, plan)?;
+    if plans.is_empty() {
         return Ok(change);
     }
     apply(ctx, cx, &plans)?;
     Ok(Change::Cfg)
-}
-
-/// Asks for the rewrite of one loop. `room` is by how many instructions the function may still grow.
-fn grant(ctx: &Context, cx: &mut PassCx<'_>, plan: &Plan, room: &mut usize) -> bool {
-    if plan.copied > *room {
-        let why = Decline::FunctionTooLarge { copied: plan.copied, max: cx.options.max_function_insts };
-        cx.declined(&ctx.func, NAME, plan.header, &why);
-        return false;
-    }
-    if !cx.fuel.take() {
-        cx.declined(&ctx.func, NAME, plan.header, &Decline::Withheld);
-        return false;
-    }
-    *room -= plan.copied;
-    true
 }
 
 /// The loops to be made fast, none inside another.
@@ -364,6 +343,16 @@ struct Plan {
     size: usize,
     /// All instructions in the copy.
     copied: usize,
+}
+
+impl Copying for Plan {
+    fn header(&self) -> Block {
+        self.header
+    }
+
+    fn copied(&self) -> usize {
+        self.copied
+    }
 }
 
 impl Plan {

@@ -63,7 +63,8 @@ use crate::edit::funnel::retarget;
 use crate::edit::iterate::{clone_iterations, settle};
 use crate::fault::fault;
 use crate::options::Options;
-use crate::pass::{PassCx, canon};
+use crate::pass::PassCx;
+use crate::pass::copying::{Copying, granted};
 use crate::remark::Refusal;
 use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{Block, Function, Opcode};
@@ -92,14 +93,9 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     let mut change = Change::Nothing;
     let mut parents = None;
     for _ in 0..MAX_DEPTH {
-        let mut plans = plan(ctx, cx, parents.as_ref());
-        if !plans.is_empty() && !cx.is_canonical {
-            change = change.max(canon::restore(ctx, cx)?);
-            plans = plan(ctx, cx, parents.as_ref());
-        }
-        let mut room = if plans.is_empty() { 0 } else { cx.room(&ctx.func) };
-        plans.retain(|plan| grant(ctx, cx, plan, &mut room));
-        if plans.is_empty() || cx.gave_up {
+        let (plans, formed) = granted(ctx, cx, NAME, |ctx, cx| plan(ctx, cx, parents.as_ref()))?;
+        change = change.max(formed);
+        if plans.is_empty() {
             break;
         }
         let mut around = EntitySet::new();
@@ -109,21 +105,6 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         change = Change::Cfg;
     }
     Ok(change)
-}
-
-/// Asks for the rewrite of one loop. `room` is by how many instructions the function may still grow.
-fn grant(ctx: &Context, cx: &mut PassCx<'_>, plan: &Plan, room: &mut usize) -> bool {
-    if plan.copied > *room {
-        let why = Decline::FunctionTooLarge { copied: plan.copied, max: cx.options.max_function_insts };
-        cx.declined(&ctx.func, NAME, plan.header, &why);
-        return false;
-    }
-    if !cx.fuel.take() {
-        cx.declined(&ctx.func, NAME, plan.header, &Decline::Withheld);
-        return false;
-    }
-    *room -= plan.copied;
-    true
 }
 
 /// The loops to unroll, none inside another. Of the headers in `only`, if that is given.
@@ -173,6 +154,16 @@ struct Plan {
     size: usize,
     /// Instructions that the copies add.
     copied: usize,
+}
+
+impl Copying for Plan {
+    fn header(&self) -> Block {
+        self.header
+    }
+
+    fn copied(&self) -> usize {
+        self.copied
+    }
 }
 
 impl Plan {
@@ -292,14 +283,10 @@ enum Decline {
     TooManyIterations { count: u128, max: usize },
     /// (P2) The iterations are too large.
     TooLarge { insts: usize, max: usize },
-    /// (P4) The function has grown too much already.
-    FunctionTooLarge { copied: usize, max: usize },
     /// (L2) An instruction stands for one place in the program.
     NotDuplicable(String),
     /// (P3) The loop is cold.
     ColdLoop,
-    /// Fuel is used up, or stress mode says no.
-    Withheld,
 }
 
 impl Refusal for Decline {
@@ -308,10 +295,8 @@ impl Refusal for Decline {
             Self::NotCounted => "not-counted",
             Self::TooManyIterations { .. } => "too-many-iterations",
             Self::TooLarge { .. } => "too-large",
-            Self::FunctionTooLarge { .. } => "function-too-large",
             Self::NotDuplicable(_) => "not-duplicable",
             Self::ColdLoop => "cold-loop",
-            Self::Withheld => "withheld",
         }
     }
 
@@ -319,9 +304,8 @@ impl Refusal for Decline {
         match self {
             Self::TooManyIterations { .. } => "raise Options::unroll_max_iterations if the iterations are short",
             Self::TooLarge { .. } => "raise Options::unroll_max_insts if the loop is hot",
-            Self::FunctionTooLarge { .. } => "split the function, or raise Options::max_function_insts",
             Self::ColdLoop => "do not mark the loop cold if it runs often",
-            Self::NotCounted | Self::NotDuplicable(_) | Self::Withheld => "",
+            Self::NotCounted | Self::NotDuplicable(_) => "",
         }
     }
 
@@ -340,12 +324,8 @@ impl fmt::Display for Decline {
             Self::TooLarge { insts, max } => {
                 write!(f, "the iterations hold {insts} instructions or more; there may be {max}")
             }
-            Self::FunctionTooLarge { copied, max } => {
-                write!(f, "with {copied} instructions more, the function would have more than {max}")
-            }
             Self::NotDuplicable(opcode) => write!(f, "the loop holds {opcode}, which must not be copied"),
             Self::ColdLoop => write!(f, "the loop is cold"),
-            Self::Withheld => write!(f, "withheld: the fuel is used up, or stress mode says no"),
         }
     }
 }

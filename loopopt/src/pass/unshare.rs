@@ -39,6 +39,7 @@
 
 use crate::analysis::edges::{Edge, edges_from, edges_into, jump_target};
 use crate::analysis::effects::{is_constant, is_duplicable};
+use crate::analysis::loops::def_block;
 use crate::analysis::loops::{Loop, LoopForest};
 use crate::change::Change;
 use crate::edit::MAX_PARAMS;
@@ -46,7 +47,7 @@ use crate::edit::clone::clone_blocks;
 use crate::edit::funnel::{append_arg, copy_edge, retarget};
 use crate::edit::labels::copy_labels;
 use crate::edit::merge::merge_blocks;
-use crate::edit::rename::{Renames, def_block, each_use};
+use crate::edit::rename::{Renames, each_use};
 use crate::fault::fault;
 use crate::pass::PassCx;
 use crate::remark::Refusal;

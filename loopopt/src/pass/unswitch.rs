@@ -70,7 +70,8 @@ use crate::edit::forget::forget_removed_insts;
 use crate::edit::iterate::settle;
 use crate::fault::fault;
 use crate::options::Options;
-use crate::pass::{PassCx, canon};
+use crate::pass::PassCx;
+use crate::pass::copying::{Copying, granted};
 use candidates::{Candidate, Decision, MAX_CANDIDATES, candidates, known_way};
 use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{
@@ -104,35 +105,15 @@ const MAX_RUNS: usize = 8;
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
     let mut change = Change::Nothing;
     for _ in 0..MAX_RUNS {
-        let mut plans = plan(ctx, cx);
-        if !plans.is_empty() && !cx.is_canonical {
-            change = change.max(canon::restore(ctx, cx)?);
-            plans = plan(ctx, cx);
-        }
-        let mut room = if plans.is_empty() { 0 } else { cx.room(&ctx.func) };
-        plans.retain(|plan| grant(ctx, cx, plan, &mut room));
-        if plans.is_empty() || cx.gave_up {
+        let (plans, formed) = granted(ctx, cx, NAME, plan)?;
+        change = change.max(formed);
+        if plans.is_empty() {
             break;
         }
         apply(ctx, cx, &plans)?;
         change = Change::Cfg;
     }
     Ok(change)
-}
-
-/// Asks for the rewrite of one loop. `room` is by how many instructions the function may still grow.
-fn grant(ctx: &Context, cx: &mut PassCx<'_>, plan: &Plan, room: &mut usize) -> bool {
-    if plan.copied > *room {
-        let why = Decline::FunctionTooLarge { copied: plan.copied, max: cx.options.max_function_insts };
-        cx.declined(&ctx.func, NAME, plan.header, &why);
-        return false;
-    }
-    if !cx.fuel.take() {
-        cx.declined(&ctx.func, NAME, plan.header, &Decline::Withheld);
-        return false;
-    }
-    *room -= plan.copied;
-    true
 }
 
 /// The loops to unswitch, none inside another.
@@ -307,6 +288,16 @@ struct Plan {
     size: usize,
     /// Instructions in the copies.
     copied: usize,
+}
+
+impl Copying for Plan {
+    fn header(&self) -> Block {
+        self.header
+    }
+
+    fn copied(&self) -> usize {
+        self.copied
+    }
 }
 
 impl Plan {

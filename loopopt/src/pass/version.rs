@@ -75,7 +75,8 @@ use crate::edit::emit::emit_all;
 use crate::edit::forget::forget_removed_insts;
 use crate::edit::twin::twin;
 use crate::options::Options;
-use crate::pass::{PassCx, canon};
+use crate::pass::PassCx;
+use crate::pass::copying::{Copying, granted};
 use check::Check;
 use cranelift_codegen::ir::{Block, Function};
 use cranelift_codegen::{CodegenResult, Context, FxHashMap};
@@ -107,15 +108,8 @@ const INNER_WEIGHT: u64 = 8;
 
 /// Makes versions of all loops for which that can be and should be done.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
-    let mut change = Change::Nothing;
-    let mut plans = plan(ctx, cx);
-    if !plans.is_empty() && !cx.is_canonical {
-        change = canon::restore(ctx, cx)?;
-        plans = plan(ctx, cx);
-    }
-    let mut room = if plans.is_empty() { 0 } else { cx.room(&ctx.func) };
-    plans.retain(|plan| grant(ctx, cx, plan, &mut room));
-    if plans.is_empty() || cx.gave_up {
+    let (plans, change) = granted(ctx, cx, NAME, plan)?;
+    if plans.is_empty() {
         return Ok(change);
     }
     cx.wants_cleanup = true;
@@ -163,20 +157,6 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
 /// Whether one of the loops inside is a slow version.
 fn holds_slow(cx: &PassCx<'_>, forest: &LoopForest, lp: Loop) -> bool {
     cx.has_slow() && forest.blocks(lp).iter().any(|&block| cx.is_slow(block))
-}
-
-/// Asks for the rewrite of one loop. `room` is by how many instructions the function may still grow.
-fn grant(ctx: &Context, cx: &mut PassCx<'_>, plan: &Plan, room: &mut usize) -> bool {
-    let why = if plan.copied > *room {
-        Decline::FunctionTooLarge { copied: plan.copied, max: cx.options.max_function_insts }
-    } else if !cx.fuel.take() {
-        Decline::Withheld
-    } else {
-        *room -= plan.copied;
-        return true;
-    };
-    cx.declined(&ctx.func, NAME, plan.header, &why);
-    false
 }
 
 /// What is known in front of loops.
@@ -241,6 +221,16 @@ struct Plan {
     nearer: u64,
     /// Instructions of the nest.
     copied: usize,
+}
+
+impl Copying for Plan {
+    fn header(&self) -> Block {
+        self.header
+    }
+
+    fn copied(&self) -> usize {
+        self.copied
+    }
 }
 
 impl Plan {

@@ -2,9 +2,9 @@
 
 use super::{Cell, Here};
 use crate::analysis::edges::{Edge, edges_into};
+use crate::analysis::loops::def_block;
 use crate::analysis::memory::Access;
 use crate::edit::funnel::append_arg;
-use crate::edit::rename::def_block;
 use crate::fault::fault;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::{Block, Function, Inst, InstBuilder, MemFlagsData, Opcode, Type, Value};

@@ -2,8 +2,9 @@
 
 use crate::analysis::edges::{Edge, edges_into};
 use crate::analysis::effects::is_constant;
+use crate::analysis::loops::def_block;
 use crate::analysis::loops::{Loop, LoopForest};
-use crate::edit::rename::{def_block, each_use};
+use crate::edit::rename::each_use;
 use crate::fault::fault;
 use crate::pass::PassCx;
 use cranelift_codegen::Context;

@@ -25,10 +25,6 @@ pub(super) enum Decline {
     TooLarge { insts: usize, max: usize },
     /// (P5) The loop is cold.
     ColdLoop,
-    /// (P7) The function has grown too much already.
-    FunctionTooLarge { copied: usize, max: usize },
-    /// Fuel is used up, or stress mode says no.
-    Withheld,
 }
 
 impl Refusal for Decline {
@@ -43,8 +39,6 @@ impl Refusal for Decline {
             Self::LongInnerLoop { .. } => "long-inner-loop",
             Self::TooLarge { .. } => "too-large",
             Self::ColdLoop => "cold-loop",
-            Self::FunctionTooLarge { .. } => "function-too-large",
-            Self::Withheld => "withheld",
         }
     }
 
@@ -60,14 +54,12 @@ impl Refusal for Decline {
             Self::NoRareWay => "mark blocks cold that hardly ever run",
             Self::TooLarge { .. } => "raise Options::transfer_max_insts if the loop is hot",
             Self::ColdLoop => "do not mark the loop cold if it runs often",
-            Self::FunctionTooLarge { .. } => "split the function, or raise Options::max_function_insts",
             Self::AlwaysRare
             | Self::Irreducible
             | Self::Polls(_)
             | Self::Asynchronous(_)
             | Self::NothingToWin
-            | Self::LongInnerLoop { .. }
-            | Self::Withheld => "",
+            | Self::LongInnerLoop { .. } => "",
         }
     }
 }
@@ -91,10 +83,6 @@ impl fmt::Display for Decline {
             }
             Self::TooLarge { insts, max } => write!(f, "{insts} instructions would be copied, more than {max}"),
             Self::ColdLoop => write!(f, "the loop is cold"),
-            Self::FunctionTooLarge { copied, max } => {
-                write!(f, "with {copied} instructions more, the function would have more than {max}")
-            }
-            Self::Withheld => write!(f, "withheld: the fuel is used up, or stress mode says no"),
         }
     }
 }

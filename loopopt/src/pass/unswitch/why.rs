@@ -22,10 +22,6 @@ pub(super) enum Decline {
     NotDuplicable(String),
     /// (P4) The loop, or the branch, is cold.
     Cold,
-    /// (P7) The function has grown too much already.
-    FunctionTooLarge { copied: usize, max: usize },
-    /// Fuel is used up, or stress mode says no.
-    Withheld,
 }
 
 impl Decline {
@@ -39,8 +35,6 @@ impl Decline {
             Self::NotDuplicable(_) => 4,
             Self::TooManyVersions { .. } => 5,
             Self::TooLarge { .. } => 6,
-            Self::FunctionTooLarge { .. } => 7,
-            Self::Withheld => 8,
         }
     }
 }
@@ -56,8 +50,6 @@ impl Refusal for Decline {
             Self::TooManyVersions { .. } => "too-many-versions",
             Self::NotDuplicable(_) => "not-duplicable",
             Self::Cold => "cold",
-            Self::FunctionTooLarge { .. } => "function-too-large",
-            Self::Withheld => "withheld",
         }
     }
 
@@ -73,13 +65,11 @@ impl Refusal for Decline {
             Self::TooLarge { .. } => "raise Options::unswitch_max_insts if the loop is hot",
             Self::TooManyVersions { .. } => "raise Options::unswitch_max_versions if the loop is hot",
             Self::Cold => "do not mark the loop or the branch cold if it runs often",
-            Self::FunctionTooLarge { .. } => "split the function, or raise Options::max_function_insts",
             Self::NothingInvariant
             | Self::Check
             | Self::BesideLoop
             | Self::SmallGain { .. }
-            | Self::NotDuplicable(_)
-            | Self::Withheld => "",
+            | Self::NotDuplicable(_) => "",
         }
     }
 }
@@ -106,10 +96,6 @@ impl fmt::Display for Decline {
             }
             Self::NotDuplicable(opcode) => write!(f, "the loop holds {opcode}, which must not be copied"),
             Self::Cold => write!(f, "the loop, or its branch that goes the same way in each iteration, is cold"),
-            Self::FunctionTooLarge { copied, max } => {
-                write!(f, "with {copied} instructions more, the function would have more than {max}")
-            }
-            Self::Withheld => write!(f, "withheld: the fuel is used up, or stress mode says no"),
         }
     }
 }

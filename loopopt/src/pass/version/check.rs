@@ -1,6 +1,6 @@
 //! Checks: what of a loop does nothing but trap, or leave for code that is not expected to run, unless something holds.
 
-use crate::analysis::address::Sum;
+use crate::analysis::address::{Sum, mask};
 use crate::analysis::edges::{Edge, edges_from};
 use crate::analysis::effects::leads_to_failure;
 use crate::analysis::loops::Loop;
@@ -207,7 +207,7 @@ fn multiplies_well(a: Sum, b: Sum) -> Requirement {
         (None, Some(factor)) => (factor, a),
         (None, None) => return Requirement::Fits { left: a, right: b },
     };
-    let most = Sum::constant(u64::MAX, sum.bits()).constant_part();
+    let most = mask(sum.bits());
     let limit = Sum::constant(most.checked_div(factor).unwrap_or(most), sum.bits());
     Requirement::at_most(sum, limit)
 }

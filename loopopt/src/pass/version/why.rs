@@ -32,10 +32,6 @@ pub(super) enum Decline {
     FewIterations { around: u128, min: usize },
     /// (L1) An instruction stands for one place in the program.
     NotDuplicable(String),
-    /// (P7) The function has grown too much already.
-    FunctionTooLarge { copied: usize, max: usize },
-    /// Fuel is used up, or stress mode says no.
-    Withheld,
 }
 
 impl Decline {
@@ -64,8 +60,6 @@ impl Refusal for Decline {
             Self::ColdLoop => "cold-loop",
             Self::FewIterations { .. } => "few-iterations",
             Self::NotDuplicable(_) => "not-duplicable",
-            Self::FunctionTooLarge { .. } => "function-too-large",
-            Self::Withheld => "withheld",
         }
     }
 
@@ -80,7 +74,6 @@ impl Refusal for Decline {
             Self::TooLarge { .. } => "Options::version_max_insts is the limit",
             Self::TooManyTests { .. } => "Options::version_max_requirements is the limit",
             Self::ColdLoop => "do not mark the loop cold if it runs often",
-            Self::FunctionTooLarge { .. } => "Options::max_function_insts is the limit",
             _ => "",
         }
     }
@@ -120,10 +113,6 @@ impl fmt::Display for Decline {
                 write!(f, "the loop goes around {around} times at most, fewer than {min}")
             }
             Self::NotDuplicable(opcode) => write!(f, "{opcode} stands for one place in the program"),
-            Self::FunctionTooLarge { copied, max } => {
-                write!(f, "with {copied} more instructions, the function would have more than {max}")
-            }
-            Self::Withheld => write!(f, "withheld by fuel or stress mode"),
         }
     }
 }
