@@ -10,6 +10,8 @@
 //! * [`LoopOptimizer::compile`] does all of it: optimize, rewrite, compile.
 //! * [`LoopOptModule`] wraps a `JITModule`, an `ObjectModule` or any other module: nothing else changes.
 //!
+//! What CLIF cannot say and the author of a compiler knows, such as memory that other threads write, is said by an [`Embedder`].
+//!
 //! ```
 //! use cranelift_codegen::control::ControlPlane;
 //! use cranelift_codegen::settings::{self, Configurable};
@@ -77,6 +79,7 @@
 pub mod analysis;
 mod change;
 mod edit;
+mod embedder;
 #[cfg(feature = "fuzzing")]
 pub mod fault;
 #[cfg(not(feature = "fuzzing"))]
@@ -96,6 +99,7 @@ mod remark;
 #[cfg(test)]
 mod testing;
 
+pub use embedder::{Embedder, Writers};
 pub use isa::lowering_isa;
 pub use module::LoopOptModule;
 pub use optimizer::{LoopOptimizer, Report};

@@ -1,11 +1,13 @@
 //! Every setting and every threshold, each with its unit and the reason for its value.
 
+use crate::embedder::{Embedder, Unknown, Writers};
 use cranelift_codegen::ir::{Function, MemFlagsData};
+use std::sync::Arc;
 
 /// Settings of a [`LoopOptimizer`](crate::LoopOptimizer).
 ///
 /// Made with [`Options::default`], then changed field by field.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Options {
     /// Names of the passes that may fire, `None` for all of them. Canonical form is made in any case: it is not an
@@ -36,11 +38,6 @@ pub struct Options {
     /// LLVM's `rotation-max-header-size`: the copy is run once per entry of the loop and costs its size in code, and a
     /// test that is longer than this takes most of the iteration's time itself.
     pub rotate_max_header_insts: usize,
-
-    /// `facts`: whether a `select_spectre_guard` may go once its condition is proved. False by default: the proof is about what
-    /// the program does, not about what the processor does ahead of a branch, so the guard may be what keeps a mispredicted
-    /// access inside. For embedders whose guards only stand for explicit checks, or who trust all code in the process.
-    pub drop_proved_spectre_guards: bool,
 
     /// `slots`: how many variables that were stack slots may be live at the start of a block, on average over all blocks,
     /// the arguments of edges counted too. If they are more, only variables that no block takes over from another become
@@ -140,10 +137,8 @@ pub struct Options {
     /// size takes Cranelift about 30 ms, and those written by people stay far below.
     pub max_function_insts: usize,
 
-    /// Alias regions that change at any time, by the start of their `description`: memory that other threads write, such as
-    /// the counter of an epoch or a flag that stops the program. Their loads are never moved or joined, so that a loop that
-    /// looks there sees the change. None by default. A load that a call in its loop keeps there stays in any case.
-    pub asynchronous_regions: Vec<String>,
+    /// What only the author of the compiler knows. By default nothing but what CLIF says.
+    pub embedder: Arc<dyn Embedder>,
 
     /// `promote`: the most loads and stores of a loop that is looked at. 250, as LLVM's `licm-mssa-max-acc-promotion`: each is
     /// compared with each other.
@@ -169,7 +164,6 @@ impl Default for Options {
             dumps: false,
             ignore_cost: false,
             rotate_max_header_insts: 16,
-            drop_proved_spectre_guards: false,
             slots_max_live: 64,
             schedule_max_insts: 256,
             unshare_max_insts: 4,
@@ -194,7 +188,7 @@ impl Default for Options {
             transfer_max_inner_iterations: 64,
             transfer_max_copied: 1_000,
             max_function_insts: 20_000,
-            asynchronous_regions: Vec::new(),
+            embedder: Arc::new(Unknown),
             sink_max_places: 4,
             sink_max_values: 4,
             max_closing_args: 1_000_000,
@@ -210,13 +204,15 @@ impl Options {
         Self { stress_seed: Some(seed), ignore_cost: true, ..Self::default() }
     }
 
+    /// Who writes the memory that an access with these flags touches.
+    pub(crate) fn writers(&self, func: &Function, flags: MemFlagsData) -> Writers {
+        let region = flags.alias_region().map(|region| &func.dfg.alias_regions[region]);
+        region.map_or(Writers::Any, |region| self.embedder.writers(region))
+    }
+
     /// Whether an access with these flags is to memory that changes at any time.
     pub(crate) fn is_asynchronous(&self, func: &Function, flags: MemFlagsData) -> bool {
-        let listed = |region| {
-            let description = &func.dfg.alias_regions[region].description;
-            self.asynchronous_regions.iter().any(|start| description.starts_with(start))
-        };
-        !self.asynchronous_regions.is_empty() && flags.alias_region().is_some_and(listed)
+        self.writers(func, flags) == Writers::Others
     }
 
     /// Whether the pass of this name may fire.

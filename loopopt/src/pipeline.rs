@@ -4,6 +4,7 @@ use crate::analysis::loops::may_have_cycle;
 use crate::change::Change;
 use crate::edit::forget::forget_removed_insts;
 use crate::edit::params::remove_redundant_params;
+use crate::edit::trust::trust_checked;
 use crate::optimizer::Report;
 use crate::pass::{
     Pass, PassCx, canon, cleanup, facts, layout, licm, peel, promote, rotate, schedule, sink, slots, tidy, transfer,
@@ -175,6 +176,7 @@ impl Driver<'_, '_> {
         self.ctx.eliminate_unreachable_code(self.cx.isa)?;
         forget_removed_insts(&mut self.ctx.func);
         resolve_aliases(&mut self.ctx.func);
+        trust_checked(&mut self.ctx.func, &*self.cx.options.embedder);
         // A front end that passes every variable around every loop hides those that do not change.
         remove_redundant_params(self.ctx);
         if self.cx.options.dumps {

@@ -17,14 +17,15 @@
 
 use anyhow::{Context as _, Result, bail, ensure};
 use cranelift_codegen::control::ControlPlane;
-use cranelift_codegen::ir::{Function, entities::AnyEntity};
+use cranelift_codegen::ir::{AliasRegionData, Function, TrapCode, entities::AnyEntity};
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_codegen::{Context, isa::OwnedTargetIsa};
 use loopopt::analysis::loops::LoopForest;
 use loopopt::oracle::{Call, Case, Compiled, Outcome, Pipeline, Program, check};
-use loopopt::{LoopOptimizer, Options, Report, Verdict};
+use loopopt::{Embedder, LoopOptimizer, Options, Report, Verdict, Writers};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 const MEMORY: usize = 4096;
 const MARKER: &str = "; ---- after ----";
@@ -129,6 +130,7 @@ fn isa() -> Result<OwnedTargetIsa> {
 fn options(input: &str) -> Result<Options> {
     let mut options = Options::default();
     options.verify_each_pass = true;
+    let mut embedder = Words::default();
     for setting in input.lines().filter_map(|line| line.strip_prefix("; options: ")).flat_map(str::split_whitespace) {
         let (name, value) = setting.split_once('=').context("an option is name=value")?;
         match name {
@@ -136,7 +138,6 @@ fn options(input: &str) -> Result<Options> {
             "fuel" => options.fuel = Some(value.parse()?),
             "ignore_cost" => options.ignore_cost = value.parse()?,
             "rotate_max_header_insts" => options.rotate_max_header_insts = value.parse()?,
-            "drop_proved_spectre_guards" => options.drop_proved_spectre_guards = value.parse()?,
             "max_closing_args" => options.max_closing_args = value.parse()?,
             "max_loops" => options.max_loops = value.parse()?,
             "unshare_max_insts" => options.unshare_max_insts = value.parse()?,
@@ -151,7 +152,10 @@ fn options(input: &str) -> Result<Options> {
             "unswitch_max_versions" => options.unswitch_max_versions = value.parse()?,
             "transfer_max_insts" => options.transfer_max_insts = value.parse()?,
             "transfer_max_inner_iterations" => options.transfer_max_inner_iterations = value.parse()?,
-            "asynchronous_regions" => options.asynchronous_regions = value.split(',').map(String::from).collect(),
+            "drop_proved_spectre_guards" => embedder.drops_guards = value.parse()?,
+            "others_write" => embedder.others_write = value.split(',').map(String::from).collect(),
+            "calls_write" => embedder.calls_write = value.split(',').map(String::from).collect(),
+            "checked" => embedder.checked = value.split(',').map(String::from).collect(),
             "promote_max_accesses" => options.promote_max_accesses = value.parse()?,
             "sink_max_places" => options.sink_max_places = value.parse()?,
             "sink_max_values" => options.sink_max_values = value.parse()?,
@@ -162,7 +166,36 @@ fn options(input: &str) -> Result<Options> {
             _ => bail!("no option {name}"),
         }
     }
+    options.embedder = Arc::new(embedder);
     Ok(options)
+}
+
+/// An embedder who says what a file says: how the descriptions of regions start.
+#[derive(Debug, Default)]
+struct Words {
+    others_write: Vec<String>,
+    calls_write: Vec<String>,
+    checked: Vec<String>,
+    drops_guards: bool,
+}
+
+impl Embedder for Words {
+    fn writers(&self, region: &AliasRegionData) -> Writers {
+        let is_listed = |list: &[String]| list.iter().any(|start| region.description.starts_with(start));
+        match () {
+            () if is_listed(&self.others_write) => Writers::Others,
+            () if is_listed(&self.calls_write) => Writers::Calls,
+            () => Writers::Any,
+        }
+    }
+
+    fn is_checked(&self, region: &AliasRegionData, code: TrapCode) -> bool {
+        code == TrapCode::HEAP_OUT_OF_BOUNDS && self.checked.iter().any(|start| region.description.starts_with(start))
+    }
+
+    fn drops_proved_spectre_guards(&self) -> bool {
+        self.drops_guards
+    }
 }
 
 /// `(function, block, remark)` of each `; remark:` comment.

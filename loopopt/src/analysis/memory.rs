@@ -193,6 +193,8 @@ pub struct LoopMemory {
     pub accesses: Vec<Access>,
     /// The first thing that memory may not be moved across: a call, an atomic, a fence.
     pub fence: Option<Inst>,
+    /// The first call.
+    pub call: Option<Inst>,
 }
 
 impl LoopMemory {
@@ -214,6 +216,9 @@ impl LoopMemory {
                 continue;
             }
             let effects = Effects::of(func, inst);
+            if effects.diverges {
+                memory.call.get_or_insert(inst);
+            }
             if effects.fences {
                 memory.fence.get_or_insert(inst);
             } else if wanted(effects) {
@@ -225,24 +230,36 @@ impl LoopMemory {
 
     /// Something in the loop that may change what `load` reads, if there is anything.
     pub fn clobber(&self, load: &Access, private: &PrivateSlots) -> Option<Inst> {
+        self.clobber_among(load, private, self.fence, |_| true)
+    }
+
+    /// The same, if only calls and stores to its region write it ([`Writers::Calls`](crate::Writers::Calls)).
+    pub fn clobber_of_its_region(&self, load: &Access, private: &PrivateSlots) -> Option<Inst> {
+        let region = load.flags.alias_region();
+        self.clobber_among(load, private, self.call, |store| store.flags.alias_region() == region)
+    }
+
+    fn clobber_among(
+        &self,
+        load: &Access,
+        private: &PrivateSlots,
+        fence: Option<Inst>,
+        is_writer: impl Fn(&Access) -> bool,
+    ) -> Option<Inst> {
         if load.flags.readonly() {
             return None;
         }
         let is_private = private.slot_of(load).is_some();
-        if let Some(fence) = self.fence.filter(|_| !is_private) {
+        if let Some(fence) = fence.filter(|_| !is_private) {
             return Some(fence);
         }
         /// Stores that a load is compared with; of a loop with more, each may be to any place. LLVM stops after 100.
         const MAX_STORES: usize = 100;
-        let mut stores = self.accesses.iter().filter(|access| access.stored.is_some());
+        let mut stores = self.accesses.iter().filter(|access| access.stored.is_some() && is_writer(access));
         if let Some(store) = stores.clone().nth(MAX_STORES) {
             return Some(store.inst);
         }
-        stores
-            .by_ref()
-            .map(|store| (store, store.may_alias(load, private)))
-            .find(|&(_, may)| may)
-            .map(|(store, _)| store.inst)
+        stores.find(|store| store.may_alias(load, private)).map(|store| store.inst)
     }
 }
 

@@ -24,4 +24,5 @@ pub(crate) mod params;
 pub(crate) mod rename;
 pub(crate) mod replace;
 pub(crate) mod ssa;
+pub(crate) mod trust;
 pub(crate) mod twin;

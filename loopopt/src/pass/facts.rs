@@ -61,6 +61,7 @@ use crate::change::Change;
 use crate::edit::dead::remove_unused;
 use crate::edit::forget::forget_removed_insts;
 use crate::edit::iterate::settle;
+use crate::edit::trust::GoneGuards;
 use crate::fault::fault;
 use crate::pass::PassCx;
 use crate::remark::{Refusal, Said};
@@ -89,11 +90,17 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     let is_branch = |found: &Found| matches!(found.rewrite, Rewrite::Take(_));
     let has_branch = decisions.found.iter().any(is_branch);
     cx.wants_cleanup |= decisions.found.iter().any(|found| !matches!(found.rewrite, Rewrite::Remove | Rewrite::Add));
-    let mut unused = Vec::new();
+    let (mut unused, mut guards) = (Vec::new(), GoneGuards::default());
     for found in &decisions.found {
-        unused.extend_from_slice(ctx.func.dfg.inst_args(found.check.inst));
+        let inst = found.check.inst;
+        unused.extend_from_slice(ctx.func.dfg.inst_args(inst));
+        if let (Rewrite::Choose(gives), Opcode::SelectSpectreGuard) = (found.rewrite, ctx.func.dfg.insts[inst].opcode())
+        {
+            guards.add(&ctx.func, inst, gives);
+        }
         found.apply(&mut ctx.func);
     }
+    guards.trust(&mut ctx.func, &*cx.options.embedder);
     unused.iter_mut().for_each(|value| *value = ctx.func.dfg.resolve_aliases(*value));
     ctx.func.dfg.resolve_all_aliases();
     remove_unused(&mut ctx.func, unused);
@@ -256,7 +263,9 @@ impl Decisions {
             let rewrite = rewrite_of(&ctx.func, &mut conditions, check.inst);
             let is_guard = opcode == Opcode::SelectSpectreGuard;
             let why = match rewrite {
-                Some(_) if is_guard && !cx.options.drop_proved_spectre_guards => Decline::GuardStays(check.inst),
+                Some(_) if is_guard && !cx.options.embedder.drops_proved_spectre_guards() => {
+                    Decline::GuardStays(check.inst)
+                }
                 Some(rewrite) if cx.fuel.take() => {
                     let why = describe(&ctx.func, check.inst, conditions.sources());
                     self.found.push(Found { check, rewrite, why });
@@ -425,7 +434,9 @@ impl Refusal for Because<'_> {
             Decline::NotImplied(_) => {
                 "a counter that starts at a constant, steps by one and is tested against the same value can be followed"
             }
-            Decline::GuardStays(_) => "set `drop_proved_spectre_guards` if the guard need not hold in speculation",
+            Decline::GuardStays(_) => {
+                "let `Embedder::drops_proved_spectre_guards` say so if the guard need not hold in speculation"
+            }
             Decline::NothingChecked | Decline::Withheld => "",
         }
     }

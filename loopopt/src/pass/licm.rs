@@ -23,8 +23,9 @@
 //! All operands come from outside, or from instructions that can go along, and
 //!
 //! * (L1) a pure instruction: always;
-//! * (L2) a load: nothing in the loop may write what it reads, no call, fence or atomic is in the loop, and the embedder does
-//!   not list its region as written by others ([`Options::asynchronous_regions`](crate::Options::asynchronous_regions)), and
+//! * (L2) a load: nothing in the loop may write what it reads, no call is in the loop, and no fence and no atomic, unless the
+//!   embedder says that they are nothing to its region, and others do not write it
+//!   ([`Writers`](crate::Writers)), and
 //!   no way out of the loop hangs on it alone ([`polls`](crate::analysis::polls)). If it is `notrap` and `can_move`, that is all. If it is `notrap` only, it also has to run on every entry of the loop. If it
 //!   may trap, (L3) has to hold. If the same load has been hoisted already, it is that one;
 //! * (L3) an instruction that may trap: it runs on every entry of the loop and nothing that can be observed comes before it,
@@ -63,6 +64,7 @@ use crate::analysis::memory::{Access, LoopMemory, PrivateSlots};
 use crate::analysis::polls::polls;
 use crate::analysis::pressure::Pressure;
 use crate::change::Change;
+use crate::embedder::Writers;
 use crate::pass::PassCx;
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
@@ -307,7 +309,12 @@ impl<'a, 'b> Motion<'a, 'b> {
         }
         let blocks = forest.blocks(lp);
         let memory = self.memory.get_or_insert_with(|| LoopMemory::stores(self.func, blocks));
-        if let Some(clobber) = memory.clobber(load, self.place.private) {
+        let by_calls = self.cx.options.writers(self.func, load.flags) == Writers::Calls;
+        let clobber = match by_calls {
+            true => memory.clobber_of_its_region(load, self.place.private),
+            false => memory.clobber(load, self.place.private),
+        };
+        if let Some(clobber) = clobber {
             return Err(match Effects::of(self.func, clobber).fences {
                 true => Decline::Fenced { load: inst, fence: clobber },
                 false => Decline::Aliased { load: inst, store: clobber },

@@ -313,9 +313,7 @@ fn reads_asynchronously(func: &Function, blocks: &[Block], options: &Options) ->
         let flags = func.dfg.insts[inst].memflags();
         flags.is_some_and(|flags| options.is_asynchronous(func, func.dfg.mem_flags[flags]))
     };
-    !options.asynchronous_regions.is_empty()
-        && insts().any(is_listed)
-        && !insts().any(|inst| Effects::of(func, inst).diverges)
+    insts().any(is_listed) && !insts().any(|inst| Effects::of(func, inst).diverges)
 }
 
 /// Why a loop is not peeled.

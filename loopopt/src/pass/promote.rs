@@ -38,7 +38,7 @@
 //! * (L5) a store is certain on each way out: one of them dominates it. Nothing is written that was not written before.
 //!
 //! A loop that does not end is not required to have stored: nobody is there to see it but other threads, and for them there are
-//! atomics and [`Options::asynchronous_regions`](crate::Options::asynchronous_regions).
+//! atomics and regions that others write ([`Writers`](crate::Writers)).
 //!
 //! # Pays when
 //!

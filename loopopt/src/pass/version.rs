@@ -73,6 +73,7 @@ use crate::analysis::view::View;
 use crate::change::Change;
 use crate::edit::emit::emit_all;
 use crate::edit::forget::forget_removed_insts;
+use crate::edit::trust::GoneGuards;
 use crate::edit::twin::twin;
 use crate::options::Options;
 use crate::pass::PassCx;
@@ -115,11 +116,16 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     cx.wants_cleanup = true;
     cx.wants_another_round = true;
     let order = Order::of(&ctx.func, &ctx.domtree);
+    let mut guards = GoneGuards::default();
     for plan in &plans {
         cx.retract(NAME, plan.header);
         cx.fired(&ctx.func, NAME, plan.header, plan.describe());
-        plan.apply(&mut ctx.func, cx, &order.sorted(&plan.blocks));
+        plan.copy(&mut ctx.func, cx, &order.sorted(&plan.blocks));
+        for check in &plan.checks {
+            check.remove(&mut ctx.func, &mut guards);
+        }
     }
+    guards.trust(&mut ctx.func, &*cx.options.embedder);
     ctx.flowgraph();
     ctx.eliminate_unreachable_code(cx.isa)?;
     forget_removed_insts(&mut ctx.func);
@@ -346,20 +352,18 @@ impl Plan {
         format!("{checks}; fast if {} ({} instructions in the slow version)", words.join(", "), self.copied)
     }
 
-    /// `blocks` are those of the loop in dominance order.
-    fn apply(&self, func: &mut Function, cx: &mut PassCx<'_>, blocks: &[Block]) {
-        if !self.requires.is_empty() {
-            let fast = emit_all(func, self.entry.branch, &self.requires);
-            let slow = twin(func, blocks, self.entry, fast);
-            for &block in blocks {
-                func.layout.set_cold(slow.block(block));
-            }
-            for &header in &self.headers {
-                cx.add_slow(slow.block(header));
-            }
+    /// Makes the slow version, if there is a test to be made. `blocks` are those of the loop in dominance order.
+    fn copy(&self, func: &mut Function, cx: &mut PassCx<'_>, blocks: &[Block]) {
+        if self.requires.is_empty() {
+            return;
         }
-        for check in &self.checks {
-            check.remove(func);
+        let fast = emit_all(func, self.entry.branch, &self.requires);
+        let slow = twin(func, blocks, self.entry, fast);
+        for &block in blocks {
+            func.layout.set_cold(slow.block(block));
+        }
+        for &header in &self.headers {
+            cx.add_slow(slow.block(header));
         }
     }
 }

@@ -7,6 +7,7 @@ use crate::analysis::loops::Loop;
 use crate::analysis::requirement::Requirement;
 use crate::analysis::view::View;
 use crate::edit::iterate::settle;
+use crate::edit::trust::GoneGuards;
 use crate::fault::fault;
 use crate::options::Options;
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
@@ -64,7 +65,7 @@ impl Check {
                 check(Kind::Branch { on: 1 - fails }, conditions(view, arg, fails == 1)?)
             }
             InstructionData::Ternary { opcode: Opcode::SelectSpectreGuard, args: [cond, yes, no] }
-                if options.drop_proved_spectre_guards =>
+                if options.embedder.drops_proved_spectre_guards() =>
             {
                 let is_zero = |value| view.sum(value).is_some_and(|sum| sum.as_constant() == Some(0));
                 let (gives, holds) = if is_zero(yes) { (no, false) } else { (yes, true) };
@@ -80,7 +81,7 @@ impl Check {
     }
 
     /// Removes the check, which is known to do nothing.
-    pub(super) fn remove(&self, func: &mut Function) {
+    pub(super) fn remove(&self, func: &mut Function, guards: &mut GoneGuards) {
         match self.kind {
             Kind::Trap => {
                 func.layout.remove_inst(self.inst);
@@ -91,6 +92,7 @@ impl Check {
                 func.replace(self.inst).iadd(a, b);
             }
             Kind::Guard { gives } => {
+                guards.add(func, self.inst, gives);
                 let result = func.dfg.first_result(self.inst);
                 func.dfg.detach_inst_results(self.inst);
                 func.dfg.change_to_alias(result, gives);

@@ -1,0 +1,82 @@
+//! Accesses that the embedder vouches for cannot trap: [`is_checked`](crate::Embedder::is_checked).
+
+use crate::analysis::address::constant_of;
+use crate::embedder::Embedder;
+use cranelift_codegen::FxHashMap;
+use cranelift_codegen::entity::EntitySet;
+use cranelift_codegen::ir::{Function, Inst, InstructionData, MemFlags, MemFlagsData, Opcode, Value};
+
+/// Says of each checked access of `func` that it does not trap, unless its address is one that can be made to. Parameters stay:
+/// they may carry what a guard chose. Linear in the size of the function if a region has checked accesses, and nothing if not.
+pub(crate) fn trust_checked(func: &mut Function, embedder: &dyn Embedder) {
+    trust(func, embedder, |func, address| {
+        let Some(def) = func.dfg.value_def(address).inst() else { return false };
+        !matches!(func.dfg.insts[def].opcode(), Opcode::Iconst | Opcode::Select | Opcode::SelectSpectreGuard)
+    });
+}
+
+/// Guards that are gone, of which the embedder may know what that means for accesses.
+#[derive(Default)]
+pub(crate) struct GoneGuards {
+    results: EntitySet<Value>,
+}
+
+impl GoneGuards {
+    /// Takes note of `guard`, a `select_spectre_guard` still in place of which it is proved that it gives `gives`.
+    pub(crate) fn add(&mut self, func: &Function, guard: Inst, gives: Value) {
+        let other = func.dfg.inst_args(guard)[1..].iter().find(|&&arg| arg != gives);
+        if other.is_some_and(|&other| constant_of(func, other) == Some(0)) {
+            self.results.insert(func.dfg.first_result(guard));
+        }
+    }
+
+    /// Says of the checked accesses at what these guards gave that they do not trap. Their values must not be resolved yet.
+    /// Linear in the size of the function if there was a guard.
+    pub(crate) fn trust(&self, func: &mut Function, embedder: &dyn Embedder) {
+        if !self.results.is_empty() {
+            trust(func, embedder, |_, address| self.results.contains(address));
+        }
+    }
+}
+
+fn trust(func: &mut Function, embedder: &dyn Embedder, never_fails: impl Fn(&Function, Value) -> bool) {
+    let trusted = trusted_flags(func, embedder);
+    if trusted.is_empty() {
+        return;
+    }
+    let blocks: Vec<_> = func.layout.blocks().collect();
+    for block in blocks {
+        let mut next = func.layout.first_inst(block);
+        while let Some(inst) = next {
+            next = func.layout.next_inst(inst);
+            let Some((flags, address)) = access(func, inst) else { continue };
+            let Some(&flags) = trusted.get(&flags).filter(|_| never_fails(func, address)) else { continue };
+            *func.dfg.insts[inst].memflags_mut().expect("an access has flags") = flags;
+        }
+    }
+}
+
+/// The flags and the address of a plain load or store.
+fn access(func: &Function, inst: Inst) -> Option<(MemFlags, Value)> {
+    match func.dfg.insts[inst] {
+        InstructionData::Load { flags, arg, .. } | InstructionData::Store { flags, args: [_, arg], .. } => {
+            Some((flags, arg))
+        }
+        _ => None,
+    }
+}
+
+/// For the flags of checked accesses, the same flags without the trap.
+fn trusted_flags(func: &mut Function, embedder: &dyn Embedder) -> FxHashMap<MemFlags, MemFlags> {
+    let is_checked = |func: &Function, flags: MemFlagsData| {
+        let region = flags.alias_region().map(|region| &func.dfg.alias_regions[region]);
+        region.zip(flags.trap_code()).is_some_and(|(region, code)| embedder.is_checked(region, code))
+    };
+    let known = (0..).map(MemFlags::from_u32).take_while(|&flags| func.dfg.mem_flags.is_valid(flags));
+    let checked: Vec<_> = known.filter(|&flags| is_checked(func, func.dfg.mem_flags[flags])).collect();
+    let without_trap = |flags| {
+        let data = func.dfg.mem_flags[flags].with_notrap();
+        Some((flags, func.dfg.mem_flags.insert(data).ok()?))
+    };
+    checked.into_iter().filter_map(without_trap).collect()
+}

@@ -1,0 +1,80 @@
+//! What only the author of a compiler knows of the code that it emits: CLIF has no words for it.
+
+use cranelift_codegen::ir::{AliasRegionData, TrapCode};
+use std::fmt;
+
+/// Who writes the memory of an alias region.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Writers {
+    /// What CLIF says: calls, atomics and fences, and stores to the region or to none.
+    #[default]
+    Any,
+    /// Calls, and stores to the region itself. Not other threads, so no atomic and no fence lets a write of theirs be seen,
+    /// and no store without a region reaches it. For what a runtime keeps for itself and moves in calls only: the base and the
+    /// length of a memory that grows, say.
+    Calls,
+    /// Other threads, at any time: the counter of an epoch, a flag that stops the program. Loads are never moved or joined, so
+    /// that a loop that looks there sees the change.
+    Others,
+}
+
+/// What the author of a compiler knows of the code that it emits, for [`Options::embedder`](crate::Options::embedder).
+///
+/// Each method has a default that is safe for every compiler: `impl Embedder for X {}` says nothing. The methods are asked many
+/// times, so they should take nanoseconds.
+///
+/// What is said has to hold: a wrong word makes wrong code.
+///
+/// ```
+/// use cranelift_codegen::ir::AliasRegionData;
+/// use loopopt::{Embedder, LoopOptimizer, Options, Writers};
+/// use std::sync::Arc;
+///
+/// /// A compiler whose loops look at a flag that another thread sets.
+/// #[derive(Debug)]
+/// struct Interruptible;
+///
+/// impl Embedder for Interruptible {
+///     fn writers(&self, region: &AliasRegionData) -> Writers {
+///         match region.description.as_ref() {
+///             "interrupt flag" => Writers::Others,
+///             _ => Writers::Any,
+///         }
+///     }
+/// }
+///
+/// let mut options = Options::default();
+/// options.embedder = Arc::new(Interruptible);
+/// let optimizer = LoopOptimizer::new(options);
+/// ```
+pub trait Embedder: fmt::Debug + Send + Sync {
+    /// Who writes the memory of `region`. A load that a call in its loop keeps there stays in any case.
+    fn writers(&self, region: &AliasRegionData) -> Writers {
+        let _ = region;
+        Writers::Any
+    }
+
+    /// Whether plain accesses to `region` that carry the trap code `code` are checked before they run, all of them: that such an
+    /// access traps only if its address is a constant, or is itself the result of a `select` or `select_spectre_guard` that
+    /// chose an address to trap at. Then what is left once the check is proved never traps, and may leave loops.
+    ///
+    /// True of a compiler that tests each address with `trapnz`, `brif` or a guard and flags the access all the same, as
+    /// Wasmtime does for memories without guard pages. False, which is the default, if any access relies on a fault.
+    fn is_checked(&self, region: &AliasRegionData, code: TrapCode) -> bool {
+        let _ = (region, code);
+        false
+    }
+
+    /// Whether a `select_spectre_guard` may go once its condition is proved. False by default: the proof is about what the
+    /// program does, not about what the processor does ahead of a branch, so the guard may be what keeps a mispredicted access
+    /// inside. For embedders whose guards only stand for explicit checks, or who trust all code in the process.
+    fn drops_proved_spectre_guards(&self) -> bool {
+        false
+    }
+}
+
+/// An embedder who knows no more than CLIF says.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Unknown;
+
+impl Embedder for Unknown {}
