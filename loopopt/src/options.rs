@@ -215,6 +215,12 @@ impl Options {
         self.writers(func, flags) == Writers::Others
     }
 
+    /// Whether an access with these flags is checked before it runs.
+    pub(crate) fn is_checked(&self, func: &Function, flags: MemFlagsData) -> bool {
+        let region = flags.alias_region().map(|region| &func.dfg.alias_regions[region]);
+        region.zip(flags.trap_code()).is_some_and(|(region, code)| self.embedder.is_checked(region, code))
+    }
+
     /// Whether the pass of this name may fire.
     pub(crate) fn enables(&self, pass: &str) -> bool {
         self.passes.as_ref().is_none_or(|passes| passes.iter().any(|name| name == pass))

@@ -176,7 +176,7 @@ impl Driver<'_, '_> {
         self.ctx.eliminate_unreachable_code(self.cx.isa)?;
         forget_removed_insts(&mut self.ctx.func);
         resolve_aliases(&mut self.ctx.func);
-        trust_checked(&mut self.ctx.func, &*self.cx.options.embedder);
+        trust_checked(&mut self.ctx.func, self.cx.options);
         // A front end that passes every variable around every loop hides those that do not change.
         remove_redundant_params(self.ctx);
         if self.cx.options.dumps {

@@ -1,15 +1,15 @@
 //! Accesses that the embedder vouches for cannot trap: [`is_checked`](crate::Embedder::is_checked).
 
 use crate::analysis::address::constant_of;
-use crate::embedder::Embedder;
+use crate::options::Options;
 use cranelift_codegen::FxHashMap;
 use cranelift_codegen::entity::EntitySet;
-use cranelift_codegen::ir::{Function, Inst, InstructionData, MemFlags, MemFlagsData, Opcode, Value};
+use cranelift_codegen::ir::{Function, Inst, InstructionData, MemFlags, Opcode, Value};
 
 /// Says of each checked access of `func` that it does not trap, unless its address is one that can be made to. Parameters stay:
 /// they may carry what a guard chose. Linear in the size of the function if a region has checked accesses, and nothing if not.
-pub(crate) fn trust_checked(func: &mut Function, embedder: &dyn Embedder) {
-    trust(func, embedder, |func, address| {
+pub(crate) fn trust_checked(func: &mut Function, options: &Options) {
+    trust(func, options, |func, address| {
         let Some(def) = func.dfg.value_def(address).inst() else { return false };
         !matches!(func.dfg.insts[def].opcode(), Opcode::Iconst | Opcode::Select | Opcode::SelectSpectreGuard)
     });
@@ -32,15 +32,24 @@ impl GoneGuards {
 
     /// Says of the checked accesses at what these guards gave that they do not trap. Their values must not be resolved yet.
     /// Linear in the size of the function if there was a guard.
-    pub(crate) fn trust(&self, func: &mut Function, embedder: &dyn Embedder) {
+    pub(crate) fn trust(&self, func: &mut Function, options: &Options) {
         if !self.results.is_empty() {
-            trust(func, embedder, |_, address| self.results.contains(address));
+            trust(func, options, |_, address| self.results.contains(address));
         }
     }
 }
 
-fn trust(func: &mut Function, embedder: &dyn Embedder, never_fails: impl Fn(&Function, Value) -> bool) {
-    let trusted = trusted_flags(func, embedder);
+/// Says of a plain load or store that it is at `address`, where it does not trap.
+pub(crate) fn trust_at(func: &mut Function, inst: Inst, address: Value) {
+    let Some((flags, _)) = access(func, inst) else { return };
+    let trusted = func.dfg.mem_flags[flags].with_notrap();
+    let Ok(trusted) = func.dfg.mem_flags.insert(trusted) else { return };
+    *func.dfg.insts[inst].memflags_mut().expect("an access has flags") = trusted;
+    *func.dfg.inst_args_mut(inst).last_mut().expect("an access has an address") = address;
+}
+
+fn trust(func: &mut Function, options: &Options, never_fails: impl Fn(&Function, Value) -> bool) {
+    let trusted = trusted_flags(func, options);
     if trusted.is_empty() {
         return;
     }
@@ -67,13 +76,9 @@ fn access(func: &Function, inst: Inst) -> Option<(MemFlags, Value)> {
 }
 
 /// For the flags of checked accesses, the same flags without the trap.
-fn trusted_flags(func: &mut Function, embedder: &dyn Embedder) -> FxHashMap<MemFlags, MemFlags> {
-    let is_checked = |func: &Function, flags: MemFlagsData| {
-        let region = flags.alias_region().map(|region| &func.dfg.alias_regions[region]);
-        region.zip(flags.trap_code()).is_some_and(|(region, code)| embedder.is_checked(region, code))
-    };
+fn trusted_flags(func: &mut Function, options: &Options) -> FxHashMap<MemFlags, MemFlags> {
     let known = (0..).map(MemFlags::from_u32).take_while(|&flags| func.dfg.mem_flags.is_valid(flags));
-    let checked: Vec<_> = known.filter(|&flags| is_checked(func, func.dfg.mem_flags[flags])).collect();
+    let checked: Vec<_> = known.filter(|&flags| options.is_checked(func, func.dfg.mem_flags[flags])).collect();
     let without_trap = |flags| {
         let data = func.dfg.mem_flags[flags].with_notrap();
         Some((flags, func.dfg.mem_flags.insert(data).ok()?))

@@ -100,7 +100,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         }
         found.apply(&mut ctx.func);
     }
-    guards.trust(&mut ctx.func, &*cx.options.embedder);
+    guards.trust(&mut ctx.func, cx.options);
     unused.iter_mut().for_each(|value| *value = ctx.func.dfg.resolve_aliases(*value));
     ctx.func.dfg.resolve_all_aliases();
     remove_unused(&mut ctx.func, unused);

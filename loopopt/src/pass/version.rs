@@ -125,7 +125,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
             check.remove(&mut ctx.func, &mut guards);
         }
     }
-    guards.trust(&mut ctx.func, &*cx.options.embedder);
+    guards.trust(&mut ctx.func, cx.options);
     ctx.flowgraph();
     ctx.eliminate_unreachable_code(cx.isa)?;
     forget_removed_insts(&mut ctx.func);

@@ -1,13 +1,13 @@
 //! Checks: what of a loop does nothing but trap, or leave for code that is not expected to run, unless something holds.
 
-use crate::analysis::address::{Sum, mask};
+use crate::analysis::address::{Sum, constant_of, mask};
 use crate::analysis::edges::{Edge, edges_from};
 use crate::analysis::effects::leads_to_failure;
 use crate::analysis::loops::Loop;
 use crate::analysis::requirement::Requirement;
 use crate::analysis::view::View;
 use crate::edit::iterate::settle;
-use crate::edit::trust::GoneGuards;
+use crate::edit::trust::{GoneGuards, trust_at};
 use crate::fault::fault;
 use crate::options::Options;
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
@@ -36,6 +36,8 @@ enum Kind {
     Addition,
     /// A Spectre guard, which gives this one of its operands.
     Guard { gives: Value },
+    /// An access at the address that a Spectre guard in front of the loop gives, which is this one of its operands.
+    Guarded { gives: Value },
 }
 
 impl Check {
@@ -47,12 +49,13 @@ impl Check {
             if func.layout.is_cold(block) && !func.layout.is_cold(forest.data(lp).header) {
                 continue;
             }
-            checks.extend(func.layout.block_insts(block).filter_map(|inst| Self::find(view, (block, inst), options)));
+            checks
+                .extend(func.layout.block_insts(block).filter_map(|inst| Self::find(view, lp, (block, inst), options)));
         }
         checks
     }
 
-    fn find(view: View<'_>, (block, inst): (Block, Inst), options: &Options) -> Option<Self> {
+    fn find(view: View<'_>, lp: Loop, (block, inst): (Block, Inst), options: &Options) -> Option<Self> {
         let func = view.func();
         let check = |kind, requires| Some(Self { inst, block, kind, requires });
         match func.dfg.insts[inst] {
@@ -64,12 +67,20 @@ impl Check {
                 let fails = failing_slot(view, block)?;
                 check(Kind::Branch { on: 1 - fails }, conditions(view, arg, fails == 1)?)
             }
-            InstructionData::Ternary { opcode: Opcode::SelectSpectreGuard, args: [cond, yes, no] }
-                if options.embedder.drops_proved_spectre_guards() =>
+            _ if !options.embedder.drops_proved_spectre_guards() => None,
+            InstructionData::Ternary { opcode: Opcode::SelectSpectreGuard, .. } => {
+                let (gives, requires) = guarded(view, inst)?;
+                check(Kind::Guard { gives }, requires)
+            }
+            InstructionData::Load { arg, flags, .. } | InstructionData::Store { args: [_, arg], flags, .. }
+                if options.is_checked(func, func.dfg.mem_flags[flags]) =>
             {
-                let is_zero = |value| view.sum(value).is_some_and(|sum| sum.as_constant() == Some(0));
-                let (gives, holds) = if is_zero(yes) { (no, false) } else { (yes, true) };
-                check(Kind::Guard { gives }, conditions(view, cond, holds)?)
+                let guard = func.dfg.value_def(arg).inst()?;
+                if view.forest.contains(lp, func.layout.inst_block(guard)?) {
+                    return None;
+                }
+                let (gives, requires) = guarded(view, guard)?;
+                check(Kind::Guarded { gives }, requires)
             }
             _ => None,
         }
@@ -98,8 +109,25 @@ impl Check {
                 func.dfg.change_to_alias(result, gives);
                 func.layout.remove_inst(self.inst);
             }
+            Kind::Guarded { gives } => trust_at(func, self.inst, gives),
         }
     }
+}
+
+/// What a Spectre guard gives where it does not give 0, and what has to hold for that.
+fn guarded(view: View<'_>, guard: Inst) -> Option<(Value, Vec<Requirement>)> {
+    let InstructionData::Ternary { opcode: Opcode::SelectSpectreGuard, args: [cond, yes, no] } =
+        view.func().dfg.insts[guard]
+    else {
+        return None;
+    };
+    let is_zero = |value| constant_of(view.func(), value) == Some(0);
+    let (gives, holds) = match (is_zero(yes), is_zero(no)) {
+        (true, _) => (no, false),
+        (_, true) => (yes, true),
+        _ => return None,
+    };
+    Some((gives, conditions(view, cond, holds)?))
 }
 
 /// The edge of a branch that is not expected to be taken: it leaves the loop for a trap, or for code that is cold. What comes back
