@@ -1,6 +1,7 @@
 //! The harness: compiles programs with and without loopopt, proves that both do the same, and measures native code.
 //!
 //! ```text
+//! entry     first and last things of a program
 //! command   what the user asked for, one file each
 //!    │
 //! input → subject → agree → arms → sample → stats     from a file to figures, one type per phase
@@ -20,6 +21,7 @@ pub mod arms;
 pub mod bisect;
 pub mod cli;
 pub mod command;
+pub mod entry;
 pub mod error;
 pub mod generate;
 pub mod heap;

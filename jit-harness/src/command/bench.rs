@@ -5,19 +5,16 @@ use crate::agree::{Agreed, Verdict, agree};
 use crate::arms::{Arms, Static};
 use crate::cli::BenchArgs;
 use crate::native::Compiler;
-use crate::report::json::{Bench, Measured, Record};
+use crate::report::json::{Bench, Measured, Record, create, write_json};
 use crate::report::table;
 use crate::sample::{Effort, Figures, Round, sample};
 use crate::schedule::Arm;
 use crate::subject::Subject;
 use crate::target::cpu;
-use anyhow::{Context as _, Result, anyhow, bail};
+use anyhow::{Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use loopopt::Options;
-use serde::Serialize;
-use std::fs::File;
-use std::io::{BufWriter, Write};
-use std::path::Path;
+use std::io::Write;
 
 pub(super) fn run(args: &BenchArgs, out: &mut dyn Write) -> Result<Ending> {
     let options = args.optimizer.options()?;
@@ -118,17 +115,4 @@ impl<'a> Trial<'a> {
 fn progress(count: usize) -> ProgressBar {
     let style = ProgressStyle::with_template("{bar:40} {pos}/{len} {msg}").expect("the template is valid");
     ProgressBar::new(count as u64).with_style(style)
-}
-
-/// Creates the file early, so that a wrong path does not cost a measurement.
-pub(super) fn create(path: &Path) -> Result<File> {
-    File::create(path).map_err(|error| anyhow!("{}: {error}; give a path that can be written", path.display()))
-}
-
-/// Writes a record.
-pub(super) fn write_json(file: File, record: &impl Serialize) -> Result<()> {
-    let mut file = BufWriter::new(file);
-    serde_json::to_writer_pretty(&mut file, record).context("cannot write the record")?;
-    writeln!(file)?;
-    file.flush().context("cannot write the record")
 }

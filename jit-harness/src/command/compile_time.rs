@@ -7,10 +7,10 @@
 //! time that it takes longer, or less long, to lower the code that they made.
 
 use super::Ending;
-use super::bench::{create, write_json};
 use crate::cli::BenchArgs;
 use crate::generate;
 use crate::heap;
+use crate::report::json::{create, write_json};
 use crate::report::table::{self, Columns};
 use crate::subject::sample_function;
 use crate::target;

@@ -148,7 +148,8 @@ fn emit(ctx: &Context, isa: &dyn TargetIsa) -> Result<InnermostLoops> {
     Ok(InnermostLoops::of(code.buffer.data()))
 }
 
-fn print_remark(indent: &str, remark: &Remark, out: &mut dyn Write) -> io::Result<()> {
+/// Prints what a pass did or did not do.
+pub fn print_remark(indent: &str, remark: &Remark, out: &mut dyn Write) -> io::Result<()> {
     let Remark { pass, message, .. } = remark;
     match &remark.verdict {
         Verdict::Fired => print_wrapped(&format!("{indent}  "), &format!("{pass}: done: {message}"), out),

@@ -3,7 +3,7 @@
 mod bench;
 mod bisect;
 mod compile_time;
-mod explain;
+pub mod explain;
 mod list;
 mod reduce;
 mod run;

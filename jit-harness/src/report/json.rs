@@ -4,9 +4,13 @@ use crate::arms::{PLACES, Static};
 use crate::sample::Figures;
 use crate::stats::geomean;
 use crate::subject::Subject;
+use anyhow::{Context as _, Result, anyhow};
 use loopopt::Report;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufWriter, Write as _};
+use std::path::Path;
 
 /// A whole run.
 #[derive(Clone, Debug, Serialize)]
@@ -161,4 +165,17 @@ impl Bench {
         let noises = || self.programs.iter().filter_map(|record| Some(record.measured.as_ref()?.noise));
         noises().reduce(f64::min).zip(noises().reduce(f64::max))
     }
+}
+
+/// Creates the file early, so that a wrong path does not cost a measurement.
+pub fn create(path: &Path) -> Result<File> {
+    File::create(path).map_err(|error| anyhow!("{}: {error}; give a path that can be written", path.display()))
+}
+
+/// Writes a record.
+pub fn write_json(file: File, record: &impl Serialize) -> Result<()> {
+    let mut file = BufWriter::new(file);
+    serde_json::to_writer_pretty(&mut file, record).context("cannot write the record")?;
+    writeln!(file)?;
+    file.flush().context("cannot write the record")
 }

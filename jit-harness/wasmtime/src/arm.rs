@@ -1,0 +1,97 @@
+//! A module, compiled with or without loopopt.
+
+use crate::hook::{Compilation, compile_with};
+use crate::mode::Mode;
+use anyhow::{Context as _, Error, Result, anyhow, bail};
+use jit_harness::schedule::Arm;
+use loopopt::Options;
+use std::path::Path;
+use std::time::{Duration, Instant};
+use wasmtime::{Engine, Module};
+
+/// A program: a module as bytes, and what to call it.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// The name of the file.
+    pub name: String,
+    bytes: Vec<u8>,
+}
+
+impl Program {
+    /// Reads a file, binary or text.
+    pub fn open(path: &Path) -> Result<Self> {
+        let name = path.display().to_string();
+        let bytes = std::fs::read(path).with_context(|| name.clone())?;
+        Self::new(name, &bytes)
+    }
+
+    /// A module, binary or text.
+    pub fn new(name: String, bytes: &[u8]) -> Result<Self> {
+        let bytes = wat::parse_bytes(bytes).map_err(|error| anyhow!("{name}: {error}"))?.into_owned();
+        Ok(Self { name, bytes })
+    }
+}
+
+/// How to compile.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// How Wasmtime is set up.
+    pub mode: Mode,
+    /// The settings of loopopt.
+    pub options: Options,
+    /// Whether to keep the text of functions that loopopt changes.
+    pub keep_clif: bool,
+}
+
+/// A compiled module.
+pub struct CompiledArm {
+    /// The module.
+    pub module: Module,
+    /// What it is compiled for.
+    pub mode: Mode,
+    /// What went through the hook.
+    pub compilation: Compilation,
+    /// Time from WebAssembly to machine code.
+    pub time: Duration,
+    /// A module that traps when it is instantiated, for the same engine.
+    pub trap: Module,
+}
+
+impl CompiledArm {
+    /// Compiles a program: with loopopt if the arm is [`Arm::LoopOpt`].
+    pub fn new(program: &Program, setup: &Setup, arm: Arm) -> Result<Self> {
+        let Setup { mode, options, keep_clif } = setup;
+        let options = (arm == Arm::LoopOpt).then(|| mode.options(options));
+        let failed = |error: wasmtime::Error| in_words(&error).context(format!("{} ({mode})", program.name));
+        let engine = Engine::new(&mode.config()).map_err(failed)?;
+        let start = Instant::now();
+        let (module, compilation) =
+            compile_with(options.as_ref(), *keep_clif, || Module::from_binary(&engine, &program.bytes));
+        let time = start.elapsed();
+        let module = module.map_err(failed)?;
+        // A hook that is not called would make both arms the same, and all would agree.
+        let seen = compilation.functions.iter().filter(|function| function.index.is_some()).count();
+        if seen != module.functions().len() {
+            bail!("{}: {seen} of {} functions came to the hook", program.name, module.functions().len());
+        }
+        let trap = Module::new(&engine, "(module (func $f unreachable) (start $f))").map_err(failed)?;
+        Ok(Self { module, mode: mode.clone(), compilation, time, trap })
+    }
+
+    /// Bytes of machine code of the functions that the module defines.
+    pub fn code_bytes(&self) -> usize {
+        self.module.functions().map(|function| function.len).sum()
+    }
+
+    /// The name of a function by its index among those that the module defines.
+    pub fn function_name(&self, index: usize) -> String {
+        let function = self.module.functions().nth(index);
+        let name = function.and_then(|function| function.name.map(|name| name.to_string()));
+        name.unwrap_or_else(|| format!("#{index}"))
+    }
+}
+
+/// An error of Wasmtime with all its causes.
+pub fn in_words(error: &wasmtime::Error) -> Error {
+    anyhow!("{error:#}")
+}

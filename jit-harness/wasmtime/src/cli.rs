@@ -1,0 +1,186 @@
+//! The arguments of the command line, and nothing else.
+
+use crate::arm::{Program, Setup};
+use crate::guest::Call;
+use crate::mode::Mode;
+use crate::world::World;
+use anyhow::{Context as _, Result};
+use clap::{Args, Parser, Subcommand};
+use jit_harness::cli::OptimizerArgs;
+use std::path::PathBuf;
+
+/// Runs WebAssembly in Wasmtime with and without loopopt, proves that both do the same, and measures.
+#[derive(Debug, Parser)]
+#[command(version)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run a program in both arms and compare all that can be seen.
+    Run(RunArgs),
+    /// The same, then time it.
+    Bench(BenchArgs),
+    /// Compile in both arms: time, code size, and the cost of each pass.
+    CompileTime(CompileTimeArgs),
+    /// Say what loopopt does to each loop, and what it does not and why.
+    Explain(ExplainArgs),
+    /// List the settings that modes are made of.
+    Modes,
+}
+
+/// Arguments of `run`.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// The program and the call.
+    #[command(flatten)]
+    pub call: CallArgs,
+    /// How to compile.
+    #[command(flatten)]
+    pub setup: SetupArgs,
+}
+
+/// Arguments of `bench`.
+#[derive(Debug, Args)]
+pub struct BenchArgs {
+    /// The program and the call.
+    #[command(flatten)]
+    pub call: CallArgs,
+    /// How to compile.
+    #[command(flatten)]
+    pub setup: SetupArgs,
+    /// Time for the samples of each mode.
+    #[arg(long, value_name = "N", default_value_t = 3.0)]
+    pub seconds: f64,
+    /// Write the figures to this file.
+    #[arg(long, value_name = "PATH")]
+    pub json: Option<PathBuf>,
+}
+
+/// Arguments of `compile-time`.
+#[derive(Debug, Args)]
+pub struct CompileTimeArgs {
+    /// A module, binary or text.
+    pub file: PathBuf,
+    /// How to compile.
+    #[command(flatten)]
+    pub setup: SetupArgs,
+    /// How often each arm compiles the module.
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub rounds: usize,
+    /// List this many functions: those in which loopopt takes longest, and those that grow most.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub top: usize,
+    /// Write the figures to this file.
+    #[arg(long, value_name = "PATH")]
+    pub json: Option<PathBuf>,
+}
+
+/// Arguments of `explain`.
+#[derive(Debug, Args)]
+pub struct ExplainArgs {
+    /// A module, binary or text.
+    pub file: PathBuf,
+    /// Only the function of this name, or of this number among those that the module defines.
+    #[arg(long, value_name = "NAME")]
+    pub function: Option<String>,
+    /// Write the CLIF of each function that changes to this folder, before and after.
+    #[arg(long, value_name = "FOLDER")]
+    pub clif: Option<PathBuf>,
+    /// How to compile.
+    #[command(flatten)]
+    pub setup: SetupArgs,
+}
+
+/// A program and a call.
+#[derive(Debug, Args)]
+pub struct CallArgs {
+    /// A module, binary or text.
+    pub file: PathBuf,
+    /// Call this exported function with these arguments, and not `_start`.
+    #[arg(long, value_names = ["FUNCTION", "ARGUMENT"], num_args = 1.., allow_negative_numbers = true)]
+    pub invoke: Vec<String>,
+    /// A folder that the program may read, as `HOST` or `HOST::GUEST`.
+    #[arg(long, value_name = "FOLDER")]
+    pub dir: Vec<String>,
+    /// A file for the standard input, which is empty otherwise.
+    #[arg(long, value_name = "PATH")]
+    pub stdin: Option<PathBuf>,
+    /// Arguments of the program, for WASI.
+    #[arg(last = true, value_name = "WASI ARGUMENT")]
+    pub args: Vec<String>,
+}
+
+/// How to compile.
+#[derive(Debug, Args)]
+pub struct SetupArgs {
+    /// The mode: one of those that `modes` lists, some of them with `+` between, or `all`. Can be given more than once.
+    #[arg(long, value_name = "MODE", default_value = "guard")]
+    pub mode: Vec<String>,
+    /// The optimizer's settings.
+    #[command(flatten)]
+    pub optimizer: OptimizerArgs,
+    /// Do each legal rewrite or not at random, by this seed, whatever it costs.
+    #[arg(long, value_name = "SEED")]
+    pub stress: Option<u64>,
+}
+
+impl CallArgs {
+    /// The program.
+    pub fn program(&self) -> Result<Program> {
+        Program::open(&self.file)
+    }
+
+    /// The call.
+    pub fn call(&self) -> Result<Call> {
+        let name = self.file.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+        let folders = self.dir.iter().map(|dir| match dir.split_once("::") {
+            Some((host, guest)) => (PathBuf::from(host), guest.to_owned()),
+            None => (PathBuf::from(dir), dir.clone()),
+        });
+        let stdin = match &self.stdin {
+            Some(path) => std::fs::read(path).with_context(|| path.display().to_string())?,
+            None => Vec::new(),
+        };
+        let world = World {
+            args: std::iter::once(name).chain(self.args.iter().cloned()).collect(),
+            folders: folders.collect(),
+            stdin,
+        };
+        let invoke = self.invoke.split_first().map(|(name, args)| (name.clone(), args.to_vec()));
+        Ok(Call { invoke, world, ..Call::default() })
+    }
+}
+
+impl SetupArgs {
+    /// One setup for each mode.
+    pub fn setups(&self) -> Result<Vec<Setup>> {
+        let mut options = self.optimizer.options()?;
+        if let Some(seed) = self.stress {
+            options.stress_seed = Some(seed);
+            options.ignore_cost = true;
+        }
+        let modes = Mode::parse_all(&self.mode)?;
+        Ok(modes.into_iter().map(|mode| Setup { mode, options: options.clone(), keep_clif: false }).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_invocation_ends_where_the_next_option_begins() {
+        let cli = Cli::try_parse_from([
+            "x", "run", "a.wat", "--invoke", "f", "-1", "2.5", "--mode", "fuel", "--mode", "guard", "--", "-v",
+        ]);
+        let Ok(Cli { command: Command::Run(args) }) = cli else { panic!("{cli:?}") };
+        assert_eq!(args.call.invoke, ["f", "-1", "2.5"]);
+        assert_eq!(args.call.args, ["-v"]);
+        assert_eq!(args.setup.setups().expect("the modes exist").len(), 2);
+    }
+}

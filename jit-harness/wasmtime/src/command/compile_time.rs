@@ -1,0 +1,219 @@
+//! `compile-time`: what loopopt costs, on one thread, and which pass costs it.
+
+use crate::arm::{CompiledArm, Program, Setup};
+use crate::cli::CompileTimeArgs;
+use anyhow::{Result, bail};
+use jit_harness::command::Ending;
+use jit_harness::report::json::{create, write_json};
+use jit_harness::report::table::{Columns, time};
+use jit_harness::schedule::Arm;
+use jit_harness::stats::Estimate;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+/// What is measured in a mode. In pairs, the first is without loopopt and the second with it.
+#[derive(Debug, Serialize)]
+struct CompileTime {
+    name: String,
+    mode: String,
+    functions: usize,
+    /// Functions with loops, those that loopopt changes, and all loops.
+    with_loops: usize,
+    changed: usize,
+    loops: usize,
+    /// Shortest times from WebAssembly to machine code.
+    compile_ns: [f64; 2],
+    /// The median of the ratios.
+    ratio: f64,
+    low: f64,
+    high: f64,
+    code_bytes: [usize; 2],
+    /// Time in loopopt alone, in its quickest round.
+    loopopt_ns: f64,
+    /// The same for each pass.
+    passes: BTreeMap<&'static str, Pass>,
+    /// Where loopopt takes longest.
+    slowest: Vec<Place>,
+    /// What grows most.
+    grown: Vec<Place>,
+}
+
+#[derive(Clone, Debug, Default, Serialize)]
+struct Pass {
+    ns: f64,
+    fired: usize,
+}
+
+/// A function that is listed.
+#[derive(Debug, Serialize)]
+struct Place {
+    name: String,
+    index: usize,
+    insts: usize,
+    loops: usize,
+    loopopt_ns: f64,
+    code_bytes: [usize; 2],
+    /// The passes that take most of the time.
+    passes: Vec<(&'static str, f64)>,
+}
+
+pub(super) fn run(args: &CompileTimeArgs, out: &mut dyn Write) -> Result<Ending> {
+    if args.rounds == 0 {
+        bail!("without a round there is nothing to measure; give at least 1 to --rounds");
+    }
+    let file = args.json.as_deref().map(create).transpose()?;
+    let program = Program::open(&args.file)?;
+    let mut all = Vec::new();
+    for setup in args.setup.setups()? {
+        let measured = measure(&program, &setup, args)?;
+        print(&measured, out)?;
+        out.flush()?;
+        all.push(measured);
+    }
+    if let Some(file) = file {
+        write_json(file, &all)?;
+    }
+    Ok(Ending::Fine)
+}
+
+fn measure(program: &Program, setup: &Setup, args: &CompileTimeArgs) -> Result<CompileTime> {
+    let mut best: [Option<CompiledArm>; 2] = [None, None];
+    let mut ratios = Vec::new();
+    for round in 0..args.rounds {
+        let mut times = [0.0; 2];
+        // The order changes from round to round.
+        for arm in [round % 2, (round + 1) % 2] {
+            let compiled = CompiledArm::new(program, setup, [Arm::Baseline, Arm::LoopOpt][arm])?;
+            times[arm] = compiled.time.as_nanos() as f64;
+            if best[arm].as_ref().is_none_or(|best| compiled.time < best.time) {
+                best[arm] = Some(compiled);
+            }
+        }
+        ratios.push(times[1] / times[0]);
+    }
+    let [Some(baseline), Some(loopopt)] = best else { unreachable!("there is a round") };
+    Ok(CompileTime::new(program, [&baseline, &loopopt], &Estimate::of(&ratios), args.top))
+}
+
+impl CompileTime {
+    fn new(program: &Program, arms: [&CompiledArm; 2], ratio: &Estimate, top: usize) -> Self {
+        let functions = &arms[1].compilation.functions;
+        let mut passes: BTreeMap<&'static str, Pass> = BTreeMap::new();
+        for function in functions {
+            for (name, time) in &function.report.timings {
+                passes.entry(name).or_default().ns += time.as_nanos() as f64;
+            }
+            for (name, count) in function.report.remarks.fired_counts() {
+                passes.entry(name).or_default().fired += count;
+            }
+        }
+        let mut places = places(arms);
+        let mut list = |key: fn(&Place) -> f64| {
+            places.sort_by(|a, b| key(b).total_cmp(&key(a)));
+            places.extract_if(..top.min(places.len()), |_| true).collect()
+        };
+        let slowest = list(|place| place.loopopt_ns);
+        let grown = list(|place| place.code_bytes[1] as f64 - place.code_bytes[0] as f64);
+        Self {
+            name: program.name.clone(),
+            mode: arms[0].mode.to_string(),
+            functions: functions.len(),
+            with_loops: functions.iter().filter(|function| function.report.loops > 0).count(),
+            changed: functions.iter().filter(|function| function.report.changed).count(),
+            loops: functions.iter().map(|function| function.report.loops).sum(),
+            compile_ns: arms.map(|arm| arm.time.as_nanos() as f64),
+            ratio: ratio.median,
+            low: ratio.low,
+            high: ratio.high,
+            code_bytes: arms.map(CompiledArm::code_bytes),
+            loopopt_ns: functions.iter().map(|function| function.time.as_nanos() as f64).sum(),
+            passes,
+            slowest,
+            grown,
+        }
+    }
+}
+
+/// The functions of the module.
+fn places([baseline, loopopt]: [&CompiledArm; 2]) -> Vec<Place> {
+    let sizes = |arm: &CompiledArm| arm.module.functions().map(|function| function.len).collect::<Vec<_>>();
+    let sizes = [sizes(baseline), sizes(loopopt)];
+    let functions = loopopt.compilation.functions.iter();
+    let places = functions.filter_map(|function| {
+        let index = function.index?;
+        let mut passes: Vec<_> =
+            function.report.timings.iter().map(|(name, time)| (*name, time.as_nanos() as f64)).collect();
+        passes.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+        passes.truncate(3);
+        Some(Place {
+            name: loopopt.function_name(index),
+            index,
+            insts: function.insts,
+            loops: function.report.loops,
+            loopopt_ns: function.time.as_nanos() as f64,
+            code_bytes: [sizes[0][index], sizes[1][index]],
+            passes,
+        })
+    });
+    places.collect()
+}
+
+fn print(measured: &CompileTime, out: &mut dyn Write) -> io::Result<()> {
+    let CompileTime { name, mode, functions, with_loops, changed, loops, .. } = measured;
+    let [before, after] = measured.compile_ns;
+    let [bytes, bytes_with] = measured.code_bytes;
+    writeln!(out, "{name} ({mode}): {functions} functions, {with_loops} with {loops} loops, {changed} changed\n")?;
+    writeln!(
+        out,
+        "compile time {} -> {}, ratio {:.3} ({:.3} - {:.3})",
+        time(before),
+        time(after),
+        measured.ratio,
+        measured.low,
+        measured.high
+    )?;
+    writeln!(out, "code size    {bytes} -> {bytes_with}, ratio {:.3}\n", bytes_with as f64 / bytes as f64)?;
+    let mut table = Columns::new(&["pass", "time", "of compile time", "fired"]);
+    let share = |ns: f64| format!("{:.2} %", 100.0 * ns / before);
+    let mut passes: Vec<_> = measured.passes.iter().collect();
+    passes.sort_by(|(_, a), (_, b)| b.ns.total_cmp(&a.ns));
+    for (name, pass) in &passes {
+        table.add(&[(**name).to_owned(), time(pass.ns), share(pass.ns), pass.fired.to_string()]);
+    }
+    let inside: f64 = passes.iter().map(|(_, pass)| pass.ns).sum();
+    let rest = measured.loopopt_ns - inside;
+    let lowering = after - before - measured.loopopt_ns;
+    table.add(&["before and between".to_owned(), time(rest), share(rest), String::new()]);
+    table.add(&["all of loopopt".to_owned(), time(measured.loopopt_ns), share(measured.loopopt_ns), String::new()]);
+    let sign = if lowering < 0.0 { "-" } else { "" };
+    table.add(&[
+        "lowering, more".to_owned(),
+        format!("{sign}{}", time(lowering.abs())),
+        share(lowering),
+        String::new(),
+    ]);
+    writeln!(out, "{table}\n")?;
+    print_places("where loopopt takes longest", &measured.slowest, out)?;
+    print_places("what grows most", &measured.grown, out)
+}
+
+fn print_places(title: &str, places: &[Place], out: &mut dyn Write) -> io::Result<()> {
+    if places.is_empty() {
+        return Ok(());
+    }
+    let mut table = Columns::new(&[title, "index", "instructions", "loops", "loopopt", "code", "passes:"]);
+    for place in places {
+        let passes: Vec<String> = place.passes.iter().map(|(name, ns)| format!("{name} {}", time(*ns))).collect();
+        table.add(&[
+            place.name.chars().take(40).collect(),
+            place.index.to_string(),
+            place.insts.to_string(),
+            place.loops.to_string(),
+            time(place.loopopt_ns),
+            format!("{} -> {}", place.code_bytes[0], place.code_bytes[1]),
+            passes.join(", "),
+        ]);
+    }
+    writeln!(out, "{table}\n")
+}

@@ -1,0 +1,68 @@
+//! `explain`: what was done to each loop, and what was not and why.
+
+use crate::arm::{CompiledArm, Program, Setup};
+use crate::cli::ExplainArgs;
+use crate::hook::Compiled;
+use anyhow::{Context as _, Result};
+use jit_harness::command::Ending;
+use jit_harness::command::explain::print_remark;
+use jit_harness::listing::count;
+use jit_harness::schedule::Arm;
+use loopopt::Remark;
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::Path;
+
+pub(super) fn run(args: &ExplainArgs, out: &mut dyn Write) -> Result<Ending> {
+    let program = Program::open(&args.file)?;
+    if let Some(folder) = &args.clif {
+        std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+    }
+    for setup in args.setup.setups()? {
+        let setup = Setup { keep_clif: args.clif.is_some(), ..setup };
+        let arm = CompiledArm::new(&program, &setup, Arm::LoopOpt)?;
+        writeln!(out, "{} ({})", program.name, setup.mode)?;
+        for function in &arm.compilation.functions {
+            let Some(index) = function.index else { continue };
+            let name = arm.function_name(index);
+            if args.function.as_ref().is_some_and(|wanted| *wanted != name && *wanted != index.to_string()) {
+                continue;
+            }
+            if !function.report.remarks.iter().any(|_| true) {
+                continue;
+            }
+            print(&name, index, function, out)?;
+            if let Some(folder) = &args.clif {
+                write_clif(folder, &format!("{}-{index}", setup.mode), function)?;
+            }
+        }
+    }
+    Ok(Ending::Fine)
+}
+
+fn print(name: &str, index: usize, function: &Compiled, out: &mut dyn Write) -> Result<()> {
+    let report = &function.report;
+    let change = if report.changed { "changed" } else { "left as it is" };
+    writeln!(out, "\nfunction {index} {name}: {}, {change}", count(report.loops, "loop"))?;
+    let mut by_loop: BTreeMap<_, Vec<&Remark>> = BTreeMap::new();
+    for remark in &report.remarks {
+        by_loop.entry(remark.header).or_default().push(remark);
+    }
+    for (header, remarks) in by_loop {
+        let srcloc = remarks[0].srcloc;
+        let place = if srcloc.is_default() { String::new() } else { format!(" (offset {:#x})", srcloc.bits()) };
+        writeln!(out, "\n    at {header}{place}")?;
+        for remark in remarks {
+            print_remark("    ", remark, out)?;
+        }
+    }
+    Ok(())
+}
+
+fn write_clif(folder: &Path, name: &str, function: &Compiled) -> Result<()> {
+    for (text, which) in function.clif.iter().flatten().zip(["before", "after"]) {
+        let path = folder.join(format!("{name}.{which}.clif"));
+        std::fs::write(&path, text).with_context(|| path.display().to_string())?;
+    }
+    Ok(())
+}

@@ -1,0 +1,126 @@
+//! Samples of the time of a call, and the figures that are made of them.
+//!
+//! The arms take turns as in the harness ([`jit_harness::schedule`]), and all ratios are of times of the same turn. Each
+//! sample is a run of an instance of its own, of which only the call is timed. Each visit compiles all arms anew, which gives
+//! other addresses.
+
+use crate::arm::{CompiledArm, Program, Setup};
+use crate::guest::{Call, Guest};
+use crate::observation::Observation;
+use anyhow::{Result, bail};
+use jit_harness::schedule::{Arm, turn};
+use jit_harness::stats::Estimate;
+use std::time::{Duration, Instant};
+
+/// The arms that are timed: the last one is the baseline compiled once more, for what is only noise.
+const TIMED: usize = 3;
+/// The fewest turns of a visit.
+const MIN_TURNS: usize = 3;
+/// The most turns of a visit: more make nothing better.
+const MAX_TURNS: usize = 500;
+/// Changes below this are never taken for more than noise: the same code at other addresses differs by as much.
+const NOISE_FLOOR: f64 = 0.005;
+
+/// The samples of a turn: two of each arm, in nanoseconds.
+type Turn = [[f64; 2]; TIMED];
+
+/// Samples of a program in a mode.
+#[derive(Debug, Default)]
+pub struct Samples(Vec<Turn>);
+
+/// What samples say.
+#[derive(Clone, Copy, Debug)]
+pub struct Figures {
+    /// Time with loopopt divided by the time without.
+    pub ratio: Estimate,
+    /// The same for the baseline and itself.
+    pub noise: Estimate,
+    /// The shortest times without and with loopopt, in nanoseconds.
+    pub ns: [f64; 2],
+    /// How many turns that is of.
+    pub turns: usize,
+}
+
+impl Samples {
+    /// Takes samples until the budget is spent. The error is for runs that do not end as they should.
+    pub fn visit(
+        &mut self,
+        program: &Program,
+        setup: &Setup,
+        timed: (&Call, &Observation),
+        budget: Duration,
+    ) -> Result<()> {
+        let arms = Arm::ALL.into_iter().take(TIMED).map(|arm| CompiledArm::new(program, setup, arm));
+        let arms = arms.collect::<Result<Vec<_>>>()?;
+        // Caches, predictors and the clock frequency settle in the first turn.
+        sample(&arms, 0, timed)?;
+        let start = Instant::now();
+        let mut turns = 0;
+        while turns < MIN_TURNS || (turns < MAX_TURNS && start.elapsed() < budget) {
+            self.0.push(sample(&arms, turns, timed)?);
+            turns += 1;
+        }
+        Ok(())
+    }
+
+    /// What the samples say.
+    ///
+    /// # Panics
+    ///
+    /// If there are none.
+    pub fn figures(&self) -> Figures {
+        Figures {
+            ratio: self.ratio(Arm::LoopOpt),
+            noise: self.ratio(Arm::Again),
+            ns: [Arm::Baseline, Arm::LoopOpt]
+                .map(|arm| self.0.iter().flat_map(|turn| turn[arm as usize]).fold(f64::INFINITY, f64::min)),
+            turns: self.0.len(),
+        }
+    }
+
+    fn ratio(&self, arm: Arm) -> Estimate {
+        let sum = |turn: &Turn, arm: Arm| turn[arm as usize].iter().sum::<f64>();
+        let ratios: Vec<f64> = self.0.iter().map(|turn| sum(turn, arm) / sum(turn, Arm::Baseline)).collect();
+        Estimate::of(&ratios)
+    }
+}
+
+fn sample(arms: &[CompiledArm], number: usize, (call, expected): (&Call, &Observation)) -> Result<Turn> {
+    let mut times = [const { Vec::new() }; TIMED];
+    for arm in turn(number, TIMED) {
+        let ended = Guest::new(&arms[arm as usize], call)?.run();
+        if *ended.outcome() != expected.outcome || ended.stdout() != expected.stdout {
+            bail!("another run did not do the same: it {} instead of {}", ended.outcome(), expected.outcome);
+        }
+        times[arm as usize].push(ended.time.as_nanos() as f64);
+    }
+    Ok(times.map(|times| [times[0], times[1]]))
+}
+
+impl Figures {
+    /// Whether the ratio may be noise: its interval holds 1, or it is no farther from 1 than the interval of the baseline
+    /// against itself is.
+    pub fn is_noise(&self) -> bool {
+        let floor = (self.noise.low - 1.0).abs().max((self.noise.high - 1.0).abs()).max(NOISE_FLOOR);
+        self.ratio.includes(1.0) || (self.ratio.median - 1.0).abs() <= floor
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slow_turns_do_not_change_the_ratio() {
+        let turns = (1..=20).map(|factor| [10.0, 5.0, 10.0].map(|time| [time * f64::from(factor); 2]));
+        let figures = Samples(turns.collect()).figures();
+        assert_eq!((figures.ratio.median, figures.noise.median), (0.5, 1.0));
+        assert_eq!((figures.ns, figures.turns), ([10.0, 5.0], 20));
+        assert!(!figures.is_noise());
+    }
+
+    #[test]
+    fn no_change_is_noise() {
+        assert!(Samples(vec![[[10.0; 2]; TIMED]; 10]).figures().is_noise());
+    }
+}

@@ -1,0 +1,98 @@
+//! Where loopopt gets at what Wasmtime compiles: the hook that the patched cranelift-codegen calls after its egraph pass.
+//!
+//! The hook is one function for the whole process, and two arms are compiled in one process. What the hook does is up to
+//! the thread it runs on: loopopt, if the thread is inside of [`compile_with`] that was given options, and nothing
+//! otherwise. That is enough because Wasmtime is built without its feature `parallel-compilation` and compiles all
+//! functions of a module on the thread that asked for the module. An embedder that compiles on many threads and wants
+//! loopopt for all of its modules needs none of this: its hook makes a `LoopOptimizer` per thread and runs it.
+
+use cranelift_codegen::control::ControlPlane;
+use cranelift_codegen::ir::{Function, UserFuncName};
+use cranelift_codegen::isa::TargetIsa;
+use cranelift_codegen::{CodegenResult, Context, set_mid_end_hook};
+use loopopt::{LoopOptimizer, Options, Report};
+use std::cell::RefCell;
+use std::sync::Once;
+use std::time::{Duration, Instant};
+
+/// What went through the hook on its way to machine code.
+#[derive(Debug, Default)]
+pub struct Compilation {
+    /// Functions of the module and trampolines, in the order in which they were compiled.
+    pub functions: Vec<Compiled>,
+    /// How many optional rewrites were done.
+    pub rewrites: u64,
+}
+
+/// A function that went through the hook.
+#[derive(Debug)]
+pub struct Compiled {
+    /// Its index among the functions that the module defines, if it is one of these and no trampoline.
+    pub index: Option<usize>,
+    /// Instructions that it had when it came, dead ones included.
+    pub insts: usize,
+    /// What loopopt did.
+    pub report: Report,
+    /// How long that took.
+    pub time: Duration,
+    /// The function before and after, if that was asked for.
+    pub clif: Option<[String; 2]>,
+}
+
+/// What compilations on this thread are for.
+struct Session {
+    optimizer: Option<LoopOptimizer>,
+    keep_clif: bool,
+    compilation: Compilation,
+}
+
+thread_local! {
+    static SESSION: RefCell<Option<Session>> = const { RefCell::new(None) };
+}
+
+/// Runs `compile`, with loopopt for all functions that it compiles on this thread if there are options. `keep_clif` asks
+/// for the text of all functions that loopopt changes.
+pub fn compile_with<T>(options: Option<&Options>, keep_clif: bool, compile: impl FnOnce() -> T) -> (T, Compilation) {
+    static INSTALL: Once = Once::new();
+    INSTALL.call_once(|| set_mid_end_hook(run).expect("nobody else sets the hook"));
+    let optimizer = options.map(|options| LoopOptimizer::new(options.clone()));
+    let outer = SESSION.replace(Some(Session { optimizer, keep_clif, compilation: Compilation::default() }));
+    let result = compile();
+    let session = SESSION.replace(outer).expect("the hook leaves the session in its place");
+    let rewrites = session.optimizer.map_or(0, |optimizer| optimizer.rewrites());
+    (result, Compilation { rewrites, ..session.compilation })
+}
+
+/// The hook.
+fn run(ctx: &mut Context, isa: &dyn TargetIsa, ctrl_plane: &mut ControlPlane) -> CodegenResult<()> {
+    SESSION.with_borrow_mut(|session| match session {
+        Some(session) => session.optimize(ctx, isa, ctrl_plane),
+        None => Ok(()),
+    })
+}
+
+impl Session {
+    fn optimize(&mut self, ctx: &mut Context, isa: &dyn TargetIsa, ctrl_plane: &mut ControlPlane) -> CodegenResult<()> {
+        let insts = ctx.func.dfg.num_insts();
+        let index = defined_index(&ctx.func);
+        let before = self.keep_clif.then(|| ctx.func.display().to_string());
+        let start = Instant::now();
+        let report = match &mut self.optimizer {
+            Some(optimizer) => optimizer.run(ctx, isa, ctrl_plane)?,
+            None => Report::default(),
+        };
+        let time = start.elapsed();
+        let clif = before.filter(|_| report.changed).map(|before| [before, ctx.func.display().to_string()]);
+        self.compilation.functions.push(Compiled { index, insts, report, time, clif });
+        Ok(())
+    }
+}
+
+/// Wasmtime names what it compiles by two numbers: the kind with the number of the module, and the index. Functions that
+/// the program defines are of the kind 0.
+fn defined_index(func: &Function) -> Option<usize> {
+    match &func.name {
+        UserFuncName::User(name) if name.namespace == 0 => Some(name.index as usize),
+        _ => None,
+    }
+}

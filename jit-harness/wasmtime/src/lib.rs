@@ -1,0 +1,25 @@
+//! loopopt inside Wasmtime: runs WebAssembly with and without it, proves that both do the same, and measures.
+//!
+//! ```text
+//! command   what the user asked for, one file each
+//!    │
+//! mode → arm → guest → observation     settings, a compiled module, a run, what can be seen of it
+//!         │      └ world, values       WASI without chance and time, arguments and results
+//!        hook                          where loopopt gets at what Wasmtime compiles
+//! trial → figures → report             arms that agree, how long they take, and a table of that
+//! ```
+//!
+//! What is not about WebAssembly is the harness's: statistics, tables, the order of samples, errors.
+
+pub mod arm;
+pub mod cli;
+pub mod command;
+pub mod figures;
+pub mod guest;
+pub mod hook;
+pub mod mode;
+pub mod observation;
+pub mod report;
+pub mod trial;
+pub mod values;
+pub mod world;
