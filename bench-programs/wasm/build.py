@@ -25,10 +25,11 @@ HERE = pathlib.Path(__file__).parent
 BUILT = HERE / "built"
 COMMENTS = {".c": "//", ".ts": "//", ".wat": ";;"}
 CASES = ("test", "bench", "long")
+C = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off"]
 NATIVE = {
-    "gcc": ["gcc", "-O2", "-ffp-contract=off"],
-    "clang": ["clang-19", "-O2", "-ffp-contract=off"],
-    "sanitized": ["gcc", "-O1", "-g", "-ffp-contract=off", "-fsanitize=address,undefined", "-fno-sanitize-recover"],
+    "gcc": ["gcc", "-O2"],
+    "clang": ["clang-19", "-O2"],
+    "sanitized": ["gcc", "-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover"],
 }
 O2 = ["-O2", "-mbulk-memory", "-mnontrapping-fptoint"]
 CLANG = {"o1": ["-O1"], "o2": [*O2, "-fno-vectorize", "-fno-slp-vectorize"], "o2-simd": [*O2, "-msimd128"]}
@@ -115,8 +116,8 @@ def compile_simply(target, source, out):
     """An object file as a simple compiler would make it."""
     plain, values = out.with_suffix(".plain.ll"), out.with_suffix(".values.ll")
     front_end = ["-O1", "-Xclang", "-disable-llvm-passes", "-S", "-emit-llvm"]
-    command("clang-19", f"--target={target}", "-std=c11", *front_end, source, "-o", plain)
-    command("opt-19", "-passes=mem2reg,instcombine,simplifycfg", "-S", plain, "-o", values)
+    command("clang-19", f"--target={target}", *C, *front_end, source, "-o", plain)
+    command("opt-19", "-passes=mem2reg,instcombine<no-verify-fixpoint>,simplifycfg", "-S", plain, "-o", values)
     command("llc-19", "-O1", "-disable-lsr", "-disable-machine-licm", "-filetype=obj", values, "-o", out)
 
 
@@ -132,8 +133,7 @@ def build_c(module, scratch, _tools):
         if level == "o0":
             compile_simply(target, source, out)
         else:
-            flags = ["-std=c11", "-Wall", "-Wextra", "-Werror", *CLANG[level], *plain]
-            command("clang-19", f"--target={target}", *flags, "-c", source, "-o", out)
+            command("clang-19", f"--target={target}", *C, *CLANG[level], *plain, "-c", source, "-o", out)
         objects.append(out)
     link = ["--no-entry", "--stack-first", "-z", "stack-size=65536", "--strip-debug", "--gc-sections"]
     command("wasm-ld-19", *(["-mwasm64"] if wide else []), *link, *objects, "-o", module.path)
@@ -159,7 +159,7 @@ def expected(program, scratch):
     found = {}
     for name, compiler in NATIVE.items():
         out = scratch / name
-        command(*compiler, "-std=c11", "-I", HERE / "c", source, HERE / "c/native.c", "-o", out)
+        command(*compiler, *C, "-I", HERE / "c", source, HERE / "c/native.c", "-o", out, "-lm")
         cases = [case for case in arguments if case == "test" or name != "sanitized"]
         printed = command(out, *(arguments[case] for case in cases)).split()
         for case, value in zip(cases, map(int, printed), strict=True):
@@ -214,12 +214,10 @@ def entry(module, results):
     return "\n".join(text)
 
 
-def keep(name):
-    """The lines that the list has for a module now."""
-    for part in (HERE / "programs.toml").read_text().split("\n\n"):
-        if f'\nname = "{name}"\n' in part:
-            return part.strip()
-    raise SystemExit(f"{name} has never been built")
+def known():
+    """The lines that the list has for each module now."""
+    parts = (HERE / "programs.toml").read_text().strip().split("\n\n")[1:]
+    return {part.split('name = "')[1].split('"')[0]: part for part in parts}
 
 
 def main():
@@ -231,9 +229,11 @@ def main():
     build = {"c": build_c, "assemblyscript": build_assemblyscript, "wat": build_wat}
     BUILT.mkdir(exist_ok=True)
     entries = []
+    kept = known() if options.names else {}
     for program in programs():
-        if options.names and program.name not in options.names:
-            entries.extend(keep(module.name) for module in modules(program))
+        names = [module.name for module in modules(program)]
+        if program.name not in options.names and all(name in kept for name in names):
+            entries.extend(kept[name] for name in names)
             continue
         with tempfile.TemporaryDirectory() as folder:
             scratch = pathlib.Path(folder)
@@ -244,8 +244,8 @@ def main():
                 entries.append(entry(module, results))
     head = "# Made by build.sh. What the keys mean: README.md."
     (HERE / "programs.toml").write_text("\n\n".join([head, *entries]) + "\n")
-    names = {module.path for program in programs() for module in modules(program)}
-    for path in set(BUILT.glob("*.wasm")) - names:
+    paths = {module.path for program in programs() for module in modules(program)}
+    for path in set(BUILT.glob("*.wasm")) - paths:
         path.unlink()
 
 
