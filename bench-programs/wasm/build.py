@@ -1,0 +1,252 @@
+"""Builds the programs, checks that all builds agree, and writes `programs.toml`.
+
+The first lines of a source are comments. The first says what the program is; the others, in any order:
+
+    test: 16            the argument for tests, 1 to 20 ms
+    bench: 200          the argument for measurements, 100 to 300 ms
+    long: 900           an argument that takes over a second; optional
+    levels: o0 o2-simd  C: what to build it as; `o0 o1 o2` if absent
+    features: gc        WAT: what it needs beyond WebAssembly 2.0
+    trap: NAME          `run` ends with this trap
+    restartable: no     each call needs a new instance
+    endless: yes        `run` never returns; there are no arguments
+"""
+
+import argparse
+import dataclasses
+import pathlib
+import subprocess
+import tempfile
+import time
+
+import engine
+
+HERE = pathlib.Path(__file__).parent
+BUILT = HERE / "built"
+COMMENTS = {".c": "//", ".ts": "//", ".wat": ";;"}
+CASES = ("test", "bench", "long")
+C = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off"]
+NATIVE = {
+    "gcc": ["gcc", "-O2"],
+    "clang": ["clang-19", "-O2"],
+    "sanitized": ["gcc", "-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover"],
+}
+O2 = ["-O2", "-mbulk-memory", "-mnontrapping-fptoint"]
+CLANG = {"o1": ["-O1"], "o2": [*O2, "-fno-vectorize", "-fno-slp-vectorize"], "o2-simd": [*O2, "-msimd128"]}
+
+
+@dataclasses.dataclass
+class Program:
+    """A source and what its first lines say."""
+
+    source: pathlib.Path
+    about: str
+    header: dict[str, str]
+
+    @property
+    def name(self):
+        return self.source.stem
+
+    @property
+    def origin(self):
+        return self.source.parent.name
+
+    def flag(self, key, default):
+        return self.header.get(key, default) == "yes"
+
+    def arguments(self):
+        return {case: int(self.header[case]) for case in CASES if case in self.header}
+
+
+@dataclasses.dataclass
+class Module:
+    """One build of a program."""
+
+    program: Program
+    variant: str
+
+    @property
+    def name(self):
+        base = self.program.name.replace("_", "-")
+        return base if self.program.origin == "wat" else f"{base}-{self.variant}"
+
+    @property
+    def path(self):
+        return BUILT / f"{self.name}.wasm"
+
+    @property
+    def features(self):
+        return self.program.header.get("features", "").split() + self.variant.split("-")[1:]
+
+
+def read(source):
+    """The program that a source's first lines describe."""
+    mark = COMMENTS[source.suffix]
+    lines = []
+    for line in source.read_text().splitlines():
+        if not line.startswith(mark):
+            break
+        lines.append(line.removeprefix(mark).strip())
+    header = dict(line.split(": ", 1) for line in lines[1:] if ": " in line)
+    return Program(source, lines[0], header)
+
+
+def programs():
+    """All programs, in the order of the list."""
+    c = [path for path in sorted(HERE.glob("c/*.c")) if path.stem not in ("native", "library")]
+    others = [*sorted(HERE.glob("assemblyscript/*.ts")), *sorted(HERE.glob("wat/*.wat"))]
+    return [read(path) for path in [*c, *others]]
+
+
+def modules(program):
+    """The modules that are built from a program."""
+    variants = {"c": "o0 o1 o2", "assemblyscript": "o0 o2", "wat": "hand"}[program.origin]
+    return [Module(program, variant) for variant in program.header.get("levels", variants).split()]
+
+
+def command(*words):
+    """Runs a command, and gives what it prints."""
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise SystemExit(f"{' '.join(map(str, words))}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def compile_simply(target, source, out):
+    """An object file as a simple compiler would make it."""
+    plain, values = out.with_suffix(".plain.ll"), out.with_suffix(".values.ll")
+    front_end = ["-O1", "-Xclang", "-disable-llvm-passes", "-S", "-emit-llvm"]
+    command("clang-19", f"--target={target}", *C, *front_end, source, "-o", plain)
+    command("opt-19", "-passes=mem2reg,instcombine<no-verify-fixpoint>,simplifycfg", "-S", plain, "-o", values)
+    command("llc-19", "-O1", "-disable-lsr", "-disable-machine-licm", "-filetype=obj", values, "-o", out)
+
+
+def build_c(module, scratch, _tools):
+    """Compiles and links a C program."""
+    level = module.variant.removesuffix("-memory64")
+    wide = module.variant != level
+    target = "wasm64" if wide else "wasm32"
+    objects = []
+    for source in (module.program.source, HERE / "c/library.c"):
+        out = scratch / f"{source.stem}.o"
+        plain = ["-fno-builtin"] if source.stem == "library" else []
+        if level == "o0":
+            compile_simply(target, source, out)
+        else:
+            command("clang-19", f"--target={target}", *C, *CLANG[level], *plain, "-c", source, "-o", out)
+        objects.append(out)
+    link = ["--no-entry", "--stack-first", "-z", "stack-size=65536", "--strip-debug", "--gc-sections"]
+    command("wasm-ld-19", *(["-mwasm64"] if wide else []), *link, *objects, "-o", module.path)
+    module.path.chmod(0o644)
+
+
+def build_assemblyscript(module, _scratch, tools):
+    """Compiles an AssemblyScript program."""
+    asc = tools / "node_modules/.bin/asc"
+    flags = [f"-{module.variant.upper()}", "--runtime", "incremental", "--use", "abort="]
+    command(asc, module.program.source, *flags, "-o", module.path)
+
+
+def build_wat(module, _scratch, _tools):
+    """Assembles a text program."""
+    module.path.write_bytes(engine.assemble(module.program.source.read_text()))
+
+
+def expected(program, scratch):
+    """What each case must give, agreed on by the native builds."""
+    arguments = program.arguments()
+    source = program.source.with_suffix(".c")
+    found = {}
+    for name, compiler in NATIVE.items():
+        out = scratch / name
+        command(*compiler, *C, "-I", HERE / "c", source, HERE / "c/native.c", "-o", out, "-lm")
+        cases = [case for case in arguments if case == "test" or name != "sanitized"]
+        printed = command(out, *(arguments[case] for case in cases)).split()
+        for case, value in zip(cases, map(int, printed), strict=True):
+            if found.setdefault(case, value) != value:
+                raise SystemExit(f"{program.name}, {case}: {name} gives {value}, not {found[case]}")
+    return found
+
+
+def check(module, results, times):
+    """Runs all cases of a module in an unchanged Wasmtime."""
+    trap = module.program.header.get("trap")
+    for case, argument in module.program.arguments().items():
+        begin = time.perf_counter()
+        instance = engine.Instance(module.path.read_bytes(), module.features)
+        ready = time.perf_counter()
+        for _ in range(2 if module.program.flag("restartable", "yes") else 1):
+            called = time.perf_counter()
+            outcome = instance.run(argument)
+            took = time.perf_counter() - called
+            wanted = engine.Outcome(trap, results[case])
+            if outcome != wanted:
+                raise SystemExit(f"{module.name}, {case}: {outcome}, not {wanted}")
+        if times:
+            print(f"{module.name:32} {case:6} {argument:10} {took * 1e3:10.2f} ms, built {1e3 * (ready - begin):.0f} ms")
+
+
+def entry(module, results):
+    """The lines of the list for a module."""
+    program = module.program
+    lines = {
+        "name": module.name,
+        "program": program.name.replace("_", "-"),
+        "about": program.about,
+        "from": program.origin,
+        "level": module.variant.split("-")[0],
+        "file": str(module.path.relative_to(HERE)),
+        "source": str(program.source.relative_to(HERE)),
+        "features": module.features,
+        "invoke": "run",
+        "restartable": program.flag("restartable", "yes"),
+    }
+    text = ["[[module]]"]
+    for key, value in lines.items():
+        shown = {bool: str(value).lower(), list: str(value).replace("'", '"')}.get(type(value), f'"{value}"')
+        text.append(f"{key} = {shown}")
+    if program.flag("endless", "no"):
+        text.append("endless = true")
+    trap = program.header.get("trap")
+    for case, argument in program.arguments().items():
+        end = f'trap = "{trap}", seen' if trap else "result"
+        text.append(f"{case} = {{ argument = {argument}, {end} = {results[case]} }}")
+    return "\n".join(text)
+
+
+def known():
+    """The lines that the list has for each module now."""
+    parts = (HERE / "programs.toml").read_text().strip().split("\n\n")[1:]
+    return {part.split('name = "')[1].split('"')[0]: part for part in parts}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("names", nargs="*", help="programs to build; all if none")
+    parser.add_argument("--tools", type=pathlib.Path, required=True, help="folder with the npm packages")
+    parser.add_argument("--times", action="store_true", help="print how long each case takes")
+    options = parser.parse_args()
+    build = {"c": build_c, "assemblyscript": build_assemblyscript, "wat": build_wat}
+    BUILT.mkdir(exist_ok=True)
+    entries = []
+    kept = known() if options.names else {}
+    for program in programs():
+        names = [module.name for module in modules(program)]
+        if program.name not in options.names and all(name in kept for name in names):
+            entries.extend(kept[name] for name in names)
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            scratch = pathlib.Path(folder)
+            results = expected(program, scratch) if program.arguments() else {}
+            for module in modules(program):
+                build[program.origin](module, scratch, options.tools.resolve())
+                check(module, results, options.times)
+                entries.append(entry(module, results))
+    head = "# Made by build.sh. What the keys mean: README.md."
+    (HERE / "programs.toml").write_text("\n\n".join([head, *entries]) + "\n")
+    paths = {module.path for program in programs() for module in modules(program)}
+    for path in set(BUILT.glob("*.wasm")) - paths:
+        path.unlink()
+
+
+main()
