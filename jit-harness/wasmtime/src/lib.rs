@@ -17,6 +17,7 @@ pub mod command;
 pub mod figures;
 pub mod guest;
 pub mod hook;
+pub mod knowledge;
 pub mod mode;
 pub mod observation;
 pub mod report;

@@ -1,9 +1,11 @@
 //! The modes: in which ways Wasmtime can be set up to compile a module.
 
+use crate::knowledge::Knowledge;
 use anyhow::{Error, Result, bail};
 use loopopt::Options;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 use wasmtime::{Collector, Config};
 
 /// One row of the table of settings.
@@ -14,7 +16,7 @@ struct Setting {
     /// What it sets in Wasmtime.
     wasmtime: fn(&mut Config),
     /// What Wasmtime knows then that loopopt can use.
-    loopopt: fn(&mut Options),
+    knows: fn(&mut Knowledge),
 }
 
 /// All settings. Features of WebAssembly are on in all of them, as far as Wasmtime has them on by itself.
@@ -24,7 +26,7 @@ static SETTINGS: &[Setting] = &[
         what: "Wasmtime's own defaults: 4 GiB reserved for a memory, with guard pages behind, so that an access with a 32-bit \
                index needs no check",
         wasmtime: |_| {},
-        loopopt: |_| {},
+        knows: |_| {},
     },
     Setting {
         name: "explicit",
@@ -33,14 +35,19 @@ static SETTINGS: &[Setting] = &[
             config.memory_reservation(0).memory_guard_size(0);
             config.gc_heap_reservation(0).gc_heap_guard_size(0);
         },
-        loopopt: |_| {},
+        knows: |knowledge| knowledge.checks_memories = true,
+    },
+    Setting {
+        name: "trusting",
+        what: "loopopt may drop Spectre guards whose conditions it proves; Wasmtime emits them",
+        wasmtime: |_| {},
+        knows: |knowledge| knowledge.drops_guards = true,
     },
     Setting {
         name: "no-spectre",
-        what: "no Spectre guards: `enable_heap_access_spectre_mitigation` and `enable_table_access_spectre_mitigation` off; \
-               loopopt may drop guards",
+        what: "no Spectre guards: `enable_heap_access_spectre_mitigation` and `enable_table_access_spectre_mitigation` off",
         wasmtime: without_spectre_guards,
-        loopopt: |options| options.drop_proved_spectre_guards = true,
+        knows: |_| {},
     },
     Setting {
         name: "memory64",
@@ -49,7 +56,7 @@ static SETTINGS: &[Setting] = &[
         wasmtime: |config| {
             config.wasm_memory64(true).memory_may_move(false);
         },
-        loopopt: |_| {},
+        knows: |_| {},
     },
     Setting {
         name: "epochs",
@@ -57,7 +64,7 @@ static SETTINGS: &[Setting] = &[
         wasmtime: |config| {
             config.epoch_interruption(true);
         },
-        loopopt: |_| {},
+        knows: |_| {},
     },
     Setting {
         name: "fuel",
@@ -65,7 +72,7 @@ static SETTINGS: &[Setting] = &[
         wasmtime: |config| {
             config.consume_fuel(true);
         },
-        loopopt: |_| {},
+        knows: |_| {},
     },
     Setting {
         name: "gc",
@@ -73,13 +80,22 @@ static SETTINGS: &[Setting] = &[
         wasmtime: |config| {
             config.wasm_gc(true).collector(Collector::DeferredReferenceCounting);
         },
-        loopopt: |_| {},
+        knows: |_| {},
     },
 ];
 
 /// The modes that `all` stands for.
-const ALL: [&str; 8] =
-    ["guard", "explicit", "explicit+no-spectre", "memory64", "epochs", "fuel", "gc", "explicit+epochs+fuel+gc"];
+const ALL: [&str; 9] = [
+    "guard",
+    "explicit",
+    "explicit+trusting",
+    "explicit+no-spectre",
+    "memory64",
+    "epochs",
+    "fuel",
+    "gc",
+    "explicit+epochs+fuel+gc",
+];
 
 /// Settings that are used together.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -122,12 +138,11 @@ impl Mode {
     }
 
     /// The options with what Wasmtime knows in this mode.
-    ///
-    /// The counter of epochs is written by other threads, and its loads look like any other: only its region says so.
     pub fn options(&self, options: &Options) -> Options {
+        let mut knowledge = Knowledge::default();
+        self.settings().for_each(|setting| (setting.knows)(&mut knowledge));
         let mut options = options.clone();
-        options.asynchronous_regions.push("EpochCounter".to_owned());
-        self.settings().for_each(|setting| (setting.loopopt)(&mut options));
+        options.embedder = Arc::new(knowledge);
         options
     }
 
