@@ -175,7 +175,7 @@ def check(module, results, times):
         begin = time.perf_counter()
         instance = engine.Instance(module.path.read_bytes(), module.features)
         ready = time.perf_counter()
-        for _ in range(2 if module.program.flag("restartable", "yes") else 1):
+        for _ in range(2 if case == "test" and module.program.flag("restartable", "yes") else 1):
             called = time.perf_counter()
             outcome = instance.run(argument)
             took = time.perf_counter() - called
