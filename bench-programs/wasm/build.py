@@ -231,9 +231,8 @@ def main():
     entries = []
     kept = known() if options.names else {}
     for program in programs():
-        names = [module.name for module in modules(program)]
-        if program.name not in options.names and all(name in kept for name in names):
-            entries.extend(kept[name] for name in names)
+        if options.names and program.name not in options.names:
+            entries.extend(kept[module.name] for module in modules(program) if module.name in kept)
             continue
         with tempfile.TemporaryDirectory() as folder:
             scratch = pathlib.Path(folder)
