@@ -175,7 +175,7 @@ def check(module, results, times):
         begin = time.perf_counter()
         instance = engine.Instance(module.path.read_bytes(), module.features)
         ready = time.perf_counter()
-        for _ in range(2 if module.program.flag("restartable", "yes") else 1):
+        for _ in range(2 if case == "test" and module.program.flag("restartable", "yes") else 1):
             called = time.perf_counter()
             outcome = instance.run(argument)
             took = time.perf_counter() - called
@@ -231,9 +231,8 @@ def main():
     entries = []
     kept = known() if options.names else {}
     for program in programs():
-        names = [module.name for module in modules(program)]
-        if program.name not in options.names and all(name in kept for name in names):
-            entries.extend(kept[name] for name in names)
+        if options.names and program.name not in options.names:
+            entries.extend(kept[module.name] for module in modules(program) if module.name in kept)
             continue
         with tempfile.TemporaryDirectory() as folder:
             scratch = pathlib.Path(folder)

@@ -4,6 +4,9 @@ import dataclasses
 
 import wasmtime
 
+# Where the C interface says it in other words than `Trap`.
+NAMES = {"unreachable": "unreachable-code-reached"}
+
 
 @dataclasses.dataclass
 class Outcome:
@@ -30,6 +33,7 @@ class Instance:
         config.wasm_threads = "threads" in features
         config.shared_memory = "threads" in features
         config.wasm_tail_call = "tail-call" in features
+        config.wasm_multi_memory = "multi-memory" in features
         engine = wasmtime.Engine(config)
         self.store = wasmtime.Store(engine)
         module = wasmtime.Module(engine, binary)
@@ -41,4 +45,5 @@ class Instance:
             return Outcome(None, self.exports["run"](self.store, argument))
         except wasmtime.Trap as trap:
             name = trap.trap_code.name.lower().replace("_", "-")
+            name = NAMES.get(name, name)
             return Outcome(name, self.exports["seen"](self.store))

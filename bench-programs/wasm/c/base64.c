@@ -1,6 +1,6 @@
 // Base64, encoded and decoded again
-// test: 3
-// bench: 200
+// test: 20
+// bench: 560
 #include "program.h"
 
 enum { SIZE = 96 * 1024 };

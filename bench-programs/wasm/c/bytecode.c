@@ -1,7 +1,7 @@
 // An interpreter of a stack machine, running a program that counts primes and one that sums a series
-// test: 1
-// bench: 20
-// long: 300
+// test: 5
+// bench: 140
+// long: 2000
 #include "program.h"
 
 enum operation { PUSH, LOAD, STORE, ADD, SUB, MUL, REM, LESS, EQUAL, JUMP, JUMP_IF, INDEX, SET, DUP, HALT };

@@ -1,6 +1,6 @@
 // Image filters: a kernel of given size, a blur in two passes, and edges
-// test: 1
-// bench: 40
+// test: 9
+// bench: 380
 // levels: o0 o1 o2 o2-simd
 #include "program.h"
 

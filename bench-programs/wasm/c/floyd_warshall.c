@@ -1,6 +1,6 @@
 // Shortest paths between all pairs of a directed graph
-// test: 1
-// bench: 50
+// test: 3
+// bench: 78
 // levels: o0 o1 o2 o2-simd o0-memory64 o2-memory64
 #include "program.h"
 

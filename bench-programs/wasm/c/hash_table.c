@@ -1,6 +1,6 @@
 // A hash table with open addressing: insert, count, delete, grow
 // test: 1
-// bench: 25
+// bench: 38
 // levels: o0 o1 o2 o0-memory64 o2-memory64
 #include "program.h"
 

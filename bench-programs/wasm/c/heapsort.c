@@ -1,6 +1,6 @@
 // Heapsort of records through an array of pointers
 // test: 1
-// bench: 20
+// bench: 32
 #include "program.h"
 
 enum { SIZE = 30000 };

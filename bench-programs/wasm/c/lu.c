@@ -1,6 +1,6 @@
 // Linear equations by LU decomposition with partial pivoting
-// test: 1
-// bench: 60
+// test: 15
+// bench: 400
 #include "program.h"
 
 enum { N = 120 };

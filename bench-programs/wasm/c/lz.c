@@ -1,6 +1,6 @@
 // Compression of text by references to what came before, and decompression
-// test: 1
-// bench: 40
+// test: 5
+// bench: 140
 // levels: o0 o1 o2 o0-memory64 o2-memory64
 #include "program.h"
 

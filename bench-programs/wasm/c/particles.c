@@ -1,6 +1,6 @@
 // Bouncing particles, as an array of structs and as a struct of arrays; both must agree
-// test: 5
-// bench: 500
+// test: 240
+// bench: 6500
 // levels: o0 o1 o2 o2-simd
 #include "program.h"
 

@@ -1,6 +1,6 @@
 // The five row filters of PNG, chosen by the smallest sum, and undone again
-// test: 1
-// bench: 30
+// test: 4
+// bench: 100
 #include "program.h"
 
 enum { WIDTH = 160, HEIGHT = 120, PIXEL = 3, ROW = WIDTH * PIXEL, FILTERS = 5 };

@@ -1,6 +1,6 @@
 // A red-black tree in an array of nodes: insertion, search, walk in order
 // test: 1
-// bench: 30
+// bench: 32
 #include "program.h"
 
 enum { NODES = 20000, NIL = 0 };

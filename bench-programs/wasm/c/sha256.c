@@ -1,7 +1,7 @@
 // SHA-256 of a message that is made on the way; each hash becomes part of the next message
-// test: 10
-// bench: 700
-// long: 8000
+// test: 39
+// bench: 1000
+// long: 15000
 // levels: o0 o1 o2 o0-memory64 o2-memory64
 #include "program.h"
 

@@ -1,7 +1,7 @@
 // Heat in a plate: a stencil of five points over two grids
-// test: 3
-// bench: 250
-// long: 6000
+// test: 92
+// bench: 2500
+// long: 37000
 // levels: o0 o1 o2 o2-simd
 #include "program.h"
 

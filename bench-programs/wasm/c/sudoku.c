@@ -1,6 +1,6 @@
 // Sudoku by search, always in the cell with the fewest candidates
-// test: 2
-// bench: 60
+// test: 10
+// bench: 290
 #include "program.h"
 
 static const char PUZZLES[4][82] = {

@@ -1,6 +1,6 @@
 // UTF-8: code points written and read again, with all errors found
-// test: 1
-// bench: 40
+// test: 13
+// bench: 370
 #include "program.h"
 
 enum { POINTS = 20000, SIZE = POINTS * 4 };

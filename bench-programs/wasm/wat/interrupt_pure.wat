@@ -1,0 +1,9 @@
+;; An endless loop without memory, calls or anything else that could be seen
+;; endless: yes
+(module
+  (func (export "run") (param $x i32) (result i64)
+    (loop $again
+      (local.set $x (i32.add (i32.mul (local.get $x) (i32.const 1103515245)) (i32.const 12345)))
+      ;; Never: the square of a number has an even number of trailing zeros before its last bit.
+      (br_if $again (i32.ne (i32.mul (local.get $x) (local.get $x)) (i32.const 2))))
+    (unreachable)))
