@@ -63,18 +63,15 @@ static ORDER: &[(&str, &str, &str)] = &[
     ("slots", "rotate", "a test that loads its operands is larger, and hides what it compares"),
     ("slots", "cleanup", "a value that is known in place of a load folds"),
     ("canon", "rotate", "rotate needs preheaders, single back edges, dedicated exits and closed form"),
-    ("rotate", "cleanup", "the copy of a header that sees constants folds"),
     ("rotate", "unroll", "in a rotated loop, the last iteration has no test of the next one"),
     ("rotate", "version", "the guard of a rotated loop says that it runs at least once"),
     ("licm", "version", "a length that is loaded in front of the loop can be tested there"),
     ("version", "unroll", "a check that is gone need not be copied"),
     ("version", "peel", "an iteration need not be taken out for a check that is gone"),
-    ("version", "cleanup", "the fast loop folds, and its loads are joined"),
     ("rotate", "unswitch", "a test that leaves a loop and never changes is settled by the guard"),
     ("licm", "unswitch", "a condition that is loaded stands before the loop then"),
     ("unswitch", "unroll", "a copy that leaves at once is its one iteration"),
     ("unswitch", "peel", "a branch that goes one way hides nothing of the first iteration"),
-    ("unswitch", "cleanup", "what one way alone needs is left for nothing in the other versions"),
     ("licm", "transfer", "what is hoisted with the rare part in the loop needs no loop without"),
     ("unswitch", "transfer", "a rare part that one version of a loop never reaches need not leave it"),
     ("transfer", "unroll", "the loop that is unrolled or peeled is the fast one"),
@@ -223,9 +220,12 @@ impl Driver<'_, '_> {
         if pass.name == canon::NAME && self.cx.is_canonical {
             return Ok(());
         }
+        self.cx.is_settled = false;
         let change = (pass.run)(self.ctx, self.cx)?;
         let is_canon = pass.name == canon::NAME;
-        self.cx.invalidate(self.ctx, change);
+        if !self.cx.is_settled {
+            self.cx.invalidate(self.ctx, change);
+        }
         if is_canon {
             self.cx.is_canonical = true;
         } else if change == Change::Cfg && pass.name == rotate::NAME {

@@ -17,7 +17,7 @@ const FLOORS: &[(&str, f64)] = &[
     ("rotate", 60.0),
     ("facts", 30.0),
     ("licm", 30.0),
-    ("unswitch", 18.0),
+    ("unswitch", 15.0),
     ("transfer", 1.0),
     ("unroll", 18.0),
     ("peel", 4.0),

@@ -17,9 +17,10 @@ use super::induction::{Induction, inductions, known, offset};
 use super::loops::{Loop, LoopForest, def_block};
 use super::progression::{Arc, Progression};
 use cranelift_codegen::Context;
+use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode, Value, ValueDef};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
 /// Values that a simulation looks at before it gives up. 65,536: some for each instruction of the largest loop that is worth
 /// it, in each iteration.
@@ -72,23 +73,56 @@ pub fn simulate(ctx: &Context, forest: &LoopForest, lp: Loop, most: usize) -> Op
         return None;
     }
     let mut evaluator = Evaluator::new(func, &ctx.cfg, forest, BUDGET).inside(lp);
+    let entered = entered(func, *entry, &mut evaluator)?;
+    // Few loops end: what remains of the iterations is counted if this one does.
+    run(ctx, (forest, lp), (entered.clone(), *back_edge, most), (&mut evaluator, false))?;
+    run(ctx, (forest, lp), (entered, *back_edge, most), (&mut evaluator, true))
+}
+
+/// Which way the branch at the end of the header goes in the first iteration, if that is known.
+pub fn first_way(ctx: &Context, forest: &LoopForest, lp: Loop) -> Option<usize> {
+    let func = &ctx.func;
+    let data = forest.data(lp);
+    let [entry] = data.entries[..] else { return None };
+    let branch = func.layout.last_inst(data.header).filter(|&branch| !is_unpredictable(func, branch))?;
+    let mut evaluator = Evaluator::new(func, &ctx.cfg, forest, BUDGET).inside(lp);
+    let entered = entered(func, entry, &mut evaluator)?;
+    assume_params(func, data.header, &entered, &mut evaluator);
+    evaluator.taken(branch)
+}
+
+/// What is known of the parameters of a header by `entry`. None if that is nothing.
+fn entered(func: &Function, entry: Edge, evaluator: &mut Evaluator<'_>) -> Option<Vec<Option<u128>>> {
     let constants = entry.args(func).filter_map(|arg| arg.as_value());
     constants.for_each(|value| evaluator.assume_constant(value));
-    let mut state = arguments(func, *entry, &mut evaluator);
-    if state.iter().all(Option::is_none) {
-        return None;
+    let state = arguments(func, entry, evaluator);
+    state.iter().any(Option::is_some).then_some(state)
+}
+
+fn assume_params(func: &Function, header: Block, state: &[Option<u128>], evaluator: &mut Evaluator<'_>) {
+    for (&param, &what) in func.dfg.block_params(header).iter().zip(state) {
+        evaluator.assume(param, what);
     }
+}
+
+/// Runs the loop from `state` on. What remains of its iterations is counted if `counts`.
+fn run(
+    ctx: &Context,
+    (forest, lp): (&LoopForest, Loop),
+    (mut state, back_edge, most): (Vec<Option<u128>>, Edge, usize),
+    (evaluator, counts): (&mut Evaluator<'_>, bool),
+) -> Option<Simulation> {
+    let func = &ctx.func;
+    let data = forest.data(lp);
     let mut simulation = Simulation { count: TripCount::Unknown, decided: Vec::new(), insts: 0 };
     let mut may_leave = false;
     for around in 0..most {
         evaluator.forget_unless(|value| def_block(func, value).is_none_or(|block| !forest.contains(lp, block)));
-        for (&param, &what) in func.dfg.block_params(data.header).iter().zip(&state) {
-            evaluator.assume(param, what);
-        }
+        assume_params(func, data.header, &state, evaluator);
         if around == 0 && data.exits.iter().all(|exit| evaluator.taken(exit.branch).is_none()) {
             return None;
         }
-        let iteration = Iteration::run(func, forest, lp, &mut evaluator);
+        let iteration = Iteration::run(func, forest, lp, (evaluator, counts));
         simulation.decided.push(iteration.decided);
         simulation.insts += iteration.insts;
         if !iteration.goes_on {
@@ -97,7 +131,11 @@ pub fn simulate(ctx: &Context, forest: &LoopForest, lp: Loop, most: usize) -> Op
             return Some(simulation);
         }
         may_leave |= iteration.leaves;
-        state = arguments(func, *back_edge, &mut evaluator);
+        let next = arguments(func, back_edge, evaluator);
+        if next == state {
+            return None;
+        }
+        state = next;
     }
     None
 }
@@ -142,13 +180,16 @@ struct Iteration {
 
 impl Iteration {
     /// Walks from the header to all blocks that can be reached.
-    fn run(func: &Function, forest: &LoopForest, lp: Loop, evaluator: &mut Evaluator<'_>) -> Self {
+    fn run(func: &Function, forest: &LoopForest, lp: Loop, (evaluator, counts): (&mut Evaluator<'_>, bool)) -> Self {
         let header = forest.data(lp).header;
         let mut iteration = Self::default();
-        let mut reached = HashSet::from([header]);
+        let mut reached = EntitySet::with_capacity(func.dfg.num_blocks());
+        reached.insert(header);
         let mut stack = vec![header];
         while let Some(block) = stack.pop() {
-            iteration.count_insts(func, block, evaluator);
+            if counts {
+                iteration.count_insts(func, block, evaluator);
+            }
             let taken = func.layout.last_inst(block).and_then(|branch| Some((branch, evaluator.taken(branch)?)));
             iteration.decided.extend(taken);
             for edge in edges_from(func, block).filter(|edge| taken.is_none_or(|(_, slot)| edge.slot == slot)) {

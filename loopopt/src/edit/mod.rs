@@ -23,6 +23,7 @@ pub(crate) mod merge;
 pub(crate) mod params;
 pub(crate) mod rename;
 pub(crate) mod replace;
+pub(crate) mod reuse;
 pub(crate) mod ssa;
 pub(crate) mod trust;
 pub(crate) mod twin;

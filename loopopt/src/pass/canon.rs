@@ -59,19 +59,19 @@ pub(crate) const REASONS: &[&str] = &["irreducible", "too-many-loops", "too-many
 /// Brings all loops into canonical form.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
     let mut change = Change::Nothing;
-    for step in [merge, dedicate_exits, single_entries, close] {
+    for step in [merge, shape, close] {
         let done = step(ctx, cx);
         cx.invalidate(ctx, done);
         change = change.max(done);
     }
     name_irreducible_cycles(ctx, cx);
-    Ok(change)
+    Ok(cx.settled(change))
 }
 
 /// Brings all loops into canonical form again, for a pass that needs it more exactly than the ones before have left it.
 pub(crate) fn restore(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
     let change = run(ctx, cx)?;
-    cx.is_canonical = true;
+    (cx.is_canonical, cx.is_settled) = (true, false);
     Ok(change)
 }
 
@@ -80,11 +80,18 @@ fn merge(ctx: &mut Context, _: &mut PassCx<'_>) -> Change {
     if merged { Change::Cfg } else { Change::Nothing }
 }
 
-/// Gives each exit block to one loop.
-fn dedicate_exits(ctx: &mut Context, cx: &mut PassCx<'_>) -> Change {
+/// Gives each exit block to one loop, and each loop a preheader and a single back edge.
+fn shape(ctx: &mut Context, cx: &mut PassCx<'_>) -> Change {
     let forest = cx.forest(ctx);
-    let shared = shared_exits(ctx, forest);
-    funnel_all(&mut ctx.func, shared)
+    let mut needed = shared_exits(ctx, forest);
+    let mut change = Change::Nothing;
+    // An exit edge that enters a loop is an entry of that loop, too.
+    if needed.iter().any(|(target, _)| forest.loop_of_header(*target).is_some()) {
+        change = funnel_all(&mut ctx.func, std::mem::take(&mut needed));
+        cx.invalidate(ctx, change);
+    }
+    needed.extend(several_entries(ctx, cx.forest(ctx)));
+    change.max(funnel_all(&mut ctx.func, needed))
 }
 
 /// For each exit block that is not entered from one innermost loop alone: the exit edges of each such loop.
@@ -109,9 +116,8 @@ fn shared_exits(ctx: &Context, forest: &LoopForest) -> Vec<(Block, Vec<Edge>)> {
     shared
 }
 
-/// Gives each loop a preheader and a single back edge.
-fn single_entries(ctx: &mut Context, cx: &mut PassCx<'_>) -> Change {
-    let forest = cx.forest(ctx);
+/// For each loop without a preheader its entry edges, and for each with several back edges those.
+fn several_entries(ctx: &Context, forest: &LoopForest) -> Vec<(Block, Vec<Edge>)> {
     let mut needed = Vec::new();
     for lp in forest.loops() {
         let data = forest.data(lp);
@@ -122,7 +128,7 @@ fn single_entries(ctx: &mut Context, cx: &mut PassCx<'_>) -> Change {
             needed.push((data.header, data.back_edges.clone()));
         }
     }
-    funnel_all(&mut ctx.func, needed)
+    needed
 }
 
 fn funnel_all(func: &mut Function, needed: Vec<(Block, Vec<Edge>)>) -> Change {

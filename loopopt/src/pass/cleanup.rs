@@ -1,7 +1,8 @@
 //! Cranelift's own mid-end once more.
 //!
-//! Copies of blocks have constants where the original had parameters: guards fold, values repeat, checks were done
-//! before. Cranelift's egraph pass knows all that, so it runs again instead of a GVN and folder of ours.
+//! Copies of iterations have constants where the original had parameters: conditions fold, values repeat, checks were done
+//! before. Cranelift's egraph pass knows all that, so it runs again instead of a GVN and folder of ours. What a pass leaves in
+//! one place it sees to itself: the guard of a rotated loop, the test in front of a version, a branch that is decided.
 //!
 //! # Needs
 //!

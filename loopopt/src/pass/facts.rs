@@ -41,7 +41,7 @@
 //!
 //! # Changes
 //!
-//! Instructions; blocks and edges if a branch is decided. Wants `cleanup` if a choice or an overflow is.
+//! Instructions; blocks and edges if a branch is decided. Wants `cleanup` if a choice or an overflow is decided.
 //!
 //! # Not done
 //!
@@ -59,8 +59,8 @@ use crate::analysis::edges::{destinations, edges_of};
 use crate::analysis::loops::{Loop, LoopForest};
 use crate::change::Change;
 use crate::edit::dead::remove_unused;
-use crate::edit::forget::forget_removed_insts;
 use crate::edit::iterate::settle;
+use crate::edit::params::remove_redundant_params;
 use crate::edit::trust::GoneGuards;
 use crate::fault::fault;
 use crate::pass::PassCx;
@@ -89,7 +89,8 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     }
     let is_branch = |found: &Found| matches!(found.rewrite, Rewrite::Take(_));
     let has_branch = decisions.found.iter().any(is_branch);
-    cx.wants_cleanup |= decisions.found.iter().any(|found| !matches!(found.rewrite, Rewrite::Remove | Rewrite::Add));
+    cx.wants_cleanup |=
+        decisions.found.iter().any(|found| matches!(found.rewrite, Rewrite::Choose(_) | Rewrite::Plain));
     let (mut unused, mut guards) = (Vec::new(), GoneGuards::default());
     for found in &decisions.found {
         let inst = found.check.inst;
@@ -107,10 +108,9 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     if !has_branch {
         return Ok(Change::Insts);
     }
-    ctx.flowgraph();
-    ctx.eliminate_unreachable_code(cx.isa)?;
-    forget_removed_insts(&mut ctx.func);
-    Ok(Change::Cfg)
+    cx.invalidate_and_prune(ctx)?;
+    remove_redundant_params(ctx);
+    Ok(cx.settled(Change::Cfg))
 }
 
 /// An instruction that may do less than it says.

@@ -22,6 +22,7 @@ pub(crate) mod version;
 use crate::analysis::loops::{Loop, LoopForest};
 use crate::analysis::trip_count::{self, TripCount};
 use crate::change::Change;
+use crate::edit::forget::forget_removed_insts;
 use crate::fuel::Fuel;
 use crate::options::Options;
 use crate::remark::{Refusal, RemarkLog};
@@ -53,6 +54,8 @@ pub(crate) struct PassCx<'a> {
     pub(crate) wants_cleanup: bool,
     /// Whether a pass has made something possible for one before it.
     pub(crate) wants_another_round: bool,
+    /// Whether the pass that runs has brought `ctx` and the loops up to date itself.
+    pub(crate) is_settled: bool,
     /// Whether nothing has changed since `canon`.
     pub(crate) is_canonical: bool,
     /// Whether all loops are in closed form.
@@ -90,6 +93,7 @@ impl<'a> PassCx<'a> {
             gave_up: false,
             wants_cleanup: false,
             wants_another_round: false,
+            is_settled: false,
             is_canonical: false,
             is_closed: false,
             origins: FxHashMap::default(),
@@ -146,6 +150,20 @@ impl<'a> PassCx<'a> {
             Change::Cfg => ctx.flowgraph(),
         }
         self.forest = None;
+    }
+
+    /// The same after edges were taken away: removes what cannot be reached any more.
+    pub(crate) fn invalidate_and_prune(&mut self, ctx: &mut Context) -> CodegenResult<()> {
+        self.invalidate(ctx, Change::Cfg);
+        ctx.eliminate_unreachable_code(self.isa)?;
+        forget_removed_insts(&mut ctx.func);
+        Ok(())
+    }
+
+    /// What a pass returns if all is up to date after its `change`, so that the pipeline need not see to it.
+    pub(crate) fn settled(&mut self, change: Change) -> Change {
+        self.is_settled = true;
+        change
     }
 
     /// Remembers that the loop of `old` has the header `new` now.

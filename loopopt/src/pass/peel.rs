@@ -98,8 +98,8 @@ pub(crate) const REASONS: &[&str] = &[
 
 /// Peels all loops that can be and should be.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
-    if cx.wants_cleanup && cleanup::is_possible(ctx, cx) {
-        // What is about to fold would be taken for a gain. The next round sees what is left.
+    if cx.wants_another_round || (cx.wants_cleanup && cleanup::is_possible(ctx, cx)) {
+        // What is about to fold or to move would be taken for a gain. The next round sees what is left.
         return Ok(Change::Nothing);
     }
     let (plans, change) = granted(ctx, cx, NAME, plan)?;

@@ -53,7 +53,8 @@
 //! # Changes
 //!
 //! Blocks and edges. What becomes one block is joined at once: the preheader with the copy, the latch with the old header, the
-//! new header with the body. Canonical form has to be made anew: a guard may leave the loop around, too.
+//! new header with the body. A guard that goes one way only becomes a jump. Canonical form has to be made anew: a guard may
+//! leave the loop around, too.
 //!
 //! # Not done
 //!
@@ -66,12 +67,14 @@
 
 use crate::analysis::edges::{Edge, edges_from, edges_into, edges_of, jump_target};
 use crate::analysis::effects::{Effects, is_constant, is_duplicable, only_jumps_to};
-use crate::analysis::loops::def_block;
-use crate::analysis::loops::{Loop, LoopForest};
+use crate::analysis::loops::{Loop, LoopForest, def_block};
+use crate::analysis::trip_count::first_way;
 use crate::change::Change;
 use crate::edit::MAX_PARAMS;
 use crate::edit::clone::{Copies, clone_blocks};
+use crate::edit::dead::remove_unused;
 use crate::edit::funnel::{append_arg, copy_edge, funnel, retarget};
+use crate::edit::iterate::settle;
 use crate::edit::labels::copy_labels;
 use crate::edit::merge::join;
 use crate::edit::rename::{Renames, Replaced, each_use, rename_edge_args};
@@ -80,7 +83,7 @@ use crate::options::Options;
 use crate::pass::PassCx;
 use crate::remark::Refusal;
 use cranelift_codegen::entity::EntitySet;
-use cranelift_codegen::ir::{Block, Function, Inst, Value, ValueDef};
+use cranelift_codegen::ir::{Block, Function, Inst, Value};
 use cranelift_codegen::{CodegenResult, Context};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -126,14 +129,19 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         cx.retract(NAME, plan.header);
         cx.fired(&ctx.func, NAME, plan.header, plan.describe(&ctx.func));
     }
-    cx.wants_cleanup |= plans.iter().any(|plan| plan.folds);
     let leaves_parent = plans.iter().any(|plan| plan.guard_leaves_parent);
     cx.wants_another_round |= leaves_parent;
     cx.is_closed &= !leaves_parent;
     for (plan, new_header) in plans.iter().zip(apply(&mut ctx.func, &plans)) {
         cx.header_moved(plan.header, new_header);
     }
-    Ok(Change::Cfg)
+    if plans.iter().all(|plan| plan.guard.is_none()) {
+        return Ok(Change::Cfg);
+    }
+    // The loop around one that never runs may be small enough then.
+    cx.wants_another_round |= plans.iter().any(|plan| plan.guard.is_some_and(|slot| slot != plan.into_body.slot));
+    cx.invalidate_and_prune(ctx)?;
+    Ok(cx.settled(Change::Cfg))
 }
 
 /// A rotation that is legal.
@@ -153,8 +161,8 @@ struct Rotation {
     invariant: BTreeSet<Value>,
     /// Instructions to copy, without the branch and constants.
     size: usize,
-    /// An instruction of the copy has constant operands only.
-    folds: bool,
+    /// Which way the copy goes, if that is known.
+    guard: Option<usize>,
     /// The guard leaves the loop around, too, which may make that one a loop that tests at the top.
     guard_leaves_parent: bool,
 }
@@ -204,7 +212,7 @@ impl Rotation {
             guard_leaves_parent: data
                 .parent
                 .is_some_and(|parent| exits.iter().any(|&(exit, _)| !forest.contains(parent, exit))),
-            folds: insts().any(|inst| folds_on_entry(func, inst, header, preheader)),
+            guard: first_way(ctx, forest, lp),
             into_body,
             body,
             body_is_lonely: edges_into(func, &ctx.cfg, body).nth(1).is_none(),
@@ -279,22 +287,6 @@ fn invariant_results(
     invariant
 }
 
-/// Whether all operands of `inst`, an instruction of `header`, are constants when the loop is entered from `preheader`.
-fn folds_on_entry(func: &Function, inst: Inst, header: Block, preheader: Block) -> bool {
-    let args = func.dfg.inst_args(inst);
-    let is_constant = |&value: &Value| {
-        let value = match func.dfg.value_def(value) {
-            ValueDef::Param(block, index) if block == header => {
-                let entry = func.layout.last_inst(preheader).map(|branch| Edge { branch, slot: 0 });
-                entry.and_then(|edge| edge.args(func).nth(index)?.as_value()).unwrap_or(value)
-            }
-            _ => value,
-        };
-        func.dfg.value_def(value).inst().is_some_and(|def| is_constant(func, def))
-    };
-    !args.is_empty() && args.iter().all(is_constant)
-}
-
 /// Does all rotations. Returns the new headers.
 fn apply(func: &mut Function, plans: &[Rotation]) -> Vec<Block> {
     let Needed { values, mut users } = Needed::by_others(func, plans);
@@ -332,7 +324,23 @@ fn apply(func: &mut Function, plans: &[Rotation]) -> Vec<Block> {
         funnel(func, &[entry.from_guard], entry.header);
     }
     join_chains(func, plans, &entries);
+    settle_guards(func, plans, &entries);
     entries.into_iter().map(|entry| entry.header).collect()
+}
+
+/// Makes jumps of the guards of which the way is known.
+fn settle_guards(func: &mut Function, plans: &[Rotation], entries: &[Entry]) {
+    let mut unused = Vec::new();
+    for (plan, entry) in plans.iter().zip(entries) {
+        if let Some(slot) = plan.guard {
+            let branch = entry.from_guard.branch;
+            unused.extend_from_slice(func.dfg.inst_args(branch));
+            settle(func, branch, slot);
+        }
+    }
+    if !unused.is_empty() {
+        remove_unused(func, unused);
+    }
 }
 
 /// Only the preheader enters the copy of the header now, only the latch the header, and often only the new header the body: they

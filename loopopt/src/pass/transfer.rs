@@ -45,7 +45,7 @@
 //!
 //! # Changes
 //!
-//! Blocks and edges. Wants `cleanup` and another round, so that `licm` sees the fast loop before `peel` does. The loop around the fast one is marked slow: it
+//! Blocks and edges. Wants another round, so that `licm` sees the fast loop before `peel` does. The loop around the fast one is marked slow: it
 //! is the one of before.
 //!
 //! # Not done
@@ -69,7 +69,6 @@ use crate::analysis::trip_count;
 use crate::change::Change;
 use crate::edit::TooManyParams;
 use crate::edit::detour::{Detour, RareEdge, Rerouted, repair, reroute};
-use crate::edit::forget::forget_removed_insts;
 use crate::edit::params::remove_redundant_params;
 use crate::options::Options;
 use crate::pass::PassCx;
@@ -386,14 +385,11 @@ fn apply(ctx: &mut Context, cx: &mut PassCx<'_>, plans: &[Plan]) -> CodegenResul
         cx.gave_up = true;
         return Ok(());
     }
-    ctx.eliminate_unreachable_code(cx.isa)?;
-    ctx.flowgraph();
+    cx.invalidate_and_prune(ctx)?;
     // What only the rare part changed does not change in the fast loop.
     remove_redundant_params(ctx);
-    forget_removed_insts(&mut ctx.func);
     cx.lose_form();
-    // It folds little, but `peel` waits for it, and so for `licm`, which needs no copy.
-    cx.wants_cleanup = true;
+    // For `licm`, which needs no copy; `peel` waits for it.
     cx.wants_another_round = true;
     Ok(())
 }

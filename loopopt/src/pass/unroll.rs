@@ -58,7 +58,6 @@ use crate::analysis::loops::Loop;
 use crate::analysis::trip_count::{Simulation, TripCount, simulate};
 use crate::change::Change;
 use crate::edit::clone::Copies;
-use crate::edit::forget::forget_removed_insts;
 use crate::edit::funnel::retarget;
 use crate::edit::iterate::{clone_iterations, settle};
 use crate::fault::fault;
@@ -104,7 +103,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         apply(ctx, cx, &plans)?;
         change = Change::Cfg;
     }
-    Ok(change)
+    Ok(cx.settled(change))
 }
 
 /// The loops to unroll, none inside another. Of the headers in `only`, if that is given.
@@ -252,10 +251,7 @@ fn apply(ctx: &mut Context, cx: &mut PassCx<'_>, plans: &[Plan]) -> CodegenResul
         }
         settle_all(&mut ctx.func, &plan.simulation, &copies);
     }
-    ctx.flowgraph();
-    ctx.eliminate_unreachable_code(cx.isa)?;
-    forget_removed_insts(&mut ctx.func);
-    cx.invalidate(ctx, Change::Cfg);
+    cx.invalidate_and_prune(ctx)?;
     cx.lose_form();
     cx.wants_cleanup = true;
     cx.wants_another_round = true;

@@ -46,7 +46,7 @@
 //!
 //! # Changes
 //!
-//! Blocks and edges. Wants `cleanup`, to fold what the decisions have left.
+//! Blocks and edges. What the decisions have left for nothing goes at once.
 //!
 //! # Not done
 //!
@@ -66,16 +66,17 @@ use crate::analysis::entry::Order;
 use crate::analysis::loops::{Loop, LoopForest};
 use crate::change::Change;
 use crate::edit::clone::{Copies, clone_blocks};
-use crate::edit::forget::forget_removed_insts;
+use crate::edit::dead::remove_all_unused;
 use crate::edit::iterate::settle;
+use crate::edit::params::remove_redundant_params;
 use crate::fault::fault;
 use crate::options::Options;
 use crate::pass::PassCx;
 use crate::pass::copying::{Copying, granted};
 use candidates::{Candidate, Decision, MAX_CANDIDATES, candidates, known_way};
-use cranelift_codegen::entity::EntitySet;
+use cranelift_codegen::entity::{EntitySet, SecondaryMap};
 use cranelift_codegen::ir::{
-    Block, BlockArg, BlockCall, Function, Inst, InstBuilder, JumpTableData, Opcode, Value, ValueDef,
+    Block, BlockArg, BlockCall, Function, InstBuilder, JumpTableData, Opcode, Value, ValueDef,
 };
 use cranelift_codegen::{CodegenResult, Context};
 use std::fmt::Write;
@@ -113,7 +114,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         apply(ctx, cx, &plans)?;
         change = Change::Cfg;
     }
-    Ok(change)
+    Ok(cx.settled(change))
 }
 
 /// The loops to unswitch, none inside another.
@@ -121,6 +122,7 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
     let mut plans = Vec::new();
     let forest = cx.lend_forest(ctx);
     let mut found = candidates(&ctx.func, &forest, cx.options);
+    let sizes = if found.is_empty() { Sizes::default() } else { sizes(&ctx.func, &forest) };
     let mut done = EntitySet::new();
     for lp in forest.loops() {
         let data = forest.data(lp);
@@ -132,7 +134,8 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
             continue;
         }
         let [entry] = data.entries[..] else { continue };
-        let looks = Looks { ctx, forest: &forest, lp, entry, options: cx.options, versions: cx.versions(data.header) };
+        let (options, versions) = (cx.options, cx.versions(data.header));
+        let looks = Looks { ctx, forest: &forest, lp, entry, options, versions, sizes: &sizes };
         match looks.best(found.remove(&lp).unwrap_or_default()) {
             Ok(plan) => {
                 done.insert(lp);
@@ -155,6 +158,7 @@ struct Looks<'a> {
     options: &'a Options,
     /// How many loops there are that were this one when the function came in.
     versions: usize,
+    sizes: &'a Sizes,
 }
 
 impl Looks<'_> {
@@ -187,7 +191,8 @@ impl Looks<'_> {
         let decision = Decision::of(func, forest.blocks(lp), &candidate);
         let known = known_way(ctx, &candidate, entry.source(func));
         let ways: Vec<usize> = known.map_or_else(|| (0..candidate.ways()).collect(), |way| vec![way]);
-        let mut parts: Vec<Part> = ways.into_iter().map(|way| Part::of(func, (forest, lp), way, &decision)).collect();
+        let part = |way| Part::of((func, self.sizes), (forest, lp), way, &decision);
+        let mut parts: Vec<Part> = ways.into_iter().map(part).collect();
         let stays = (0..parts.len()).rev().max_by_key(|&index| parts[index].copied).expect("a branch has a way");
         parts.swap(0, stays);
         let blocks = forest.blocks(lp);
@@ -200,7 +205,7 @@ impl Looks<'_> {
             header,
             entry,
             inner: blocks.iter().filter_map(|&block| forest.loop_of_header(block)).collect(),
-            size: size(func, blocks),
+            size: blocks.iter().map(|&block| self.sizes[block].counted as usize).sum(),
             copied: parts[1..].iter().map(|part| part.copied).sum(),
             all_blocks: blocks.to_vec(),
             candidate,
@@ -247,14 +252,20 @@ struct Part {
 }
 
 impl Part {
-    fn of(func: &Function, (forest, lp): (&LoopForest, Loop), way: usize, decision: &Decision) -> Self {
+    fn of(
+        (func, sizes): (&Function, &Sizes),
+        (forest, lp): (&LoopForest, Loop),
+        way: usize,
+        decision: &Decision,
+    ) -> Self {
         let header = forest.data(lp).header;
-        let mut part = Self { way, blocks: EntitySet::new(), loops: false, size: 0, copied: 0 };
+        let blocks = EntitySet::with_capacity(func.dfg.num_blocks());
+        let mut part = Self { way, blocks, loops: false, size: 0, copied: 0 };
         part.blocks.insert(header);
         let mut stack = vec![header];
         while let Some(block) = stack.pop() {
-            part.size += size(func, &[block]);
-            part.copied += func.layout.block_insts(block).count();
+            part.size += sizes[block].counted as usize;
+            part.copied += sizes[block].all as usize;
             decision.ways_from(func, block, way, |next| {
                 part.loops |= next == header;
                 if forest.contains(lp, next) && part.blocks.insert(next) {
@@ -266,11 +277,27 @@ impl Part {
     }
 }
 
-/// The instructions in `blocks`, without constants and jumps.
-fn size(func: &Function, blocks: &[Block]) -> usize {
-    let insts = blocks.iter().flat_map(|&block| func.layout.block_insts(block));
-    let counts = |inst: &Inst| !is_constant(func, *inst) && func.dfg.insts[*inst].opcode() != Opcode::Jump;
-    insts.filter(counts).count()
+/// How many instructions a block holds.
+#[derive(Clone, Copy, Default)]
+struct Size {
+    all: u32,
+    /// Without constants and jumps.
+    counted: u32,
+}
+
+/// The sizes of the blocks in loops.
+type Sizes = SecondaryMap<Block, Size>;
+
+fn sizes(func: &Function, forest: &LoopForest) -> Sizes {
+    let mut sizes = Sizes::with_capacity(func.dfg.num_blocks());
+    for block in func.layout.blocks().filter(|&block| forest.innermost(block).is_some()) {
+        let size = &mut sizes[block];
+        for inst in func.layout.block_insts(block) {
+            let counts = !is_constant(func, inst) && func.dfg.insts[inst].opcode() != Opcode::Jump;
+            (size.all, size.counted) = (size.all + 1, size.counted + u32::from(counts));
+        }
+    }
+    sizes
 }
 
 /// An unswitching that is legal.
@@ -431,12 +458,11 @@ fn apply(ctx: &mut Context, cx: &mut PassCx<'_>, plans: &[Plan]) -> CodegenResul
         }
     }
     ctx.func.dfg.resolve_all_aliases();
-    ctx.flowgraph();
-    ctx.eliminate_unreachable_code(cx.isa)?;
-    forget_removed_insts(&mut ctx.func);
-    cx.invalidate(ctx, Change::Cfg);
+    cx.invalidate_and_prune(ctx)?;
+    // A condition that is known leaves parameters that only other ways changed, and what only they needed.
+    remove_redundant_params(ctx);
+    remove_all_unused(&mut ctx.func);
     cx.lose_form();
-    cx.wants_cleanup = true;
     cx.wants_another_round = true;
     Ok(())
 }

@@ -46,7 +46,7 @@
 //!
 //! # Changes
 //!
-//! Blocks and edges. Wants `cleanup`. Canonical form has to be made anew: the exits are entered from both versions.
+//! Blocks and edges. The test uses what is computed in front of the loop already. Canonical form has to be made anew: the exits are entered from both versions.
 //!
 //! # Not done
 //!
@@ -71,8 +71,9 @@ use crate::analysis::requirement::{Requirement, simplified};
 use crate::analysis::trip_count;
 use crate::analysis::view::View;
 use crate::change::Change;
+use crate::edit::dead::remove_unused;
 use crate::edit::emit::emit_all;
-use crate::edit::forget::forget_removed_insts;
+use crate::edit::reuse::reuse;
 use crate::edit::trust::GoneGuards;
 use crate::edit::twin::twin;
 use crate::options::Options;
@@ -113,26 +114,28 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     if plans.is_empty() {
         return Ok(change);
     }
-    cx.wants_cleanup = true;
     cx.wants_another_round = true;
     let order = Order::of(&ctx.func, &ctx.domtree);
-    let mut guards = GoneGuards::default();
+    let (mut unused, mut guards) = (Vec::new(), GoneGuards::default());
     for plan in &plans {
         cx.retract(NAME, plan.header);
         cx.fired(&ctx.func, NAME, plan.header, plan.describe());
         plan.copy(&mut ctx.func, cx, &order.sorted(&plan.blocks));
         for check in &plan.checks {
+            unused.extend_from_slice(ctx.func.dfg.inst_args(check.inst));
             check.remove(&mut ctx.func, &mut guards);
         }
     }
     guards.trust(&mut ctx.func, cx.options);
-    ctx.flowgraph();
-    ctx.eliminate_unreachable_code(cx.isa)?;
-    forget_removed_insts(&mut ctx.func);
     if plans.iter().flat_map(|plan| &plan.checks).any(Check::is_guard) {
+        unused.iter_mut().for_each(|value| *value = ctx.func.dfg.resolve_aliases(*value));
         ctx.func.dfg.resolve_all_aliases();
     }
-    Ok(Change::Cfg)
+    cx.invalidate_and_prune(ctx)?;
+    let tests = plans.iter().map(|plan| plan.entry.source(&ctx.func)).collect();
+    reuse(&mut ctx.func, &ctx.domtree, tests);
+    remove_unused(&mut ctx.func, unused);
+    Ok(cx.settled(Change::Cfg))
 }
 
 /// The loops to make versions of, none inside another.
