@@ -8,7 +8,7 @@ wasmtime=48.0.0
 
 missing=()
 while read -r package check; do
-    $check >/dev/null 2>&1 || missing+=("$package")
+    $check </dev/null >/dev/null 2>&1 || missing+=("$package")
 done <<'END'
 clang-19 clang-19 --version
 lld-19 wasm-ld-19 --version
@@ -27,6 +27,6 @@ fi
 mkdir -p "$tools"
 [ -x "$tools/python/bin/python" ] || python3 -m venv "$tools/python"
 "$tools/python/bin/pip" install --quiet --disable-pip-version-check "wasmtime==$wasmtime"
-[ -x "$tools/node_modules/.bin/asc" ] ||
+[ "$("$tools/node_modules/.bin/asc" --version 2>/dev/null)" = "Version $assemblyscript" ] ||
     npm install --silent --no-save --prefix "$tools" "assemblyscript@$assemblyscript"
 "$tools/python/bin/python" build.py --tools "$tools" "$@"
