@@ -18,12 +18,14 @@ import pathlib
 import subprocess
 import tempfile
 import time
+import tomllib
 
 import engine
 
 HERE = pathlib.Path(__file__).parent
 BUILT = HERE / "built"
 COMMENTS = {".c": "//", ".ts": "//", ".wat": ";;"}
+MARKS = ("<!-- programs -->", "<!-- end -->")
 CASES = ("test", "bench", "long")
 C = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off"]
 NATIVE = {
@@ -214,6 +216,33 @@ def entry(module, results):
     return "\n".join(text)
 
 
+def table(entries):
+    """The programs as a table: what each is about, and its modules."""
+    rows = {}
+    for module in tomllib.loads("\n\n".join(entries))["module"]:
+        row = rows.setdefault(module["source"], {"about": module["about"], "modules": [], "notes": set()})
+        variant = module["name"].removeprefix(module["program"]).lstrip("-")
+        row["modules"].append(variant or "hand")
+        row["notes"].update(module["features"] if module["from"] == "wat" else [])
+        row["notes"].update(["long"] if "long" in module else [])
+        row["notes"].update([f"trap: {module['test']['trap']}"] if "trap" in module.get("test", {}) else [])
+        row["notes"].update(["endless"] if module.get("endless") else [])
+        row["notes"].update([] if module["restartable"] else ["not restartable"])
+    lines = ["| source | what | modules | notes |", "|---|---|---|---|"]
+    for source, row in rows.items():
+        notes = ", ".join(sorted(row["notes"]))
+        lines.append(f"| `{source}` | {row['about']} | {', '.join(row['modules'])} | {notes} |")
+    return "\n".join(lines)
+
+
+def write_table(entries):
+    """Puts the table into the README, between its marks."""
+    readme = HERE / "README.md"
+    before, rest = readme.read_text().split(MARKS[0])
+    after = rest.split(MARKS[1])[1]
+    readme.write_text(f"{before}{MARKS[0]}\n{table(entries)}\n{MARKS[1]}{after}")
+
+
 def known():
     """The lines that the list has for each module now."""
     parts = (HERE / "programs.toml").read_text().strip().split("\n\n")[1:]
@@ -243,6 +272,7 @@ def main():
                 entries.append(entry(module, results))
     head = "# Made by build.sh. What the keys mean: README.md."
     (HERE / "programs.toml").write_text("\n\n".join([head, *entries]) + "\n")
+    write_table(entries)
     paths = {module.path for program in programs() for module in modules(program)}
     for path in set(BUILT.glob("*.wasm")) - paths:
         path.unlink()

@@ -7,16 +7,18 @@ assemblyscript=0.28.20
 wasmtime=48.0.0
 
 missing=()
-for package in clang-19 lld-19 llvm-19 gcc libc6-dev python3-venv nodejs npm; do
-    command=$package
-    case $package in
-        lld-19) command=wasm-ld-19 ;;
-        llvm-19) command=llc-19 ;;
-        libc6-dev | python3-venv) command=python3 ;;
-        nodejs) command=node ;;
-    esac
-    command -v "$command" >/dev/null || missing+=("$package")
-done
+while read -r package check; do
+    $check </dev/null >/dev/null 2>&1 || missing+=("$package")
+done <<'END'
+clang-19 clang-19 --version
+lld-19 wasm-ld-19 --version
+llvm-19 llc-19 --version
+gcc gcc --version
+libc6-dev dpkg -s libc6-dev
+python3-venv python3 -m ensurepip --version
+nodejs node --version
+npm npm --version
+END
 if [ ${#missing[@]} -gt 0 ]; then
     apt-get update
     DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${missing[@]}"
@@ -25,6 +27,6 @@ fi
 mkdir -p "$tools"
 [ -x "$tools/python/bin/python" ] || python3 -m venv "$tools/python"
 "$tools/python/bin/pip" install --quiet --disable-pip-version-check "wasmtime==$wasmtime"
-[ -x "$tools/node_modules/.bin/asc" ] ||
+[ "$("$tools/node_modules/.bin/asc" --version 2>/dev/null)" = "Version $assemblyscript" ] ||
     npm install --silent --no-save --prefix "$tools" "assemblyscript@$assemblyscript"
 "$tools/python/bin/python" build.py --tools "$tools" "$@"
