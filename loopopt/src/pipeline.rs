@@ -3,6 +3,7 @@
 use crate::analysis::loops::may_have_cycle;
 use crate::change::Change;
 use crate::edit::forget::forget_removed_insts;
+use crate::edit::merge::merge_blocks;
 use crate::edit::params::remove_redundant_params;
 use crate::optimizer::Report;
 use crate::pass::{
@@ -174,6 +175,10 @@ impl Driver<'_, '_> {
         resolve_aliases(&mut self.ctx.func);
         // A front end that passes every variable around every loop hides those that do not change.
         remove_redundant_params(self.ctx);
+        // `canon` would find the loops anew after that.
+        if merge_blocks(&mut self.ctx.func, &self.ctx.cfg, &self.ctx.domtree) {
+            self.ctx.flowgraph();
+        }
         if self.cx.options.dumps {
             self.report.dumps.push(("input", self.ctx.func.display().to_string()));
         }

@@ -74,10 +74,7 @@ pub fn simulate(ctx: &Context, forest: &LoopForest, lp: Loop, most: usize) -> Op
     }
     let mut evaluator = Evaluator::new(func, &ctx.cfg, forest, BUDGET).inside(lp);
     let entered = entered(func, *entry, &mut evaluator)?;
-    // Few loops end: a look at the exits says so of most, and what remains of the iterations is counted for the others.
-    if !may_leave(ctx, (forest, lp), (entered.clone(), *back_edge, most), &mut evaluator) {
-        return None;
-    }
+    // Few loops end: what remains of the iterations is counted if this one does.
     run(ctx, (forest, lp), (entered.clone(), *back_edge, most), (&mut evaluator, false))?;
     run(ctx, (forest, lp), (entered, *back_edge, most), (&mut evaluator, true))
 }
@@ -108,41 +105,6 @@ fn assume_params(func: &Function, header: Block, state: &[Option<u128>], evaluat
     }
 }
 
-/// Whether one of the first iterations takes an exit for sure, if all branches on the way there go the right way.
-fn may_leave(
-    ctx: &Context,
-    (forest, lp): (&LoopForest, Loop),
-    (mut state, back_edge, most): (Vec<Option<u128>>, Edge, usize),
-    evaluator: &mut Evaluator<'_>,
-) -> bool {
-    let func = &ctx.func;
-    let data = forest.data(lp);
-    for _ in 0..most {
-        start_iteration(func, (forest, lp), &state, evaluator);
-        let leaves = |exit: &Edge| evaluator.taken(exit.branch) == Some(exit.slot);
-        if data.exits.iter().any(leaves) {
-            return true;
-        }
-        let next = arguments(func, back_edge, evaluator);
-        if next == state {
-            return false;
-        }
-        state = next;
-    }
-    false
-}
-
-/// Forgets the iteration before. The parameters of the header are `state`.
-fn start_iteration(
-    func: &Function,
-    (forest, lp): (&LoopForest, Loop),
-    state: &[Option<u128>],
-    evaluator: &mut Evaluator<'_>,
-) {
-    evaluator.forget_unless(|value| def_block(func, value).is_none_or(|block| !forest.contains(lp, block)));
-    assume_params(func, forest.data(lp).header, state, evaluator);
-}
-
 /// Runs the loop from `state` on. What remains of its iterations is counted if `counts`.
 fn run(
     ctx: &Context,
@@ -155,7 +117,8 @@ fn run(
     let mut simulation = Simulation { count: TripCount::Unknown, decided: Vec::new(), insts: 0 };
     let mut may_leave = false;
     for around in 0..most {
-        start_iteration(func, (forest, lp), &state, evaluator);
+        evaluator.forget_unless(|value| def_block(func, value).is_none_or(|block| !forest.contains(lp, block)));
+        assume_params(func, data.header, &state, evaluator);
         if around == 0 && data.exits.iter().all(|exit| evaluator.taken(exit.branch).is_none()) {
             return None;
         }
