@@ -3,6 +3,7 @@
 use crate::analysis::loops::may_have_cycle;
 use crate::change::Change;
 use crate::edit::forget::forget_removed_insts;
+use crate::edit::merge::merge_blocks;
 use crate::edit::params::remove_redundant_params;
 use crate::edit::trust::trust_checked;
 use crate::optimizer::Report;
@@ -176,6 +177,10 @@ impl Driver<'_, '_> {
         trust_checked(&mut self.ctx.func, self.cx.options);
         // A front end that passes every variable around every loop hides those that do not change.
         remove_redundant_params(self.ctx);
+        // `canon` would find the loops anew after that.
+        if merge_blocks(&mut self.ctx.func, &self.ctx.cfg, &self.ctx.domtree) {
+            self.ctx.flowgraph();
+        }
         if self.cx.options.dumps {
             self.report.dumps.push(("input", self.ctx.func.display().to_string()));
         }

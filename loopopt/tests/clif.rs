@@ -159,6 +159,7 @@ fn options(input: &str) -> Result<Options> {
             "promote_max_accesses" => options.promote_max_accesses = value.parse()?,
             "sink_max_places" => options.sink_max_places = value.parse()?,
             "sink_max_values" => options.sink_max_values = value.parse()?,
+            "layout_max_exits" => options.layout_max_exits = value.parse()?,
             "schedule_max_insts" => options.schedule_max_insts = value.parse()?,
             "version_max_insts" => options.version_max_insts = value.parse()?,
             "version_max_copied" => options.version_max_copied = value.parse()?,

@@ -4,6 +4,7 @@
 //! as one predecessor. A rewrite must see each destination, because each carries arguments of its own.
 
 use crate::fault::fault;
+use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::{Block, BlockArg, BlockCall, Function, Inst, InstructionData, Value};
 
@@ -92,6 +93,47 @@ pub fn edges_into<'a>(
     block: Block,
 ) -> impl Iterator<Item = Edge> + use<'a> {
     cfg.pred_iter(block).flat_map(move |pred| edges_between(func, pred.inst, block))
+}
+
+/// Edges by the block that they enter. To make it takes one look at each edge, where [`edges_into`] looks at each destination of
+/// each branch into a block: of a `br_table`, for each of the blocks that it goes to.
+pub struct EdgesByTarget {
+    /// Where the edges into a block start and end.
+    ranges: SecondaryMap<Block, (u32, u32)>,
+    edges: Vec<Edge>,
+}
+
+impl EdgesByTarget {
+    /// The edges of `func` that enter blocks that are `wanted`.
+    pub fn new(func: &Function, wanted: impl Fn(Block) -> bool) -> Self {
+        let mut ranges = SecondaryMap::<Block, (u32, u32)>::new();
+        ranges.resize(func.dfg.num_blocks());
+        let ways = || func.layout.blocks().flat_map(|block| ways_from(func, block)).filter(|&(_, to)| wanted(to));
+        let mut found = Vec::with_capacity(func.dfg.num_blocks());
+        for (edge, target) in ways() {
+            ranges[target].1 += 1;
+            found.push((edge, target));
+        }
+        let mut next = 0;
+        for range in ranges.values_mut() {
+            let count = range.1;
+            *range = (next, next);
+            next += count;
+        }
+        let mut edges = vec![Edge { branch: Inst::from_u32(0), slot: 0 }; found.len()];
+        for (edge, target) in found {
+            let end = &mut ranges[target].1;
+            edges[*end as usize] = edge;
+            *end += 1;
+        }
+        Self { ranges, edges }
+    }
+
+    /// The edges that enter `block`.
+    pub fn entering(&self, block: Block) -> &[Edge] {
+        let (start, end) = self.ranges[block];
+        &self.edges[start as usize..end as usize]
+    }
 }
 
 /// The edge that enters `block`, if there is one only.

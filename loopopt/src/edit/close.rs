@@ -15,15 +15,15 @@
 //! dominate needs no parameter: if a use could be reached from there without passing the definition again, the
 //! definition would not dominate the use.
 
-use crate::analysis::edges::edges_into;
-use crate::analysis::loops::def_block;
-use crate::analysis::loops::{Loop, LoopForest};
+use crate::analysis::edges::{Edge, edges_into};
+use crate::analysis::loops::{Loop, LoopForest, def_block};
 use crate::edit::funnel::append_arg;
 use crate::edit::labels::copy_labels;
 use crate::edit::rename::each_use;
 use crate::edit::ssa::{NewUse, Repair, live_until};
 use crate::edit::{MAX_PARAMS, TooManyParams};
 use crate::fault::fault;
+use cranelift_codegen::FxHashMap;
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::entity::{SecondaryMap, packed_option::PackedOption};
 use cranelift_codegen::flowgraph::ControlFlowGraph;
@@ -41,7 +41,7 @@ pub(crate) fn close_loops(
     forest: &LoopForest,
     budget: usize,
 ) -> Result<bool, TooManyParams> {
-    let mut closer = Closer { func, cfg, domtree, forest };
+    let mut closer = Closer { func, cfg, domtree, forest, exits: FxHashMap::default(), edges: FxHashMap::default() };
     let mut made = 0;
     let mut escapes = escapes(closer.func, forest);
     let changed = !escapes.is_empty();
@@ -111,6 +111,10 @@ struct Closer<'a> {
     cfg: &'a ControlFlowGraph,
     domtree: &'a DominatorTree,
     forest: &'a LoopForest,
+    /// The exit blocks of the loops that were looked at.
+    exits: FxHashMap<Loop, Vec<Block>>,
+    /// The edges into the exit blocks that got parameters.
+    edges: FxHashMap<Block, Vec<Edge>>,
 }
 
 impl Closer<'_> {
@@ -122,10 +126,14 @@ impl Closer<'_> {
     fn close(&mut self, value: Value, users: &[Inst]) -> Result<Vec<NewUse>, TooManyParams> {
         let def = def_block(self.func, value).expect("an escaping value has a definition");
         let lp = self.forest.innermost(def).expect("an escaping value is defined in a loop");
-        let mut exits: Vec<_> = self.forest.data(lp).exits.iter().map(|edge| edge.target(self.func)).collect();
-        exits.sort_unstable();
-        exits.dedup();
-        exits.retain(|&exit| self.domtree.block_dominates(def, exit));
+        let all = self.exits.entry(lp).or_insert_with(|| {
+            let mut exits: Vec<_> = self.forest.data(lp).exits.iter().map(|edge| edge.target(self.func)).collect();
+            exits.sort_unstable();
+            exits.dedup();
+            exits
+        });
+        let below = all.iter().copied().filter(|&exit| self.domtree.block_dominates(def, exit));
+        let mut exits: Vec<_> = below.collect();
         // Only the exits that lead to a use: a parameter that nobody reads would still cost a move. A single one does.
         if exits.len() > 1 {
             let blocks: Vec<_> = users.iter().filter_map(|&user| self.func.layout.inst_block(user)).collect();
@@ -150,8 +158,8 @@ impl Closer<'_> {
             let param = self.func.dfg.append_block_param(exit, ty);
             copy_labels(self.func, value, param);
             defs.push((exit, param));
-            let edges: Vec<_> = edges_into(self.func, self.cfg, exit).collect();
-            for edge in edges {
+            let all = || edges_into(self.func, self.cfg, exit).collect();
+            for &edge in &*self.edges.entry(exit).or_insert_with(all) {
                 append_arg(self.func, edge, value);
                 uses.push(NewUse { value, user: edge.branch });
             }

@@ -17,7 +17,7 @@ pub(crate) fn replace_and_localize(func: &mut Function, mut replaced: Replaced) 
     let homes = homes_of_constants(func);
     let mut any = false;
     let mut blocks = func.layout.entry_block();
-    let mut local = Vec::new();
+    let mut local = Local::default();
     while let Some(block) = blocks {
         local.clear();
         let mut insts = func.layout.first_inst(block);
@@ -25,7 +25,7 @@ pub(crate) fn replace_and_localize(func: &mut Function, mut replaced: Replaced) 
             localize_operands(func, (block, &homes, &replaced), inst, &mut local);
             insts = func.layout.next_inst(inst);
         }
-        any |= !local.is_empty();
+        any |= !local.made.is_empty();
         blocks = func.layout.next_block(block);
     }
     any
@@ -45,13 +45,12 @@ fn homes_of_constants(func: &Function) -> Homes {
     homes
 }
 
-/// Lets `inst`, an instruction of `block`, use constants of its own block. `local` holds those made so far, with what they
-/// stand for.
+/// Lets `inst`, an instruction of `block`, use constants of its own block. `local` holds those made so far.
 fn localize_operands(
     func: &mut Function,
     (block, homes, replaced): (Block, &Homes, &Replaced),
     inst: Inst,
-    local: &mut Vec<(Value, Value)>,
+    local: &mut Local,
 ) {
     let is_foreign = |value| homes[value].expand().is_some_and(|home| home != block);
     let (mut any, mut gone) = (false, false);
@@ -67,24 +66,47 @@ fn localize_operands(
     }
     let values: Vec<_> = func.dfg.inst_values(inst).collect();
     for &value in values.iter().filter(|&&value| is_foreign(value)) {
-        if find(func, local, value).is_none() {
+        if local.find(func, value).is_none() {
             let def = func.dfg.value_def(value).unwrap_inst();
-            local.push((value, repeat_before(func, def, inst)));
+            let new = repeat_before(func, def, inst);
+            local.insert(value, new);
         }
     }
     let values = values.into_iter().map(|value| match is_foreign(value) {
-        true => find(func, local, value).unwrap_or(value),
+        true => local.find(func, value).unwrap_or(value),
         false => value,
     });
     let values: Vec<_> = values.collect();
     func.dfg.overwrite_inst_values(inst, values.into_iter());
 }
 
-/// What stands for `value` in `local`.
-fn find(func: &Function, local: &[(Value, Value)], value: Value) -> Option<Value> {
-    let same_type = |old| func.dfg.value_type(old) == func.dfg.value_type(value);
-    let serves = |&&(old, _): &&(Value, Value)| old == value || (fault!(AnyConstant) && same_type(old));
-    local.iter().find(serves).map(|&(_, new)| new)
+/// The constants that were made for one block.
+#[derive(Default)]
+struct Local {
+    /// What stands for which constant.
+    new: SecondaryMap<Value, PackedOption<Value>>,
+    /// The constants for which something does.
+    made: Vec<Value>,
+}
+
+impl Local {
+    fn insert(&mut self, old: Value, new: Value) {
+        self.new[old] = new.into();
+        self.made.push(old);
+    }
+
+    /// What stands for `value`.
+    fn find(&self, func: &Function, value: Value) -> Option<Value> {
+        let same_type = |&&old: &&Value| func.dfg.value_type(old) == func.dfg.value_type(value);
+        let old = if fault!(AnyConstant) { self.made.iter().find(same_type).copied().unwrap_or(value) } else { value };
+        self.new[old].expand()
+    }
+
+    fn clear(&mut self) {
+        for old in self.made.drain(..) {
+            self.new[old] = None.into();
+        }
+    }
 }
 
 /// Whether `inst` is a constant that the egraph pass would make again. Vector constants are loaded from memory and stay where

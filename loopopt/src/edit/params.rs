@@ -10,31 +10,31 @@
 //! of these edges, and so the block. `Context::remove_constant_phis`, which `Context::optimize` runs, does the same around
 //! cycles of several parameters, but only for values that are no parameters themselves; closed form makes many that are.
 
-use crate::analysis::edges::destinations;
+use crate::analysis::edges::EdgesByTarget;
 use crate::edit::rename::Replaced;
 use crate::fault::fault;
 use cranelift_codegen::Context;
 use cranelift_codegen::entity::EntitySet;
-use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::{Block, BlockArg, Function, Value};
 
-/// Removes all of them. Needs `ctx.cfg` and `ctx.domtree`, and keeps them.
+/// Removes all of them. Needs `ctx.domtree`, and keeps it and `ctx.cfg`.
 pub(crate) fn remove_redundant_params(ctx: &mut Context) {
     let mut replaced = Replaced::default();
     detach_redundant_params(ctx, &mut replaced);
     replaced.apply(&mut ctx.func);
 }
 
-/// Removes all of them. In `replaced`, each one's value stands for it. Needs `ctx.cfg` and `ctx.domtree`, and keeps them.
+/// Removes all of them. In `replaced`, each one's value stands for it. Needs `ctx.domtree`, and keeps it and `ctx.cfg`.
 ///
 /// In reverse postorder one round finds everything but what depends on a back edge. Another round is made if one of the blocks
 /// that back edges enter has become redundant in a parameter since. Time is linear in the arguments of edges for each round.
 pub(crate) fn detach_redundant_params(ctx: &mut Context, replaced: &mut Replaced) {
     /// Parameters that wait for each other through more back edges than this stay: a bound on time, not on correctness.
     const MAX_ROUNDS: usize = 4;
-    let Context { func, cfg, domtree, .. } = ctx;
+    let Context { func, domtree, .. } = ctx;
     let entry = func.layout.entry_block();
-    let mut remover = Remover { func, cfg, replaced, passed: Vec::new() };
+    let edges = EdgesByTarget::new(func, |block| func.dfg.num_block_params(block) > 0);
+    let mut remover = Remover { func, edges, replaced, passed: Vec::new() };
     let mut visited = EntitySet::with_capacity(remover.func.dfg.num_blocks());
     let mut waiting = Vec::new();
     let mut found = false;
@@ -42,7 +42,8 @@ pub(crate) fn detach_redundant_params(ctx: &mut Context, replaced: &mut Replaced
         for &block in domtree.cfg_rpo() {
             if remover.func.dfg.num_block_params(block) > 0 && Some(block) != entry {
                 found |= remover.remove_from(block);
-                if round == 0 && cfg.pred_iter(block).any(|pred| !visited.contains(pred.block)) {
+                let mut sources = remover.edges.entering(block).iter().map(|edge| edge.source(remover.func));
+                if round == 0 && sources.any(|source| !visited.contains(source)) {
                     waiting.push(block);
                 }
             }
@@ -84,7 +85,8 @@ impl Passed {
 
 struct Remover<'a> {
     func: &'a mut Function,
-    cfg: &'a ControlFlowGraph,
+    /// The edges into blocks with parameters.
+    edges: EdgesByTarget,
     replaced: &'a mut Replaced,
     /// A buffer.
     passed: Vec<Passed>,
@@ -94,7 +96,7 @@ impl Remover<'_> {
     /// Removes the redundant parameters of `block`. Returns whether there was any.
     fn remove_from(&mut self, block: Block) -> bool {
         self.find(block);
-        let Self { func, cfg, replaced, passed } = self;
+        let Self { func, edges, replaced, passed } = self;
         if !passed.iter().any(|passed| passed.is_one()) {
             return false;
         }
@@ -107,38 +109,30 @@ impl Remover<'_> {
                 Passed::Nothing | Passed::Several => func.dfg.attach_block_param(block, param),
             }
         }
-        for pred in cfg.pred_iter(block) {
+        for edge in edges.entering(block) {
             let dfg = &mut func.dfg;
-            let calls = dfg.insts[pred.inst].branch_destination_mut(&mut dfg.jump_tables, &mut dfg.exception_tables);
-            for call in calls {
-                if call.block(&dfg.value_lists) != block {
-                    continue;
-                }
-                let args = call.args(&dfg.value_lists).zip(&*passed);
-                let kept: Vec<_> = args.filter(|(_, passed)| !passed.is_one()).map(|(arg, _)| arg).collect();
-                call.clear(&mut dfg.value_lists);
-                call.extend(kept, &mut dfg.value_lists);
-            }
+            let calls = dfg.insts[edge.branch].branch_destination_mut(&mut dfg.jump_tables, &mut dfg.exception_tables);
+            let call = &mut calls[edge.slot];
+            let args = call.args(&dfg.value_lists).zip(&*passed);
+            let kept: Vec<_> = args.filter(|(_, passed)| !passed.is_one()).map(|(arg, _)| arg).collect();
+            call.clear(&mut dfg.value_lists);
+            call.extend(kept, &mut dfg.value_lists);
         }
         true
     }
 
     /// Finds what the edges into `block` pass.
     fn find(&mut self, block: Block) {
-        let Self { func, cfg, replaced, passed } = self;
+        let Self { func, edges, replaced, passed } = self;
         let params = func.dfg.block_params(block);
         passed.clear();
         passed.resize(params.len(), Passed::Nothing);
-        let mut edges = 0;
-        for pred in cfg.pred_iter(block) {
-            for call in destinations(func, pred.inst).iter().filter(|call| call.block(&func.dfg.value_lists) == block) {
-                if fault!(OneEdgeDecides) && edges > 0 {
-                    return;
-                }
-                edges += 1;
-                for ((passed, &param), arg) in passed.iter_mut().zip(params).zip(call.args(&func.dfg.value_lists)) {
-                    *passed = passed.and(replaced, param, arg);
-                }
+        for (index, edge) in edges.entering(block).iter().enumerate() {
+            if fault!(OneEdgeDecides) && index > 0 {
+                return;
+            }
+            for ((passed, &param), arg) in passed.iter_mut().zip(params).zip(edge.args(func)) {
+                *passed = passed.and(replaced, param, arg);
             }
             if passed.iter().all(|passed| *passed == Passed::Several) {
                 return;

@@ -22,7 +22,8 @@
 //!
 //! # Pays when
 //!
-//! A `brif` of a loop has one way out of its innermost loop, in the wrong place.
+//! A `brif` of a loop has one way out of its innermost loop, in the wrong place. (P1) Not so many ways leave the loop that it takes
+//! its time elsewhere, and what is at the end of one is better near the branch.
 //!
 //! # Changes
 //!
@@ -52,14 +53,19 @@ use std::fmt;
 pub(crate) const NAME: &str = "layout";
 
 /// The reasons for which it leaves a loop alone.
-pub(crate) const REASONS: &[&str] = &["vector-test", "wide-condition", "withheld"];
+pub(crate) const REASONS: &[&str] = &["vector-test", "wide-condition", "too-many-exits", "withheld"];
 
 /// Puts all branches of loops in order.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
     let branches = misplaced(ctx, cx.forest(ctx));
     let mut change = Change::Nothing;
     let mut uses = None;
-    for Misplaced { header, branch, what } in branches {
+    for Misplaced { header, branch, what, exits } in branches {
+        let max = cx.options.layout_max_exits;
+        if exits > max && !cx.options.ignore_cost {
+            cx.declined(&ctx.func, NAME, header, &Decline::TooManyExits { exits, max });
+            continue;
+        }
         match Inversion::prove(&ctx.func, branch) {
             Ok(inversion) if cx.fuel.take() => {
                 let block = ctx.func.layout.inst_block(branch).expect("a branch is in the layout");
@@ -83,6 +89,8 @@ struct Misplaced {
     branch: Inst,
     /// What is in the wrong place.
     what: &'static str,
+    /// How many edges leave the loop.
+    exits: usize,
 }
 
 fn misplaced(ctx: &Context, forest: &LoopForest) -> Vec<Misplaced> {
@@ -90,6 +98,7 @@ fn misplaced(ctx: &Context, forest: &LoopForest) -> Vec<Misplaced> {
     let mut found = Vec::new();
     for lp in forest.loops() {
         let header = forest.data(lp).header;
+        let exits = forest.data(lp).exits.len();
         for &block in forest.blocks(lp).iter().filter(|&&block| forest.innermost(block) == Some(lp)) {
             let Some((branch, [first, second])) = two_ways(func, block) else { continue };
             let (first_stays, second_stays) = (forest.contains(lp, first), forest.contains(lp, second));
@@ -98,11 +107,11 @@ fn misplaced(ctx: &Context, forest: &LoopForest) -> Vec<Misplaced> {
             let latch_is_wrong = !first_stays && second_stays && is_header(second);
             let exit_is_wrong = first_stays && !second_stays && !is_header(first);
             if latch_is_wrong || exit_is_wrong {
-                found.push(Misplaced { header, branch, what: "the way out of the loop" });
+                found.push(Misplaced { header, branch, what: "the way out of the loop", exits });
             }
         }
         if let Some(branch) = misplaced_guard(ctx, forest, lp) {
-            found.push(Misplaced { header, branch, what: "the way around the loop" });
+            found.push(Misplaced { header, branch, what: "the way around the loop", exits });
         }
     }
     found
@@ -218,6 +227,8 @@ enum Decline {
     VectorTest,
     /// (L1) The condition is wider than 64 bits.
     WideCondition,
+    /// (P1) Too many edges leave the loop.
+    TooManyExits { exits: usize, max: usize },
     /// Fuel is used up, or stress mode says no.
     Withheld,
 }
@@ -227,6 +238,7 @@ impl Refusal for Decline {
         match self {
             Self::VectorTest => "vector-test",
             Self::WideCondition => "wide-condition",
+            Self::TooManyExits { .. } => "too-many-exits",
             Self::Withheld => "withheld",
         }
     }
@@ -234,6 +246,7 @@ impl Refusal for Decline {
     fn help(&self) -> &'static str {
         match self {
             Self::VectorTest | Self::WideCondition => "make the way out of the loop the first operand of the brif",
+            Self::TooManyExits { .. } => "raise Options::layout_max_exits if the loop is hot",
             Self::Withheld => "",
         }
     }
@@ -244,6 +257,7 @@ impl fmt::Display for Decline {
         match self {
             Self::VectorTest => write!(f, "the branch tests the lanes of a vector"),
             Self::WideCondition => write!(f, "the condition of the branch is wider than 64 bits"),
+            Self::TooManyExits { exits, max } => write!(f, "{exits} edges leave the loop, more than {max}"),
             Self::Withheld => write!(f, "withheld: the fuel is used up, or stress mode says no"),
         }
     }
