@@ -3,7 +3,6 @@
 use crate::analysis::address::{Sum, mask};
 use crate::analysis::edges::{Edge, edges_from};
 use crate::analysis::effects::leads_to_failure;
-use crate::analysis::loops::Loop;
 use crate::analysis::requirement::Requirement;
 use crate::analysis::view::View;
 use crate::edit::iterate::settle;
@@ -16,7 +15,7 @@ use cranelift_codegen::ir::{Block, Function, Inst, InstBuilder, InstructionData,
 const MAX_PARTS: usize = 8;
 
 /// A check.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Check {
     pub(super) inst: Inst,
     pub(super) block: Block,
@@ -38,17 +37,9 @@ enum Kind {
 }
 
 impl Check {
-    /// The checks of a loop and of the loops inside it that are expected to run and to do nothing.
-    pub(super) fn all(view: View<'_>, lp: Loop, options: &Options) -> Vec<Self> {
-        let (func, forest) = (view.func(), view.forest);
-        let mut checks = Vec::new();
-        for &block in forest.blocks(lp) {
-            if func.layout.is_cold(block) && !func.layout.is_cold(forest.data(lp).header) {
-                continue;
-            }
-            checks.extend(func.layout.block_insts(block).filter_map(|inst| Self::find(view, (block, inst), options)));
-        }
-        checks
+    /// The checks of a block.
+    pub(super) fn all(view: View<'_>, block: Block, options: &Options) -> impl Iterator<Item = Self> {
+        view.func().layout.block_insts(block).filter_map(move |inst| Self::find(view, (block, inst), options))
     }
 
     fn find(view: View<'_>, (block, inst): (Block, Inst), options: &Options) -> Option<Self> {

@@ -7,6 +7,7 @@ use cranelift_codegen::ir::{Inst, Value};
 use std::fmt;
 
 /// Why a loop has no second version.
+#[derive(Clone)]
 pub(super) enum Decline {
     /// Nothing in the loop is a check.
     NoCheck,
