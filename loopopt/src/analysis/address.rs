@@ -11,6 +11,7 @@
 //! Bounded: a sum looks at 32 instructions and has 8 terms at most. What is beyond that is a term of its own.
 
 use cranelift_codegen::ir::{Function, InstructionData, Opcode, StackSlot, Type, Value, ValueDef};
+use smallvec::{SmallVec, smallvec};
 use std::fmt;
 
 /// Instructions that one sum looks at. An access `a[i * n + j]` of a 32-bit front end takes 10.
@@ -27,8 +28,8 @@ const MAX_EXTENSIONS: usize = 3;
 pub struct Sum {
     bits: u32,
     constant: u64,
-    /// In the order of the terms, each term once, no factor 0.
-    terms: Vec<(Term, u64)>,
+    /// In the order of the terms, each term once, no factor 0. Most sums have one or two.
+    terms: SmallVec<[(Term, u64); 2]>,
 }
 
 /// What a sum adds up, each with a factor.
@@ -59,9 +60,8 @@ pub enum Term {
 impl Sum {
     /// The sum that `value` is.
     pub fn of(func: &Function, value: Value) -> Self {
-        let bits = func.dfg.value_type(value).bits();
-        Self::with_leaves(func, value, &mut |leaf| Some(Self::value(leaf, bits)))
-            .unwrap_or_else(|| Self::value(value, bits))
+        Self::with_leaves(func, value, &mut |leaf| Some(Self::of_leaf(func, leaf)))
+            .unwrap_or_else(|| Self::of_leaf(func, value))
     }
 
     /// The sum that `value` is if each value that this does not look into is what `leaf` says, in the bits of that value.
@@ -76,18 +76,18 @@ impl Sum {
     }
 
     fn value(value: Value, bits: u32) -> Self {
-        Self { bits, constant: 0, terms: vec![(Term::Value(value), 1)] }
+        Self { bits, constant: 0, terms: smallvec![(Term::Value(value), 1)] }
     }
 
     /// A constant of so many bits.
     pub fn constant(constant: u64, bits: u32) -> Self {
-        Self { bits, constant: constant & mask(bits), terms: Vec::new() }
+        Self { bits, constant: constant & mask(bits), terms: SmallVec::new() }
     }
 
     /// The sum that is `factor` times `term` alone.
     pub fn of_term(term: Term, factor: u64, bits: u32) -> Self {
         let factor = factor & mask(bits);
-        Self { bits, constant: 0, terms: if factor == 0 { Vec::new() } else { vec![(term, factor)] } }
+        Self { bits, constant: 0, terms: if factor == 0 { SmallVec::new() } else { smallvec![(term, factor)] } }
     }
 
     /// The number that this is, if it is one.
@@ -164,23 +164,30 @@ impl Sum {
 
     /// This sum and `factor` times `other`. Nothing if it has too many terms.
     pub fn plus(&self, other: &Self, factor: u64) -> Option<Self> {
+        let mut sum = self.clone();
+        sum.add(other, factor)?;
+        Some(sum)
+    }
+
+    /// Adds `factor` times `other`. Nothing if it has too many terms then.
+    pub fn add(&mut self, other: &Self, factor: u64) -> Option<()> {
         let mask = mask(self.bits);
-        let mut terms = self.terms.clone();
         for (term, count) in &other.terms {
             let count = count.wrapping_mul(factor) & mask;
-            match terms.binary_search_by(|(own, _)| own.cmp(term)) {
+            match self.terms.binary_search_by(|(own, _)| own.cmp(term)) {
                 Ok(at) => {
-                    terms[at].1 = terms[at].1.wrapping_add(count) & mask;
-                    if terms[at].1 == 0 {
-                        terms.remove(at);
+                    let own = &mut self.terms[at].1;
+                    *own = own.wrapping_add(count) & mask;
+                    if *own == 0 {
+                        self.terms.remove(at);
                     }
                 }
-                Err(at) if count != 0 => terms.insert(at, (term.clone(), count)),
+                Err(at) if count != 0 => self.terms.insert(at, (term.clone(), count)),
                 Err(_) => {}
             }
         }
-        let constant = self.constant.wrapping_add(other.constant.wrapping_mul(factor)) & mask;
-        (terms.len() <= MAX_TERMS).then_some(Self { bits: self.bits, constant, terms })
+        self.constant = self.constant.wrapping_add(other.constant.wrapping_mul(factor)) & mask;
+        (self.terms.len() <= MAX_TERMS).then_some(())
     }
 
     /// The same in fewer bits, or in as many.
@@ -192,9 +199,9 @@ impl Sum {
                 Term::Extended { sum, .. } if sum.bits >= bits => sum.reduced(bits)?,
                 Term::Quotient { .. } if bits < self.bits => return None,
                 Term::Product(a, b) => a.reduced(bits)?.product(&b.reduced(bits)?),
-                _ => Self { bits, constant: 0, terms: vec![(term.clone(), 1)] },
+                _ => Self { bits, constant: 0, terms: smallvec![(term.clone(), 1)] },
             };
-            reduced = reduced.plus(&one, *count)?;
+            reduced.add(&one, *count)?;
         }
         Some(reduced)
     }
@@ -208,7 +215,7 @@ impl Sum {
             let constant = if signed { sign_extended(self.constant, self.bits) } else { self.constant };
             return Self::constant(constant, bits);
         }
-        Self { bits, constant: 0, terms: vec![(Term::Extended { signed, sum: Box::new(self) }, 1)] }
+        Self { bits, constant: 0, terms: smallvec![(Term::Extended { signed, sum: Box::new(self) }, 1)] }
     }
 
     /// The number of bits of the address.
@@ -312,8 +319,8 @@ impl fmt::Display for Term {
 /// What a sum is made of, for those who ask what it can be.
 impl Sum {
     /// This sum without its constant, and the constant.
-    pub(super) fn split_constant(&self) -> (Self, u64) {
-        (Self { constant: 0, ..self.clone() }, self.constant)
+    pub(super) fn split_constant(self) -> (Self, u64) {
+        (Self { constant: 0, ..self }, self.constant)
     }
 
     /// The sum that this is if each of its values is what `leaf` says, in the bits of that value.
@@ -322,12 +329,12 @@ impl Sum {
         for (term, count) in &self.terms {
             let one = match term {
                 Term::Value(value) => leaf(*value)?.reduced(self.bits)?,
-                Term::Slot(_) => Self { bits: self.bits, constant: 0, terms: vec![(term.clone(), 1)] },
+                Term::Slot(_) => Self { bits: self.bits, constant: 0, terms: smallvec![(term.clone(), 1)] },
                 Term::Extended { signed, sum } => sum.substituted(leaf)?.extended(self.bits, *signed),
                 Term::Quotient { sum, by } => sum.substituted(leaf)?.divided(*by),
                 Term::Product(a, b) => a.substituted(leaf)?.product(&b.substituted(leaf)?),
             };
-            total = total.plus(&one, *count)?;
+            total.add(&one, *count)?;
         }
         Some(total)
     }
@@ -350,12 +357,19 @@ struct Builder<'a> {
 /// What is still to be added to a sum: a value, times a factor.
 type Part = (Value, u64);
 
+/// A few of them.
+type Parts = SmallVec<[Part; 8]>;
+
 impl Builder<'_> {
     /// The sum that `value` is, with sums inside at most `depth` extensions.
     fn sum(&mut self, value: Value, depth: usize) -> Option<Sum> {
+        if is_leaf(self.func, value) {
+            self.nodes += 1;
+            return (self.leaf)(value);
+        }
         let bits = self.func.dfg.value_type(value).bits();
         let mut total = Sum::constant(0, bits);
-        let mut parts: Vec<Part> = vec![(value, 1)];
+        let mut parts: Parts = smallvec![(value, 1)];
         while let Some((value, factor)) = parts.pop() {
             self.nodes += 1;
             if self.nodes < MAX_NODES && self.split(value, factor, &mut parts, &mut total) {
@@ -369,13 +383,13 @@ impl Builder<'_> {
                 Some(one) => one,
                 None => (self.leaf)(value)?,
             };
-            total = total.plus(&one, factor)?;
+            total.add(&one, factor)?;
         }
         Some(total)
     }
 
     /// Takes `value` apart if it is a sum, a difference, a multiple, a constant or the address of a slot.
-    fn split(&self, value: Value, factor: u64, parts: &mut Vec<Part>, total: &mut Sum) -> bool {
+    fn split(&self, value: Value, factor: u64, parts: &mut Parts, total: &mut Sum) -> bool {
         let func = self.func;
         let is_narrow = func.dfg.value_type(value).is_int() && total.bits <= 64;
         let ValueDef::Result(inst, 0) = func.dfg.value_def(value) else { return false };
@@ -385,10 +399,11 @@ impl Builder<'_> {
         let args = func.dfg.inst_args(inst);
         match func.dfg.insts[inst] {
             InstructionData::UnaryImm { opcode: Opcode::Iconst, imm } => {
-                *total = std::mem::replace(total, Sum::constant(0, 0)).offset(imm.bits().wrapping_mul(factor as i64));
+                let added = (imm.bits() as u64).wrapping_mul(factor);
+                total.constant = total.constant.wrapping_add(added) & mask(total.bits);
             }
             InstructionData::StackAddr { stack_slot, offset, .. } if factor == 1 => {
-                let slot = Sum { bits: total.bits, constant: 0, terms: vec![(Term::Slot(stack_slot), 1)] };
+                let slot = Sum { bits: total.bits, constant: 0, terms: smallvec![(Term::Slot(stack_slot), 1)] };
                 match total.plus(&slot, 1) {
                     Some(sum) => *total = sum.offset(offset.into()),
                     None => return false,
@@ -434,6 +449,31 @@ impl Builder<'_> {
             _ => Some(inner.extended(bits, opcode == Opcode::Sextend)),
         })
     }
+}
+
+/// Whether a sum does not look into `value`.
+fn is_leaf(func: &Function, value: Value) -> bool {
+    use Opcode::{
+        Iadd, Iconst, Imul, Ireduce, Ishl, Isub, SaddOverflow, Sextend, SsubOverflow, StackAddr, UaddOverflow,
+        UaddOverflowTrap, Uextend, UsubOverflow,
+    };
+    let ValueDef::Result(inst, 0) = func.dfg.value_def(value) else { return true };
+    !matches!(
+        func.dfg.insts[inst].opcode(),
+        Iadd | Iconst
+            | Imul
+            | Ireduce
+            | Ishl
+            | Isub
+            | SaddOverflow
+            | Sextend
+            | SsubOverflow
+            | StackAddr
+            | UaddOverflow
+            | UaddOverflowTrap
+            | Uextend
+            | UsubOverflow
+    )
 }
 
 /// The constant that `value` is, if it is one.

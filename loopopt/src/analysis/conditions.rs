@@ -20,22 +20,24 @@
 //! R. Bodik, R. Gupta, V. Sarkar, "ABCD: eliminating array bounds checks on demand", PLDI 2000. Go's `prove` pass.
 
 use super::address::Sum;
-use super::edges::{Edge, edges_into};
-use super::implication::{BUDGET, Prover, SMALL_BUDGET};
-use super::numbers::{Number, Numbers, Term, limits};
+use super::edges::{Edge, only_edge_into};
+use super::implication::{Prover, Scratch};
+use super::loops::def_block;
+use super::numbers::{Number, Numbers, Root, Term, limits};
 use crate::fault::fault;
 use cranelift_codegen::FxHashMap;
 use cranelift_codegen::dominator_tree::DominatorTree;
+use cranelift_codegen::entity::{SecondaryMap, packed_option::PackedOption};
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode, Value, ValueDef};
-use std::rc::Rc;
+use std::ops::Range;
 
 /// Facts at one place above which those that are farther away do not count. 32: a loop inside of two others, with two checks
 /// each, has as many.
 const MAX_FACTS: usize = 32;
 
-/// Blocks up the dominator tree that are asked for facts. 32: it bounds the time of one question.
+/// Blocks with facts up the dominator tree that are asked for them. 32: it bounds the time of one question.
 const MAX_DOMINATORS: usize = 32;
 
 /// Conditions inside conditions.
@@ -57,7 +59,7 @@ impl Place {
     }
 
     /// The block that this is in, or the source of the edge.
-    pub(super) fn block(self, func: &Function) -> Block {
+    fn block(self, func: &Function) -> Block {
         match self {
             Self::Before(inst) => func.layout.inst_block(inst).expect("a question is about a place in the function"),
             Self::On(edge) => edge.source(func),
@@ -84,13 +86,90 @@ impl Fact {
     }
 }
 
-/// The facts of one block.
-#[derive(Clone, Debug, Default)]
+/// The facts of one block, as numbers in a list.
+#[derive(Clone, Debug)]
 struct BlockFacts {
+    block: Block,
     /// What is known from the only edge into it.
-    entering: Vec<Fact>,
+    entering: Range<usize>,
     /// What is known behind its instructions, in their order.
-    behind: Vec<(Inst, Fact)>,
+    behind: Range<usize>,
+    /// The nearest block above that has facts, once that is asked for.
+    above: Option<PackedOption<Block>>,
+}
+
+impl BlockFacts {
+    fn is_empty(&self) -> bool {
+        self.entering.is_empty() && self.behind.is_empty()
+    }
+}
+
+/// What a value is, read without sign and with it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sides([Number; 2]);
+
+impl Sides {
+    /// A number that is the same in both readings.
+    fn constant(number: i128) -> Self {
+        Self([Number { term: None, offset: number }; 2])
+    }
+
+    /// Read with sign or without.
+    pub(super) fn read(self, signed: bool) -> Number {
+        self.0[usize::from(signed)]
+    }
+}
+
+/// The lowest block that defines one of several values that are all defined on one way down the dominator tree.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Home {
+    /// There are no values.
+    Nowhere,
+    /// The block, and whether all values defined there are its parameters.
+    At { block: Block, params: bool },
+    /// One of them is defined in no block.
+    Unknown,
+}
+
+impl Home {
+    /// The home of the values of both.
+    pub(super) fn lower(self, other: Self, domtree: &DominatorTree) -> Self {
+        match (self, other) {
+            (Self::Unknown, _) | (_, Self::Unknown) => Self::Unknown,
+            (home, Self::Nowhere) | (Self::Nowhere, home) => home,
+            (Self::At { block, params }, Self::At { block: at, params: also }) => {
+                if block == at {
+                    Self::At { block, params: params && also }
+                } else if domtree.block_dominates(at, block) {
+                    self
+                } else {
+                    other
+                }
+            }
+        }
+    }
+}
+
+/// A place, as far as what is known there goes: places of which the same is known are one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Spot(u32);
+
+/// What tells spots apart.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum SpotKey {
+    /// In a block, behind so many of the facts in it.
+    In(Block, usize),
+    /// On an edge of a branch that decides something.
+    On(Edge),
+}
+
+/// What is known of a spot.
+struct SpotData {
+    block: Block,
+    /// What is at most something, the nearest first, as numbers in a list.
+    ordered: Range<usize>,
+    /// What differs, the nearest first.
+    differing: Range<usize>,
 }
 
 /// What is known where in a function. Asked for block by block, and kept.
@@ -99,11 +178,21 @@ pub struct Conditions<'a> {
     pub(super) cfg: &'a ControlFlowGraph,
     pub(super) domtree: &'a DominatorTree,
     pub(super) numbers: Numbers<'a>,
-    blocks: FxHashMap<Block, Rc<BlockFacts>>,
-    places: FxHashMap<Place, Rc<[Fact]>>,
-    sources: Vec<Inst>,
-    /// Claims that one question may look at.
-    pub(super) budget: usize,
+    /// The facts of each block that was asked for, one behind the other.
+    own: Vec<Fact>,
+    blocks: Vec<BlockFacts>,
+    /// For each block one more than its number in `blocks`.
+    numbers_of_blocks: SecondaryMap<Block, u32>,
+    spots: Vec<SpotData>,
+    ids: FxHashMap<SpotKey, Spot>,
+    /// The facts of each spot, one behind the other.
+    facts: Vec<Fact>,
+    /// The homes of roots that were asked for.
+    homes: Vec<Option<Home>>,
+    pub(super) sources: Vec<Inst>,
+    pub(super) scratch: Scratch,
+    /// Whether a question is worth more than a look.
+    pub(super) thorough: bool,
 }
 
 impl<'a> Conditions<'a> {
@@ -114,16 +203,22 @@ impl<'a> Conditions<'a> {
             cfg,
             domtree,
             numbers: Numbers::new(func),
-            blocks: FxHashMap::default(),
-            places: FxHashMap::default(),
+            own: Vec::new(),
+            blocks: Vec::new(),
+            numbers_of_blocks: SecondaryMap::new(),
+            spots: Vec::new(),
+            ids: FxHashMap::default(),
+            facts: Vec::new(),
+            homes: Vec::new(),
             sources: Vec::new(),
-            budget: BUDGET,
+            scratch: Scratch::default(),
+            thorough: true,
         }
     }
 
-    /// Looks at few claims for one question from now on, or at as many as there may be.
+    /// From now on, looks only at what branches and checks say in so many words, or at all that follows from it.
     pub fn set_thorough(&mut self, thorough: bool) {
-        self.budget = if thorough { BUDGET } else { SMALL_BUDGET };
+        self.thorough = thorough;
     }
 
     /// Whether the comparison of these two, of which all values have to be defined at `place`, holds there: always, never, or
@@ -135,13 +230,16 @@ impl<'a> Conditions<'a> {
     /// Whether the comparison always holds at `place`.
     pub fn holds(&mut self, place: Place, cond: IntCC, sides: [&Sum; 2]) -> bool {
         self.sources.clear();
-        self.compare(place, cond, sides)
+        let spot = self.spot(place);
+        let sides = sides.map(|sum| Sides(self.numbers.of_sum(sum.clone())));
+        self.compare(spot, cond, sides)
     }
 
     /// Whether `value`, an integer, is never zero at `place`, or always if that is asked for.
     pub fn is(&mut self, place: Place, (value, truth): (Value, bool)) -> bool {
         self.sources.clear();
-        self.is_within(place, (value, truth), MAX_NESTING)
+        let spot = self.spot(place);
+        self.is_within(spot, (value, truth), MAX_NESTING)
     }
 
     /// Whether this instruction, an addition or subtraction that tells or traps if it overflows, or a multiplication that tells,
@@ -150,41 +248,33 @@ impl<'a> Conditions<'a> {
         self.sources.clear();
         let func = self.func;
         let [a, b] = *func.dfg.inst_args(inst) else { return false };
-        let sums = [a, b].map(|value| self.numbers.sum_of(value));
-        let [Some(left), Some(right)] = sums else { return false };
-        let place = Place::Before(inst);
-        let bits = left.bits();
-        let mut range = |sum: &Sum, signed| {
-            let Number { term, offset } = self.numbers.of_sum(sum, signed);
+        let (Some(left), Some(right)) = (self.sides(a), self.sides(b)) else { return false };
+        let spot = self.spot(Place::Before(inst));
+        let bits = func.dfg.value_type(a).bits();
+        let range = |sides: Sides, signed: bool| {
+            let Number { term, offset } = sides.read(signed);
             let (least, largest) = self.numbers.bounds(term);
             (least + offset, largest + offset)
         };
+        let ((left_range, right_range), right_signed) = ((range(left, false), range(right, false)), range(right, true));
+        let most = limits(bits, false).1;
         match func.dfg.insts[inst].opcode() {
             Opcode::UaddOverflow | Opcode::UaddOverflowTrap => {
-                let most = [&left, &right].map(|sum| limits(bits, false).1 - range(sum, false).1);
-                self.is_at_most(place, &left, most[1]) || self.is_at_most(place, &right, most[0])
+                let cond = IntCC::UnsignedLessThanOrEqual;
+                self.compare(spot, cond, [left, Sides::constant(most - right_range.1)])
+                    || self.compare(spot, cond, [right, Sides::constant(most - left_range.1)])
             }
-            Opcode::UsubOverflow => self.compare(place, IntCC::UnsignedLessThanOrEqual, [&right, &left]),
-            Opcode::UmulOverflow => {
-                let product = range(&left, false).1.checked_mul(range(&right, false).1);
-                product.is_some_and(|product| product <= limits(bits, false).1)
-            }
+            Opcode::UsubOverflow => self.compare(spot, IntCC::UnsignedLessThanOrEqual, [right, left]),
+            Opcode::UmulOverflow => left_range.1.checked_mul(right_range.1).is_some_and(|product| product <= most),
             opcode @ (Opcode::SaddOverflow | Opcode::SsubOverflow) => {
-                let ((least, largest), (low, high)) = (limits(bits, true), range(&right, true));
+                let ((least, largest), (low, high)) = (limits(bits, true), right_signed);
                 let (low, high) = if opcode == Opcode::SaddOverflow { (low, high) } else { (-high, -low) };
-                let number = |number: i128| Sum::constant(number as u64, bits);
                 let cond = IntCC::SignedLessThanOrEqual;
-                (high <= 0 || self.compare(place, cond, [&left, &number(largest - high)]))
-                    && (low >= 0 || self.compare(place, cond, [&number(least - low), &left]))
+                (high <= 0 || self.compare(spot, cond, [left, Sides::constant(largest - high)]))
+                    && (low >= 0 || self.compare(spot, cond, [Sides::constant(least - low), left]))
             }
             _ => false,
         }
-    }
-
-    /// Whether `sum`, read without sign, is at most `most`.
-    fn is_at_most(&mut self, place: Place, sum: &Sum, most: i128) -> bool {
-        let most = Sum::constant(most as u64, sum.bits());
-        self.compare(place, IntCC::UnsignedLessThanOrEqual, [sum, &most])
     }
 
     /// The branches and checks that the last answer follows from.
@@ -211,53 +301,59 @@ impl<'a> Conditions<'a> {
             return true;
         }
         let names = |term: Option<Term>| term.is_some_and(|term| roots.contains(&Some(term.root)));
-        self.at(place).iter().any(|fact| names(fact.left) || names(fact.right))
+        let spot = self.spot(place);
+        let facts = [self.ordered(spot), self.differing(spot)];
+        facts.into_iter().flatten().any(|fact| names(fact.left) || names(fact.right))
     }
 
-    fn compare(&mut self, place: Place, cond: IntCC, sides: [&Sum; 2]) -> bool {
+    /// Whether the comparison always holds.
+    fn compare(&mut self, spot: Spot, cond: IntCC, sides: [Sides; 2]) -> bool {
         let mut prover = Prover::new(self);
-        let holds = prover.holds(place, cond, sides);
-        let used = prover.finish();
-        self.sources.extend(used);
+        let holds = prover.holds(spot, cond, sides);
+        prover.finish();
         holds
     }
 
-    fn is_within(&mut self, place: Place, (value, truth): (Value, bool), depth: usize) -> bool {
+    /// What a value is, if it is an integer of at most 64 bits.
+    fn sides(&mut self, value: Value) -> Option<Sides> {
+        Some(Sides([self.numbers.of(value, false)?, self.numbers.of(value, true)?]))
+    }
+
+    fn is_within(&mut self, spot: Spot, (value, truth): (Value, bool), depth: usize) -> bool {
         let func = self.func;
         let inst = func.dfg.value_def(value).inst().filter(|_| depth > 0);
         let args = inst.map_or(&[][..], |inst| func.dfg.inst_args(inst));
         if let Some((inner, is_true)) = self.negation(value).filter(|_| depth > 0) {
-            return self.is_within(place, (inner, truth == is_true), depth - 1);
+            return self.is_within(spot, (inner, truth == is_true), depth - 1);
         }
         match inst.map(|inst| func.dfg.insts[inst]) {
             Some(InstructionData::IntCompare { cond, .. }) => {
-                let sums = [args[0], args[1]].map(|value| self.numbers.sum_of(value));
-                let [Some(left), Some(right)] = sums else { return false };
-                self.compare(place, if truth { cond } else { cond.complement() }, [&left, &right])
+                let (Some(left), Some(right)) = (self.sides(args[0]), self.sides(args[1])) else { return false };
+                self.compare(spot, if truth { cond } else { cond.complement() }, [left, right])
             }
             Some(InstructionData::Unary { opcode: Opcode::Uextend | Opcode::Sextend, .. }) => {
-                self.is_within(place, (args[0], truth), depth - 1)
+                self.is_within(spot, (args[0], truth), depth - 1)
             }
             // Of two numbers that are not 0, no bit need be common to both.
             Some(InstructionData::Binary { opcode: Opcode::Band, .. })
                 if !truth || args.iter().all(|&arg| self.numbers.is_bool(arg)) =>
             {
-                self.are_within(place, [args[0], args[1]], (truth, truth), depth)
+                self.are_within(spot, [args[0], args[1]], (truth, truth), depth)
             }
             Some(InstructionData::Binary { opcode: Opcode::Bor, .. }) => {
-                self.are_within(place, [args[0], args[1]], (truth, !truth), depth)
+                self.are_within(spot, [args[0], args[1]], (truth, !truth), depth)
             }
             _ => {
-                let Some(sum) = self.numbers.sum_of(value) else { return false };
-                let zero = Sum::constant(0, sum.bits());
-                self.compare(place, if truth { IntCC::NotEqual } else { IntCC::Equal }, [&sum, &zero])
+                let Some(sides) = self.sides(value) else { return false };
+                let cond = if truth { IntCC::NotEqual } else { IntCC::Equal };
+                self.compare(spot, cond, [sides, Sides::constant(0)])
             }
         }
     }
 
     /// Whether both of two values are not zero, or are, or only one of them if not `both`.
-    fn are_within(&mut self, place: Place, values: [Value; 2], (truth, both): (bool, bool), depth: usize) -> bool {
-        let mut is = |value| self.is_within(place, (value, truth), depth - 1);
+    fn are_within(&mut self, spot: Spot, values: [Value; 2], (truth, both): (bool, bool), depth: usize) -> bool {
+        let mut is = |value| self.is_within(spot, (value, truth), depth - 1);
         if both { is(values[0]) && is(values[1]) } else { is(values[0]) || is(values[1]) }
     }
 
@@ -286,57 +382,133 @@ impl<'a> Conditions<'a> {
         }
     }
 
-    /// What is known at `place`, the nearest first.
-    pub(super) fn at(&mut self, place: Place) -> Rc<[Fact]> {
-        if let Some(facts) = self.places.get(&place) {
-            return facts.clone();
-        }
-        let mut facts = Vec::new();
-        if let Place::On(edge) = place {
-            self.add_edge(edge, &mut facts);
-        }
-        let mut until = match place {
-            Place::Before(inst) => Some(inst),
-            Place::On(_) => None,
-        };
-        let mut next = Some(place.block(self.func));
-        for _ in 0..MAX_DOMINATORS {
-            let Some(block) = next.filter(|_| facts.len() < MAX_FACTS) else { break };
-            let own = self.block_facts(block);
-            let comes_first = |inst| until.is_none_or(|until| self.func.layout.pp_cmp(inst, until).is_lt());
-            let behind = own.behind.iter().rev().filter(|(inst, _)| comes_first(*inst));
-            for &fact in behind.map(|(_, fact)| fact).chain(&own.entering) {
-                // Guards of one loop behind the other say the same again and again.
-                let says = |other: &Fact| other.says(&fact);
-                if facts.len() < MAX_FACTS && !facts.iter().any(says) {
-                    facts.push(fact);
-                }
+    /// The spot that `place` is.
+    pub(super) fn spot(&mut self, place: Place) -> Spot {
+        let block = place.block(self.func);
+        let number = self.block_facts(block);
+        let behind = self.blocks[number].behind.clone();
+        let (before, key) = match place {
+            Place::On(edge) if !matches!(self.func.dfg.insts[edge.branch], InstructionData::Jump { .. }) => {
+                (behind.len(), SpotKey::On(edge))
             }
-            until = None;
-            next = self.domtree.idom(block);
+            Place::On(_) => (behind.len(), SpotKey::In(block, behind.len())),
+            Place::Before(inst) => {
+                let comes_first = |fact: &Fact| self.func.layout.pp_cmp(fact.source, inst).is_lt();
+                let before = self.own[behind].partition_point(comes_first);
+                (before, SpotKey::In(block, before))
+            }
+        };
+        if let Some(&spot) = self.ids.get(&key) {
+            return spot;
         }
-        let facts: Rc<[Fact]> = facts.into();
-        self.places.insert(place, facts.clone());
-        facts
+        let start = self.facts.len();
+        if let SpotKey::On(edge) = key {
+            let mut facts = std::mem::take(&mut self.facts);
+            self.add_edge(edge, &mut facts);
+            self.facts = facts;
+        }
+        self.gather(number, before, start);
+        self.facts[start..].sort_by_key(|fact| fact.differ);
+        let ordered = self.facts[start..].partition_point(|fact| !fact.differ);
+        let (middle, end) = (start + ordered, self.facts.len());
+        let spot = Spot(u32::try_from(self.spots.len()).expect("as many spots as edges and facts at most"));
+        self.spots.push(SpotData { block, ordered: start..middle, differing: middle..end });
+        self.ids.insert(key, spot);
+        spot
     }
 
-    fn block_facts(&mut self, block: Block) -> Rc<BlockFacts> {
-        if let Some(facts) = self.blocks.get(&block) {
-            return facts.clone();
+    /// Adds what is known in a block, behind the first `before` facts in it, to the list from `start` on.
+    fn gather(&mut self, number: usize, before: usize, start: usize) {
+        let (mut number, mut before) = (number, Some(before));
+        for _ in 0..MAX_DOMINATORS {
+            let BlockFacts { entering, behind, .. } = self.blocks[number].clone();
+            let before = before.take().unwrap_or(behind.len());
+            let behind = &self.own[behind][..before];
+            for fact in behind.iter().rev().chain(&self.own[entering]) {
+                // Guards of one loop behind the other say the same again and again.
+                let is_new = !self.facts[start..].iter().any(|other| other.says(fact));
+                if is_new && self.facts.len() - start < MAX_FACTS {
+                    self.facts.push(*fact);
+                }
+            }
+            let Some(above) = self.above(number).filter(|_| self.facts.len() - start < MAX_FACTS) else { break };
+            number = above;
         }
-        let mut facts = BlockFacts::default();
-        let mut edges = edges_into(self.func, self.cfg, block);
-        if let (Some(edge), None) = (edges.next(), edges.next()) {
-            self.add_edge(edge, &mut facts.entering);
+    }
+
+    /// The nearest block above this one in the dominator tree that has facts.
+    fn above(&mut self, number: usize) -> Option<usize> {
+        let mut passed = vec![number];
+        let mut here = number;
+        let above = loop {
+            if let Some(known) = self.blocks[here].above {
+                break known.expand();
+            }
+            let Some(idom) = self.domtree.idom(self.blocks[here].block) else { break None };
+            here = self.block_facts(idom);
+            if !self.blocks[here].is_empty() {
+                break Some(idom);
+            }
+            passed.push(here);
+        };
+        for number in passed {
+            self.blocks[number].above = Some(above.into());
         }
-        let mut found = Vec::new();
+        above.map(|block| self.block_facts(block))
+    }
+
+    /// The facts of a spot that say that something is at most something, the nearest first.
+    pub(super) fn ordered(&self, spot: Spot) -> &[Fact] {
+        &self.facts[self.spots[spot.0 as usize].ordered.clone()]
+    }
+
+    /// The facts of a spot that say that something differs.
+    pub(super) fn differing(&self, spot: Spot) -> &[Fact] {
+        &self.facts[self.spots[spot.0 as usize].differing.clone()]
+    }
+
+    /// Where the values of a root are defined.
+    pub(super) fn home(&mut self, root: Root) -> Home {
+        if let Some(Some(home)) = self.homes.get(root.index()) {
+            return *home;
+        }
+        let Self { func, domtree, numbers, .. } = &*self;
+        let mut home = Home::Nowhere;
+        numbers.sum(root).each_value(&mut |value| {
+            let params = matches!(func.dfg.value_def(value), ValueDef::Param(..));
+            let own = def_block(func, value).map_or(Home::Unknown, |block| Home::At { block, params });
+            home = home.lower(own, domtree);
+        });
+        if self.homes.len() <= root.index() {
+            self.homes.resize(root.index() + 1, None);
+        }
+        self.homes[root.index()] = Some(home);
+        home
+    }
+
+    /// The block that a spot is in, or the source of its edge.
+    pub(super) fn block_of(&self, spot: Spot) -> Block {
+        self.spots[spot.0 as usize].block
+    }
+    /// The number of a block whose facts are known then.
+    fn block_facts(&mut self, block: Block) -> usize {
+        if let Some(number) = self.numbers_of_blocks[block].checked_sub(1) {
+            return number as usize;
+        }
+        let mut facts = std::mem::take(&mut self.own);
+        let start = facts.len();
+        if let Some(edge) = only_edge_into(self.func, self.cfg, block) {
+            self.add_edge(edge, &mut facts);
+        }
+        let middle = facts.len();
         for inst in self.func.layout.block_insts(block) {
-            self.add_behind(inst, &mut found);
-            facts.behind.extend(found.drain(..).map(|fact| (inst, fact)));
+            self.add_behind(inst, &mut facts);
         }
-        let facts = Rc::new(facts);
-        self.blocks.insert(block, facts.clone());
-        facts
+        let end = facts.len();
+        self.own = facts;
+        self.blocks.push(BlockFacts { block, entering: start..middle, behind: middle..end, above: None });
+        self.numbers_of_blocks[block] = u32::try_from(self.blocks.len()).expect("as many as blocks");
+        self.blocks.len() - 1
     }
 
     /// What taking this edge says.
@@ -366,8 +538,13 @@ impl<'a> Conditions<'a> {
     /// What is known once `inst` has run.
     fn add_behind(&mut self, inst: Inst, facts: &mut Vec<Fact>) {
         let func = self.func;
+        let opcode = func.dfg.insts[inst].opcode();
+        use Opcode::{Sdiv, Srem, Trapnz, Trapz, UaddOverflowTrap, Udiv, Urem};
+        if !matches!(opcode, Trapz | Trapnz | Udiv | Urem | Sdiv | Srem | UaddOverflowTrap) {
+            return;
+        }
         let args = func.dfg.inst_args(inst);
-        match func.dfg.insts[inst].opcode() {
+        match opcode {
             Opcode::Trapz => self.add_truth((args[0], true), inst, MAX_NESTING, facts),
             Opcode::Trapnz => self.add_truth((args[0], false), inst, MAX_NESTING, facts),
             Opcode::Udiv | Opcode::Urem | Opcode::Sdiv | Opcode::Srem => {

@@ -32,23 +32,23 @@
 //! A question looks at [`BUDGET`] claims at most, and each claim at the facts of one place.
 
 use super::address::Sum;
-use super::conditions::{Conditions, Fact, Order, Place, order};
+use super::conditions::{Conditions, Fact, Home, Order, Place, Sides, Spot, order};
 use super::edges::{Edge, edges_into};
 use super::numbers::{Bounds, Number, Term, limits};
-use crate::analysis::loops::def_block;
 use crate::fault::fault;
 use cranelift_codegen::FxHashMap;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, Inst, Opcode, Value, ValueDef};
-use std::rc::Rc;
+use smallvec::SmallVec;
+use std::collections::hash_map::Entry;
 
-/// Claims that one question looks at. 256: a check against the test of its loop takes 3 or 20, the longest proof among the samples
+/// Claims that one question may look at. 256: a check against the test of its loop takes 3 or 20, the longest proof among the samples
 /// (`stencil3`, three checks around `n - 1`) takes 202, and most questions without an answer are given up after 4. With 32, `facts`
 /// takes 28 % less time over all samples, and does not find those of downward loops.
-pub(super) const BUDGET: usize = 256;
+const BUDGET: usize = 256;
 
 /// The same for questions that are seldom answered. 6: what a branch before says in so many words takes 4 at most.
-pub(super) const SMALL_BUDGET: usize = 6;
+const SMALL_BUDGET: usize = 6;
 
 /// Claims of which each may rest on the next. 10: a counter that is compared with sign and checked without takes 5.
 const MAX_DEPTH: usize = 10;
@@ -65,6 +65,12 @@ struct Claim {
     left: Option<Term>,
     right: Option<Term>,
     most: i128,
+}
+
+impl Fact {
+    fn claim(&self) -> Claim {
+        Claim { left: self.left, right: self.right, most: self.most }
+    }
 }
 
 /// Nothing.
@@ -91,6 +97,17 @@ struct Distance {
     far: i128,
 }
 
+/// A claim somewhere, and how much is assumed: with more of that it is another question.
+type Question = (Spot, Claim, usize);
+
+/// What a prover needs, kept for the next one.
+#[derive(Default)]
+pub(super) struct Scratch {
+    hypotheses: Vec<(Block, Claim)>,
+    open: FxHashMap<Question, usize>,
+    used: Vec<Inst>,
+}
+
 /// Proves claims, as far as its budget goes.
 pub(super) struct Prover<'c, 'a> {
     conditions: &'c mut Conditions<'a>,
@@ -98,93 +115,94 @@ pub(super) struct Prover<'c, 'a> {
     /// What is being proved of parameters, and so holds where their block has been passed before.
     hypotheses: Vec<(Block, Claim)>,
     /// Claims that could not be proved, or not yet, and how deep the proof could be.
-    open: FxHashMap<(Place, Claim, usize), usize>,
+    open: FxHashMap<Question, usize>,
+    /// Whether the next claim is another reading of the one before.
+    is_reading: bool,
+    /// The branches and checks that the proofs rest on.
     used: Vec<Inst>,
 }
 
 impl<'c, 'a> Prover<'c, 'a> {
     pub(super) fn new(conditions: &'c mut Conditions<'a>) -> Self {
-        Self { conditions, budget: 0, hypotheses: Vec::new(), open: FxHashMap::default(), used: Vec::new() }
+        let Scratch { hypotheses, open, used } = std::mem::take(&mut conditions.scratch);
+        Self { conditions, budget: 0, hypotheses, open, is_reading: false, used }
     }
 
-    /// The branches and checks that the proofs rest on.
-    pub(super) fn finish(mut self) -> Vec<Inst> {
-        self.used.sort_unstable();
-        self.used.dedup();
-        self.used
+    /// Leaves what the next prover needs, and the branches and checks that the proof rests on.
+    pub(super) fn finish(self) {
+        let Self { conditions, hypotheses, open, used, .. } = self;
+        conditions.sources.extend_from_slice(&used);
+        conditions.scratch = Scratch { hypotheses, open, used };
     }
 
-    /// Whether the comparison always holds at `place`.
-    pub(super) fn holds(&mut self, place: Place, cond: IntCC, [left, right]: [&Sum; 2]) -> bool {
-        self.budget = self.conditions.budget;
-        self.open.clear();
+    /// Whether the comparison always holds at `spot`.
+    pub(super) fn holds(&mut self, spot: Spot, cond: IntCC, [left, right]: [Sides; 2]) -> bool {
         self.used.clear();
-        let mut read =
-            |signed| [self.conditions.numbers.of_sum(left, signed), self.conditions.numbers.of_sum(right, signed)];
-        let (unsigned, signed) = (read(false), read(true));
-        let less = |[left, right]: [Number; 2], most| Claim::of(left, right, most);
-        let greater = |[left, right]: [Number; 2], most| Claim::of(right, left, most);
+        self.start();
+        let less = |signed, most| Claim::of(left.read(signed), right.read(signed), most);
+        let greater = |signed, most| Claim::of(right.read(signed), left.read(signed), most);
         match order(cond) {
-            Order::Less { with_sign, most } => {
-                self.prove_order(place, less(if with_sign { signed } else { unsigned }, 0), most)
-            }
-            Order::Greater { with_sign, most } => {
-                self.prove_order(place, greater(if with_sign { signed } else { unsigned }, 0), most)
-            }
+            Order::Less { with_sign, most } => self.prove_order(spot, less(with_sign, 0), most),
+            Order::Greater { with_sign, most } => self.prove_order(spot, greater(with_sign, 0), most),
             Order::Equal => {
-                self.prove(place, less(unsigned, 0), MAX_DEPTH) && self.prove(place, greater(unsigned, 0), MAX_DEPTH)
+                self.prove(spot, less(false, 0), MAX_DEPTH) && self.prove(spot, greater(false, 0), MAX_DEPTH)
             }
             Order::NotEqual => {
-                self.differ(place, unsigned)
-                    || [unsigned, signed].into_iter().any(|sides| {
-                        self.prove(place, less(sides, -1), MAX_DEPTH)
-                            || self.prove(place, greater(sides, -1), MAX_DEPTH)
+                self.differ(spot, [left.read(false), right.read(false)])
+                    || [false, true].into_iter().any(|signed| {
+                        self.prove(spot, less(signed, -1), MAX_DEPTH)
+                            || self.prove(spot, greater(signed, -1), MAX_DEPTH)
                     })
             }
         }
     }
 
+    /// Starts anew, with the whole budget.
+    fn start(&mut self) {
+        self.budget = if self.conditions.thorough { BUDGET } else { SMALL_BUDGET };
+        self.open.clear();
+    }
+
     /// Whether the claim with `more` added holds. What holds in each iteration may be more than what is asked for: that a counter
     /// is at most its limit does not follow from the iteration before if it stops when it is equal, that it is less does.
-    fn prove_order(&mut self, place: Place, claim: Claim, more: i128) -> bool {
+    fn prove_order(&mut self, spot: Spot, claim: Claim, more: i128) -> bool {
         let asked = Claim { most: claim.most + more, ..claim };
         let strict = Claim { most: claim.most - 1, ..claim };
-        if self.prove(place, asked, MAX_DEPTH) {
+        if self.prove(spot, asked, MAX_DEPTH) {
             return true;
         }
         if more != 0 {
             return false;
         }
-        self.budget = self.conditions.budget;
-        self.open.clear();
-        self.prove(place, strict, MAX_DEPTH)
+        self.start();
+        self.prove(spot, strict, MAX_DEPTH)
     }
 
     /// Whether these are sure not to be the same.
-    fn differ(&mut self, place: Place, [left, right]: [Number; 2]) -> bool {
+    fn differ(&mut self, spot: Spot, [left, right]: [Number; 2]) -> bool {
         let apart = right.offset - left.offset;
         match (left.term, right.term) {
             (Some(a), Some(b)) if a == b => return apart != 0,
             (Some(a), Some(b)) if (a.root, a.signed, 0) == (b.root, b.signed, apart) => return true,
             _ => {}
         }
-        let facts = self.conditions.at(place);
-        let found = facts.iter().find(|fact| {
-            fact.differ
-                && match (left.term, right.term) {
-                    _ if (fact.left, fact.right) == (left.term, right.term) => fact.most == apart,
-                    _ if (fact.right, fact.left) == (left.term, right.term) => fact.most == -apart,
-                    (Some(term), None) => self.never_is(fact, term, apart),
-                    (None, Some(term)) => self.never_is(fact, term, -apart),
-                    _ => false,
-                }
+        let found = self.conditions.differing(spot).iter().find(|fact| match (left.term, right.term) {
+            _ if (fact.left, fact.right) == (left.term, right.term) => fact.most == apart,
+            _ if (fact.right, fact.left) == (left.term, right.term) => fact.most == -apart,
+            (Some(term), None) => self.never_is(fact, term, apart),
+            (None, Some(term)) => self.never_is(fact, term, -apart),
+            _ => false,
         });
-        self.used.extend(found.map(|fact| fact.source));
+        let found = found.map(|fact| fact.source);
+        self.used.extend(found);
         found.is_some()
     }
 
-    /// Whether the claim holds at `place`.
-    fn prove(&mut self, place: Place, claim: Claim, depth: usize) -> bool {
+    /// Whether the claim holds at `spot`.
+    fn prove(&mut self, spot: Spot, claim: Claim, depth: usize) -> bool {
+        // Of a claim that is another reading of one there is no third, unless its sides are read in two ways.
+        let is_mixed = claim.left.zip(claim.right).is_some_and(|(left, right)| left.signed != right.signed);
+        let is_reading = std::mem::take(&mut self.is_reading) && !is_mixed;
         let (left, right) = (self.bounds(claim.left), self.bounds(claim.right));
         if left.1 - right.0 <= claim.most {
             return true;
@@ -193,22 +211,19 @@ impl<'c, 'a> Prover<'c, 'a> {
         if cannot_hold || depth == 0 || self.budget == 0 {
             return false;
         }
-        // With more that is assumed, it is another question.
-        let question = (place, claim, self.hypotheses.len());
-        if self.open.get(&question).is_some_and(|&tried| tried >= depth) {
-            return false;
+        let question = (spot, claim, self.hypotheses.len());
+        match self.open.entry(question) {
+            Entry::Occupied(tried) if *tried.get() >= depth => return false,
+            Entry::Occupied(mut tried) => drop(tried.insert(depth)),
+            Entry::Vacant(tried) => drop(tried.insert(depth)),
         }
-        self.open.insert(question, depth);
         self.budget -= 1;
         let used = self.used.len();
-        let depth = depth - 1;
-        let proved = self.by_distance(place, claim, depth)
-            || self.by_facts(place, claim, depth)
-            || self.by_difference(place, claim, depth)
-            || self.by_definition(place, claim, depth)
-            || self.by_other_reading(place, claim, depth)
-            || self.by_params(place, claim, depth)
-            || self.by_other_facts(place, claim, depth);
+        let proved = self.by_distance(spot, claim, depth - 1)
+            || self.by_facts(spot, claim, depth - 1)
+            || self.by_difference(spot, claim, depth - 1)
+            || (!is_reading && self.by_other_reading(spot, claim, depth - 1))
+            || self.by_more(spot, claim, depth - 1);
         if proved {
             self.open.remove(&question);
         } else {
@@ -217,12 +232,30 @@ impl<'c, 'a> Prover<'c, 'a> {
         proved
     }
 
+    /// Whether a claim holds that is another reading of the one that is being proved.
+    fn prove_reading(&mut self, spot: Spot, claim: Claim, depth: usize) -> bool {
+        self.is_reading = true;
+        self.prove(spot, claim, depth)
+    }
+
+    /// Whether the claim holds for more reasons than what is said in so many words.
+    fn by_more(&mut self, spot: Spot, claim: Claim, depth: usize) -> bool {
+        if !self.conditions.thorough {
+            // A constant often comes through one parameter after the other.
+            let is_simple = claim.left.is_none() || claim.right.is_none();
+            return is_simple && self.by_params(spot, claim, depth.min(2));
+        }
+        self.by_definition(spot, claim, depth)
+            || self.by_params(spot, claim, depth)
+            || self.by_other_facts(spot, claim, depth)
+    }
+
     fn bounds(&self, term: Option<Term>) -> Bounds {
         self.conditions.numbers.bounds(term)
     }
 
     /// Whether both sides are the same sum, apart from a constant.
-    fn by_distance(&mut self, place: Place, claim: Claim, depth: usize) -> bool {
+    fn by_distance(&mut self, spot: Spot, claim: Claim, depth: usize) -> bool {
         if claim.left.is_none() {
             return false;
         }
@@ -230,16 +263,19 @@ impl<'c, 'a> Prover<'c, 'a> {
         if distance.far <= claim.most {
             return true;
         }
-        distance.near <= claim.most && self.is_near(place, [claim.left, claim.right], depth)
+        distance.near <= claim.most && self.is_near(spot, [claim.left, claim.right], depth)
     }
 
     /// How far `upper` is above `lower`, if they have the same root and are read in the same way.
     fn distance(&self, upper: Option<Term>, lower: Option<Term>) -> Option<Distance> {
         let (upper, lower) = match (upper, lower) {
             (None, None) => return Some(Distance { near: 0, far: 0 }),
-            (Some(upper), Some(lower)) if (upper.root, upper.signed) == (lower.root, lower.signed) => (upper, lower),
+            (Some(upper), Some(lower)) if have_one_root(Some(upper), Some(lower)) => (upper, lower),
             _ => return None,
         };
+        if upper.constant == lower.constant {
+            return Some(Distance { near: 0, far: 0 });
+        }
         let bits = self.conditions.numbers.bits(upper.root);
         let all = 1_i128 << bits;
         let far = i128::from(upper.constant.wrapping_sub(lower.constant)) & (all - 1);
@@ -251,7 +287,7 @@ impl<'c, 'a> Prover<'c, 'a> {
     }
 
     /// Whether nothing wraps on the way down from `lower` to `upper`, which is below it, both with the same root.
-    fn is_near(&mut self, place: Place, [upper, lower]: [Option<Term>; 2], depth: usize) -> bool {
+    fn is_near(&mut self, spot: Spot, [upper, lower]: [Option<Term>; 2], depth: usize) -> bool {
         let (Some(distance), Some(term)) = (self.distance(upper, lower), lower) else { return false };
         if distance.near == distance.far {
             return true;
@@ -260,47 +296,52 @@ impl<'c, 'a> Prover<'c, 'a> {
         let (least, largest) = limits(self.conditions.numbers.bits(term.root), term.signed);
         let high_enough = Claim { left: None, right: lower, most: -(least + down) };
         let low_enough = Claim { left: upper, right: None, most: largest - down };
-        self.prove(place, low_enough, depth) || self.prove(place, high_enough, depth)
+        self.prove(spot, low_enough, depth) || self.prove(spot, high_enough, depth)
     }
 
-    /// What is known at `place`: first what is assumed there, then the facts.
-    fn facts(&mut self, place: Place) -> (Vec<Fact>, Rc<[Fact]>) {
-        let block = place.block(self.conditions.func);
-        let domtree = self.conditions.domtree;
-        let assumed = self.hypotheses.iter().filter(|(header, _)| domtree.block_dominates(*header, block));
-        let assumed = assumed.map(|&(header, Claim { left, right, most })| {
-            let source = self.conditions.func.layout.last_inst(header).expect("a block ends in a branch");
-            Fact { left, right, most, differ: false, source }
-        });
-        (assumed.collect(), self.conditions.at(place))
-    }
-
-    /// Whether a fact and what else is known of its sides say so.
-    fn by_facts(&mut self, place: Place, claim: Claim, depth: usize) -> bool {
-        let (assumed, facts) = self.facts(place);
-        let all = || assumed.iter().map(|fact| (fact, true)).chain(facts.iter().map(|fact| (fact, false)));
-        let ordered = || all().filter(|(fact, _)| !fact.differ);
-        for direct in [true, false] {
-            for (fact, is_assumed) in ordered() {
-                let used = self.used.len();
-                if !is_assumed {
-                    self.used.push(fact.source);
-                }
-                let proved = match direct {
-                    true => self.by_fact(place, claim, fact, depth),
-                    false => self.by_chain(place, claim, fact, depth),
-                };
-                if proved {
-                    return true;
-                }
-                self.used.truncate(used);
+    /// Whether a fact and what else is known of its sides say so. What is assumed comes first, and what says it at once.
+    fn by_facts(&mut self, spot: Spot, claim: Claim, depth: usize) -> bool {
+        let block = self.conditions.block_of(spot);
+        let assumed = self.hypotheses.len();
+        let mut lead_on = SmallVec::<[usize; 16]>::new();
+        for number in 0..assumed + self.conditions.ordered(spot).len() {
+            let (fact, source) = self.fact(spot, number);
+            let (is_left, is_right) = (have_one_root(claim.left, fact.left), have_one_root(claim.right, fact.right));
+            let leads_on = if claim.left.is_some() { is_left } else { is_right };
+            let is_known = |header| self.conditions.domtree.block_dominates(header, block);
+            if !leads_on || (number < assumed && !is_known(self.hypotheses[number].0)) {
+                continue;
+            }
+            if !(is_left && is_right) {
+                lead_on.push(number);
+            } else if self.by_fact(spot, claim, fact, depth) {
+                self.used.extend(source);
+                return true;
+            }
+        }
+        for number in lead_on {
+            let (fact, source) = self.fact(spot, number);
+            if self.by_chain(spot, claim, fact, depth) {
+                self.used.extend(source);
+                return true;
             }
         }
         false
     }
 
+    /// What is assumed or known at `spot`, and the branch or check that it is known from.
+    fn fact(&self, spot: Spot, number: usize) -> (Claim, Option<Inst>) {
+        match self.hypotheses.get(number) {
+            Some((_, assumed)) => (*assumed, None),
+            None => {
+                let fact = self.conditions.ordered(spot)[number - self.hypotheses.len()];
+                (fact.claim(), Some(fact.source))
+            }
+        }
+    }
+
     /// Whether `fact` is about the same sums, with constants for which the claim follows.
-    fn by_fact(&mut self, place: Place, claim: Claim, fact: &Fact, depth: usize) -> bool {
+    fn by_fact(&mut self, spot: Spot, claim: Claim, fact: Claim, depth: usize) -> bool {
         let above = self.distance(claim.left, fact.left);
         let below = self.distance(fact.right, claim.right);
         let (Some(above), Some(below)) = (above, below) else { return false };
@@ -312,7 +353,7 @@ impl<'c, 'a> Prover<'c, 'a> {
             return false;
         }
         let pairs = [[claim.left, fact.left], [fact.right, claim.right]];
-        let mut near = |side: usize| self.is_near(place, pairs[side], depth);
+        let mut near = |side: usize| self.is_near(spot, pairs[side], depth);
         match (above.near + below.far <= left, above.far + below.near <= left) {
             (false, false) => near(0) && near(1),
             (first, second) => (first && near(0)) || (second && near(1)),
@@ -320,7 +361,7 @@ impl<'c, 'a> Prover<'c, 'a> {
     }
 
     /// Whether `fact` leads from one side of the claim to something else, of which the claim holds.
-    fn by_chain(&mut self, place: Place, claim: Claim, fact: &Fact, depth: usize) -> bool {
+    fn by_chain(&mut self, spot: Spot, claim: Claim, fact: Claim, depth: usize) -> bool {
         let (above, below) = (self.distance(claim.left, fact.left), self.distance(fact.right, claim.right));
         let rest = |distance: i128| claim.most - fact.most - distance;
         let (pair, distance, next) = match (above, below) {
@@ -335,33 +376,32 @@ impl<'c, 'a> Prover<'c, 'a> {
             }
             _ => return false,
         };
-        if self.prove(place, next[0], depth) {
+        if self.prove(spot, next[0], depth) {
             return true;
         }
-        distance.near != distance.far && self.prove(place, next[1], depth) && self.is_near(place, pair, depth)
+        distance.near != distance.far && self.prove(spot, next[1], depth) && self.is_near(spot, pair, depth)
     }
 
     /// Whether a fact that is about integers with sign says so, of integers that are not negative.
-    fn by_other_facts(&mut self, place: Place, claim: Claim, depth: usize) -> bool {
-        let facts = self.conditions.at(place);
+    fn by_other_facts(&mut self, spot: Spot, claim: Claim, depth: usize) -> bool {
         let is_other = |own: Option<Term>, other: Option<Term>| {
             own.zip(other).is_some_and(|(own, other)| own.root == other.root && !own.signed && other.signed)
         };
-        for fact in facts.iter().filter(|fact| !fact.differ) {
+        for number in 0..self.conditions.ordered(spot).len() {
+            let fact = self.conditions.ordered(spot)[number];
             let is_relevant = match claim.left {
                 Some(_) => is_other(claim.left, fact.left) && (fact.right.is_none() || fact.most <= 0),
                 None => is_other(claim.right, fact.right) && fact.most <= 0,
             };
             // If the left side is not negative, neither is the right side, which is not less.
             let used = self.used.len();
-            if !is_relevant || !self.is_not_negative(place, fact.left, depth) {
+            if !is_relevant || !self.is_not_negative(spot, fact.left, depth) {
                 continue;
             }
             let [left, right] = [fact.left, fact.right].map(|term| self.reread(term, false));
-            let Claim { left, right, most } = Claim::of(left, right, fact.most);
-            let reread = Fact { left, right, most, ..*fact };
+            let reread = Claim::of(left, right, fact.most);
             self.used.push(fact.source);
-            if self.by_fact(place, claim, &reread, depth) || self.by_chain(place, claim, &reread, depth) {
+            if self.by_fact(spot, claim, reread, depth) || self.by_chain(spot, claim, reread, depth) {
                 return true;
             }
             self.used.truncate(used);
@@ -369,17 +409,17 @@ impl<'c, 'a> Prover<'c, 'a> {
         false
     }
 
-    fn is_not_negative(&mut self, place: Place, term: Option<Term>, depth: usize) -> bool {
+    fn is_not_negative(&mut self, spot: Spot, term: Option<Term>, depth: usize) -> bool {
         term.is_none_or(|term| {
-            !term.signed || self.prove(place, Claim { left: None, right: Some(term), most: 0 }, depth)
+            !term.signed || self.prove(spot, Claim { left: None, right: Some(term), most: 0 }, depth)
         })
     }
 
     /// Whether the sides are not further apart than one more than claimed, and known not to be as far apart as that.
-    fn by_difference(&mut self, place: Place, claim: Claim, depth: usize) -> bool {
+    fn by_difference(&mut self, spot: Spot, claim: Claim, depth: usize) -> bool {
         let excluded = claim.most + 1;
-        let facts = self.conditions.at(place);
-        for fact in facts.iter().filter(|fact| fact.differ) {
+        for number in 0..self.conditions.differing(spot).len() {
+            let fact = &self.conditions.differing(spot)[number];
             let is_excluded = match (claim.left, claim.right) {
                 _ if (fact.left, fact.right) == (claim.left, claim.right) => fact.most == excluded,
                 _ if (fact.right, fact.left) == (claim.left, claim.right) => fact.most == -excluded,
@@ -387,8 +427,9 @@ impl<'c, 'a> Prover<'c, 'a> {
                 (None, Some(term)) => self.never_is(fact, term, -excluded),
                 _ => false,
             };
-            if is_excluded && self.prove(place, Claim { most: excluded, ..claim }, depth) {
-                self.used.push(fact.source);
+            let source = fact.source;
+            if is_excluded && self.prove(spot, Claim { most: excluded, ..claim }, depth) {
+                self.used.push(source);
                 return true;
             }
         }
@@ -411,30 +452,30 @@ impl<'c, 'a> Prover<'c, 'a> {
     }
 
     /// Whether the claim holds for what the definition of a side says of it.
-    fn by_definition(&mut self, place: Place, claim: Claim, depth: usize) -> bool {
+    fn by_definition(&mut self, spot: Spot, claim: Claim, depth: usize) -> bool {
         if let Some(term) = claim.left
             && self.bounds(claim.left).1 < limits(self.conditions.numbers.bits(term.root), term.signed).1
             && claim.right.is_some()
         {
             let largest = self.bounds(claim.left).1;
-            if self.prove(place, Claim { left: None, most: claim.most - largest, ..claim }, depth) {
+            if self.prove(spot, Claim { left: None, most: claim.most - largest, ..claim }, depth) {
                 return true;
             }
         }
         let is_plain = |term: &Term| term.constant == 0;
         let left = claim.left.filter(is_plain).and_then(|term| self.definition(term));
         if let Some((inst, signed)) = left
-            && self.by_definition_of_left(place, claim, (inst, signed), depth)
+            && self.by_definition_of_left(spot, claim, (inst, signed), depth)
         {
             return true;
         }
         let right = claim.right.filter(is_plain).and_then(|term| self.definition(term));
         if let Some((inst, signed)) = right
-            && self.by_definition_of_right(place, claim, (inst, signed), depth)
+            && self.by_definition_of_right(spot, claim, (inst, signed), depth)
         {
             return true;
         }
-        claim.left.is_some_and(|term| !term.signed && self.by_subtraction(place, claim, term, depth))
+        claim.left.is_some_and(|term| !term.signed && self.by_subtraction(spot, claim, term, depth))
     }
 
     /// The instruction that computes a term, and whether what it says is to be read with sign.
@@ -451,18 +492,12 @@ impl<'c, 'a> Prover<'c, 'a> {
         (is_signed == term.signed || either).then_some((inst, is_signed))
     }
 
-    fn by_definition_of_left(
-        &mut self,
-        place: Place,
-        claim: Claim,
-        (inst, signed): (Inst, bool),
-        depth: usize,
-    ) -> bool {
+    fn by_definition_of_left(&mut self, spot: Spot, claim: Claim, (inst, signed): (Inst, bool), depth: usize) -> bool {
         let func = self.conditions.func;
         let args = func.dfg.inst_args(inst);
         let mut below = |value: Value, by: i128| {
             let Some(number) = self.conditions.numbers.of(value, signed) else { return false };
-            self.prove(place, claim.with_left(number, by), depth)
+            self.prove(spot, claim.with_left(number, by), depth)
         };
         match func.dfg.insts[inst].opcode() {
             Opcode::Select => below(args[1], 0) && below(args[2], 0),
@@ -474,18 +509,12 @@ impl<'c, 'a> Prover<'c, 'a> {
         }
     }
 
-    fn by_definition_of_right(
-        &mut self,
-        place: Place,
-        claim: Claim,
-        (inst, signed): (Inst, bool),
-        depth: usize,
-    ) -> bool {
+    fn by_definition_of_right(&mut self, spot: Spot, claim: Claim, (inst, signed): (Inst, bool), depth: usize) -> bool {
         let func = self.conditions.func;
         let args = func.dfg.inst_args(inst);
         let mut above = |value: Value| {
             let Some(number) = self.conditions.numbers.of(value, signed) else { return false };
-            self.prove(place, claim.with_right(number), depth)
+            self.prove(spot, claim.with_right(number), depth)
         };
         match func.dfg.insts[inst].opcode() {
             Opcode::Select => above(args[1]) && above(args[2]),
@@ -497,7 +526,7 @@ impl<'c, 'a> Prover<'c, 'a> {
 
     /// Whether the left side is `a - b - c`, read without sign, which is no more than `a` less the least `b` and `c` if it does
     /// not wrap.
-    fn by_subtraction(&mut self, place: Place, claim: Claim, term: Term, depth: usize) -> bool {
+    fn by_subtraction(&mut self, spot: Spot, claim: Claim, term: Term, depth: usize) -> bool {
         let numbers = &mut self.conditions.numbers;
         let Some((a, b)) = numbers.difference(term.root) else { return false };
         let all = 1_i128 << numbers.bits(term.root);
@@ -510,46 +539,59 @@ impl<'c, 'a> Prover<'c, 'a> {
             return false;
         }
         let least = self.bounds(b.term).0 + b.offset;
-        self.prove(place, claim.with_left(a, -least - down), depth) && self.prove(place, Claim::of(b, a, -down), depth)
+        self.prove(spot, claim.with_left(a, -least - down), depth) && self.prove(spot, Claim::of(b, a, -down), depth)
     }
 
     /// Whether the claim holds when its terms are read the other way, in which none of them is negative.
-    fn by_other_reading(&mut self, place: Place, claim: Claim, depth: usize) -> bool {
+    fn by_other_reading(&mut self, spot: Spot, claim: Claim, depth: usize) -> bool {
         let terms = || [claim.left, claim.right].into_iter().flatten();
+        if !self.conditions.thorough && !self.is_read_otherwise(spot, claim) {
+            return false;
+        }
         if terms().all(|term| !term.signed) {
-            return self.by_signed_reading(place, claim, depth);
+            return self.by_signed_reading(spot, claim, depth);
         }
         let is_readable = |term: Term| term.signed || self.conditions.numbers.is_never_negative(term);
-        terms().all(is_readable) && self.by_unsigned_reading(place, claim, depth)
+        terms().all(is_readable) && self.by_unsigned_reading(spot, claim, depth)
+    }
+
+    /// Whether there is a fact about a side of the claim in the other reading.
+    fn is_read_otherwise(&self, spot: Spot, claim: Claim) -> bool {
+        let is_same =
+            |a: Option<Term>, b: Option<Term>| a.zip(b).is_some_and(|(a, b)| (a.root, a.signed) == (b.root, !b.signed));
+        let is_about = |side| {
+            self.conditions.ordered(spot).iter().any(|fact| is_same(fact.left, side) || is_same(fact.right, side))
+        };
+        is_about(claim.left) || is_about(claim.right)
     }
 
     /// For terms that are read without sign.
-    fn by_signed_reading(&mut self, place: Place, claim: Claim, depth: usize) -> bool {
+    fn by_signed_reading(&mut self, spot: Spot, claim: Claim, depth: usize) -> bool {
         let (left, right) = (self.reread(claim.left, true), self.reread(claim.right, true));
         // With a left side that is not negative, and at most the right side in the signed reading, neither is that.
         let most = if claim.left.is_some() && claim.right.is_none() { claim.most } else { claim.most.min(0) };
         let not_negative = Claim::of(ZERO, left, 0);
-        (claim.left.is_none() || fault!(AnyReading) || self.prove(place, not_negative, depth))
-            && self.prove(place, Claim::of(left, right, most), depth)
+        (claim.left.is_none() || fault!(AnyReading) || self.prove(spot, not_negative, depth))
+            && self.prove_reading(spot, Claim::of(left, right, most), depth)
     }
 
     /// For terms that are read with sign, or are never negative.
-    fn by_unsigned_reading(&mut self, place: Place, claim: Claim, depth: usize) -> bool {
+    fn by_unsigned_reading(&mut self, spot: Spot, claim: Claim, depth: usize) -> bool {
         let (left, right) = (self.reread(claim.left, false), self.reread(claim.right, false));
         let terms = [claim.left, claim.right].into_iter().flatten();
         let widths = terms.map(|term| self.conditions.numbers.bits(term.root));
         let largest = limits(widths.min().unwrap_or(1), true).1;
-        let right_is_positive = |prover: &mut Self| prover.prove(place, Claim::of(right, ZERO, largest), depth);
+        let right_is_positive = |prover: &mut Self| prover.prove_reading(spot, Claim::of(right, ZERO, largest), depth);
         match (claim.left, claim.right) {
             (Some(_), Some(_)) => {
-                right_is_positive(self) && self.prove(place, Claim::of(left, right, claim.most.min(0)), depth)
+                right_is_positive(self) && self.prove_reading(spot, Claim::of(left, right, claim.most.min(0)), depth)
             }
             (Some(_), None) => {
-                claim.most >= 0 && self.prove(place, Claim::of(left, ZERO, claim.most.min(largest)), depth)
+                claim.most >= 0 && self.prove_reading(spot, Claim::of(left, ZERO, claim.most.min(largest)), depth)
             }
             (None, _) => {
                 right_is_positive(self)
-                    && (claim.most >= 0 || self.prove(place, Claim::of(ZERO, right, claim.most), depth))
+                    && (claim.most >= 0 || self.prove_reading(spot, Claim::of(ZERO, right, claim.most), depth))
             }
         }
     }
@@ -563,48 +605,48 @@ impl<'c, 'a> Prover<'c, 'a> {
     }
 
     /// Whether the claim holds for what all edges into a block pass, if a side is one of its parameters.
-    fn by_params(&mut self, place: Place, claim: Claim, depth: usize) -> bool {
-        let Some(block) = self.block_of_params(place, claim) else { return false };
+    fn by_params(&mut self, spot: Spot, claim: Claim, depth: usize) -> bool {
+        let Some(block) = self.block_of_params(spot, claim) else { return false };
         if self.hypotheses.iter().filter(|(other, _)| *other == block).count() >= MAX_HYPOTHESES {
             return false;
         }
-        let (func, cfg) = (self.conditions.func, self.conditions.cfg);
-        let edges: Vec<Edge> = edges_into(func, cfg, block).take(MAX_EDGES + 1).collect();
+        let Conditions { func, cfg, domtree, .. } = *self.conditions;
+        let mut edges: SmallVec<[Edge; MAX_EDGES + 1]> = edges_into(func, cfg, block).take(MAX_EDGES + 1).collect();
         if edges.is_empty() || edges.len() > MAX_EDGES {
             return false;
         }
+        // What holds in each iteration holds in the first, which is soon said.
+        edges.sort_by_key(|edge| domtree.block_dominates(block, edge.source(func)));
         self.hypotheses.push((block, claim));
         let considered = if fault!(FirstIterationOnly) { &edges[..1] } else { &edges };
         let proved = considered.iter().all(|&edge| {
             let next = self.along(edge, block, claim);
-            next.is_some_and(|next| self.prove(Place::On(edge), next, depth))
+            next.is_some_and(|next| self.is_in_range(next) || self.prove_on(edge, next, depth))
         });
         self.hypotheses.pop();
         proved
     }
 
+    /// Whether the claim holds on `edge`.
+    fn prove_on(&mut self, edge: Edge, claim: Claim, depth: usize) -> bool {
+        let spot = self.conditions.spot(Place::On(edge));
+        self.prove(spot, claim, depth)
+    }
+
+    /// Whether what both sides can be says so.
+    fn is_in_range(&self, claim: Claim) -> bool {
+        self.bounds(claim.left).1 - self.bounds(claim.right).0 <= claim.most
+    }
+
     /// The block that has parameters in the claim and above which all its other values are defined.
-    fn block_of_params(&self, place: Place, claim: Claim) -> Option<Block> {
-        let Conditions { func, domtree, numbers, .. } = &*self.conditions;
-        let mut lowest: Option<(Block, bool)> = None;
-        let mut unknown = false;
+    fn block_of_params(&mut self, spot: Spot, claim: Claim) -> Option<Block> {
+        let domtree = self.conditions.domtree;
+        let mut home = Home::Nowhere;
         for term in [claim.left, claim.right].into_iter().flatten() {
-            numbers.sum(term.root).each_value(&mut |value| {
-                let is_param = matches!(func.dfg.value_def(value), ValueDef::Param(..));
-                let Some(home) = def_block(func, value) else {
-                    unknown = true;
-                    return;
-                };
-                lowest = Some(match lowest {
-                    Some((block, all)) if block == home => (block, all && is_param),
-                    Some((block, all)) if domtree.block_dominates(home, block) => (block, all),
-                    _ => (home, is_param),
-                });
-            });
+            home = home.lower(self.conditions.home(term.root), domtree);
         }
-        let (block, all_params) = lowest?;
-        let is_above = domtree.block_dominates(block, place.block(func));
-        (!unknown && all_params && is_above).then_some(block)
+        let Home::At { block, params: true } = home else { return None };
+        domtree.block_dominates(block, self.conditions.block_of(spot)).then_some(block)
     }
 
     /// The claim for what `edge` passes to `block`.
@@ -626,8 +668,17 @@ impl<'c, 'a> Prover<'c, 'a> {
                 ValueDef::Param(home, index) if home == block => numbers.sum_of(arg(index)?),
                 _ => Some(Sum::of_leaf(func, value)),
             })?;
-            Some(numbers.of_sum(&passed, term.signed))
+            Some(numbers.of_sum(passed)[usize::from(term.signed)])
         };
         Some(Claim::of(pass(claim.left)?, pass(claim.right)?, claim.most))
+    }
+}
+
+/// Whether two terms are a known distance apart if nothing wraps, or both are nothing.
+fn have_one_root(a: Option<Term>, b: Option<Term>) -> bool {
+    match (a, b) {
+        (None, None) => true,
+        (Some(a), Some(b)) => (a.root, a.signed) == (b.root, b.signed),
+        _ => false,
     }
 }

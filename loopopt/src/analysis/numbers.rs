@@ -25,6 +25,13 @@ const MAX_DEPTH: usize = 4;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Root(u32);
 
+impl Root {
+    /// Its number in the list.
+    pub(super) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// The exact integer that `root + constant` is, with wraparound and read with or without sign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Term {
@@ -96,15 +103,39 @@ impl Range {
     pub(super) fn read(self, signed: bool) -> Bounds {
         if signed { self.signed } else { self.unsigned }
     }
+
+    /// What a constant adds to a number of so many bits, if it cannot make it wrap.
+    fn without_wrap(self, constant: u64, bits: u32, signed: bool) -> Option<i128> {
+        if constant == 0 {
+            return Some(0);
+        }
+        let ((least, largest), bounds) = (limits(bits, signed), self.read(signed));
+        let added = i128::from(constant);
+        [added, added - (1 << bits)].into_iter().find(|by| bounds.0 + by >= least && bounds.1 + by <= largest)
+    }
+}
+
+/// What something is: a root, unless it is a constant, and a constant.
+type Parts = (Option<Root>, u64);
+
+/// What is known of a root.
+struct RootData {
+    sum: Sum,
+    bits: u32,
+    range: Range,
+    /// The value that it is, if it is one value in its own width.
+    value: Option<Value>,
+    /// What it extends, in so many bits, and whether by the sign.
+    extends: Option<(Parts, u32, bool)>,
 }
 
 /// All roots that were asked for, and what is known of them.
 pub(super) struct Numbers<'f> {
     func: &'f Function,
-    roots: Vec<(Sum, Range)>,
+    roots: Vec<RootData>,
     ids: FxHashMap<Sum, Root>,
-    /// What values are: a root, unless it is a constant, and a constant.
-    values: FxHashMap<Value, (Option<Root>, u64)>,
+    /// What values are.
+    values: FxHashMap<Value, Parts>,
 }
 
 impl<'f> Numbers<'f> {
@@ -131,72 +162,82 @@ impl<'f> Numbers<'f> {
         let (root, constant) = self.parts_of(value)?;
         let bits = self.func.dfg.value_type(value).bits();
         let constant = constant.wrapping_add(added) & (u64::MAX >> (64 - bits));
-        Some(match root {
-            Some(root) => self.of_term(Term { root, signed, constant }),
-            None => Number { term: None, offset: read(constant, bits, signed) },
-        })
+        Some(self.of_parts((root, constant), bits, signed))
     }
 
-    fn parts_of(&mut self, value: Value) -> Option<(Option<Root>, u64)> {
+    fn of_parts(&self, (root, constant): Parts, bits: u32, signed: bool) -> Number {
+        match root {
+            Some(root) => self.of_term(Term { root, signed, constant }),
+            None => Number { term: None, offset: read(constant, bits, signed) },
+        }
+    }
+
+    fn parts_of(&mut self, value: Value) -> Option<Parts> {
         if let Some(&parts) = self.values.get(&value) {
             return Some(parts);
         }
         if !is_plain(self.func.dfg.value_type(value)) {
             return None;
         }
-        let (root, constant) = Sum::of(self.func, value).split_constant();
-        let root = (!root.terms().is_empty()).then(|| self.intern(root));
-        self.values.insert(value, (root, constant));
-        Some((root, constant))
+        let parts = self.parts_of_sum(Sum::of(self.func, value));
+        self.values.insert(value, parts);
+        Some(parts)
     }
 
-    /// What `sum` is.
-    pub(super) fn of_sum(&mut self, sum: &Sum, signed: bool) -> Number {
+    fn parts_of_sum(&mut self, sum: Sum) -> Parts {
         let (root, constant) = sum.split_constant();
-        if root.terms().is_empty() {
-            return Number { term: None, offset: read(constant, sum.bits(), signed) };
-        }
-        let root = self.intern(root);
-        self.of_term(Term { root, signed, constant })
+        ((!root.terms().is_empty()).then(|| self.intern(root)), constant)
     }
 
-    /// What a term is: constants that cannot make it wrap are taken out of it, and extensions are taken off.
-    pub(super) fn of_term(&mut self, term: Term) -> Number {
+    /// What `sum` is, read without sign and with it.
+    pub(super) fn of_sum(&mut self, sum: Sum) -> [Number; 2] {
+        let bits = sum.bits();
+        let parts = self.parts_of_sum(sum);
+        [false, true].map(|signed| self.of_parts(parts, bits, signed))
+    }
+
+    /// What a term is: constants that cannot make it wrap are taken out of it, and extensions are taken off. Recursive as deep as
+    /// sums are nested.
+    pub(super) fn of_term(&self, term: Term) -> Number {
         let Term { root, signed, constant } = term;
-        let bits = self.bits(root);
-        let (least, largest) = limits(bits, signed);
-        let range = self.range(root);
-        let bounds = range.read(signed);
-        let added = i128::from(constant);
-        let fits = |by: &i128| bounds.0 + by >= least && bounds.1 + by <= largest;
-        let Some(offset) = [added, added - (1 << bits)].into_iter().find(fits) else {
+        let RootData { bits, range, extends, .. } = &self.roots[root.index()];
+        let Some(offset) = range.without_wrap(constant, *bits, signed) else {
             return Number { term: Some(term), offset: 0 };
         };
-        if let [(Part::Extended { signed: with_sign, sum }, 1)] = self.roots[root.0 as usize].0.terms()
+        if let Some((parts, bits, with_sign)) = *extends
             && (signed || !with_sign || range.signed.0 >= 0)
         {
-            let (sum, with_sign) = (sum.clone(), *with_sign);
-            let inner = self.of_sum(&sum, with_sign);
+            let inner = self.of_parts(parts, bits, with_sign);
             return Number { offset: inner.offset + offset, ..inner };
         }
         let signed = signed && range.signed.0 < 0;
         Number { term: Some(Term { root, signed, constant: 0 }), offset }
     }
 
+    /// Recursive as deep as sums are nested.
     fn intern(&mut self, sum: Sum) -> Root {
         if let Some(&root) = self.ids.get(&sum) {
             return root;
         }
+        let (range, bits) = (range_of(self.func, &sum, MAX_DEPTH), sum.bits());
+        let (mut value, mut extends) = (None, None);
+        match sum.terms() {
+            [(Part::Value(only), 1)] => value = Some(*only),
+            [(Part::Extended { signed, sum: inner }, 1)] => {
+                extends = Some((self.parts_of_sum((**inner).clone()), inner.bits(), *signed));
+            }
+            _ => {}
+        }
+        let value = value.filter(|&value| self.func.dfg.value_type(value).bits() == bits);
         let root = Root(u32::try_from(self.roots.len()).expect("as many roots as values at most"));
-        let range = range_of(self.func, &sum, MAX_DEPTH);
-        self.roots.push((sum.clone(), range));
+        self.roots.push(RootData { sum: sum.clone(), bits, range, value, extends });
         self.ids.insert(sum, root);
         root
     }
 
     /// The sum of a root.
     pub(super) fn sum(&self, root: Root) -> &Sum {
-        &self.roots[root.0 as usize].0
+        &self.roots[root.index()].sum
     }
 
     /// The sum that a term is.
@@ -206,10 +247,7 @@ impl<'f> Numbers<'f> {
 
     /// The value that a root is, if it is one value in its own width.
     pub(super) fn value(&self, root: Root) -> Option<Value> {
-        match self.sum(root).terms() {
-            [(Part::Value(value), 1)] if self.func.dfg.value_type(*value).bits() == self.bits(root) => Some(*value),
-            _ => None,
-        }
+        self.roots[root.index()].value
     }
 
     /// The two values that a root is the difference of, if it is one.
@@ -227,11 +265,11 @@ impl<'f> Numbers<'f> {
     }
 
     pub(super) fn bits(&self, root: Root) -> u32 {
-        self.sum(root).bits()
+        self.roots[root.index()].bits
     }
 
     fn range(&self, root: Root) -> Range {
-        self.roots[root.0 as usize].1
+        self.roots[root.index()].range
     }
 
     /// What a term can be, 0 if there is none.
@@ -276,8 +314,7 @@ fn read(bits: u64, width: u32, signed: bool) -> i128 {
 /// What a sum can be.
 fn range_of(func: &Function, sum: &Sum, depth: usize) -> Range {
     let bits = sum.bits();
-    let (_, constant) = sum.split_constant();
-    let constant = read(constant, bits, true);
+    let constant = read(sum.constant_part(), bits, true);
     let (mut without_sign, mut with_sign) = (Some((constant, constant)), Some((constant, constant)));
     for (part, factor) in sum.terms() {
         let range = range_of_part(func, part, (bits, depth));

@@ -82,6 +82,7 @@ use crate::pass::copying::{Copying, granted};
 use check::Check;
 use cranelift_codegen::ir::{Block, Function};
 use cranelift_codegen::{CodegenResult, Context, FxHashMap};
+use std::ops::Range;
 use why::Decline;
 
 /// The name of this pass.
@@ -144,7 +145,14 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
     let view = View { ctx, forest: &forest };
     let mut conditions = Conditions::new(&ctx.func, &ctx.cfg, &ctx.domtree);
     conditions.set_thorough(false);
-    let mut known = Known { ahead: Ahead::new(view), conditions, answers: FxHashMap::default() };
+    let mut known = Known {
+        view,
+        ahead: Ahead::new(view),
+        conditions,
+        answers: FxHashMap::default(),
+        checks: Vec::new(),
+        places: FxHashMap::default(),
+    };
     let mut plans: Vec<Plan> = Vec::new();
     for lp in forest.loops() {
         let header = forest.data(lp).header;
@@ -170,27 +178,75 @@ fn holds_slow(cx: &PassCx<'_>, forest: &LoopForest, lp: Loop) -> bool {
 
 /// What is known in front of loops.
 struct Known<'a> {
+    view: View<'a>,
     ahead: Ahead<'a>,
     conditions: Conditions<'a>,
     /// What has been asked of the places in front of loops.
     answers: FxHashMap<(Loop, Requirement), bool>,
+    /// The checks of the blocks that have been looked at.
+    checks: Vec<Followed>,
+    /// Which of them are those of a block.
+    places: FxHashMap<Block, Range<usize>>,
+}
+
+/// A check, and what it requires in front of the loops around it.
+struct Followed {
+    check: Check,
+    /// From the innermost loop outwards, as far as anybody has asked.
+    levels: Vec<Result<Vec<Requirement>, Decline>>,
+}
+
+impl Followed {
+    /// What it requires inside of the loop that is `above` loops outside of the innermost.
+    fn inside(&self, above: usize) -> &[Requirement] {
+        match above.checked_sub(1).map(|inner| &self.levels[inner]) {
+            None => &self.check.requires,
+            Some(level) => level.as_deref().unwrap_or(&[]),
+        }
+    }
 }
 
 impl Known<'_> {
-    /// What has to hold in front of the loop for `check` to hold in it, and is not known to hold there.
-    fn before(
-        &mut self,
-        required: &[Requirement],
-        forest: &LoopForest,
-        (lp, check): (Loop, &Check),
-    ) -> Result<Vec<Requirement>, Decline> {
+    /// The checks of a loop and of the loops inside it that are expected to run and to do nothing.
+    fn checks(&mut self, lp: Loop, options: &Options) -> Vec<usize> {
+        let (func, forest) = (self.view.func(), self.view.forest);
+        let is_cold = func.layout.is_cold(forest.data(lp).header);
+        let mut found = Vec::new();
+        for &block in forest.blocks(lp).iter().filter(|&&block| is_cold || !func.layout.is_cold(block)) {
+            let Self { view, checks, places, .. } = self;
+            let range = places.entry(block).or_insert_with(|| {
+                let start = checks.len();
+                let all = Check::all(*view, block, options);
+                checks.extend(all.map(|check| Followed { check, levels: Vec::new() }));
+                start..checks.len()
+            });
+            found.extend(range.clone());
+        }
+        found
+    }
+
+    /// What has to hold in front of `lp` for the check of this number, which is `above` loops inside of it, and is not known to hold
+    /// there.
+    fn before(&mut self, number: usize, lp: Loop, above: usize) -> Result<&[Requirement], Decline> {
+        if self.checks[number].levels.len() <= above {
+            let level = self.level(number, lp, above);
+            self.checks[number].levels.push(level);
+        }
+        match &self.checks[number].levels[above] {
+            Ok(required) => Ok(required),
+            Err(why) => Err(why.clone()),
+        }
+    }
+
+    fn level(&mut self, number: usize, lp: Loop, above: usize) -> Result<Vec<Requirement>, Decline> {
+        let Check { inst, block, .. } = self.checks[number].check;
         let mut all = Vec::new();
-        for requirement in required {
-            let before = self.ahead.before(requirement, lp, (check.inst, check.block));
-            for requirement in before.map_err(|why| Decline::of_obstacle(why, check.inst))? {
-                match self.is_known(&requirement, forest, lp) {
+        for index in 0..self.checks[number].inside(above).len() {
+            let before = self.ahead.before(&self.checks[number].inside(above)[index], lp, (inst, block));
+            for requirement in before.map_err(|why| Decline::of_obstacle(why, inst))? {
+                match self.is_known(&requirement, lp) {
                     Some(true) => {}
-                    Some(false) => return Err(Decline::NeverHolds { check: check.inst, requirement }),
+                    Some(false) => return Err(Decline::NeverHolds { check: inst, requirement: Box::new(requirement) }),
                     None if all.contains(&requirement) => {}
                     None => all.push(requirement),
                 }
@@ -200,8 +256,9 @@ impl Known<'_> {
     }
 
     /// Whether `requirement` holds in front of the loop, if that is known.
-    fn is_known(&mut self, requirement: &Requirement, forest: &LoopForest, lp: Loop) -> Option<bool> {
-        let (Requirement::Compare { cond, left, right }, [entry]) = (requirement, &forest.data(lp).entries[..]) else {
+    fn is_known(&mut self, requirement: &Requirement, lp: Loop) -> Option<bool> {
+        let entries = &self.view.forest.data(lp).entries[..];
+        let (Requirement::Compare { cond, left, right }, [entry]) = (requirement, entries) else {
             return requirement.known();
         };
         requirement.known().or_else(|| {
@@ -250,7 +307,7 @@ impl Plan {
         if blocks.len() > options.version_max_copied {
             return Err(Decline::TooLarge { insts: blocks.len(), max: options.version_max_copied });
         }
-        let checks = Check::all(view, lp, options);
+        let checks = known.checks(lp, options);
         if checks.is_empty() {
             return Err(Decline::NoCheck);
         }
@@ -286,29 +343,34 @@ impl Plan {
         }
     }
 
-    /// Adds a check, if there is something in front of the loop that is enough for it.
-    fn add(&mut self, forest: &LoopForest, known: &mut Known<'_>, check: Check) -> Result<(), Decline> {
-        let mut level = forest.innermost(check.block);
-        let depth = level.map_or(0, |level| forest.data(level).depth - forest.data(self.lp).depth);
+    /// Adds the check of this number, if there is something in front of the loop that is enough for it.
+    fn add(&mut self, forest: &LoopForest, known: &mut Known<'_>, number: usize) -> Result<(), Decline> {
+        let block = known.checks[number].check.block;
+        let innermost = forest.innermost(block);
+        let depth = innermost.map_or(0, |level| forest.data(level).depth - forest.data(self.lp).depth);
         let weight = INNER_WEIGHT.saturating_pow(depth);
-        let mut required = check.requires.clone();
+        let (mut level, mut above) = (innermost, 0);
         while let Some(lp) = level {
-            let next = known.before(&required, forest, (lp, &check))?;
-            if level == forest.innermost(check.block) {
+            known.before(number, lp, above)?;
+            if above == 0 {
                 self.weight += weight;
             }
-            let stays = required == next;
-            required = next;
             if lp == self.lp {
-                self.nearer += if stays && depth > 0 { 0 } else { weight };
                 break;
             }
             level = forest.data(lp).parent;
+            above += 1;
         }
+        let required = known.before(number, self.lp, above)?.to_vec();
+        let stays = depth > 0 && required == known.checks[number].inside(above);
+        self.nearer += if stays { 0 } else { weight };
         self.gone += weight;
-        required.retain(|requirement| !self.requires.contains(requirement));
-        self.requires.extend(required);
-        self.checks.push(check);
+        for requirement in required {
+            if !self.requires.contains(&requirement) {
+                self.requires.push(requirement);
+            }
+        }
+        self.checks.push(known.checks[number].check.clone());
         Ok(())
     }
 

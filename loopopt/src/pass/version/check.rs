@@ -3,7 +3,6 @@
 use crate::analysis::address::{Sum, constant_of, mask};
 use crate::analysis::edges::{Edge, edges_from};
 use crate::analysis::effects::leads_to_failure;
-use crate::analysis::loops::Loop;
 use crate::analysis::requirement::Requirement;
 use crate::analysis::view::View;
 use crate::edit::iterate::settle;
@@ -17,7 +16,7 @@ use cranelift_codegen::ir::{Block, Function, Inst, InstBuilder, InstructionData,
 const MAX_PARTS: usize = 8;
 
 /// A check.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Check {
     pub(super) inst: Inst,
     pub(super) block: Block,
@@ -41,21 +40,12 @@ enum Kind {
 }
 
 impl Check {
-    /// The checks of a loop and of the loops inside it that are expected to run and to do nothing.
-    pub(super) fn all(view: View<'_>, lp: Loop, options: &Options) -> Vec<Self> {
-        let (func, forest) = (view.func(), view.forest);
-        let mut checks = Vec::new();
-        for &block in forest.blocks(lp) {
-            if func.layout.is_cold(block) && !func.layout.is_cold(forest.data(lp).header) {
-                continue;
-            }
-            checks
-                .extend(func.layout.block_insts(block).filter_map(|inst| Self::find(view, lp, (block, inst), options)));
-        }
-        checks
+    /// The checks of a block.
+    pub(super) fn all(view: View<'_>, block: Block, options: &Options) -> impl Iterator<Item = Self> {
+        view.func().layout.block_insts(block).filter_map(move |inst| Self::find(view, (block, inst), options))
     }
 
-    fn find(view: View<'_>, lp: Loop, (block, inst): (Block, Inst), options: &Options) -> Option<Self> {
+    fn find(view: View<'_>, (block, inst): (Block, Inst), options: &Options) -> Option<Self> {
         let func = view.func();
         let check = |kind, requires| Some(Self { inst, block, kind, requires });
         match func.dfg.insts[inst] {
@@ -76,7 +66,7 @@ impl Check {
                 if options.is_checked(func, func.dfg.mem_flags[flags]) =>
             {
                 let guard = func.dfg.value_def(arg).inst()?;
-                if view.forest.contains(lp, func.layout.inst_block(guard)?) {
+                if view.forest.contains(view.forest.innermost(block)?, func.layout.inst_block(guard)?) {
                     return None;
                 }
                 let (gives, requires) = guarded(view, guard)?;

@@ -7,6 +7,7 @@ use cranelift_codegen::ir::{Inst, Value};
 use std::fmt;
 
 /// Why a loop has no second version.
+#[derive(Clone)]
 pub(super) enum Decline {
     /// Nothing in the loop is a check.
     NoCheck,
@@ -17,7 +18,7 @@ pub(super) enum Decline {
     /// (L2) A sum has too many terms.
     TooComplex { check: Inst },
     /// The check is known to fail in some iteration, if that is reached.
-    NeverHolds { check: Inst, requirement: Requirement },
+    NeverHolds { check: Inst, requirement: Box<Requirement> },
     /// (P1) Most of what is checked in the nest can only be tested in front of an inner loop.
     FewChecks { gone: u64, all: u64 },
     /// (P1) Most of the tests are the same in each iteration.
