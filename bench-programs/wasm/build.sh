@@ -3,7 +3,7 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 tools=${CARGO_TARGET_DIR:-../../target}/wasm-programs
-assemblyscript=0.28.20
+assemblyscript=0.27.37
 wasmtime=48.0.0
 
 missing=()
