@@ -1,7 +1,7 @@
 //! The harness: compiles programs with and without loopopt, proves that both do the same, and measures native code.
 //!
 //! ```text
-//! entry     first and last things of a program
+//! entry, progress                                     around a command
 //! command   what the user asked for, one file each
 //!    │
 //! input → subject → agree → arms → sample → stats     from a file to figures, one type per phase
@@ -30,6 +30,7 @@ pub mod listing;
 pub mod machine;
 pub mod native;
 pub mod probe;
+pub mod progress;
 pub mod reduce;
 pub mod report;
 pub mod sample;

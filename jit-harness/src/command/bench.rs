@@ -5,6 +5,7 @@ use crate::agree::{Agreed, Verdict, agree};
 use crate::arms::{Arms, Static};
 use crate::cli::BenchArgs;
 use crate::native::Compiler;
+use crate::progress::progress;
 use crate::report::json::{Bench, Measured, Record, create, write_json};
 use crate::report::table;
 use crate::sample::{Effort, Figures, Round, sample};
@@ -12,7 +13,6 @@ use crate::schedule::Arm;
 use crate::subject::Subject;
 use crate::target::cpu;
 use anyhow::{Result, bail};
-use indicatif::{ProgressBar, ProgressStyle};
 use loopopt::Options;
 use std::io::Write;
 
@@ -109,10 +109,4 @@ impl<'a> Trial<'a> {
         }
         Ok(record)
     }
-}
-
-/// A bar on the standard error, if that is a terminal.
-fn progress(count: usize) -> ProgressBar {
-    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} {msg}").expect("the template is valid");
-    ProgressBar::new(count as u64).with_style(style)
 }

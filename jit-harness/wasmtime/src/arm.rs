@@ -14,7 +14,8 @@ use wasmtime::{Engine, Module};
 pub struct Program {
     /// The name of the file.
     pub name: String,
-    bytes: Vec<u8>,
+    /// The module, binary.
+    pub bytes: Vec<u8>,
 }
 
 impl Program {
@@ -39,7 +40,7 @@ pub struct Setup {
     pub mode: Mode,
     /// The settings of loopopt.
     pub options: Options,
-    /// Whether to keep the text of functions that loopopt changes.
+    /// Whether to keep the text of functions, before and after.
     pub keep_clif: bool,
 }
 

@@ -3,6 +3,7 @@
 use crate::arm::{Program, Setup};
 use crate::guest::Call;
 use crate::mode::Mode;
+use crate::programs::Size;
 use crate::world::World;
 use anyhow::{Context as _, Result};
 use clap::{Args, Parser, Subcommand};
@@ -29,11 +30,15 @@ pub enum Command {
     CompileTime(CompileTimeArgs),
     /// Say what loopopt does to each loop, and what it does not and why.
     Explain(ExplainArgs),
+    /// Find the one rewrite that breaks a program.
+    Bisect(RunArgs),
+    /// Run, compare and time all programs of a list, and write a page about it.
+    Report(ReportArgs),
     /// List the settings that modes are made of.
     Modes,
 }
 
-/// Arguments of `run`.
+/// Arguments of `run` and `bisect`.
 #[derive(Debug, Args)]
 pub struct RunArgs {
     /// The program and the call.
@@ -80,6 +85,32 @@ pub struct CompileTimeArgs {
     pub json: Option<PathBuf>,
 }
 
+/// Arguments of `report`.
+#[derive(Debug, Args)]
+pub struct ReportArgs {
+    /// The list of programs.
+    #[arg(long, value_name = "PATH", default_value = "bench-programs/wasm/programs.toml")]
+    pub programs: PathBuf,
+    /// Only programs with this in their name.
+    #[arg(long, value_name = "TEXT")]
+    pub filter: Option<String>,
+    /// Which of a program's calls.
+    #[arg(long, value_enum, default_value_t = Size::Bench)]
+    pub case: Size,
+    /// How to compile.
+    #[command(flatten)]
+    pub setup: SetupArgs,
+    /// Time for the samples of each program in each mode.
+    #[arg(long, value_name = "N", default_value_t = 1.0)]
+    pub seconds: f64,
+    /// Put the page into this file, between its lines `<!-- report -->` and `<!-- end of report -->`.
+    #[arg(long, value_name = "PATH")]
+    pub into: Option<PathBuf>,
+    /// Write the figures to this file.
+    #[arg(long, value_name = "PATH")]
+    pub json: Option<PathBuf>,
+}
+
 /// Arguments of `explain`.
 #[derive(Debug, Args)]
 pub struct ExplainArgs {
@@ -88,7 +119,7 @@ pub struct ExplainArgs {
     /// Only the function of this name, or of this number among those that the module defines.
     #[arg(long, value_name = "NAME")]
     pub function: Option<String>,
-    /// Write the CLIF of each function that changes to this folder, before and after.
+    /// Write the CLIF of each function with loops to this folder, before and after.
     #[arg(long, value_name = "FOLDER")]
     pub clif: Option<PathBuf>,
     /// How to compile.

@@ -5,8 +5,9 @@ use crate::observation::{Digest, Observation, Outcome};
 use crate::values;
 use crate::world::{Output, World};
 use anyhow::{Context as _, Result, anyhow, bail};
+use rustix::time::{ClockId, clock_gettime};
 use std::hash::{DefaultHasher, Hasher as _};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use wasmtime::{
     Extern, Func, Instance, Linker, Mutability, SharedMemory, Store, Trap, Val, WasmBacktrace, WasmCoreDump,
 };
@@ -25,6 +26,8 @@ pub struct Call {
     pub invoke: Option<(String, Vec<String>)>,
     /// What the program sees.
     pub world: World,
+    /// An exported function without arguments that is called afterwards, in the same instance.
+    pub then: Option<String>,
     /// Fuel to start with in modes that count it, [`FUEL`] if not given.
     pub fuel: Option<u64>,
     /// Epochs until the program is stopped, in modes that look. Any number if not given.
@@ -37,6 +40,7 @@ pub struct Guest<'a> {
     store: Store<WasiP1Ctx>,
     output: Output,
     instance: Option<Instance>,
+    then: Option<String>,
     /// What to call, or what went wrong on the way there.
     start: wasmtime::Result<(Func, Vec<Val>)>,
 }
@@ -48,7 +52,8 @@ pub struct Ended<'a> {
     output: Output,
     instance: Option<Instance>,
     outcome: Outcome,
-    /// The time of the call.
+    then: Option<String>,
+    /// The time of the call, as far as a processor was at it.
     pub time: Duration,
 }
 
@@ -69,25 +74,42 @@ impl<'a> Guest<'a> {
             Ok(instance) => (Some(instance), start(arm, &mut store, instance, call)?),
             Err(error) => (None, Err(error)),
         };
-        Ok(Self { arm, store, output, instance, start })
+        Ok(Self { arm, store, output, instance, then: call.then.clone(), start })
     }
 
     /// Makes the call.
     pub fn run(self) -> Ended<'a> {
-        let Self { arm, mut store, output, instance, start } = self;
+        let Self { arm, mut store, output, instance, then, start } = self;
         let mut time = Duration::ZERO;
-        let result = start.and_then(|(function, args)| {
-            let mut results = vec![Val::I32(0); function.ty(&store).results().len()];
-            let start = Instant::now();
-            let result = function.call(&mut store, &args, &mut results);
-            time = start.elapsed();
-            result.map(|()| results)
-        });
-        let outcome = match result {
-            Ok(values) => Outcome::Returned(values.iter().map(|value| values::show(&store, value)).collect()),
+        let outcome = match start {
+            Ok((function, args)) => {
+                let start = processor_time();
+                let result = make(&mut store, function, &args);
+                time = processor_time().saturating_sub(start);
+                ending(&store, result)
+            }
             Err(error) => failure(&error),
         };
-        Ended { arm, store, output, instance, outcome, time }
+        Ended { arm, store, output, instance, outcome, then, time }
+    }
+}
+
+/// Time that this thread has had on a processor: what others do in the meantime is not in it.
+fn processor_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::try_from(time).expect("the time is not negative")
+}
+
+fn make(store: &mut Store<WasiP1Ctx>, function: Func, args: &[Val]) -> wasmtime::Result<Vec<Val>> {
+    let mut results = vec![Val::I32(0); function.ty(&*store).results().len()];
+    function.call(store, args, &mut results).map(|()| results)
+}
+
+/// How a call ended.
+fn ending(store: &Store<WasiP1Ctx>, result: wasmtime::Result<Vec<Val>>) -> Outcome {
+    match result {
+        Ok(values) => Outcome::Returned(values.iter().map(|value| values::show(store, value)).collect()),
+        Err(error) => failure(&error),
     }
 }
 
@@ -127,10 +149,22 @@ fn failure(error: &wasmtime::Error) -> Outcome {
         Some(trap) => {
             let frames = error.downcast_ref::<WasmBacktrace>().map_or(&[][..], WasmBacktrace::frames);
             let frames = frames.iter().map(|frame| (frame.func_index(), frame.module_offset())).collect();
-            Outcome::Trapped { code: trap.to_string(), frames }
+            Outcome::Trapped { code: kebab(&format!("{trap:?}")), frames }
         }
         None => Outcome::Failed(error.root_cause().to_string()),
     }
+}
+
+/// `SomeName` as `some-name`.
+fn kebab(name: &str) -> String {
+    let mut words = String::new();
+    for letter in name.chars() {
+        if letter.is_uppercase() && !words.is_empty() {
+            words.push('-');
+        }
+        words.push(letter.to_ascii_lowercase());
+    }
+    words
 }
 
 impl Ended<'_> {
@@ -148,6 +182,8 @@ impl Ended<'_> {
     pub fn observe(mut self) -> Result<Observation> {
         let fuel = self.arm.mode.has("fuel").then(|| self.store.get_fuel().map_err(|error| in_words(&error)));
         let fuel = fuel.transpose()?;
+        self.refill()?;
+        let then = self.then_call()?;
         let mut memories = self.exported_shared_memories();
         let everything = self.everything()?;
         for memory in everything.memories() {
@@ -167,19 +203,33 @@ impl Ended<'_> {
             memories,
             globals,
             fuel,
+            then,
         })
+    }
+
+    /// Readies the store for more calls, however the last one ended.
+    fn refill(&mut self) -> Result<()> {
+        self.store.take_pending_exception();
+        if self.arm.mode.has("fuel") {
+            self.store.set_fuel(FUEL).map_err(|error| in_words(&error))?;
+        }
+        self.store.set_epoch_deadline(EPOCHS);
+        Ok(())
+    }
+
+    fn then_call(&mut self) -> Result<Option<Outcome>> {
+        let (Some(name), Some(instance)) = (&self.then, self.instance) else { return Ok(None) };
+        let function = instance.get_func(&mut self.store, name).with_context(|| format!("no function `{name}`"))?;
+        let result = make(&mut self.store, function, &[]);
+        Ok(Some(ending(&self.store, result)))
     }
 
     /// All memories and globals, exported or not. A store gives them away in the dump that comes with a trap, so one more
     /// module is run in it, which traps.
     fn everything(&mut self) -> Result<WasmCoreDump> {
-        let store = &mut self.store;
-        store.take_pending_exception();
-        if self.arm.mode.has("fuel") {
-            store.set_fuel(FUEL).map_err(|error| in_words(&error))?;
-        }
-        store.set_epoch_deadline(EPOCHS);
-        let error = Instance::new(&mut *store, &self.arm.trap, &[]).err().context("the module that traps does not")?;
+        self.refill()?;
+        let error =
+            Instance::new(&mut self.store, &self.arm.trap, &[]).err().context("the module that traps does not")?;
         error.downcast::<WasmCoreDump>().map_err(|error| anyhow!("no core dump came with a trap: {error:#}"))
     }
 
@@ -202,4 +252,14 @@ fn digest_shared(memory: &SharedMemory) -> Digest {
     let bytes = memory.data();
     // SAFETY: the program has ended and has started no thread, so nobody writes.
     digest(unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast(), bytes.len()) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_traps_are_in_small_letters() {
+        assert_eq!(kebab("MemoryOutOfBounds"), "memory-out-of-bounds");
+    }
 }

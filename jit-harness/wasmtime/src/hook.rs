@@ -51,7 +51,7 @@ thread_local! {
 }
 
 /// Runs `compile`, with loopopt for all functions that it compiles on this thread if there are options. `keep_clif` asks
-/// for the text of all functions that loopopt changes.
+/// for the text of all functions.
 pub fn compile_with<T>(options: Option<&Options>, keep_clif: bool, compile: impl FnOnce() -> T) -> (T, Compilation) {
     static INSTALL: Once = Once::new();
     INSTALL.call_once(|| set_mid_end_hook(run).expect("nobody else sets the hook"));
@@ -82,7 +82,7 @@ impl Session {
             None => Report::default(),
         };
         let time = start.elapsed();
-        let clif = before.filter(|_| report.changed).map(|before| [before, ctx.func.display().to_string()]);
+        let clif = before.map(|before| [before, ctx.func.display().to_string()]);
         self.compilation.functions.push(Compiled { index, insts, report, time, clif });
         Ok(())
     }

@@ -6,7 +6,8 @@
 //! mode → arm → guest → observation     settings, a compiled module, a run, what can be seen of it
 //!         │      └ world, values       WASI without chance and time, arguments and results
 //!        hook                          where loopopt gets at what Wasmtime compiles
-//! trial → figures → report             arms that agree, how long they take, and a table of that
+//! programs                             a list of programs with what they give
+//! trial → figures → report, page           arms that agree, how long they take, and a table of that
 //! ```
 //!
 //! What is not about WebAssembly is the harness's: statistics, tables, the order of samples, errors.
@@ -20,6 +21,8 @@ pub mod hook;
 pub mod knowledge;
 pub mod mode;
 pub mod observation;
+pub mod page;
+pub mod programs;
 pub mod report;
 pub mod trial;
 pub mod values;

@@ -17,6 +17,8 @@ pub struct Observation {
     pub globals: Vec<String>,
     /// Fuel that was left, if fuel was counted.
     pub fuel: Option<u64>,
+    /// What the second call gave, if there is one.
+    pub then: Option<Outcome>,
 }
 
 /// How a run ended.
@@ -28,7 +30,7 @@ pub enum Outcome {
     Exited(i32),
     /// It trapped.
     Trapped {
-        /// Why.
+        /// Why: Wasmtime's name of the trap, in small letters.
         code: String,
         /// Where: the functions that were active, the innermost first, and offsets in the module.
         frames: Vec<(u32, Option<usize>)>,
@@ -73,6 +75,11 @@ impl Observation {
             let [a, b] = [self, other].map(|seen| seen.globals.get(at).map_or("absent", String::as_str));
             return Some(format!("global {at} is {a} without loopopt, and {b} with it"));
         }
+        if let (Some(a), Some(b)) = (&self.then, &other.then)
+            && a != b
+        {
+            return Some(format!("the second call {a} without loopopt, and {b} with it"));
+        }
         (self.fuel != other.fuel)
             .then(|| format!("fuel left is {} without loopopt, and {} with it", show(self.fuel), show(other.fuel)))
     }
@@ -114,6 +121,7 @@ mod tests {
             memories: vec![Digest { size: 1, hash: 2 }],
             globals: vec!["7".to_owned()],
             fuel: Some(10),
+            then: None,
         }
     }
 
@@ -140,7 +148,7 @@ mod tests {
     #[test]
     fn traps_differ_by_place() {
         let trap = |offset| Observation {
-            outcome: Outcome::Trapped { code: "unreachable".into(), frames: vec![(3, Some(offset))] },
+            outcome: Outcome::Trapped { code: "unreachable".to_owned(), frames: vec![(3, Some(offset))] },
             ..returned("1")
         };
         let difference = trap(16).difference(&trap(32)).expect("it differs");

@@ -1,9 +1,11 @@
 //! The commands, one file each.
 
 mod bench;
+mod bisect;
 mod compile_time;
 mod explain;
 mod modes;
+mod report;
 mod run;
 
 use crate::cli::{Cli, Command};
@@ -18,6 +20,8 @@ pub fn run(cli: &Cli, out: &mut dyn Write) -> Result<Ending> {
         Command::Bench(args) => bench::run(args, out),
         Command::CompileTime(args) => compile_time::run(args, out),
         Command::Explain(args) => explain::run(args, out),
+        Command::Bisect(args) => bisect::run(args, out),
+        Command::Report(args) => report::run(args, out),
         Command::Modes => modes::run(out),
     }
 }

@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# loopopt inside Wasmtime: builds the patched Cranelift and the harness, and tests all programs in all modes.
+set -euo pipefail
+cd jit-harness/wasmtime
+./patch.sh
+cargo fmt --check
+cargo clippy --all-targets --locked -- -D warnings
+cargo test --locked
+cargo build --release --locked

@@ -1,0 +1,99 @@
+//! `report`: all programs in all modes, as a page.
+
+use crate::arm::Setup;
+use crate::cli::ReportArgs;
+use crate::figures::Samples;
+use crate::page::{self, Line};
+use crate::programs::{Listed, Programs};
+use crate::report::{Record, Report};
+use crate::trial::Pair;
+use anyhow::{Context as _, Result, anyhow};
+use jit_harness::command::Ending;
+use jit_harness::progress::progress;
+use jit_harness::report::json::{create, write_json};
+use std::io::Write;
+use std::path::Path;
+use std::time::Duration;
+
+/// What stands before and after the report in a file that it is put into.
+const MARKS: [&str; 2] = ["<!-- report -->\n", "<!-- end of report -->\n"];
+
+pub(super) fn run(args: &ReportArgs, out: &mut dyn Write) -> Result<Ending> {
+    let programs = Programs::open(&args.programs)?;
+    let filter = args.filter.as_deref().unwrap_or_default();
+    let listed: Vec<&Listed> = programs
+        .listed
+        .iter()
+        .filter(|listed| listed.name.contains(filter) && listed.case(args.case).is_some())
+        .collect();
+    let setups = args.setup.setups()?;
+    let file = args.json.as_deref().map(create).transpose()?;
+    let target = args.into.as_deref().map(Target::open).transpose()?;
+    let bar = progress(listed.len() * setups.len());
+    let mut lines = Vec::new();
+    for listed in listed {
+        bar.set_message(listed.name.clone());
+        let mut records = Vec::new();
+        for setup in &setups {
+            records.push(measure(&programs, listed, setup, args).with_context(|| listed.name.clone())?);
+            bar.inc(1);
+        }
+        lines.push(Line { name: listed.name.clone(), level: listed.level.clone(), records });
+    }
+    bar.finish_and_clear();
+    let page = page::write(&lines);
+    match target {
+        Some(target) => target.write(&page)?,
+        None => out.write_all(page.as_bytes())?,
+    }
+    let records: Vec<Record> = lines.into_iter().flat_map(|line| line.records).collect();
+    let agree = records.iter().all(|record| record.agree);
+    if let Some(file) = file {
+        write_json(file, &Report::new(records))?;
+    }
+    Ok(if agree { Ending::Fine } else { Ending::Differs })
+}
+
+fn measure(programs: &Programs, listed: &Listed, setup: &Setup, args: &ReportArgs) -> Result<Record> {
+    let program = programs.program(listed)?;
+    let case = listed.case(args.case).context("the program has no such call")?;
+    let call = case.call(listed);
+    let pair = Pair::new(&program, setup)?;
+    let compared = pair.compare(&call)?;
+    let mut record = Record::new(&program.name, &pair, &compared);
+    if let Err(error) = case.check(&compared.seen) {
+        record.agree = false;
+        record.difference = Some(format!("{error:#}"));
+    }
+    if record.agree {
+        let mut samples = Samples::default();
+        samples.visit(&program, setup, (&call, &compared.seen), Duration::from_secs_f64(args.seconds))?;
+        record.measure(&samples.figures());
+    }
+    Ok(record)
+}
+
+/// A file that the report is put into.
+struct Target<'a> {
+    path: &'a Path,
+    before: String,
+    after: String,
+}
+
+impl<'a> Target<'a> {
+    /// Reads the file early, so that a wrong path does not cost a measurement.
+    fn open(path: &'a Path) -> Result<Self> {
+        let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+        let [start, end] = MARKS;
+        let split = text.split_once(start).and_then(|(before, rest)| Some((before, rest.split_once(end)?.1)));
+        let (before, after) =
+            split.ok_or_else(|| anyhow!("{}: no lines {} and {}", path.display(), start.trim(), end.trim()))?;
+        Ok(Self { path, before: before.to_owned(), after: after.to_owned() })
+    }
+
+    fn write(&self, page: &str) -> Result<()> {
+        let [start, end] = MARKS;
+        let text = format!("{}{start}\n{page}\n{end}{}", self.before, self.after);
+        std::fs::write(self.path, text).with_context(|| self.path.display().to_string())
+    }
+}
