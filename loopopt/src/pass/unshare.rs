@@ -46,8 +46,8 @@ use crate::edit::MAX_PARAMS;
 use crate::edit::clone::clone_blocks;
 use crate::edit::funnel::{append_arg, copy_edge, retarget};
 use crate::edit::labels::copy_labels;
-use crate::edit::merge::merge_blocks;
-use crate::edit::rename::{Renames, each_use};
+use crate::edit::merge::join;
+use crate::edit::rename::{Renames, Replaced, each_use};
 use crate::fault::fault;
 use crate::pass::PassCx;
 use crate::remark::Refusal;
@@ -86,8 +86,6 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         cx.fired(&ctx.func, NAME, plan.header, message);
     }
     apply(&mut ctx.func, &plans);
-    ctx.flowgraph();
-    merge_blocks(&mut ctx.func, &ctx.cfg, &ctx.domtree);
     Ok(Change::Cfg)
 }
 
@@ -161,21 +159,30 @@ fn is_innermost(forest: &LoopForest, lp: Loop) -> bool {
     forest.blocks(lp).iter().all(|&block| forest.innermost(block) == Some(lp))
 }
 
+/// Gives each jump a test of its own, and joins the two. By then, nothing outside of a test uses its values.
 fn apply(func: &mut Function, plans: &[SharedTest]) {
     close_over_exits(func, plans);
+    let (mut replaced, mut joined) = (Replaced::default(), Vec::new());
     for plan in plans {
         // The block itself serves the edges that are no jumps, or else the last jump.
         let copied = if plan.has_others { plan.jumps.len() } else { plan.jumps.len() - 1 };
         for &edge in &plan.jumps[..copied] {
             let copies = clone_blocks(func, &[plan.block]);
             retarget(func, edge, copies.block(plan.block));
+            joined.push((edge.source(func), copies.block(plan.block)));
             if fault!(WrongExit) {
                 let branch = func.layout.last_inst(copies.block(plan.block)).expect("a copy of a terminator");
                 let [exit, back] = [plan.exit.slot, 1 - plan.exit.slot].map(|slot| Edge { branch, slot });
                 copy_edge(func, back, exit);
             }
         }
+        joined.extend(
+            plan.jumps[copied..].iter().filter(|_| !plan.has_others).map(|edge| (edge.source(func), plan.block)),
+        );
     }
+    joined.retain(|&(source, test)| join(func, source, test, &mut replaced));
+    replaced.shorten();
+    joined.iter().for_each(|&(source, _)| replaced.apply_in(func, source));
 }
 
 /// Lets the values of the tests leave the loops through parameters of the exit blocks. If a value of a test is used in
