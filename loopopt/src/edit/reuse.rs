@@ -7,8 +7,8 @@
 //!     v9 = icmp ult v8, v3             v9 = icmp ult v2, v3
 //! ```
 //!
-//! What stands in front of a loop is computed once for each run of the loop, and is not worth Cranelift's egraph pass, which would
-//! look at the whole function.
+//! A test in front of a loop repeats what the program has computed, and a loop whose checks are gone has room for what they kept
+//! apart. Cranelift's egraph pass would find that too, and look at the whole function for it.
 
 use crate::analysis::effects::{Effects, is_constant};
 use crate::edit::rename::Replaced;

@@ -133,8 +133,10 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         ctx.func.dfg.resolve_all_aliases();
     }
     cx.invalidate_and_prune(ctx)?;
-    let tests = plans.iter().map(|plan| plan.entry.source(&ctx.func)).collect();
-    reuse(&mut ctx.func, &ctx.domtree, tests);
+    let tests = plans.iter().map(|plan| plan.entry.source(&ctx.func));
+    let fast = plans.iter().flat_map(|plan| plan.blocks.iter().copied());
+    let blocks = tests.chain(fast).collect();
+    reuse(&mut ctx.func, &ctx.domtree, blocks);
     remove_unused(&mut ctx.func, unused);
     Ok(cx.settled(Change::Cfg))
 }
