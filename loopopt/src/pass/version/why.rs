@@ -18,7 +18,7 @@ pub(super) enum Decline {
     /// (L2) A sum has too many terms.
     TooComplex { check: Inst },
     /// The check is known to fail in some iteration, if that is reached.
-    NeverHolds { check: Inst, requirement: Requirement },
+    NeverHolds { check: Inst, requirement: Box<Requirement> },
     /// (P1) Most of what is checked in the nest can only be tested in front of an inner loop.
     FewChecks { gone: u64, all: u64 },
     /// (P1) Most of the tests are the same in each iteration.
@@ -64,6 +64,10 @@ impl Refusal for Decline {
         }
     }
 
+    fn fixed(&self) -> Option<&'static str> {
+        matches!(self, Self::NoCheck).then_some("nothing in the loop is a check")
+    }
+
     fn help(&self) -> &'static str {
         match self {
             Self::Changes { .. } => {
@@ -83,7 +87,7 @@ impl Refusal for Decline {
 impl fmt::Display for Decline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoCheck => write!(f, "nothing in the loop is a check"),
+            Self::NoCheck => f.write_str(self.fixed().unwrap_or_default()),
             Self::Changes { check, value } => {
                 write!(f, "the check {check} depends on {value}, which changes in no known way")
             }
