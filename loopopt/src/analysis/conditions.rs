@@ -37,9 +37,6 @@ use std::ops::Range;
 /// each, has as many.
 const MAX_FACTS: usize = 32;
 
-/// Blocks with facts up the dominator tree that are asked for them. 32: it bounds the time of one question.
-const MAX_DOMINATORS: usize = 32;
-
 /// Conditions inside conditions.
 const MAX_NESTING: usize = 4;
 
@@ -96,6 +93,8 @@ struct BlockFacts {
     behind: Range<usize>,
     /// The nearest block above that has facts, once that is asked for.
     above: Option<PackedOption<Block>>,
+    /// What is known at its end, the nearest first, as numbers in a list, once that is asked for.
+    end: Option<Range<usize>>,
 }
 
 impl BlockFacts {
@@ -183,6 +182,8 @@ pub struct Conditions<'a> {
     blocks: Vec<BlockFacts>,
     /// For each block one more than its number in `blocks`.
     numbers_of_blocks: SecondaryMap<Block, u32>,
+    /// The facts at the ends of blocks, one behind the other.
+    ends: Vec<Fact>,
     spots: Vec<SpotData>,
     ids: FxHashMap<SpotKey, Spot>,
     /// The facts of each spot, one behind the other.
@@ -206,6 +207,7 @@ impl<'a> Conditions<'a> {
             own: Vec::new(),
             blocks: Vec::new(),
             numbers_of_blocks: SecondaryMap::new(),
+            ends: Vec::new(),
             spots: Vec::new(),
             ids: FxHashMap::default(),
             facts: Vec::new(),
@@ -419,21 +421,41 @@ impl<'a> Conditions<'a> {
 
     /// Adds what is known in a block, behind the first `before` facts in it, to the list from `start` on.
     fn gather(&mut self, number: usize, before: usize, start: usize) {
-        let (mut number, mut before) = (number, Some(before));
-        for _ in 0..MAX_DOMINATORS {
-            let BlockFacts { entering, behind, .. } = self.blocks[number].clone();
-            let before = before.take().unwrap_or(behind.len());
-            let behind = &self.own[behind][..before];
-            for fact in behind.iter().rev().chain(&self.own[entering]) {
-                // Guards of one loop behind the other say the same again and again.
-                let is_new = !self.facts[start..].iter().any(|other| other.says(fact));
-                if is_new && self.facts.len() - start < MAX_FACTS {
-                    self.facts.push(*fact);
-                }
+        let above = self.above(number).map_or(0..0, |above| self.end_of(above));
+        let BlockFacts { entering, behind, .. } = self.blocks[number].clone();
+        let own = self.own[behind][..before].iter().rev().chain(&self.own[entering]);
+        own.for_each(|fact| add(&mut self.facts, start..usize::MAX, fact));
+        let inherited = start..self.facts.len();
+        self.ends[above].iter().for_each(|fact| add(&mut self.facts, inherited.clone(), fact));
+    }
+
+    /// What is known at the end of a block, as numbers in a list.
+    fn end_of(&mut self, number: usize) -> Range<usize> {
+        let mut chain = Vec::new();
+        let mut next = Some(number);
+        let mut end = loop {
+            let Some(number) = next else { break 0..0 };
+            if let Some(end) = &self.blocks[number].end {
+                break end.clone();
             }
-            let Some(above) = self.above(number).filter(|_| self.facts.len() - start < MAX_FACTS) else { break };
-            number = above;
+            chain.push(number);
+            next = self.above(number);
+        };
+        for number in chain.into_iter().rev() {
+            let start = self.ends.len();
+            let BlockFacts { entering, behind, .. } = self.blocks[number].clone();
+            for fact in self.own[behind].iter().rev().chain(&self.own[entering]) {
+                add(&mut self.ends, start..usize::MAX, fact);
+            }
+            let inherited = start..self.ends.len();
+            for index in end {
+                let fact = self.ends[index];
+                add(&mut self.ends, inherited.clone(), &fact);
+            }
+            end = start..self.ends.len();
+            self.blocks[number].end = Some(end.clone());
         }
+        end
     }
 
     /// The nearest block above this one in the dominator tree that has facts.
@@ -506,7 +528,7 @@ impl<'a> Conditions<'a> {
         }
         let end = facts.len();
         self.own = facts;
-        self.blocks.push(BlockFacts { block, entering: start..middle, behind: middle..end, above: None });
+        self.blocks.push(BlockFacts { block, entering: start..middle, behind: middle..end, above: None, end: None });
         self.numbers_of_blocks[block] = u32::try_from(self.blocks.len()).expect("as many as blocks");
         self.blocks.len() - 1
     }
@@ -648,6 +670,16 @@ impl<'a> Conditions<'a> {
         let is_read_so = signed == term.signed || (!term.signed && self.numbers.is_never_negative(term));
         let [a, b] = *self.func.dfg.inst_args(inst) else { return None };
         is_read_so.then_some(([a, b], signed))
+    }
+}
+
+/// Adds `fact` to the list that starts where `newer` does, unless one of those newer says as much. Guards of one loop behind the
+/// other say the same again and again.
+fn add(list: &mut Vec<Fact>, newer: Range<usize>, fact: &Fact) {
+    let end = newer.end.min(list.len());
+    let is_new = !list[newer.start..end].iter().any(|other| other.says(fact));
+    if is_new && list.len() - newer.start < MAX_FACTS {
+        list.push(*fact);
     }
 }
 

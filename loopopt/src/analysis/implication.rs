@@ -301,43 +301,43 @@ impl<'c, 'a> Prover<'c, 'a> {
 
     /// Whether a fact and what else is known of its sides say so. What is assumed comes first, and what says it at once.
     fn by_facts(&mut self, spot: Spot, claim: Claim, depth: usize) -> bool {
-        let block = self.conditions.block_of(spot);
-        let assumed = self.hypotheses.len();
-        let mut lead_on = SmallVec::<[usize; 16]>::new();
-        for number in 0..assumed + self.conditions.ordered(spot).len() {
-            let (fact, source) = self.fact(spot, number);
-            let (is_left, is_right) = (have_one_root(claim.left, fact.left), have_one_root(claim.right, fact.right));
-            let leads_on = if claim.left.is_some() { is_left } else { is_right };
-            let is_known = |header| self.conditions.domtree.block_dominates(header, block);
-            if !leads_on || (number < assumed && !is_known(self.hypotheses[number].0)) {
-                continue;
-            }
-            if !(is_left && is_right) {
-                lead_on.push(number);
-            } else if self.by_fact(spot, claim, fact, depth) {
-                self.used.extend(source);
-                return true;
-            }
-        }
-        for number in lead_on {
-            let (fact, source) = self.fact(spot, number);
-            if self.by_chain(spot, claim, fact, depth) {
-                self.used.extend(source);
-                return true;
+        let found = self.facts_about(spot, claim);
+        for direct in [true, false] {
+            for &(fact, source, _) in found.iter().filter(|(.., says_all)| *says_all == direct) {
+                let proved = match direct {
+                    true => self.by_fact(spot, claim, fact, depth),
+                    false => self.by_chain(spot, claim, fact, depth),
+                };
+                if proved {
+                    self.used.extend(source);
+                    return true;
+                }
             }
         }
         false
     }
 
-    /// What is assumed or known at `spot`, and the branch or check that it is known from.
-    fn fact(&self, spot: Spot, number: usize) -> (Claim, Option<Inst>) {
-        match self.hypotheses.get(number) {
-            Some((_, assumed)) => (*assumed, None),
-            None => {
-                let fact = self.conditions.ordered(spot)[number - self.hypotheses.len()];
-                (fact.claim(), Some(fact.source))
+    /// What is assumed or known of the side of the claim from which proofs go on, each with the branch or check that it is known
+    /// from, and whether it is about both sides.
+    fn facts_about(&self, spot: Spot, claim: Claim) -> SmallVec<[(Claim, Option<Inst>, bool); 4]> {
+        let is_about = |left: Option<Term>, right: Option<Term>| match claim.left {
+            Some(_) => have_one_root(claim.left, left).then(|| have_one_root(claim.right, right)),
+            None => have_one_root(claim.right, right).then_some(left.is_none()),
+        };
+        let mut found = SmallVec::new();
+        for (header, assumed) in &self.hypotheses {
+            if let Some(says_all) = is_about(assumed.left, assumed.right)
+                && self.conditions.domtree.block_dominates(*header, self.conditions.block_of(spot))
+            {
+                found.push((*assumed, None, says_all));
             }
         }
+        for fact in self.conditions.ordered(spot) {
+            if let Some(says_all) = is_about(fact.left, fact.right) {
+                found.push((fact.claim(), Some(fact.source), says_all));
+            }
+        }
+        found
     }
 
     /// Whether `fact` is about the same sums, with constants for which the claim follows.

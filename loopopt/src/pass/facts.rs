@@ -118,8 +118,36 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
 struct Check {
     inst: Inst,
     lp: Loop,
-    /// It is there for the case that something is wrong: a trap, or a branch to a rare block.
-    is_check: bool,
+    /// What it is there for.
+    worth: Worth,
+}
+
+/// What an instruction is there for, and so how much is done to find out what it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Worth {
+    /// For the case that something is wrong: a trap.
+    Check,
+    /// The same: a branch that goes to a rare block by this edge.
+    Branch { rare: usize },
+    /// It may overflow.
+    Operation,
+    /// Anything else.
+    Little,
+}
+
+impl Worth {
+    fn is_check(self) -> bool {
+        matches!(self, Self::Check | Self::Branch { .. })
+    }
+
+    /// Whether it is worth a search that edge `slot` of a branch, or operand `slot` of a choice, is the one that is taken.
+    fn is_thorough(self, slot: usize) -> bool {
+        match self {
+            Self::Check | Self::Operation => true,
+            Self::Branch { rare } => slot != rare,
+            Self::Little => false,
+        }
+    }
 }
 
 /// All instructions in loops that are looked at, in the order of the loops.
@@ -129,20 +157,19 @@ fn checks(ctx: &Context, cx: &PassCx<'_>, forest: &LoopForest) -> Vec<Check> {
     for lp in forest.loops().filter(|&lp| !is_in_slow_loop(cx, forest, lp)) {
         let own = forest.blocks(lp).iter().filter(|&&block| forest.innermost(block) == Some(lp));
         for inst in own.flat_map(|&block| func.layout.block_insts(block)) {
-            let is_check = match func.dfg.insts[inst].opcode() {
-                Opcode::Trapz | Opcode::Trapnz | Opcode::UaddOverflowTrap => true,
+            let worth = match func.dfg.insts[inst].opcode() {
+                Opcode::Trapz | Opcode::Trapnz | Opcode::UaddOverflowTrap | Opcode::SelectSpectreGuard => Worth::Check,
                 Opcode::Brif if is_latch_test(ctx, inst) => continue,
-                Opcode::Brif => has_rare_way(func, inst),
-                Opcode::SelectSpectreGuard => true,
-                Opcode::Select
-                | Opcode::UaddOverflow
+                Opcode::Brif => rare_way(func, inst).map_or(Worth::Little, |rare| Worth::Branch { rare }),
+                Opcode::Select => Worth::Little,
+                Opcode::UaddOverflow
                 | Opcode::UsubOverflow
                 | Opcode::UmulOverflow
                 | Opcode::SaddOverflow
-                | Opcode::SsubOverflow => false,
+                | Opcode::SsubOverflow => Worth::Operation,
                 _ => continue,
             };
-            checks.push(Check { inst, lp, is_check });
+            checks.push(Check { inst, lp, worth });
         }
     }
     checks
@@ -165,11 +192,11 @@ fn is_latch_test(ctx: &Context, branch: Inst) -> bool {
     edges_of(&ctx.func, branch).any(|edge| ctx.domtree.block_dominates(edge.target(&ctx.func), source))
 }
 
-/// Whether `branch` has a way to a block that is cold, traps or calls.
-fn has_rare_way(func: &Function, branch: Inst) -> bool {
+/// The edge of `branch` that enters a block that is cold, traps or calls, if there is one.
+fn rare_way(func: &Function, branch: Inst) -> Option<usize> {
     /// Instructions in which a block has to trap or call.
     const LOOKED_AT: usize = 8;
-    destinations(func, branch).iter().any(|call| {
+    destinations(func, branch).iter().position(|call| {
         let block = call.block(&func.dfg.value_lists);
         let mut opcodes = func.layout.block_insts(block).take(LOOKED_AT).map(|inst| func.dfg.insts[inst].opcode());
         func.layout.is_cold(block) || opcodes.any(|opcode| opcode == Opcode::Trap || opcode.is_call())
@@ -259,8 +286,7 @@ impl Decisions {
                 continue;
             }
             let opcode = ctx.func.dfg.insts[check.inst].opcode();
-            conditions.set_thorough(check.is_check || !matches!(opcode, Opcode::Brif | Opcode::Select));
-            let rewrite = rewrite_of(&ctx.func, &mut conditions, check.inst);
+            let rewrite = rewrite_of(&ctx.func, &mut conditions, check);
             let is_guard = opcode == Opcode::SelectSpectreGuard;
             let why = match rewrite {
                 Some(_) if is_guard && !cx.options.embedder.drops_proved_spectre_guards() => {
@@ -273,7 +299,11 @@ impl Decisions {
                 }
                 Some(_) => Decline::Withheld,
                 None if !cx.open_checks.insert(check.inst) => continue,
-                None if !check.is_check || self.stays.contains_key(&check.lp) => continue,
+                None if !check.worth.is_check() && opcode != Opcode::SelectSpectreGuard
+                    || self.stays.contains_key(&check.lp) =>
+                {
+                    continue;
+                }
                 None => missing(&ctx.func, &mut conditions, check.inst),
             };
             self.stays.entry(check.lp).or_insert_with(|| Said::new(&Because { func: &ctx.func, why }));
@@ -302,23 +332,24 @@ impl Decisions {
 }
 
 /// What `inst` can become.
-fn rewrite_of(func: &Function, conditions: &mut Conditions<'_>, inst: Inst) -> Option<Rewrite> {
+fn rewrite_of(func: &Function, conditions: &mut Conditions<'_>, check: Check) -> Option<Rewrite> {
+    let Check { inst, worth, .. } = check;
     let args = func.dfg.inst_args(inst);
+    conditions.set_thorough(true);
     let place = match fault!(FactsOfTheBody) {
         true => Place::end(func, func.layout.inst_block(inst)?),
         false => Place::Before(inst),
     };
-    let mut is = |value: Value, truth: bool| conditions.is(place, (value, truth));
+    let mut takes = |slot: usize| {
+        conditions.set_thorough(worth.is_thorough(slot));
+        conditions.is(place, (args[0], slot == 0))
+    };
     match func.dfg.insts[inst].opcode() {
-        Opcode::Trapz => is(args[0], true).then_some(Rewrite::Remove),
-        Opcode::Trapnz => is(args[0], false).then_some(Rewrite::Remove),
-        Opcode::Brif => {
-            let slot = [0, 1].into_iter().find(|&slot| is(args[0], slot == 0))?;
-            Some(Rewrite::Take(slot))
-        }
+        Opcode::Trapz => takes(0).then_some(Rewrite::Remove),
+        Opcode::Trapnz => takes(1).then_some(Rewrite::Remove),
+        Opcode::Brif => [0, 1].into_iter().find(|&slot| takes(slot)).map(Rewrite::Take),
         Opcode::Select | Opcode::SelectSpectreGuard => {
-            let chosen = [1, 2].into_iter().find(|&chosen| is(args[0], chosen == 1))?;
-            Some(Rewrite::Choose(args[chosen]))
+            [0, 1].into_iter().find(|&slot| takes(slot)).map(|slot| Rewrite::Choose(args[1 + slot]))
         }
         Opcode::UaddOverflowTrap => conditions.never_overflows(inst).then_some(Rewrite::Add),
         _ => conditions.never_overflows(inst).then_some(Rewrite::Plain),
@@ -426,6 +457,10 @@ impl Refusal for Because<'_> {
         }
     }
 
+    fn fixed(&self) -> Option<&'static str> {
+        matches!(self.why, Decline::NothingChecked).then_some("there is no check in it")
+    }
+
     fn help(&self) -> &'static str {
         match self.why {
             Decline::NothingKnown(..) => {
@@ -446,7 +481,7 @@ impl fmt::Display for Because<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let in_words = |inst| InWords(self.func, inst);
         match self.why {
-            Decline::NothingChecked => f.write_str("there is no check in it"),
+            Decline::NothingChecked => f.write_str(self.fixed().unwrap_or_default()),
             Decline::NothingKnown(check, value) => {
                 write!(f, "{} stays: nothing is known of {value}", in_words(check))
             }

@@ -157,6 +157,10 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
     };
     let mut plans: Vec<Plan> = Vec::new();
     for lp in forest.loops() {
+        if !plans.is_empty() && !cx.is_canonical {
+            // All are made anew once there is canonical form.
+            break;
+        }
         let header = forest.data(lp).header;
         let has_plan = |plan: &Plan| forest.loop_of_header(plan.header).is_some_and(|done| forest.encloses(done, lp));
         let is_done = cx.is_slow(header) || cx.has_fired(NAME, header);

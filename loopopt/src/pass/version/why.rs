@@ -64,6 +64,10 @@ impl Refusal for Decline {
         }
     }
 
+    fn fixed(&self) -> Option<&'static str> {
+        matches!(self, Self::NoCheck).then_some("nothing in the loop is a check")
+    }
+
     fn help(&self) -> &'static str {
         match self {
             Self::Changes { .. } => {
@@ -83,7 +87,7 @@ impl Refusal for Decline {
 impl fmt::Display for Decline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoCheck => write!(f, "nothing in the loop is a check"),
+            Self::NoCheck => f.write_str(self.fixed().unwrap_or_default()),
             Self::Changes { check, value } => {
                 write!(f, "the check {check} depends on {value}, which changes in no known way")
             }
