@@ -73,6 +73,7 @@ use crate::analysis::view::View;
 use crate::change::Change;
 use crate::edit::dead::remove_unused;
 use crate::edit::emit::emit_all;
+use crate::edit::offsets::fold_offsets;
 use crate::edit::reuse::reuse;
 use crate::edit::trust::GoneGuards;
 use crate::edit::twin::twin;
@@ -133,9 +134,10 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         ctx.func.dfg.resolve_all_aliases();
     }
     cx.invalidate_and_prune(ctx)?;
-    let tests = plans.iter().map(|plan| plan.entry.source(&ctx.func));
-    let fast = plans.iter().flat_map(|plan| plan.blocks.iter().copied());
-    let blocks = tests.chain(fast).collect();
+    let mut blocks: Vec<_> = plans.iter().flat_map(|plan| plan.blocks.iter().copied()).collect();
+    blocks.retain(|&block| ctx.func.layout.is_block_inserted(block));
+    unused.extend(fold_offsets(&mut ctx.func, &blocks));
+    blocks.extend(plans.iter().map(|plan| plan.entry.source(&ctx.func)));
     reuse(&mut ctx.func, &ctx.domtree, blocks);
     remove_unused(&mut ctx.func, unused);
     Ok(cx.settled(Change::Cfg))
@@ -343,6 +345,10 @@ impl Plan {
             }
         }
         plan.requires = simplified(plan.requires);
+        let never = |requirement: &&Requirement| requirement.known() == Some(false);
+        if let (Some(check), Some(requirement)) = (plan.checks.first(), plan.requires.iter().find(never)) {
+            return Err(Decline::NeverHolds { check: check.inst, requirement: Box::new(requirement.clone()) });
+        }
         match obstacle {
             Some(why) if plan.checks.is_empty() => Err(why),
             _ => Ok(plan),
