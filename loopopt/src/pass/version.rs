@@ -133,11 +133,14 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         unused.iter_mut().for_each(|value| *value = ctx.func.dfg.resolve_aliases(*value));
         ctx.func.dfg.resolve_all_aliases();
     }
+    let tests: Vec<_> = plans.iter().map(|plan| plan.entry.source(&ctx.func)).collect();
     cx.invalidate_and_prune(ctx)?;
-    let mut blocks: Vec<_> = plans.iter().flat_map(|plan| plan.blocks.iter().copied()).collect();
-    blocks.retain(|&block| ctx.func.layout.is_block_inserted(block));
+    // What one plan settles can be the way to the loop of another.
+    let stays = |block: &Block| ctx.func.layout.is_block_inserted(*block);
+    let mut blocks: Vec<_> = plans.iter().flat_map(|plan| plan.blocks.iter().copied()).filter(stays).collect();
+    let tests: Vec<_> = tests.into_iter().filter(stays).collect();
     unused.extend(fold_offsets(&mut ctx.func, &blocks));
-    blocks.extend(plans.iter().map(|plan| plan.entry.source(&ctx.func)));
+    blocks.extend(tests);
     reuse(&mut ctx.func, &ctx.domtree, blocks);
     remove_unused(&mut ctx.func, unused);
     Ok(cx.settled(Change::Cfg))
