@@ -37,9 +37,16 @@ static SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "no-spectre",
-        what: "no Spectre guards: `enable_heap_access_spectre_mitigation` and `enable_table_access_spectre_mitigation` off; \
-               loopopt may drop guards",
+        what: "no Spectre guards: `enable_heap_access_spectre_mitigation` and `enable_table_access_spectre_mitigation` off, so \
+               that checks are branches; loopopt may drop guards",
         wasmtime: without_spectre_guards,
+        loopopt: |options| options.drop_proved_spectre_guards = true,
+    },
+    Setting {
+        name: "trusting",
+        what: "Wasmtime emits Spectre guards, which are all there is of a check; loopopt may drop those that it proves to do \
+               nothing",
+        wasmtime: |_| {},
         loopopt: |options| options.drop_proved_spectre_guards = true,
     },
     Setting {
@@ -78,8 +85,17 @@ static SETTINGS: &[Setting] = &[
 ];
 
 /// The modes that `all` stands for.
-const ALL: [&str; 8] =
-    ["guard", "explicit", "explicit+no-spectre", "memory64", "epochs", "fuel", "gc", "explicit+epochs+fuel+gc"];
+const ALL: [&str; 9] = [
+    "guard",
+    "explicit",
+    "explicit+no-spectre",
+    "explicit+trusting",
+    "memory64",
+    "epochs",
+    "fuel",
+    "gc",
+    "explicit+epochs+fuel+gc",
+];
 
 /// Settings that are used together.
 #[derive(Clone, Debug, PartialEq, Eq)]
