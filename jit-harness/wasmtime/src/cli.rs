@@ -34,6 +34,8 @@ pub enum Command {
     Bisect(RunArgs),
     /// Run, compare and time all programs of a list, and write a page about it.
     Report(ReportArgs),
+    /// Compare both arms on modules by chance.
+    Smith(SmithArgs),
     /// List the settings that modes are made of.
     Modes,
 }
@@ -109,6 +111,26 @@ pub struct ReportArgs {
     /// Write the figures to this file.
     #[arg(long, value_name = "PATH")]
     pub json: Option<PathBuf>,
+}
+
+/// Arguments of `smith`.
+#[derive(Debug, Args)]
+pub struct SmithArgs {
+    /// The first seed.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub seed: u64,
+    /// How many modules.
+    #[arg(long, value_name = "N", default_value_t = 500)]
+    pub count: u64,
+    /// How many at a time; as many as there are processors if not given.
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
+    /// The modes.
+    #[arg(long, value_name = "MODE", default_value = "all")]
+    pub mode: Vec<String>,
+    /// Write modules on which the arms differ to this folder.
+    #[arg(long, value_name = "FOLDER")]
+    pub keep: Option<PathBuf>,
 }
 
 /// Arguments of `explain`.

@@ -6,7 +6,7 @@
 //! mode → arm → guest → observation     settings, a compiled module, a run, what can be seen of it
 //!         │      └ world, values       WASI without chance and time, arguments and results
 //!        hook                          where loopopt gets at what Wasmtime compiles
-//! programs                             a list of programs with what they give
+//! programs, smith                      a list of programs with what they give, and programs by chance
 //! trial → figures → report, page           arms that agree, how long they take, and a table of that
 //! ```
 //!
@@ -24,6 +24,7 @@ pub mod observation;
 pub mod page;
 pub mod programs;
 pub mod report;
+pub mod smith;
 pub mod trial;
 pub mod values;
 pub mod world;

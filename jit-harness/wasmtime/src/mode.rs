@@ -45,7 +45,8 @@ static SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "no-spectre",
-        what: "no Spectre guards: `enable_heap_access_spectre_mitigation` and `enable_table_access_spectre_mitigation` off",
+        what: "no Spectre guards: `enable_heap_access_spectre_mitigation` and `enable_table_access_spectre_mitigation` off, so \
+               that checks are traps",
         wasmtime: without_spectre_guards,
         knows: |_| {},
     },
@@ -88,8 +89,8 @@ static SETTINGS: &[Setting] = &[
 const ALL: [&str; 9] = [
     "guard",
     "explicit",
-    "explicit+trusting",
     "explicit+no-spectre",
+    "explicit+trusting",
     "memory64",
     "epochs",
     "fuel",

@@ -21,6 +21,8 @@ pub struct Compared {
     pub seen: Observation,
     /// What differs with it, in one line.
     pub difference: Option<String>,
+    /// Whether an access trapped at another offset, which is no difference.
+    pub moved: bool,
 }
 
 impl Pair {
@@ -36,7 +38,8 @@ impl Pair {
         let seen = Guest::new(&self.baseline, call)?.run().observe()?;
         let other = Guest::new(&self.loopopt, call)?.run().observe()?;
         let difference = seen.difference(&other);
-        Ok(Compared { seen, difference })
+        let moved = difference.is_none() && seen.outcome.is_like(&other.outcome) && seen.outcome != other.outcome;
+        Ok(Compared { seen, difference, moved })
     }
 
     /// Bytes of machine code, without and with loopopt.

@@ -1,17 +1,19 @@
 //! Endless loops are stopped, in both arms and at the right time, whatever loopopt has made of them.
 
 use loopopt::Options;
-use loopopt_wasmtime::arm::{Program, Setup};
+use loopopt_wasmtime::arm::{CompiledArm, Program, Setup};
 use loopopt_wasmtime::guest::{Call, Guest};
 use loopopt_wasmtime::mode::Mode;
 use loopopt_wasmtime::observation::{Observation, Outcome};
+use loopopt_wasmtime::programs::Programs;
 use loopopt_wasmtime::trial::Pair;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// How long an endless loop runs before time is up.
-const RUNS: Duration = Duration::from_millis(30);
+const RUNS: Duration = Duration::from_millis(15);
 /// Within which time it has to have stopped then.
 const STOPS: Duration = Duration::from_secs(10);
 
@@ -76,10 +78,23 @@ fn settings() -> Vec<(String, Options)> {
     all
 }
 
-fn pair(source: &str, mode: &str, options: &Options) -> Pair {
-    let program = Program::new("test".to_owned(), format!("(module {source})").as_bytes()).expect("the text is right");
+/// The functions above, and the endless programs of `bench-programs/wasm/`.
+fn endless() -> Vec<(Program, Call)> {
+    let own = ENDLESS.iter().map(|&(name, source)| (program(name, source), call("f", &[])));
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench-programs/wasm/programs.toml");
+    let programs = Programs::open(&path).expect("the list is right");
+    let listed = programs.listed.iter().filter(|listed| listed.endless);
+    let listed = listed.map(|listed| (programs.program(listed).expect("it is there"), listed.call(1)));
+    own.chain(listed).collect()
+}
+
+fn program(name: &str, source: &str) -> Program {
+    Program::new(name.to_owned(), format!("(module {source})").as_bytes()).expect("the text is right")
+}
+
+fn pair(program: &Program, mode: &str, options: &Options) -> Pair {
     let mode: Mode = mode.parse().expect("the mode exists");
-    Pair::new(&program, &Setup { mode, options: options.clone(), keep_clif: false }).expect("it compiles")
+    Pair::new(program, &Setup { mode, options: options.clone(), keep_clif: false }).expect("it compiles")
 }
 
 fn call(name: &str, args: &[&str]) -> Call {
@@ -95,26 +110,31 @@ fn is_trap(seen: &Observation, wanted: &str) -> bool {
 /// end by itself: the process is.
 #[test]
 fn epochs_stop_endless_loops() {
-    for mode in ["epochs", "explicit+epochs", "epochs+fuel"] {
-        for (name, source) in ENDLESS {
+    for (program, call) in endless() {
+        for mode in ["epochs", "explicit+epochs", "epochs+fuel"] {
             for (how, options) in settings() {
-                let pair = pair(source, mode, &options);
+                let pair = pair(&program, mode, &options);
+                let name = format!("{}, {how} ({mode})", program.name);
                 for arm in [&pair.baseline, &pair.loopopt] {
-                    let guest = Guest::new(arm, &Call { epochs: Some(1), ..call("f", &[]) }).expect("it instantiates");
-                    let stopped = AtomicBool::new(false);
-                    let (seen, ran) = thread::scope(|scope| {
-                        let start = Instant::now();
-                        scope.spawn(|| end_epoch_soon(arm.module.engine(), &stopped, name));
-                        let ended = guest.run();
-                        stopped.store(true, Relaxed);
-                        (ended.observe().expect("it can be seen"), start.elapsed())
-                    });
-                    assert!(is_trap(&seen, "interrupt"), "{name}, {how} ({mode}): it {}", seen.outcome);
-                    assert!(ran >= RUNS, "{name}, {how} ({mode}): stopped after {ran:?}");
+                    check_epochs(arm, &call, &name);
                 }
             }
         }
     }
+}
+
+fn check_epochs(arm: &CompiledArm, call: &Call, name: &str) {
+    let guest = Guest::new(arm, &Call { epochs: Some(1), ..call.clone() }).expect("it instantiates");
+    let stopped = AtomicBool::new(false);
+    let (seen, ran) = thread::scope(|scope| {
+        let start = Instant::now();
+        scope.spawn(|| end_epoch_soon(arm.module.engine(), &stopped, name));
+        let ended = guest.run();
+        stopped.store(true, Relaxed);
+        (ended.observe().expect("it can be seen"), start.elapsed())
+    });
+    assert!(is_trap(&seen, "interrupt"), "{name}: it {}", seen.outcome);
+    assert!(ran >= RUNS, "{name}: stopped after {ran:?}");
 }
 
 fn end_epoch_soon(engine: &wasmtime::Engine, stopped: &AtomicBool, name: &str) {
@@ -133,15 +153,16 @@ fn end_epoch_soon(engine: &wasmtime::Engine, stopped: &AtomicBool, name: &str) {
 /// Running out of fuel is seen at the same place, with the same memory, and with the same fuel left.
 #[test]
 fn fuel_stops_endless_loops() {
-    for mode in ["fuel", "explicit+fuel"] {
-        for (name, source) in ENDLESS {
+    for (program, call) in endless() {
+        for mode in ["fuel", "explicit+fuel"] {
             for (how, options) in settings() {
-                let pair = pair(source, mode, &options);
+                let pair = pair(&program, mode, &options);
                 for fuel in [1, 2, 3, 7, 10, 100, 1_001, 100_000] {
+                    let name = format!("{}, {how} ({mode}), fuel {fuel}", program.name);
                     let compared =
-                        pair.compare(&Call { fuel: Some(fuel), ..call("f", &[]) }).expect("it can be compared");
+                        pair.compare(&Call { fuel: Some(fuel), ..call.clone() }).expect("it can be compared");
                     assert!(is_trap(&compared.seen, "out-of-fuel"), "{name}: it {}", compared.seen.outcome);
-                    assert_eq!(compared.difference, None, "{name}, {how} ({mode}), fuel {fuel}");
+                    assert_eq!(compared.difference, None, "{name}");
                 }
             }
         }
@@ -176,7 +197,7 @@ fn fuel_left_is_the_same() {
     for source in ENDING {
         for mode in ["fuel", "explicit+fuel", "epochs+fuel"] {
             for (how, options) in settings() {
-                let pair = pair(source, mode, &options);
+                let pair = pair(&program("ending", source), mode, &options);
                 for n in ["0", "1", "2", "3", "8", "100", "1001"] {
                     let whole = pair.compare(&call("f", &[n])).expect("it can be compared");
                     assert!(matches!(whole.seen.outcome, Outcome::Returned(_)), "{}", whole.seen.outcome);

@@ -12,6 +12,11 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+/// A module with something of everything that compiling goes through.
+const WARM_UP: &str = "(module (memory 1) (func (param i32) (result i32) (loop
+    (i32.store (local.get 0) (i32.load (i32.const 0))) (br_if 0 (local.tee 0 (i32.sub (local.get 0) (i32.const 4)))))
+    (local.get 0)))";
+
 /// What is measured in a mode. In pairs, the first is without loopopt and the second with it.
 #[derive(Debug, Serialize)]
 struct CompileTime {
@@ -46,7 +51,7 @@ struct Pass {
 }
 
 /// A function that is listed.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 struct Place {
     name: String,
     index: usize,
@@ -78,6 +83,8 @@ pub(super) fn run(args: &CompileTimeArgs, out: &mut dyn Write) -> Result<Ending>
 }
 
 fn measure(program: &Program, setup: &Setup, args: &CompileTimeArgs) -> Result<CompileTime> {
+    // The first compilation of a process takes longer, which counts in a small module.
+    CompiledArm::new(&Program::new("warm-up".to_owned(), WARM_UP.as_bytes())?, setup, Arm::LoopOpt)?;
     let mut best: [Option<CompiledArm>; 2] = [None, None];
     let mut ratios = Vec::new();
     for round in 0..args.rounds {
@@ -111,7 +118,7 @@ impl CompileTime {
         let mut places = places(arms);
         let mut list = |key: fn(&Place) -> f64| {
             places.sort_by(|a, b| key(b).total_cmp(&key(a)));
-            places.extract_if(..top.min(places.len()), |_| true).collect()
+            places.iter().take(top).cloned().collect()
         };
         let slowest = list(|place| place.loopopt_ns);
         let grown = list(|place| place.code_bytes[1] as f64 - place.code_bytes[0] as f64);

@@ -7,6 +7,7 @@ mod explain;
 mod modes;
 mod report;
 mod run;
+mod smith;
 
 use crate::cli::{Cli, Command};
 use anyhow::Result;
@@ -22,6 +23,7 @@ pub fn run(cli: &Cli, out: &mut dyn Write) -> Result<Ending> {
         Command::Explain(args) => explain::run(args, out),
         Command::Bisect(args) => bisect::run(args, out),
         Command::Report(args) => report::run(args, out),
+        Command::Smith(args) => smith::run(args, out),
         Command::Modes => modes::run(out),
     }
 }
