@@ -5,5 +5,5 @@ cd jit-harness/wasmtime
 ./patch.sh
 cargo fmt --check
 cargo clippy --all-targets --locked -- -D warnings
-cargo test --locked
+cargo test --release --locked
 cargo build --release --locked
