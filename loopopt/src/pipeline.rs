@@ -3,6 +3,7 @@
 use crate::analysis::loops::may_have_cycle;
 use crate::change::Change;
 use crate::edit::forget::forget_removed_insts;
+use crate::edit::neighbours::keep_neighbours;
 use crate::edit::params::remove_redundant_params;
 use crate::optimizer::Report;
 use crate::pass::{
@@ -177,6 +178,7 @@ impl Driver<'_, '_> {
         resolve_aliases(&mut self.ctx.func);
         // A front end that passes every variable around every loop hides those that do not change.
         remove_redundant_params(self.ctx);
+        keep_neighbours(&mut self.ctx.func);
         if self.cx.options.dumps {
             self.report.dumps.push(("input", self.ctx.func.display().to_string()));
         }
