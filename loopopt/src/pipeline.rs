@@ -4,6 +4,7 @@ use crate::analysis::loops::may_have_cycle;
 use crate::change::Change;
 use crate::edit::forget::forget_removed_insts;
 use crate::edit::merge::merge_blocks;
+use crate::edit::neighbours::keep_neighbours;
 use crate::edit::params::remove_redundant_params;
 use crate::edit::trust::trust_checked;
 use crate::optimizer::Report;
@@ -181,6 +182,7 @@ impl Driver<'_, '_> {
         if merge_blocks(&mut self.ctx.func, &self.ctx.cfg, &self.ctx.domtree) {
             self.ctx.flowgraph();
         }
+        keep_neighbours(&mut self.ctx.func);
         if self.cx.options.dumps {
             self.report.dumps.push(("input", self.ctx.func.display().to_string()));
         }

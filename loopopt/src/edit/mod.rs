@@ -20,6 +20,7 @@ pub(crate) mod funnel;
 pub(crate) mod iterate;
 pub(crate) mod labels;
 pub(crate) mod merge;
+pub(crate) mod neighbours;
 pub(crate) mod offsets;
 pub(crate) mod params;
 pub(crate) mod rename;

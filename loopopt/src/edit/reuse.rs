@@ -11,6 +11,7 @@
 //! apart. Cranelift's egraph pass would find that too, and look at the whole function for it.
 
 use crate::analysis::effects::{Effects, is_constant};
+use crate::edit::neighbours::is_repeatable;
 use crate::edit::rename::Replaced;
 use cranelift_codegen::FxHashMap;
 use cranelift_codegen::dominator_tree::DominatorTree;
@@ -18,7 +19,8 @@ use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Type};
 use std::collections::hash_map::Entry;
 
 /// Lets the pure instructions in `blocks` be those that computed the same before, in a block that dominates. `domtree` must be that
-/// of `func`. Constants stay where they are. Linear in the size of the function.
+/// of `func`. Constants and what has
+/// to stand [beside its use](super::neighbours) stay where they are. Linear in the size of the function.
 pub(crate) fn reuse(func: &mut Function, domtree: &DominatorTree, mut blocks: Vec<Block>) {
     blocks.sort_unstable();
     let mut numbers = Numbers { func, same: Replaced::default(), first: FxHashMap::default() };
@@ -27,7 +29,8 @@ pub(crate) fn reuse(func: &mut Function, domtree: &DominatorTree, mut blocks: Ve
     for &block in domtree.cfg_rpo() {
         for inst in numbers.func.layout.block_insts(block) {
             let Some(first) = numbers.find(domtree, block, inst) else { continue };
-            if blocks.binary_search(&block).is_ok() && !is_constant(numbers.func, inst) {
+            let stays = is_constant(numbers.func, inst) || is_repeatable(numbers.func, inst);
+            if !stays && blocks.binary_search(&block).is_ok() {
                 let results = |inst| numbers.func.dfg.inst_results(inst);
                 results(inst).iter().zip(results(first)).for_each(|(&value, &same)| replaced.insert(value, same));
                 removed.push(inst);

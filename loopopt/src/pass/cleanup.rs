@@ -22,6 +22,7 @@ mod trust;
 
 use crate::change::Change;
 use crate::edit::forget::forget_removed_insts;
+use crate::edit::neighbours::keep_neighbours;
 use crate::edit::params::remove_redundant_params;
 use crate::pass::PassCx;
 use cranelift_codegen::settings::OptLevel;
@@ -48,6 +49,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     ctx.egraph_pass(cx.isa, cx.ctrl_plane)?;
     ctx.eliminate_unreachable_code(cx.isa)?;
     forget_removed_insts(&mut ctx.func);
+    keep_neighbours(&mut ctx.func);
     cx.wants_another_round = true;
     Ok(Change::Cfg)
 }

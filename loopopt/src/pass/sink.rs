@@ -59,6 +59,7 @@ mod engine;
 mod places;
 
 use crate::change::Change;
+use crate::edit::neighbours::needs_neighbours;
 use crate::fault::fault;
 use crate::pass::PassCx;
 use crate::remark::Refusal;
@@ -137,7 +138,7 @@ fn is_movable(func: &Function, inst: Inst) -> bool {
         || is_lasting()
         || (fault!(SunkLoad) && data.opcode() == Opcode::Load && !effects.traps)
         || (fault!(SunkTrap) && data.opcode().can_trap());
-    is_pure && func.dfg.inst_results(inst).len() == 1 && !is_constant(func, inst)
+    is_pure && func.dfg.inst_results(inst).len() == 1 && !is_constant(func, inst) && !needs_neighbours(func, inst)
 }
 
 /// Why a value stays where it is.
