@@ -98,6 +98,14 @@ impl Access {
     }
 }
 
+/// The operand that the address of a plain load or store is made of, with an offset.
+pub fn address_operand(func: &Function, inst: Inst) -> Option<Value> {
+    match func.dfg.insts[inst] {
+        InstructionData::Load { arg, .. } | InstructionData::Store { args: [_, arg], .. } => Some(arg),
+        _ => None,
+    }
+}
+
 /// The type of a value that stands for the bytes that a plain load or store touches. None for loads that widen vectors.
 pub fn cell_type(func: &Function, inst: Inst) -> Option<Type> {
     use Opcode::{Sload8x8, Sload16x4, Sload32x2, Uload8x8, Uload16x4, Uload32x2};

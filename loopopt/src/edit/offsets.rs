@@ -12,6 +12,7 @@
 
 use crate::analysis::address::constant_of;
 use crate::analysis::loops::def_block;
+use crate::analysis::memory::address_operand;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::immediates::Offset32;
 use cranelift_codegen::ir::{Block, Function, Inst, InstBuilder, InstructionData, Opcode, Value, types};
@@ -33,7 +34,8 @@ pub(crate) fn fold_offsets(func: &mut Function, blocks: &[Block]) -> Vec<Value> 
         let mut next = func.layout.first_inst(block);
         while let Some(inst) = next {
             next = func.layout.next_inst(inst);
-            if let Some((address, offset)) = access(func, inst)
+            if let Some(address) = address_operand(func, inst)
+                && let Some(offset) = func.dfg.insts[inst].load_store_offset()
                 && def_block(func, address) == Some(block)
                 && let Some(indexed) = Indexed::of(func, address, offset)
             {
@@ -45,16 +47,6 @@ pub(crate) fn fold_offsets(func: &mut Function, blocks: &[Block]) -> Vec<Value> 
     before
 }
 
-/// The address and the offset of a plain load or store.
-fn access(func: &Function, inst: Inst) -> Option<(Value, Offset32)> {
-    match func.dfg.insts[inst] {
-        InstructionData::Load { arg, offset, .. } | InstructionData::Store { args: [_, arg], offset, .. } => {
-            Some((arg, offset))
-        }
-        _ => None,
-    }
-}
-
 /// The operands of `value`, if it is the result of such an operation.
 fn operands(func: &Function, value: Value, opcode: Opcode) -> Option<[Value; 2]> {
     match func.dfg.insts[func.dfg.value_def(value).inst()?] {
@@ -64,7 +56,7 @@ fn operands(func: &Function, value: Value, opcode: Opcode) -> Option<[Value; 2]>
 }
 
 impl Indexed {
-    fn of(func: &Function, address: Value, offset: Offset32) -> Option<Self> {
+    fn of(func: &Function, address: Value, offset: i32) -> Option<Self> {
         if func.dfg.value_type(address) != types::I64 {
             return None;
         }
@@ -72,7 +64,7 @@ impl Indexed {
         Self::with(func, (a, b), offset).or_else(|| Self::with(func, (b, a), offset))
     }
 
-    fn with(func: &Function, (base, scaled): (Value, Value), offset: Offset32) -> Option<Self> {
+    fn with(func: &Function, (base, scaled): (Value, Value), offset: i32) -> Option<Self> {
         let (sum, shift) = match operands(func, scaled, Opcode::Ishl) {
             Some([sum, by]) => (sum, u32::try_from(constant_of(func, by)?).ok().filter(|&shift| shift < 64)?),
             None => (scaled, 0),

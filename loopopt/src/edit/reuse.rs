@@ -19,8 +19,8 @@ use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Type};
 use std::collections::hash_map::Entry;
 
 /// Lets the pure instructions in `blocks` be those that computed the same before, in a block that dominates. `domtree` must be that
-/// of `func`. Constants and what has
-/// to stand [beside its use](super::neighbours) stay where they are. Linear in the size of the function.
+/// of `func`. Constants and what has to stand [beside its use](super::neighbours) stay where they are. Linear in the size of the
+/// function.
 pub(crate) fn reuse(func: &mut Function, domtree: &DominatorTree, mut blocks: Vec<Block>) {
     blocks.sort_unstable();
     let mut numbers = Numbers { func, same: Replaced::default(), first: FxHashMap::default() };

@@ -1,10 +1,11 @@
 //! Accesses that the embedder vouches for cannot trap: [`is_checked`](crate::Embedder::is_checked).
 
 use crate::analysis::address::constant_of;
+use crate::analysis::memory::address_operand;
 use crate::options::Options;
 use cranelift_codegen::FxHashMap;
 use cranelift_codegen::entity::EntitySet;
-use cranelift_codegen::ir::{Function, Inst, InstructionData, MemFlags, Opcode, Value};
+use cranelift_codegen::ir::{Function, Inst, MemFlags, Opcode, Value};
 
 /// Says of each checked access of `func` that it does not trap, unless its address is one that can be made to. Parameters stay:
 /// they may carry what a guard chose. Linear in the size of the function if a region has checked accesses, and nothing if not.
@@ -41,11 +42,20 @@ impl GoneGuards {
 
 /// Says of a plain load or store that it is at `address`, where it does not trap.
 pub(crate) fn trust_at(func: &mut Function, inst: Inst, address: Value) {
-    let Some((flags, _)) = access(func, inst) else { return };
-    let trusted = func.dfg.mem_flags[flags].with_notrap();
-    let Ok(trusted) = func.dfg.mem_flags.insert(trusted) else { return };
-    *func.dfg.insts[inst].memflags_mut().expect("an access has flags") = trusted;
+    let Some(flags) = func.dfg.insts[inst].memflags() else { return };
+    let Some(trusted) = without_trap(func, flags) else { return };
+    set_flags(func, inst, trusted);
     *func.dfg.inst_args_mut(inst).last_mut().expect("an access has an address") = address;
+}
+
+/// The same flags without the trap, unless there are too many flags.
+fn without_trap(func: &mut Function, flags: MemFlags) -> Option<MemFlags> {
+    let data = func.dfg.mem_flags[flags].with_notrap();
+    func.dfg.mem_flags.insert(data).ok()
+}
+
+fn set_flags(func: &mut Function, inst: Inst, flags: MemFlags) {
+    *func.dfg.insts[inst].memflags_mut().expect("an access has flags") = flags;
 }
 
 fn trust(func: &mut Function, options: &Options, never_fails: impl Fn(&Function, Value) -> bool) {
@@ -58,20 +68,12 @@ fn trust(func: &mut Function, options: &Options, never_fails: impl Fn(&Function,
         let mut next = func.layout.first_inst(block);
         while let Some(inst) = next {
             next = func.layout.next_inst(inst);
-            let Some((flags, address)) = access(func, inst) else { continue };
+            let (Some(address), Some(flags)) = (address_operand(func, inst), func.dfg.insts[inst].memflags()) else {
+                continue;
+            };
             let Some(&flags) = trusted.get(&flags).filter(|_| never_fails(func, address)) else { continue };
-            *func.dfg.insts[inst].memflags_mut().expect("an access has flags") = flags;
+            set_flags(func, inst, flags);
         }
-    }
-}
-
-/// The flags and the address of a plain load or store.
-fn access(func: &Function, inst: Inst) -> Option<(MemFlags, Value)> {
-    match func.dfg.insts[inst] {
-        InstructionData::Load { flags, arg, .. } | InstructionData::Store { flags, args: [_, arg], .. } => {
-            Some((flags, arg))
-        }
-        _ => None,
     }
 }
 
@@ -79,9 +81,5 @@ fn access(func: &Function, inst: Inst) -> Option<(MemFlags, Value)> {
 fn trusted_flags(func: &mut Function, options: &Options) -> FxHashMap<MemFlags, MemFlags> {
     let known = (0..).map(MemFlags::from_u32).take_while(|&flags| func.dfg.mem_flags.is_valid(flags));
     let checked: Vec<_> = known.filter(|&flags| options.is_checked(func, func.dfg.mem_flags[flags])).collect();
-    let without_trap = |flags| {
-        let data = func.dfg.mem_flags[flags].with_notrap();
-        Some((flags, func.dfg.mem_flags.insert(data).ok()?))
-    };
-    checked.into_iter().filter_map(without_trap).collect()
+    checked.into_iter().filter_map(|flags| Some((flags, without_trap(func, flags)?))).collect()
 }
