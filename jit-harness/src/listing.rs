@@ -4,7 +4,8 @@ use crate::machine::{EmittedLoop, Flow, is_jump};
 use iced_x86::{Formatter as _, Instruction, IntelFormatter, OpKind};
 use std::collections::BTreeMap;
 
-/// Machine code as text. Innermost loops have a bar at their left and a line that says how long they are.
+/// Machine code as text. Innermost loops have a bar at their left and a line that says how long they are, and where in the
+/// function they start, since the place within a cache line makes a difference.
 pub fn listing(code: &[u8]) -> String {
     let flow = Flow::new(code);
     let loops = flow.loops();
@@ -14,7 +15,7 @@ pub fn listing(code: &[u8]) -> String {
     let mut text = String::new();
     for (offset, inst) in &flow.insts {
         for lp in loops.iter().filter(|lp| lp.head == *offset && lp.is_innermost) {
-            push_line(&mut text, &format!("; {}", summary(lp)));
+            push_line(&mut text, &format!("; at {offset:#x}: {}", summary(lp)));
         }
         if let Some(label) = labels.get(offset) {
             push_line(&mut text, &format!("{label}:"));
@@ -86,7 +87,7 @@ mod tests {
     fn jumps_have_labels_and_loops_are_marked() {
         // xor eax, eax; L0: add rax, [rdi]; jne L0; ret
         let text = listing(&[0x31, 0xC0, 0x48, 0x03, 0x07, 0x75, 0xFB, 0xC3]);
-        let expected = "    xor eax, eax\n; loop of 2 instructions, 1 jump, 1 load\nL0:\n  | add rax, [rdi]\n  | jne L0\n    ret\n";
+        let expected = "    xor eax, eax\n; at 0x2: loop of 2 instructions, 1 jump, 1 load\nL0:\n  | add rax, [rdi]\n  | jne L0\n    ret\n";
         assert_eq!(text, expected);
     }
 

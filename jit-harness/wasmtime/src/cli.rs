@@ -141,9 +141,9 @@ pub struct ExplainArgs {
     /// Only the function of this name, or of this number among those that the module defines.
     #[arg(long, value_name = "NAME")]
     pub function: Option<String>,
-    /// Write the CLIF of each function with loops to this folder, before and after.
+    /// Write CLIF and machine code of each function with loops to this folder, without and with loopopt.
     #[arg(long, value_name = "FOLDER")]
-    pub clif: Option<PathBuf>,
+    pub code: Option<PathBuf>,
     /// How to compile.
     #[command(flatten)]
     pub setup: SetupArgs,

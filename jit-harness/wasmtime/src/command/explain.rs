@@ -6,21 +6,25 @@ use crate::hook::Compiled;
 use anyhow::{Context as _, Result};
 use jit_harness::command::Ending;
 use jit_harness::command::explain::print_remark;
-use jit_harness::listing::count;
+use jit_harness::listing::{count, listing};
 use jit_harness::schedule::Arm;
 use loopopt::Remark;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 
+/// Ends of the names of files: without loopopt, and with it.
+const WHICH: [&str; 2] = ["before", "after"];
+
 pub(super) fn run(args: &ExplainArgs, out: &mut dyn Write) -> Result<Ending> {
     let program = Program::open(&args.file)?;
-    if let Some(folder) = &args.clif {
+    if let Some(folder) = &args.code {
         std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
     }
     for setup in args.setup.setups()? {
-        let setup = Setup { keep_clif: args.clif.is_some(), ..setup };
+        let setup = Setup { keep_clif: args.code.is_some(), ..setup };
         let arm = CompiledArm::new(&program, &setup, Arm::LoopOpt)?;
+        let baseline = args.code.is_some().then(|| CompiledArm::new(&program, &setup, Arm::Baseline)).transpose()?;
         writeln!(out, "{} ({})", program.name, setup.mode)?;
         for function in &arm.compilation.functions {
             let Some(index) = function.index else { continue };
@@ -32,8 +36,10 @@ pub(super) fn run(args: &ExplainArgs, out: &mut dyn Write) -> Result<Ending> {
                 continue;
             }
             print(&name, index, function, out)?;
-            if let Some(folder) = &args.clif {
-                write_clif(folder, &format!("{}-{index}", setup.mode), function)?;
+            if let (Some(folder), Some(baseline)) = (&args.code, &baseline) {
+                let path = folder.join(format!("{}-{index}", setup.mode));
+                write_clif(&path, function)?;
+                write_machine_code(&path, index, [baseline, &arm])?;
             }
         }
     }
@@ -59,10 +65,25 @@ fn print(name: &str, index: usize, function: &Compiled, out: &mut dyn Write) -> 
     Ok(())
 }
 
-fn write_clif(folder: &Path, name: &str, function: &Compiled) -> Result<()> {
-    for (text, which) in function.clif.iter().flatten().zip(["before", "after"]) {
-        let path = folder.join(format!("{name}.{which}.clif"));
-        std::fs::write(&path, text).with_context(|| path.display().to_string())?;
+fn write_clif(path: &Path, function: &Compiled) -> Result<()> {
+    for (text, which) in function.clif.iter().flatten().zip(WHICH) {
+        write(path, &format!("{which}.clif"), text)?;
     }
     Ok(())
+}
+
+/// Writes where the function lies in its module, which alignment depends on, and its instructions.
+fn write_machine_code(path: &Path, index: usize, arms: [&CompiledArm; 2]) -> Result<()> {
+    for (arm, which) in arms.into_iter().zip(WHICH) {
+        let function =
+            arm.module.functions().nth(index).context("Wasmtime compiled the function and has no code of it")?;
+        let code = &arm.module.text()[function.offset..][..function.len];
+        write(path, &format!("{which}.asm"), &format!("; at {:#x} in the module\n{}", function.offset, listing(code)))?;
+    }
+    Ok(())
+}
+
+fn write(path: &Path, extension: &str, text: &str) -> Result<()> {
+    let path = path.with_extension(extension);
+    std::fs::write(&path, text).with_context(|| path.display().to_string())
 }
