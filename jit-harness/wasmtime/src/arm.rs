@@ -1,6 +1,6 @@
 //! A module, compiled with or without loopopt.
 
-use crate::hook::{Compilation, compile_with};
+use crate::hook::{Compilation, Orders, compile_with};
 use crate::mode::Mode;
 use anyhow::{Context as _, Error, Result, anyhow, bail};
 use jit_harness::schedule::Arm;
@@ -42,6 +42,15 @@ pub struct Setup {
     pub options: Options,
     /// Whether to keep the text of functions, before and after.
     pub keep_clif: bool,
+    /// By how many bytes to shift the code of functions with loops, see [`crate::placement`].
+    pub shift: Option<usize>,
+}
+
+impl Setup {
+    /// Code where Wasmtime puts it, and no text.
+    pub fn new(mode: Mode, options: Options) -> Self {
+        Self { mode, options, keep_clif: false, shift: None }
+    }
 }
 
 /// A compiled module.
@@ -61,13 +70,13 @@ pub struct CompiledArm {
 impl CompiledArm {
     /// Compiles a program: with loopopt if the arm is [`Arm::LoopOpt`].
     pub fn new(program: &Program, setup: &Setup, arm: Arm) -> Result<Self> {
-        let Setup { mode, options, keep_clif } = setup;
+        let &Setup { ref mode, ref options, keep_clif, shift } = setup;
         let options = (arm == Arm::LoopOpt).then(|| mode.options(options));
         let failed = |error: wasmtime::Error| in_words(&error).context(format!("{} ({mode})", program.name));
         let engine = Engine::new(&mode.config()).map_err(failed)?;
         let start = Instant::now();
-        let (module, compilation) =
-            compile_with(options.as_ref(), *keep_clif, || Module::from_binary(&engine, &program.bytes));
+        let orders = Orders { options: options.as_ref(), keep_clif, shift };
+        let (module, compilation) = compile_with(orders, || Module::from_binary(&engine, &program.bytes));
         let time = start.elapsed();
         let module = module.map_err(failed)?;
         // A hook that is not called would make both arms the same, and all would agree.

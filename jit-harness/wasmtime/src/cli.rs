@@ -218,7 +218,7 @@ impl SetupArgs {
             options.ignore_cost = true;
         }
         let modes = Mode::parse_all(&self.mode)?;
-        Ok(modes.into_iter().map(|mode| Setup { mode, options: options.clone(), keep_clif: false }).collect())
+        Ok(modes.into_iter().map(|mode| Setup::new(mode, options.clone())).collect())
     }
 }
 

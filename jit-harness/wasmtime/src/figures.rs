@@ -1,12 +1,14 @@
 //! Samples of the time of a call, and the figures that are made of them.
 //!
 //! The arms take turns as in the harness ([`jit_harness::schedule`]), and all ratios are of times of the same turn. Each
-//! sample is a run of an instance of its own, of which only the call is timed. Each visit compiles all arms anew, which gives
-//! other addresses.
+//! sample is a run of an instance of its own, of which only the call is timed. All arms are compiled at several places of a
+//! cache line ([`crate::placement`]), and a turn has samples of all places: how good a place an arm happens to get is no
+//! part of the ratio.
 
 use crate::arm::{CompiledArm, Program, Setup};
 use crate::guest::{Call, Guest};
 use crate::observation::Observation;
+use crate::placement::SHIFTS;
 use anyhow::{Result, bail};
 use jit_harness::schedule::{Arm, turn};
 use jit_harness::stats::Estimate;
@@ -21,8 +23,8 @@ const MAX_TURNS: usize = 500;
 /// Changes below this are never taken for more than noise: the same code at other addresses differs by as much.
 const NOISE_FLOOR: f64 = 0.005;
 
-/// The samples of a turn: two of each arm, in nanoseconds.
-type Turn = [[f64; 2]; TIMED];
+/// The samples of a turn: of each arm two at each place, in nanoseconds.
+type Turn = [Vec<f64>; TIMED];
 
 /// Samples of a program in a mode.
 #[derive(Debug, Default)]
@@ -50,14 +52,17 @@ impl Samples {
         timed: (&Call, &Observation),
         budget: Duration,
     ) -> Result<()> {
-        let arms = Arm::ALL.into_iter().take(TIMED).map(|arm| CompiledArm::new(program, setup, arm));
-        let arms = arms.collect::<Result<Vec<_>>>()?;
+        let places = SHIFTS.iter().map(|&shift| {
+            let setup = Setup { shift: Some(shift), ..setup.clone() };
+            Arm::ALL.into_iter().take(TIMED).map(|arm| CompiledArm::new(program, &setup, arm)).collect()
+        });
+        let places = places.collect::<Result<Vec<Vec<_>>>>()?;
         // Caches, predictors and the clock frequency settle in the first turn.
-        sample(&arms, 0, timed)?;
+        sample(&places, 0, timed)?;
         let start = Instant::now();
         let mut turns = 0;
         while turns < MIN_TURNS || (turns < MAX_TURNS && start.elapsed() < budget) {
-            self.0.push(sample(&arms, turns, timed)?);
+            self.0.push(sample(&places, turns, timed)?);
             turns += 1;
         }
         Ok(())
@@ -73,7 +78,7 @@ impl Samples {
             ratio: self.ratio(Arm::LoopOpt),
             noise: self.ratio(Arm::Again),
             ns: [Arm::Baseline, Arm::LoopOpt]
-                .map(|arm| self.0.iter().flat_map(|turn| turn[arm as usize]).fold(f64::INFINITY, f64::min)),
+                .map(|arm| self.0.iter().flat_map(|turn| &turn[arm as usize]).copied().fold(f64::INFINITY, f64::min)),
             turns: self.0.len(),
         }
     }
@@ -85,16 +90,18 @@ impl Samples {
     }
 }
 
-fn sample(arms: &[CompiledArm], number: usize, (call, expected): (&Call, &Observation)) -> Result<Turn> {
-    let mut times = [const { Vec::new() }; TIMED];
-    for arm in turn(number, TIMED) {
+fn sample(places: &[Vec<CompiledArm>], number: usize, (call, expected): (&Call, &Observation)) -> Result<Turn> {
+    let mut times = Turn::default();
+    for (arms, arm) in
+        places.iter().enumerate().flat_map(|(place, arms)| turn(number + place, TIMED).map(move |arm| (arms, arm)))
+    {
         let ended = Guest::new(&arms[arm as usize], call)?.run();
         if !ended.outcome().is_like(&expected.outcome) || ended.stdout() != expected.stdout {
             bail!("another run did not do the same: it {} instead of {}", ended.outcome(), expected.outcome);
         }
         times[arm as usize].push(ended.time.as_nanos() as f64);
     }
-    Ok(times.map(|times| [times[0], times[1]]))
+    Ok(times)
 }
 
 impl Figures {
@@ -112,7 +119,7 @@ mod tests {
 
     #[test]
     fn slow_turns_do_not_change_the_ratio() {
-        let turns = (1..=20).map(|factor| [10.0, 5.0, 10.0].map(|time| [time * f64::from(factor); 2]));
+        let turns = (1..=20).map(|factor| [10.0, 5.0, 10.0].map(|time| vec![time * f64::from(factor); 2]));
         let figures = Samples(turns.collect()).figures();
         assert_eq!((figures.ratio.median, figures.noise.median), (0.5, 1.0));
         assert_eq!((figures.ns, figures.turns), ([10.0, 5.0], 20));
@@ -121,6 +128,6 @@ mod tests {
 
     #[test]
     fn no_change_is_noise() {
-        assert!(Samples(vec![[[10.0; 2]; TIMED]; 10]).figures().is_noise());
+        assert!(Samples(vec![[10.0; TIMED].map(|time| vec![time; 2]); 10]).figures().is_noise());
     }
 }

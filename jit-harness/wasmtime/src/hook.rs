@@ -6,6 +6,7 @@
 //! functions of a module on the thread that asked for the module. An embedder that compiles on many threads and wants
 //! loopopt for all of its modules needs none of this: its hook makes a `LoopOptimizer` per thread and runs it.
 
+use crate::placement;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::{Function, UserFuncName};
 use cranelift_codegen::isa::TargetIsa;
@@ -39,10 +40,22 @@ pub struct Compiled {
     pub clif: Option<[String; 2]>,
 }
 
+/// What to do with the functions that come to the hook.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Orders<'a> {
+    /// The settings of loopopt, if it is to run.
+    pub options: Option<&'a Options>,
+    /// Whether to keep the text of all functions.
+    pub keep_clif: bool,
+    /// By how many bytes to shift code, see [`placement`].
+    pub shift: Option<usize>,
+}
+
 /// What compilations on this thread are for.
 struct Session {
     optimizer: Option<LoopOptimizer>,
     keep_clif: bool,
+    shift: Option<usize>,
     compilation: Compilation,
 }
 
@@ -50,13 +63,13 @@ thread_local! {
     static SESSION: RefCell<Option<Session>> = const { RefCell::new(None) };
 }
 
-/// Runs `compile`, with loopopt for all functions that it compiles on this thread if there are options. `keep_clif` asks
-/// for the text of all functions.
-pub fn compile_with<T>(options: Option<&Options>, keep_clif: bool, compile: impl FnOnce() -> T) -> (T, Compilation) {
+/// Runs `compile`, with these orders for all functions that it compiles on this thread.
+pub fn compile_with<T>(orders: Orders<'_>, compile: impl FnOnce() -> T) -> (T, Compilation) {
     static INSTALL: Once = Once::new();
     INSTALL.call_once(|| set_mid_end_hook(run).expect("nobody else sets the hook"));
+    let Orders { options, keep_clif, shift } = orders;
     let optimizer = options.map(|options| LoopOptimizer::new(options.clone()));
-    let outer = SESSION.replace(Some(Session { optimizer, keep_clif, compilation: Compilation::default() }));
+    let outer = SESSION.replace(Some(Session { optimizer, keep_clif, shift, compilation: Compilation::default() }));
     let result = compile();
     let session = SESSION.replace(outer).expect("the hook leaves the session in its place");
     let rewrites = session.optimizer.map_or(0, |optimizer| optimizer.rewrites());
@@ -74,6 +87,7 @@ fn run(ctx: &mut Context, isa: &dyn TargetIsa, ctrl_plane: &mut ControlPlane) ->
 impl Session {
     fn optimize(&mut self, ctx: &mut Context, isa: &dyn TargetIsa, ctrl_plane: &mut ControlPlane) -> CodegenResult<()> {
         let insts = ctx.func.dfg.num_insts();
+        let has_loops = ctx.loop_analysis.loops().len() > 0;
         let index = defined_index(&ctx.func);
         let before = self.keep_clif.then(|| ctx.func.display().to_string());
         let start = Instant::now();
@@ -83,6 +97,9 @@ impl Session {
         };
         let time = start.elapsed();
         let clif = before.map(|before| [before, ctx.func.display().to_string()]);
+        if let Some(bytes) = self.shift.filter(|_| has_loops) {
+            placement::shift(ctx, bytes);
+        }
         self.compilation.functions.push(Compiled { index, insts, report, time, clif });
         Ok(())
     }

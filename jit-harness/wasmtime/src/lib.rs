@@ -22,6 +22,7 @@ pub mod knowledge;
 pub mod mode;
 pub mod observation;
 pub mod page;
+pub mod placement;
 pub mod programs;
 pub mod report;
 pub mod smith;

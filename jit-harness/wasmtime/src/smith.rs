@@ -167,7 +167,7 @@ pub fn campaign(
 }
 
 fn setup(mode: Mode, options: Options) -> Setup {
-    Setup { mode, options, keep_clif: false }
+    Setup::new(mode, options)
 }
 
 /// What modules may be like. Nothing is imported, all is exported, and NaNs are the same whoever computes them.

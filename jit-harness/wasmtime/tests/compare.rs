@@ -7,7 +7,7 @@ use loopopt_wasmtime::trial::{Compared, Pair};
 use loopopt_wasmtime::world::World;
 
 fn compare(mode: &str, call: &Call, sources: [&str; 2]) -> Compared {
-    let setup = Setup { mode: mode.parse().expect("it exists"), options: Options::default(), keep_clif: false };
+    let setup = Setup::new(mode.parse().expect("it exists"), Options::default());
     let [baseline, loopopt] = sources.map(|source| {
         let program = Program::new("test".to_owned(), format!("(module {source})").as_bytes()).expect("it is right");
         CompiledArm::new(&program, &setup, jit_harness::schedule::Arm::LoopOpt).expect("it compiles")

@@ -94,7 +94,7 @@ fn program(name: &str, source: &str) -> Program {
 
 fn pair(program: &Program, mode: &str, options: &Options) -> Pair {
     let mode: Mode = mode.parse().expect("the mode exists");
-    Pair::new(program, &Setup { mode, options: options.clone(), keep_clif: false }).expect("it compiles")
+    Pair::new(program, &Setup::new(mode, options.clone())).expect("it compiles")
 }
 
 fn call(name: &str, args: &[&str]) -> Call {

@@ -18,7 +18,7 @@ fn programs() -> Programs {
 /// Compares both arms on the small call. Returns how many rewrites were done.
 fn check(programs: &Programs, listed: &Listed, mode: &Mode, options: &Options) -> Result<u64> {
     let Some(case) = listed.case(Size::Test) else { return Ok(0) };
-    let setup = Setup { mode: mode.clone(), options: options.clone(), keep_clif: false };
+    let setup = Setup::new(mode.clone(), options.clone());
     let pair = Pair::new(&programs.program(listed)?, &setup)?;
     let compared = pair.compare(&case.call(listed))?;
     case.check(&compared.seen).context("without loopopt")?;
