@@ -191,8 +191,8 @@ impl Looks<'_> {
         let decision = Decision::of(func, forest.blocks(lp), &candidate);
         let known = known_way(ctx, &candidate, entry.source(func));
         let ways: Vec<usize> = known.map_or_else(|| (0..candidate.ways()).collect(), |way| vec![way]);
-        let part = |way| Part::of((func, self.sizes), (forest, lp), way, &decision);
-        let mut parts: Vec<Part> = ways.into_iter().map(part).collect();
+        let mut parts: Vec<Part> = ways.into_iter().map(|way| Part::new(func, way, header)).collect();
+        let growth = self.walk(&mut parts, &decision)?;
         let stays = (0..parts.len()).rev().max_by_key(|&index| parts[index].copied).expect("a branch has a way");
         parts.swap(0, stays);
         let blocks = forest.blocks(lp);
@@ -206,12 +206,36 @@ impl Looks<'_> {
             entry,
             inner: blocks.iter().filter_map(|&block| forest.loop_of_header(block)).collect(),
             size: blocks.iter().map(|&block| self.sizes[block].counted as usize).sum(),
+            growth,
             copied: parts[1..].iter().map(|part| part.copied).sum(),
             all_blocks: blocks.to_vec(),
             candidate,
             decision,
             parts,
         })
+    }
+
+    /// Walks through the loop in each of these ways, and returns by how many instructions the loop grows: by what the ways have in
+    /// common. They go side by side, so that much in common is found early, and a large loop is not walked through for nothing.
+    fn walk(&self, parts: &mut [Part], decision: &Decision) -> Result<usize, Decline> {
+        let max = if self.options.ignore_cost { usize::MAX } else { self.options.unswitch_max_insts };
+        let mut seen = EntitySet::with_capacity(self.ctx.func.dfg.num_blocks());
+        let (mut growth, mut goes_on) = (0_usize, true);
+        while goes_on {
+            goes_on = false;
+            for part in &mut *parts {
+                let Some(block) = part.stack.pop() else { continue };
+                goes_on = true;
+                part.step(block, self, decision);
+                if !seen.insert(block) {
+                    growth += self.sizes[block].counted as usize;
+                }
+            }
+            if growth.saturating_mul(self.versions) > max {
+                return Err(Decline::TooLarge { insts: growth, versions: self.versions, max });
+            }
+        }
+        Ok(growth)
     }
 
     fn judge(&self, plan: Plan) -> Result<Plan, Decline> {
@@ -221,15 +245,11 @@ impl Looks<'_> {
         if versions > options.unswitch_max_versions.max(self.versions) {
             return Err(Decline::TooManyVersions { versions, max: options.unswitch_max_versions });
         }
-        let max = if options.ignore_cost { options.unswitch_max_copied } else { options.unswitch_max_insts };
-        // What the versions have in common is what grows: the largest of them is the loop as it was, or less.
-        let total: usize = plan.parts.iter().map(|part| part.size).sum();
-        let growth = total.saturating_sub(plan.size);
-        let cost = if options.ignore_cost { plan.copied } else { growth * self.versions };
-        if cost > max {
-            return Err(Decline::TooLarge { insts: growth, versions: self.versions, max });
+        if options.ignore_cost && plan.copied > options.unswitch_max_copied {
+            let max = options.unswitch_max_copied;
+            return Err(Decline::TooLarge { insts: plan.growth, versions: self.versions, max });
         }
-        if growth > 0 && plan.candidate.is_beside_loop && !options.ignore_cost {
+        if plan.growth > 0 && plan.candidate.is_beside_loop && !options.ignore_cost {
             return Err(Decline::BesideLoop);
         }
         if plan.parts.len() > 1 && !options.ignore_cost && self.ctx.func.is_effectively_cold(plan.header) {
@@ -243,6 +263,8 @@ impl Looks<'_> {
 struct Part {
     way: usize,
     blocks: EntitySet<Block>,
+    /// Blocks of it from which it was not gone on yet.
+    stack: Vec<Block>,
     /// Whether it goes around.
     loops: bool,
     /// Instructions without constants and jumps.
@@ -252,28 +274,24 @@ struct Part {
 }
 
 impl Part {
-    fn of(
-        (func, sizes): (&Function, &Sizes),
-        (forest, lp): (&LoopForest, Loop),
-        way: usize,
-        decision: &Decision,
-    ) -> Self {
+    fn new(func: &Function, way: usize, header: Block) -> Self {
+        let mut blocks = EntitySet::with_capacity(func.dfg.num_blocks());
+        blocks.insert(header);
+        Self { way, blocks, stack: vec![header], loops: false, size: 0, copied: 0 }
+    }
+
+    /// Goes on from a block of it.
+    fn step(&mut self, block: Block, looks: &Looks<'_>, decision: &Decision) {
+        let Looks { ctx, forest, lp, .. } = *looks;
         let header = forest.data(lp).header;
-        let blocks = EntitySet::with_capacity(func.dfg.num_blocks());
-        let mut part = Self { way, blocks, loops: false, size: 0, copied: 0 };
-        part.blocks.insert(header);
-        let mut stack = vec![header];
-        while let Some(block) = stack.pop() {
-            part.size += sizes[block].counted as usize;
-            part.copied += sizes[block].all as usize;
-            decision.ways_from(func, block, way, |next| {
-                part.loops |= next == header;
-                if forest.contains(lp, next) && part.blocks.insert(next) {
-                    stack.push(next);
-                }
-            });
-        }
-        part
+        self.size += looks.sizes[block].counted as usize;
+        self.copied += looks.sizes[block].all as usize;
+        decision.ways_from(&ctx.func, block, self.way, |next| {
+            self.loops |= next == header;
+            if forest.contains(lp, next) && self.blocks.insert(next) {
+                self.stack.push(next);
+            }
+        });
     }
 }
 
@@ -312,7 +330,10 @@ struct Plan {
     decision: Decision,
     /// The versions of the loop, the loop itself first. One only if the way is known.
     parts: Vec<Part>,
+    /// Instructions in the loop, without constants and jumps.
     size: usize,
+    /// What the versions have in common, counted in the same way: the largest of them is the loop as it was, or less.
+    growth: usize,
     /// Instructions in the copies.
     copied: usize,
 }

@@ -88,7 +88,7 @@ impl fmt::Display for Decline {
             Self::TooLarge { insts, versions, max } => {
                 write!(
                     f,
-                    "it would grow by {insts} instructions, and has {versions} versions; the product may be {max}"
+                    "it would grow by {insts} instructions or more, and has {versions} versions; the product may be {max}"
                 )
             }
             Self::TooManyVersions { versions, max } => {
