@@ -15,26 +15,23 @@ The first lines of a source are comments. The first says what the program is; th
 import argparse
 import dataclasses
 import pathlib
-import subprocess
 import tempfile
 import time
 import tomllib
 
 import engine
+from compilers import C, CLANG, command, compile_simply, compile_with_clang, link
 
 HERE = pathlib.Path(__file__).parent
 BUILT = HERE / "built"
 COMMENTS = {".c": "//", ".ts": "//", ".wat": ";;"}
 MARKS = ("<!-- programs -->", "<!-- end -->")
 CASES = ("test", "bench", "long")
-C = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off"]
 NATIVE = {
     "gcc": ["gcc", "-O2"],
     "clang": ["clang-19", "-O2"],
     "sanitized": ["gcc", "-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover"],
 }
-O2 = ["-O2", "-mbulk-memory", "-mnontrapping-fptoint"]
-CLANG = {"o1": ["-O1"], "o2": [*O2, "-fno-vectorize", "-fno-slp-vectorize"], "o2-simd": [*O2, "-msimd128"]}
 
 
 @dataclasses.dataclass
@@ -106,23 +103,6 @@ def modules(program):
     return [Module(program, variant) for variant in program.header.get("levels", variants).split()]
 
 
-def command(*words):
-    """Runs a command, and gives what it prints."""
-    done = subprocess.run([str(word) for word in words], capture_output=True, text=True)
-    if done.returncode != 0:
-        raise SystemExit(f"{' '.join(map(str, words))}\n{done.stdout}{done.stderr}")
-    return done.stdout
-
-
-def compile_simply(target, source, out):
-    """An object file as a simple compiler would make it."""
-    plain, values = out.with_suffix(".plain.ll"), out.with_suffix(".values.ll")
-    front_end = ["-O1", "-Xclang", "-disable-llvm-passes", "-S", "-emit-llvm"]
-    command("clang-19", f"--target={target}", *C, *front_end, source, "-o", plain)
-    command("opt-19", "-passes=mem2reg,instcombine<no-verify-fixpoint>,simplifycfg", "-S", plain, "-o", values)
-    command("llc-19", "-O1", "-disable-lsr", "-disable-machine-licm", "-filetype=obj", values, "-o", out)
-
-
 def build_c(module, scratch, _tools):
     """Compiles and links a C program."""
     level = module.variant.removesuffix("-memory64")
@@ -131,15 +111,12 @@ def build_c(module, scratch, _tools):
     objects = []
     for source in (module.program.source, HERE / "c/library.c"):
         out = scratch / f"{source.stem}.o"
-        plain = ["-fno-builtin"] if source.stem == "library" else []
         if level == "o0":
             compile_simply(target, source, out)
         else:
-            command("clang-19", f"--target={target}", *C, *CLANG[level], *plain, "-c", source, "-o", out)
+            compile_with_clang(target, CLANG[level], source, out)
         objects.append(out)
-    link = ["--no-entry", "--stack-first", "-z", "stack-size=65536", "--strip-debug", "--gc-sections"]
-    command("wasm-ld-19", *(["-mwasm64"] if wide else []), *link, *objects, "-o", module.path)
-    module.path.chmod(0o644)
+    link(objects, module.path, ["-mwasm64"] if wide else [])
 
 
 def build_assemblyscript(module, _scratch, tools):
@@ -278,4 +255,5 @@ def main():
         path.unlink()
 
 
-main()
+if __name__ == "__main__":
+    main()
