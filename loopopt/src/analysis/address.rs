@@ -134,16 +134,26 @@ impl Sum {
 
     /// The largest number that this can be as an unsigned one, if it is sure not to wrap; the largest of its type otherwise.
     pub fn most(&self) -> u64 {
+        self.most_as_integer().map_or(mask(self.bits), |most| most)
+    }
+
+    /// Whether all terms, as unsigned numbers, and the constant are sure to add up without wraparound.
+    pub fn never_wraps(&self) -> bool {
+        self.most_as_integer().is_some()
+    }
+
+    /// The largest number that the terms, as unsigned numbers, and the constant can add up to, if that fits.
+    fn most_as_integer(&self) -> Option<u64> {
+        let ones = mask(self.bits);
         let term_most = |term: &Term| match term {
             Term::Extended { signed: false, sum } => sum.most(),
             Term::Quotient { sum, by } => sum.most() / by,
-            Term::Value(_) | Term::Slot(_) | Term::Extended { .. } | Term::Product(..) => mask(self.bits),
+            Term::Product(a, b) => a.most().checked_mul(b.most()).map_or(ones, |most| most.min(ones)),
+            Term::Value(_) | Term::Slot(_) | Term::Extended { .. } => ones,
         };
-        let add = |total: u128, (term, factor): &(Term, u64)| {
-            total.saturating_add(u128::from(term_most(term)).saturating_mul((*factor).into()))
-        };
-        let most = self.terms.iter().fold(self.constant.into(), add);
-        u64::try_from(most).unwrap_or(u64::MAX).min(mask(self.bits))
+        let add = |total: u64, (term, factor): &(Term, u64)| total.checked_add(term_most(term).checked_mul(*factor)?);
+        let most = self.terms.iter().try_fold(self.constant, add)?;
+        (most <= ones).then_some(most)
     }
 
     /// The type of this number.

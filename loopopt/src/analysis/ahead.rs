@@ -19,6 +19,11 @@
 //! Inside an extension, a narrower sum moves in its own arc, that of all numbers: it must not wrap there. A product with
 //! something that does not change moves by that times as much.
 //!
+//! A sum of numbers that are extended without sign, such as the address of an access to the memory of WebAssembly, has bits to spare:
+//! there one comparison does. From the least number on that it is in any iteration, all by which it moves is added up, in the
+//! wider type; if that is at most what it is compared with, and this is no more than the narrower type can tell, nothing has
+//! wrapped.
+//!
 //! What is asked for is again made of sums and comparisons, so that it can be asked for in front of the loop around.
 //!
 //! # References
@@ -51,6 +56,10 @@ pub enum Obstacle {
 
 /// Sums inside sums that are followed. A value of 32 bits in an address of 64 is one.
 const MAX_DEPTH: usize = 4;
+
+/// Bits of an index for which it is taken for granted that what it indexes has no more elements than it has numbers. 32: the
+/// memory of WebAssembly.
+pub(super) const MIN_BITS_OF_LENGTHS: u32 = 32;
 
 /// Looks ahead from in front of the loops of a function.
 pub struct Ahead<'a> {
@@ -115,10 +124,78 @@ struct Walk<'a> {
 impl Walk<'_> {
     /// Requires that `left cond right` holds in all iterations, `right` being always the same.
     fn stays(&mut self, cond: IntCC, left: &Sum, right: &Sum) -> Result<(), Obstacle> {
-        let moves = self.moves(left, MAX_DEPTH)?;
+        let already = self.requires.len();
+        match self.stays_as_integer(cond, left, right) {
+            Ok(true) => return Ok(()),
+            Ok(false) | Err(Obstacle::TooLong) => self.requires.truncate(already),
+            Err(why) => return Err(why),
+        }
+        let moves = self.moves(left, left.bits(), MAX_DEPTH)?;
         let (from, to) = arc(cond, right);
         self.requires.push(Requirement::new(cond, moves.start.clone(), right.clone()));
         self.has_room(&moves, &from, &to)
+    }
+
+    /// Requires the same of a sum of extended numbers, which is too wide to wrap, by one comparison: the largest number of each,
+    /// all together, is small enough. If `right` is no larger than the narrower numbers get, these have not wrapped then.
+    /// False if `left` is none of these: what has been required then is no use.
+    fn stays_as_integer(&mut self, cond: IntCC, left: &Sum, right: &Sum) -> Result<bool, Obstacle> {
+        if !matches!(cond, IntCC::UnsignedLessThan | IntCC::UnsignedLessThanOrEqual) || !left.never_wraps() {
+            return Ok(false);
+        }
+        let bits = left.bits();
+        let mut end = Sum::constant(left.constant_part(), bits);
+        for (term, factor) in left.terms() {
+            let alone = Sum::of_term(term.clone(), *factor, bits);
+            let most = match term {
+                _ if self.view.is_invariant(self.lp, &alone) => alone,
+                Term::Extended { signed: false, sum } => {
+                    let most = self.largest(sum, bits)?;
+                    self.keep_narrow(&most, (sum.bits(), *factor), right);
+                    most.times(*factor)
+                }
+                _ => return Ok(false),
+            };
+            end.add(&most, 1).ok_or(Obstacle::TooLong)?;
+        }
+        let fits = end.never_wraps();
+        self.requires.push(Requirement::new(cond, end, right.clone()));
+        Ok(fits)
+    }
+
+    /// The least number that `sum` is, extended, and all by which it moves, if it does not wrap.
+    fn largest(&mut self, sum: &Sum, wide: u32) -> Result<Sum, Obstacle> {
+        let moves = self.moves(sum, wide, MAX_DEPTH - 1)?;
+        let mut least = moves.start;
+        for distance in moves.down.iter().filter(|_| !fault!(OnlyTheFirstValue)) {
+            let distance = distance.reduced(least.bits()).ok_or(Obstacle::TooLong)?;
+            least = least.minus(&distance).ok_or(Obstacle::TooLong)?;
+        }
+        let mut largest = least.extended(wide, false);
+        for distance in moves.up.iter().chain(&moves.down).filter(|_| !fault!(OnlyTheFirstValue)) {
+            largest.add(distance, 1).ok_or(Obstacle::TooLong)?;
+        }
+        Ok(largest)
+    }
+
+    /// Requires that `most`, of which a multiple is required to be at most `right`, fits into so many bits.
+    fn keep_narrow(&mut self, most: &Sum, (narrow, factor): (u32, u64), right: &Sum) {
+        let limit = mask(narrow);
+        if most.never_wraps() && most.most() <= limit {
+            return;
+        }
+        let bits = right.bits();
+        let is_length = |all: &u64| {
+            narrow >= MIN_BITS_OF_LENGTHS
+                && most.as_constant().is_none()
+                && most.constant_part() <= limit
+                && *all <= mask(bits)
+                && right.as_constant().is_none_or(|right| right <= *all)
+        };
+        self.requires.push(match limit.checked_mul(factor).filter(is_length) {
+            Some(all) => Requirement::at_most(right.clone(), Sum::constant(all, bits)),
+            None => Requirement::at_most(most.clone(), Sum::constant(limit, bits)),
+        });
     }
 
     /// Requires that both stay without wraparound and that the comparison holds at both ends: then it holds in between.
@@ -131,7 +208,7 @@ impl Walk<'_> {
         let most = least.clone().offset(-1);
         let mut ends = Vec::new();
         for sum in [left, right] {
-            let moves = self.moves(sum, MAX_DEPTH)?;
+            let moves = self.moves(sum, sum.bits(), MAX_DEPTH)?;
             self.has_room(&moves, &least, &most)?;
             let mut end = moves.start.clone();
             for (distances, sign) in [(&moves.up, 1), (&moves.down, u64::MAX)] {
@@ -163,8 +240,8 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// How `sum` moves.
-    fn moves(&mut self, sum: &Sum, depth: usize) -> Result<Moves, Obstacle> {
+    /// How `sum` moves, the distances being numbers of `wide` bits, at least as many as it has.
+    fn moves(&mut self, sum: &Sum, wide: u32, depth: usize) -> Result<Moves, Obstacle> {
         let bits = sum.bits();
         let start = Sum::constant(sum.constant_part(), bits);
         let mut moves = Moves { start, up: Vec::new(), down: Vec::new() };
@@ -176,11 +253,11 @@ impl Walk<'_> {
                 continue;
             }
             match term {
-                Term::Value(value) => self.follow(*value, *factor, &mut moves, &mut step)?,
+                Term::Value(value) => self.follow((*value, *factor), wide, &mut moves, &mut step)?,
                 Term::Extended { signed, sum: inner } if depth > 0 => {
                     let inner = self.extended(inner, *signed, depth)?;
                     moves.add(&inner.start.extended(bits, *signed), *factor)?;
-                    self.scale(inner.up, inner.down, *factor, &mut moves)?;
+                    self.scale((inner.up, inner.down), *factor, wide, &mut moves)?;
                 }
                 _ => return Err(self.obstacle(&alone)),
             }
@@ -188,9 +265,10 @@ impl Walk<'_> {
         match step.as_constant() {
             Some(0) => {}
             Some(_) => {
-                let times = self.iterations.times.clone().ok_or(Obstacle::NoCount)?;
-                let times = self.fitted(times, bits)?;
                 let (factor, is_down) = magnitude(&step);
+                let times = self.iterations.times.as_ref().ok_or(Obstacle::NoCount)?;
+                let (times, factor) = times.multiplied(factor);
+                let times = self.fitted(times, wide)?;
                 let distance = self.multiple(times, factor)?;
                 if is_down { moves.down.push(distance) } else { moves.up.push(distance) }
             }
@@ -201,17 +279,23 @@ impl Walk<'_> {
 
     /// How `inner`, which must not wrap, moves.
     fn extended(&mut self, inner: &Sum, signed: bool, depth: usize) -> Result<Moves, Obstacle> {
-        let moves = self.moves(inner, depth - 1)?;
+        let moves = self.moves(inner, inner.bits(), depth - 1)?;
         let least = Sum::constant(if signed { 1 << (inner.bits() - 1) } else { 0 }, inner.bits());
         self.has_room(&moves, &least, &least.clone().offset(-1))?;
         Ok(moves)
     }
 
     /// Adds `factor` times `value`, which changes, to `moves`, or to what it grows by in each iteration.
-    fn follow(&mut self, value: Value, factor: u64, moves: &mut Moves, step: &mut Sum) -> Result<(), Obstacle> {
+    fn follow(
+        &mut self,
+        (value, factor): (Value, u64),
+        wide: u32,
+        moves: &mut Moves,
+        step: &mut Sum,
+    ) -> Result<(), Obstacle> {
         let bits = step.bits();
         let Some(counter) = self.counted.counters.iter().find(|counter| counter.param == value) else {
-            return self.follow_product(value, factor, moves);
+            return self.follow_product((value, factor), wide, moves);
         };
         let start = counter.start.reduced(bits).ok_or(Obstacle::TooLong)?;
         if counter.step.as_constant().is_some() {
@@ -224,14 +308,14 @@ impl Walk<'_> {
                 let (distance, up) = (vec![distance.clone()], *up);
                 moves.add(&start, factor)?;
                 let (up, down) = if up { (distance, Vec::new()) } else { (Vec::new(), distance) };
-                self.scale(up, down, factor, moves)
+                self.scale((up, down), factor, wide, moves)
             }
             _ => Err(Obstacle::Changes(value)),
         }
     }
 
     /// Adds `factor` times `value`, a product of something that changes and something that does not.
-    fn follow_product(&mut self, value: Value, factor: u64, moves: &mut Moves) -> Result<(), Obstacle> {
+    fn follow_product(&mut self, (value, factor): (Value, u64), wide: u32, moves: &mut Moves) -> Result<(), Obstacle> {
         let func = self.view.func();
         let ValueDef::Result(inst, 0) = func.dfg.value_def(value) else { return Err(Obstacle::Changes(value)) };
         let InstructionData::Binary { opcode: Opcode::Imul, args } = func.dfg.insts[inst] else {
@@ -246,8 +330,9 @@ impl Walk<'_> {
         if is_leaf || !self.view.is_invariant(self.lp, &stays) || stays.bits() != moves.start.bits() {
             return Err(Obstacle::Changes(value));
         }
-        let inner = self.moves(&changes, 0)?;
+        let inner = self.moves(&changes, wide, 0)?;
         moves.add(&inner.start.product(&stays), factor)?;
+        let stays = stays.extended(wide, false);
         let [up, down] = [inner.up, inner.down].map(|distances| {
             let products = distances.into_iter().map(|distance| {
                 self.requires.push(Requirement::Fits { left: distance.clone(), right: stays.clone() });
@@ -255,16 +340,21 @@ impl Walk<'_> {
             });
             products.collect()
         });
-        self.scale(up, down, factor, moves)
+        self.scale((up, down), factor, wide, moves)
     }
 
-    /// Adds `factor` times these distances.
-    fn scale(&mut self, up: Vec<Sum>, down: Vec<Sum>, factor: u64, moves: &mut Moves) -> Result<(), Obstacle> {
-        let bits = moves.start.bits();
-        let (factor, swaps) = magnitude(&Sum::constant(factor, bits));
+    /// Adds `factor` times these distances, upwards and downwards.
+    fn scale(
+        &mut self,
+        (up, down): (Vec<Sum>, Vec<Sum>),
+        factor: u64,
+        wide: u32,
+        moves: &mut Moves,
+    ) -> Result<(), Obstacle> {
+        let (factor, swaps) = magnitude(&Sum::constant(factor, moves.start.bits()));
         for (distances, is_down) in [(up, false), (down, true)] {
             for distance in distances {
-                let distance = self.fitted(distance, bits)?;
+                let distance = self.fitted(distance, wide)?;
                 let distance = self.multiple(distance, factor)?;
                 if is_down == swaps { moves.up.push(distance) } else { moves.down.push(distance) }
             }

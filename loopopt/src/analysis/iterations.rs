@@ -63,11 +63,30 @@ struct Test {
     requires: Option<Requirement>,
 }
 
+/// How often counters step: as often as a number goes into another.
+#[derive(Clone, Debug)]
+pub(super) struct Times {
+    room: Sum,
+    by: u64,
+    /// Whether nothing remains.
+    is_exact: bool,
+}
+
+impl Times {
+    /// Two numbers, of which the product is `factor` times this.
+    pub(super) fn multiplied(&self, factor: u64) -> (Sum, u64) {
+        match self.is_exact && factor.is_multiple_of(self.by) {
+            true => (self.room.clone(), factor / self.by),
+            false => (self.room.clone().divided(self.by), factor),
+        }
+    }
+}
+
 /// By how much something moves while the loop runs, up to a certain place in its last iteration.
 #[derive(Clone, Debug)]
 pub(super) struct Iterations {
     /// How often the counters step, if that is known.
-    pub(super) times: Option<Sum>,
+    pub(super) times: Option<Times>,
     /// A counter that steps by a number that is not known, by how much it moves in all, and whether upwards.
     pub(super) moved: Option<(Value, Sum, bool)>,
     /// What that rests on.
@@ -160,12 +179,16 @@ impl Test {
         requires.push(Requirement::new(self.cond, start.clone(), self.bound.clone()));
         let distance = self.distance();
         let mut room = self.room(behind)?;
+        let mut is_exact = distance.as_constant() == Some(1);
         if self.cond == IntCC::NotEqual && distance.as_constant() != Some(1) {
             // The only number that ends the loop has to be met.
             let by = distance.as_constant()?;
             room = room.offset(1).minus(&Sum::constant(by, bits))?;
-            let whole = room.clone().divided(by).times(by);
-            requires.push(Requirement::new(IntCC::Equal, room.clone(), whole));
+            is_exact = true;
+            if !is_multiple(&room, by) {
+                let whole = room.clone().divided(by).times(by);
+                requires.push(Requirement::new(IntCC::Equal, room.clone(), whole));
+            }
         } else {
             let gap = from.minus(&to)?.offset(-1);
             if !(distance.as_constant() == Some(1) && self.leaves_a_gap()) {
@@ -173,7 +196,7 @@ impl Test {
             }
         }
         Some(match (self.counter, distance.as_constant()) {
-            (None, Some(by)) => Iterations { times: Some(room.divided(by)), moved: None, requires },
+            (None, Some(by)) => Iterations { times: Some(Times { room, by, is_exact }), moved: None, requires },
             (Some(param), _) => Iterations { times: None, moved: Some((param, room, self.up)), requires },
             (None, None) => return None,
         })
@@ -265,6 +288,12 @@ fn follow(view: View<'_>, lp: Loop, tested: &Sum, counters: &[Counter]) -> Optio
     });
     let moves = step.as_constant() != Some(0);
     (moves && !is_mixed).then_some((first, step, counter))
+}
+
+/// Whether `sum` is a multiple of `by`, whatever its values are.
+fn is_multiple(sum: &Sum, by: u64) -> bool {
+    let is_one = |number: u64| number.is_multiple_of(by);
+    by.is_power_of_two() && is_one(sum.constant_part()) && sum.terms().iter().all(|(_, factor)| is_one(*factor))
 }
 
 /// Whether a step is to be taken for one downwards: a negative constant, or negative factors only.

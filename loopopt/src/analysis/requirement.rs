@@ -2,6 +2,7 @@
 
 use super::address::{Sum, mask};
 use super::evaluate::compares;
+use super::gathered::gathered;
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use std::fmt;
 
@@ -54,14 +55,17 @@ impl Requirement {
     }
 }
 
-/// The same with fewer comparisons, where they stand for each other.
+/// Fewer comparisons that are enough for these, where they stand for each other.
 ///
 /// * `a <= r` goes if `e <= r` and `a <= r - e`: nothing wraps there, and `r - e` is not more than `r`.
 /// * `1 < n` goes if `3 < n`; and then `a <= n - 2` goes if `a <= n - 4`, as neither wraps.
 /// * `0 < n` and `a <= n - 1` together are `a < n`.
 ///
+/// Before, bounds of what is next to each other become one ([`super::gathered`]), which may be more than what was required.
+///
 /// Time grows with the square of their number.
-pub fn simplified(mut required: Vec<Requirement>) -> Vec<Requirement> {
+pub fn simplified(required: Vec<Requirement>) -> Vec<Requirement> {
+    let mut required = gathered(required);
     // One after the other: of two that stand for each other, one stays.
     while let Some(index) = (0..required.len()).find(|&index| is_implied(&required, index)) {
         required.remove(index);
@@ -152,13 +156,18 @@ fn compare(cond: IntCC, left: &Sum, right: &Sum) -> Option<bool> {
         return Some(holds(cond, left, right, bits));
     }
     let max = mask(bits);
+    // What does not wrap is at least its constant.
+    let is_above = |right: u64| left.never_wraps() && left.constant_part() > right;
     match cond {
-        IntCC::UnsignedLessThanOrEqual => {
-            let right = right.as_constant()?;
-            (left.most() <= right || right == max).then_some(true)
-        }
+        IntCC::UnsignedLessThanOrEqual => match right.as_constant()? {
+            right if left.most() <= right => Some(true),
+            right => is_above(right).then_some(false),
+        },
         IntCC::UnsignedLessThan if left.as_constant() == Some(max) => Some(false),
-        IntCC::UnsignedLessThan => (left.most() < right.as_constant()?).then_some(true),
+        IntCC::UnsignedLessThan => match right.as_constant()? {
+            right if left.most() < right => Some(true),
+            right => (right == 0 || is_above(right - 1)).then_some(false),
+        },
         IntCC::UnsignedGreaterThanOrEqual => {
             let left = left.as_constant()?;
             (right.most() <= left).then_some(true)

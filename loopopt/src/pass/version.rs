@@ -69,6 +69,7 @@ use crate::analysis::entry::Order;
 use crate::analysis::loops::{Loop, LoopForest};
 use crate::analysis::requirement::{Requirement, simplified};
 use crate::analysis::trip_count;
+use crate::analysis::unwrapped::unwrapped;
 use crate::analysis::view::View;
 use crate::change::Change;
 use crate::edit::dead::remove_unused;
@@ -255,6 +256,7 @@ impl Known<'_> {
         for index in 0..self.checks[number].inside(above).len() {
             let before = self.ahead.before(&self.checks[number].inside(above)[index], lp, (inst, block));
             for requirement in before.map_err(|why| Decline::of_obstacle(why, inst))? {
+                let requirement = unwrapped(requirement, &mut |least| self.is_known(least, lp) == Some(true));
                 match self.is_known(&requirement, lp) {
                     Some(true) => {}
                     Some(false) => return Err(Decline::NeverHolds { check: inst, requirement: Box::new(requirement) }),
