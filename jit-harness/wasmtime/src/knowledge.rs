@@ -10,7 +10,7 @@
 //! | memories, and their definitions | others too, if the memory is shared: what CLIF says |
 //!
 //! A memory without a reservation and without guard pages is checked at each access, and the access carries a trap code all
-//! the same.
+//! the same. An access to an element of a table carries one if a guard is what checks it.
 
 use cranelift_codegen::ir::{AliasRegionData, TrapCode};
 use loopopt::{Embedder, Writers};
@@ -37,8 +37,9 @@ impl Embedder for Knowledge {
     }
 
     fn is_checked(&self, region: &AliasRegionData, code: TrapCode) -> bool {
-        let is_memory = ["DefinedMemory", "PublicMemory"].iter().any(|start| region.description.starts_with(start));
-        self.checks_memories && is_memory && code == TrapCode::HEAP_OUT_OF_BOUNDS
+        let is_one_of = |starts: [&str; 2]| starts.iter().any(|start| region.description.starts_with(start));
+        let is_memory = self.checks_memories && is_one_of(["DefinedMemory", "PublicMemory"]);
+        (is_memory && code == TrapCode::HEAP_OUT_OF_BOUNDS) || is_one_of(["DefinedTable", "PublicTable"])
     }
 
     fn drops_proved_spectre_guards(&self) -> bool {

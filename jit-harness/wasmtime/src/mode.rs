@@ -39,7 +39,7 @@ static SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "trusting",
-        what: "loopopt may drop Spectre guards whose conditions it proves; Wasmtime emits them",
+        what: "loopopt may drop Spectre guards whose conditions it proves, or tests by a branch; Wasmtime emits them",
         wasmtime: |_| {},
         knows: |knowledge| knowledge.drops_guards = true,
     },
