@@ -2,6 +2,7 @@
 
 use cranelift_codegen::ir::{AliasRegionData, TrapCode};
 use std::fmt;
+use std::ops::RangeInclusive;
 
 /// Who writes the memory of an alias region.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,6 +65,16 @@ pub trait Embedder: fmt::Debug + Send + Sync {
     fn is_checked(&self, region: &AliasRegionData, code: TrapCode) -> bool {
         let _ = (region, code);
         false
+    }
+
+    /// The least and the largest unsigned number that a load of 64 bits from `region` gives, in any function. By default that can
+    /// be any number.
+    ///
+    /// Of the length of a memory in bytes: as many as the module declares at least and at most. With that, `length - 8` does not
+    /// wrap, and what is within the memory with 32 bits is so with 64.
+    fn bounds(&self, region: &AliasRegionData) -> RangeInclusive<u64> {
+        let _ = region;
+        0..=u64::MAX
     }
 
     /// Whether a `select_spectre_guard` may go once its condition is proved. False by default: the proof is about what the

@@ -138,9 +138,9 @@ impl Mode {
         config
     }
 
-    /// The options with what Wasmtime knows in this mode.
-    pub fn options(&self, options: &Options) -> Options {
-        let mut knowledge = Knowledge::default();
+    /// The options with what Wasmtime knows of `module` in this mode.
+    pub fn options(&self, options: &Options, module: &[u8]) -> Options {
+        let mut knowledge = Knowledge::of(module);
         self.settings().for_each(|setting| (setting.knows)(&mut knowledge));
         let mut options = options.clone();
         options.embedder = Arc::new(knowledge);

@@ -268,7 +268,7 @@ struct Decisions {
 
 impl Decisions {
     fn find(&mut self, ctx: &Context, cx: &mut PassCx<'_>, checks: &[Check]) {
-        let mut conditions = Conditions::new(&ctx.func, &ctx.cfg, &ctx.domtree);
+        let mut conditions = Conditions::new(&ctx.func, &ctx.cfg, &ctx.domtree).with_options(cx.options);
         for &check in checks {
             if cx.open_checks.contains(&check.inst) {
                 self.asked.insert(check.lp);
