@@ -2,6 +2,7 @@
 
 use cranelift_codegen::ir::{AliasRegionData, TrapCode};
 use std::fmt;
+use std::ops::RangeInclusive;
 
 /// Who writes the memory of an alias region.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,7 +57,8 @@ pub trait Embedder: fmt::Debug + Send + Sync {
 
     /// Whether plain accesses to `region` that carry the trap code `code` are checked before they run, all of them: that such an
     /// access traps only if its address is a constant, or is itself the result of a `select` or `select_spectre_guard` that
-    /// chose an address to trap at. Then what is left once the check is proved never traps, and may leave loops.
+    /// chose an address to trap at. Then what is left once the check is proved never traps, and may leave loops. And that it does
+    /// trap, with this code, at the address 0 that a `select_spectre_guard` chose.
     ///
     /// True of a compiler that tests each address with `trapnz`, `brif` or a guard and flags the access all the same, as
     /// Wasmtime does for memories without guard pages. False, which is the default, if any access relies on a fault.
@@ -65,9 +67,22 @@ pub trait Embedder: fmt::Debug + Send + Sync {
         false
     }
 
+    /// The least and the largest unsigned number that a load of 64 bits from `region` gives, in any function. By default that can
+    /// be any number.
+    ///
+    /// Of the length of a memory in bytes: as many as the module declares at least and at most. With that, `length - 8` does not
+    /// wrap, and what is within the memory with 32 bits is so with 64.
+    fn bounds(&self, region: &AliasRegionData) -> RangeInclusive<u64> {
+        let _ = region;
+        0..=u64::MAX
+    }
+
     /// Whether a `select_spectre_guard` may go once its condition is proved. False by default: the proof is about what the
     /// program does, not about what the processor does ahead of a branch, so the guard may be what keeps a mispredicted access
     /// inside. For embedders whose guards only stand for explicit checks, or who trust all code in the process.
+    ///
+    /// What proves a condition may be a branch that is there for that only: in loops, guards of accesses that
+    /// [are checked](Self::is_checked) become traps.
     fn drops_proved_spectre_guards(&self) -> bool {
         false
     }

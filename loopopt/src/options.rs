@@ -227,6 +227,13 @@ impl Options {
         region.zip(flags.trap_code()).is_some_and(|(region, code)| self.embedder.is_checked(region, code))
     }
 
+    /// The least and the largest unsigned number that a load of 64 bits with these flags gives.
+    pub(crate) fn bounds(&self, func: &Function, flags: MemFlagsData) -> (u64, u64) {
+        let region = flags.alias_region().map(|region| &func.dfg.alias_regions[region]);
+        let bounds = region.map_or(0..=u64::MAX, |region| self.embedder.bounds(region));
+        (*bounds.start(), *bounds.end())
+    }
+
     /// Whether the pass of this name may fire.
     pub(crate) fn enables(&self, pass: &str) -> bool {
         self.passes.as_ref().is_none_or(|passes| passes.iter().any(|name| name == pass))

@@ -10,7 +10,7 @@ use crate::edit::trust::trust_checked;
 use crate::optimizer::Report;
 use crate::pass::{
     Pass, PassCx, canon, cleanup, facts, layout, licm, peel, promote, rotate, schedule, sink, slots, tidy, transfer,
-    unroll, unshare, unswitch, version,
+    unguard, unroll, unshare, unswitch, version,
 };
 use cranelift_codegen::ir::Function;
 use cranelift_codegen::verifier::VerifierErrors;
@@ -28,6 +28,7 @@ enum Step {
 const SLOTS: Pass = Pass { name: slots::NAME, run: slots::run, reasons: slots::REASONS };
 const CANON: Pass = Pass { name: canon::NAME, run: canon::run, reasons: canon::REASONS };
 const ROTATE: Pass = Pass { name: rotate::NAME, run: rotate::run, reasons: rotate::REASONS };
+const UNGUARD: Pass = Pass { name: unguard::NAME, run: unguard::run, reasons: unguard::REASONS };
 const FACTS: Pass = Pass { name: facts::NAME, run: facts::run, reasons: facts::REASONS };
 const UNSWITCH: Pass = Pass { name: unswitch::NAME, run: unswitch::run, reasons: unswitch::REASONS };
 const TRANSFER: Pass = Pass { name: transfer::NAME, run: transfer::run, reasons: transfer::REASONS };
@@ -45,7 +46,7 @@ const SCHEDULE: Pass = Pass { name: schedule::NAME, run: schedule::run, reasons:
 
 /// The pipeline as data.
 static STEPS: &[Step] = &[
-    Step::Repeat(&[SLOTS, CANON, ROTATE, FACTS, LICM, UNSWITCH, VERSION, TRANSFER, UNROLL, PEEL, CLEANUP]),
+    Step::Repeat(&[SLOTS, UNGUARD, CANON, ROTATE, FACTS, LICM, UNSWITCH, VERSION, TRANSFER, UNROLL, PEEL, CLEANUP]),
     Step::Once(CANON),
     Step::Once(PROMOTE),
     Step::Once(SINK),
@@ -81,6 +82,8 @@ static ORDER: &[(&str, &str, &str)] = &[
     ("unroll", "peel", "the first iteration of a loop that runs a few times need not be taken out"),
     ("unroll", "cleanup", "the counter is a constant in each iteration"),
     ("peel", "cleanup", "what the first iteration did is removed from the loop by the egraph pass"),
+    ("unguard", "facts", "a check that traps proves what a guard does not, and what it implies may go"),
+    ("unguard", "version", "a check of which all is known in front of the loop goes, whatever it was"),
     ("rotate", "facts", "a guard says of the first iteration what the test says of the others"),
     ("facts", "licm", "what stands behind a check that is gone may move"),
     ("facts", "peel", "a check that never fails need not be done once"),

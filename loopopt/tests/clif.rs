@@ -24,6 +24,7 @@ use loopopt::analysis::loops::LoopForest;
 use loopopt::oracle::{Call, Case, Compiled, Outcome, Pipeline, Program, check};
 use loopopt::{Embedder, LoopOptimizer, Options, Report, Verdict, Writers};
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -155,6 +156,7 @@ fn options(input: &str) -> Result<Options> {
             "drop_proved_spectre_guards" => embedder.drops_guards = value.parse()?,
             "others_write" => embedder.others_write = value.split(',').map(String::from).collect(),
             "calls_write" => embedder.calls_write = value.split(',').map(String::from).collect(),
+            "bounds" => embedder.bounds = bounds(value)?,
             "checked" => embedder.checked = value.split(',').map(String::from).collect(),
             "promote_max_accesses" => options.promote_max_accesses = value.parse()?,
             "sink_max_places" => options.sink_max_places = value.parse()?,
@@ -171,12 +173,23 @@ fn options(input: &str) -> Result<Options> {
     Ok(options)
 }
 
+/// The bounds of what is loaded from a region, as `region:least:largest`.
+fn bounds(value: &str) -> Result<Option<(String, RangeInclusive<u64>)>> {
+    let mut parts = value.split(':');
+    let (Some(region), Some(least), Some(largest)) = (parts.next(), parts.next(), parts.next()) else {
+        bail!("bounds are region:least:largest")
+    };
+    Ok(Some((region.to_owned(), least.parse()?..=largest.parse()?)))
+}
+
 /// An embedder who says what a file says: how the descriptions of regions start.
 #[derive(Debug, Default)]
 struct Words {
     others_write: Vec<String>,
     calls_write: Vec<String>,
     checked: Vec<String>,
+    /// The region that these are the bounds of what is loaded from.
+    bounds: Option<(String, RangeInclusive<u64>)>,
     drops_guards: bool,
 }
 
@@ -192,6 +205,11 @@ impl Embedder for Words {
 
     fn is_checked(&self, region: &AliasRegionData, code: TrapCode) -> bool {
         code == TrapCode::HEAP_OUT_OF_BOUNDS && self.checked.iter().any(|start| region.description.starts_with(start))
+    }
+
+    fn bounds(&self, region: &AliasRegionData) -> RangeInclusive<u64> {
+        let told = self.bounds.as_ref().filter(|(start, _)| region.description.starts_with(start));
+        told.map_or(0..=u64::MAX, |(_, bounds)| bounds.clone())
     }
 
     fn drops_proved_spectre_guards(&self) -> bool {

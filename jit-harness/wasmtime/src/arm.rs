@@ -71,7 +71,7 @@ impl CompiledArm {
     /// Compiles a program: with loopopt if the arm is [`Arm::LoopOpt`].
     pub fn new(program: &Program, setup: &Setup, arm: Arm) -> Result<Self> {
         let &Setup { ref mode, ref options, keep_clif, shift } = setup;
-        let options = (arm == Arm::LoopOpt).then(|| mode.options(options));
+        let options = (arm == Arm::LoopOpt).then(|| mode.options(options, &program.bytes));
         let failed = |error: wasmtime::Error| in_words(&error).context(format!("{} ({mode})", program.name));
         let engine = Engine::new(&mode.config()).map_err(failed)?;
         let start = Instant::now();

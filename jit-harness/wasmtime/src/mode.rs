@@ -39,7 +39,7 @@ static SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "trusting",
-        what: "loopopt may drop Spectre guards whose conditions it proves; Wasmtime emits them",
+        what: "loopopt may drop Spectre guards whose conditions it proves, or tests by a branch; Wasmtime emits them",
         wasmtime: |_| {},
         knows: |knowledge| knowledge.drops_guards = true,
     },
@@ -138,9 +138,9 @@ impl Mode {
         config
     }
 
-    /// The options with what Wasmtime knows in this mode.
-    pub fn options(&self, options: &Options) -> Options {
-        let mut knowledge = Knowledge::default();
+    /// The options with what Wasmtime knows of `module` in this mode.
+    pub fn options(&self, options: &Options, module: &[u8]) -> Options {
+        let mut knowledge = Knowledge::of(module);
         self.settings().for_each(|setting| (setting.knows)(&mut knowledge));
         let mut options = options.clone();
         options.embedder = Arc::new(knowledge);

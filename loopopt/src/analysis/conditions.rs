@@ -25,6 +25,7 @@ use super::implication::{Prover, Scratch};
 use super::loops::def_block;
 use super::numbers::{Number, Numbers, Root, Term, limits};
 use crate::fault::fault;
+use crate::options::Options;
 use cranelift_codegen::FxHashMap;
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::entity::{SecondaryMap, packed_option::PackedOption};
@@ -216,6 +217,12 @@ impl<'a> Conditions<'a> {
             scratch: Scratch::default(),
             thorough: true,
         }
+    }
+
+    /// The same with what the embedder knows of what is loaded.
+    pub fn with_options(mut self, options: &'a Options) -> Self {
+        self.numbers.set_options(options);
+        self
     }
 
     /// From now on, looks only at what branches and checks say in so many words, or at all that follows from it.

@@ -12,6 +12,7 @@ pub mod effects;
 pub mod entry;
 pub mod evaluate;
 mod gathered;
+pub mod guard;
 mod implication;
 pub mod induction;
 pub mod invariant;

@@ -11,12 +11,13 @@
 //! v6 = uextend.i64 v5                 v5 read without sign
 //! ```
 //!
-//! What an integer can be follows here from its type and from the instructions that compute it. Nothing depends on where in
-//! the function the question is asked.
+//! What an integer can be follows here from its type, from the instructions that compute it, and from what the embedder knows of
+//! memory. Nothing depends on where in the function the question is asked.
 
 use super::address::{Sum, Term as Part, constant_of};
+use crate::options::Options;
 use cranelift_codegen::FxHashMap;
-use cranelift_codegen::ir::{Function, InstructionData, Opcode, Type, Value, ValueDef};
+use cranelift_codegen::ir::{Function, InstructionData, MemFlags, Opcode, Type, Value, ValueDef, types};
 
 /// Instructions in a row through which a range is followed. 4: a byte that is loaded, masked, shifted and extended.
 const MAX_DEPTH: usize = 4;
@@ -132,6 +133,7 @@ struct RootData {
 /// All roots that were asked for, and what is known of them.
 pub(super) struct Numbers<'f> {
     func: &'f Function,
+    options: Option<&'f Options>,
     roots: Vec<RootData>,
     ids: FxHashMap<Sum, Root>,
     /// What values are.
@@ -140,7 +142,12 @@ pub(super) struct Numbers<'f> {
 
 impl<'f> Numbers<'f> {
     pub(super) fn new(func: &'f Function) -> Self {
-        Self { func, roots: Vec::new(), ids: FxHashMap::default(), values: FxHashMap::default() }
+        Self { func, options: None, roots: Vec::new(), ids: FxHashMap::default(), values: FxHashMap::default() }
+    }
+
+    /// From now on, uses what the embedder knows of what is loaded.
+    pub(super) fn set_options(&mut self, options: &'f Options) {
+        self.options = Some(options);
     }
 
     /// The sum that `value` is, if its type has at most 64 bits.
@@ -219,7 +226,7 @@ impl<'f> Numbers<'f> {
         if let Some(&root) = self.ids.get(&sum) {
             return root;
         }
-        let (range, bits) = (range_of(self.func, &sum, MAX_DEPTH), sum.bits());
+        let (range, bits) = (range_of(Source { func: self.func, options: self.options }, &sum, MAX_DEPTH), sum.bits());
         let (mut value, mut extends) = (None, None);
         match sum.terms() {
             [(Part::Value(only), 1)] => value = Some(*only),
@@ -311,13 +318,29 @@ fn read(bits: u64, width: u32, signed: bool) -> i128 {
     }
 }
 
+/// Where ranges come from.
+#[derive(Clone, Copy)]
+struct Source<'f> {
+    func: &'f Function,
+    /// With what the embedder knows, if anybody has said.
+    options: Option<&'f Options>,
+}
+
+impl Source<'_> {
+    /// What a load of 64 bits can give.
+    fn range_of_word(self, flags: MemFlags) -> Range {
+        let bounds = self.options.map(|options| options.bounds(self.func, self.func.dfg.mem_flags[flags]));
+        bounds.map_or(Range::full(64), |(least, largest)| Range::unsigned(64, (least.into(), largest.into())))
+    }
+}
+
 /// What a sum can be.
-fn range_of(func: &Function, sum: &Sum, depth: usize) -> Range {
+fn range_of(source: Source<'_>, sum: &Sum, depth: usize) -> Range {
     let bits = sum.bits();
     let constant = read(sum.constant_part(), bits, true);
     let (mut without_sign, mut with_sign) = (Some((constant, constant)), Some((constant, constant)));
     for (part, factor) in sum.terms() {
-        let range = range_of_part(func, part, (bits, depth));
+        let range = range_of_part(source, part, (bits, depth));
         let factor = read(*factor, bits, true);
         without_sign = without_sign.and_then(|sum| add_multiple(sum, range.unsigned, factor));
         with_sign = with_sign.and_then(|sum| add_multiple(sum, range.signed, factor));
@@ -341,12 +364,12 @@ fn add_multiple(sum: Bounds, bounds: Bounds, factor: i128) -> Option<Bounds> {
     Some((sum.0.checked_add(a.min(b))?, sum.1.checked_add(a.max(b))?))
 }
 
-fn range_of_part(func: &Function, part: &Part, (bits, depth): (u32, usize)) -> Range {
+fn range_of_part(source: Source<'_>, part: &Part, (bits, depth): (u32, usize)) -> Range {
     match part {
         _ if depth == 0 => Range::full(bits),
         Part::Value(value) => {
-            let range = range_of_leaf(func, *value, depth);
-            let wide = func.dfg.value_type(*value).bits();
+            let range = range_of_leaf(source, *value, depth);
+            let wide = source.func.dfg.value_type(*value).bits();
             match range.unsigned.1 <= limits(bits, false).1 {
                 true if wide > bits => Range::unsigned(bits, range.unsigned),
                 _ if wide > bits => Range::full(bits),
@@ -355,16 +378,17 @@ fn range_of_part(func: &Function, part: &Part, (bits, depth): (u32, usize)) -> R
         }
         Part::Slot(_) | Part::Product(..) => Range::full(bits),
         Part::Quotient { sum, by } => {
-            let (least, largest) = range_of(func, sum, depth - 1).unsigned;
+            let (least, largest) = range_of(source, sum, depth - 1).unsigned;
             Range::unsigned(bits, (least / i128::from(*by), largest / i128::from(*by)))
         }
-        Part::Extended { signed: false, sum } => Range::unsigned(bits, range_of(func, sum, depth - 1).unsigned),
-        Part::Extended { signed: true, sum } => Range::signed(bits, range_of(func, sum, depth - 1).signed),
+        Part::Extended { signed: false, sum } => Range::unsigned(bits, range_of(source, sum, depth - 1).unsigned),
+        Part::Extended { signed: true, sum } => Range::signed(bits, range_of(source, sum, depth - 1).signed),
     }
 }
 
 /// What a value can be that is no sum.
-fn range_of_leaf(func: &Function, value: Value, depth: usize) -> Range {
+fn range_of_leaf(source: Source<'_>, value: Value, depth: usize) -> Range {
+    let func = source.func;
     let ty = func.dfg.value_type(value);
     if !is_plain(ty) {
         // Nobody reads more than the low 64 bits of it, of which nothing is known.
@@ -374,6 +398,9 @@ fn range_of_leaf(func: &Function, value: Value, depth: usize) -> Range {
     let args = func.dfg.inst_args(inst);
     let opcode = func.dfg.insts[inst].opcode();
     match func.dfg.insts[inst] {
+        InstructionData::Load { flags, .. } if (opcode, ty) == (Opcode::Load, types::I64) => {
+            source.range_of_word(flags)
+        }
         InstructionData::Load { .. } => range_of_load(opcode, ty.bits()),
         InstructionData::IntCompare { .. } | InstructionData::FloatCompare { .. } if ty.bits() == 8 => {
             Range::unsigned(8, (0, 1))
@@ -382,9 +409,9 @@ fn range_of_leaf(func: &Function, value: Value, depth: usize) -> Range {
             Range::unsigned(ty.bits(), (0, ty.bits().into()))
         }
         InstructionData::Ternary { opcode: Opcode::Select | Opcode::SelectSpectreGuard, .. } => {
-            operand(func, args[1], depth).join(operand(func, args[2], depth))
+            operand(source, args[1], depth).join(operand(source, args[2], depth))
         }
-        InstructionData::Binary { .. } => range_of_binary(func, opcode, [args[0], args[1]], (ty, depth)),
+        InstructionData::Binary { .. } => range_of_binary(source, opcode, [args[0], args[1]], (ty, depth)),
         _ => Range::full(ty.bits()),
     }
 }
@@ -401,19 +428,20 @@ fn range_of_load(opcode: Opcode, bits: u32) -> Range {
     }
 }
 
-fn operand(func: &Function, value: Value, depth: usize) -> Range {
-    if depth == 0 || !is_plain(func.dfg.value_type(value)) {
-        return Range::full(func.dfg.value_type(value).bits().min(64));
+fn operand(source: Source<'_>, value: Value, depth: usize) -> Range {
+    let ty = source.func.dfg.value_type(value);
+    if depth == 0 || !is_plain(ty) {
+        return Range::full(ty.bits().min(64));
     }
-    range_of(func, &Sum::of(func, value), depth - 1)
+    range_of(source, &Sum::of(source.func, value), depth - 1)
 }
 
-fn range_of_binary(func: &Function, opcode: Opcode, [a, b]: [Value; 2], (ty, depth): (Type, usize)) -> Range {
+fn range_of_binary(source: Source<'_>, opcode: Opcode, [a, b]: [Value; 2], (ty, depth): (Type, usize)) -> Range {
     let bits = ty.bits();
-    let unsigned = |value| operand(func, value, depth).unsigned;
-    let signed = |value| operand(func, value, depth).signed;
-    let amount = constant_of(func, b).map(|by| (by & u64::from(bits - 1)) as u32);
-    let constant = constant_of(func, b).map(i128::from);
+    let unsigned = |value| operand(source, value, depth).unsigned;
+    let signed = |value| operand(source, value, depth).signed;
+    let amount = constant_of(source.func, b).map(|by| (by & u64::from(bits - 1)) as u32);
+    let constant = constant_of(source.func, b).map(i128::from);
     // All bits up to the highest that may be set.
     let filled = |largest: i128| (1_i128 << (128 - largest.leading_zeros())) - 1;
     match (opcode, amount, constant) {

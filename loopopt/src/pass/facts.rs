@@ -154,7 +154,7 @@ impl Worth {
 fn checks(ctx: &Context, cx: &PassCx<'_>, forest: &LoopForest) -> Vec<Check> {
     let func = &ctx.func;
     let mut checks = Vec::new();
-    for lp in forest.loops().filter(|&lp| !is_in_slow_loop(cx, forest, lp)) {
+    for lp in forest.loops().filter(|&lp| !cx.is_in_slow_loop(forest, lp)) {
         let own = forest.blocks(lp).iter().filter(|&&block| forest.innermost(block) == Some(lp));
         for inst in own.flat_map(|&block| func.layout.block_insts(block)) {
             let worth = match func.dfg.insts[inst].opcode() {
@@ -173,17 +173,6 @@ fn checks(ctx: &Context, cx: &PassCx<'_>, forest: &LoopForest) -> Vec<Check> {
         }
     }
     checks
-}
-
-fn is_in_slow_loop(cx: &PassCx<'_>, forest: &LoopForest, lp: Loop) -> bool {
-    let mut around = Some(lp);
-    while let Some(lp) = around {
-        if cx.is_slow(forest.data(lp).header) {
-            return true;
-        }
-        around = forest.data(lp).parent;
-    }
-    false
 }
 
 /// Whether an edge of `branch` is a back edge.
@@ -279,7 +268,7 @@ struct Decisions {
 
 impl Decisions {
     fn find(&mut self, ctx: &Context, cx: &mut PassCx<'_>, checks: &[Check]) {
-        let mut conditions = Conditions::new(&ctx.func, &ctx.cfg, &ctx.domtree);
+        let mut conditions = Conditions::new(&ctx.func, &ctx.cfg, &ctx.domtree).with_options(cx.options);
         for &check in checks {
             if cx.open_checks.contains(&check.inst) {
                 self.asked.insert(check.lp);
@@ -313,7 +302,7 @@ impl Decisions {
     fn remark(&mut self, ctx: &Context, cx: &mut PassCx<'_>, forest: &LoopForest) {
         let func = &ctx.func;
         for lp in forest.loops() {
-            if is_in_slow_loop(cx, forest, lp) {
+            if cx.is_in_slow_loop(forest, lp) {
                 continue;
             }
             let header = forest.data(lp).header;

@@ -14,6 +14,7 @@ pub(crate) mod sink;
 pub(crate) mod slots;
 pub(crate) mod tidy;
 pub(crate) mod transfer;
+pub(crate) mod unguard;
 pub(crate) mod unroll;
 pub(crate) mod unshare;
 pub(crate) mod unswitch;
@@ -212,6 +213,18 @@ impl<'a> PassCx<'a> {
     /// is the loop of the program, of which the fast version speaks.
     pub(crate) fn is_slow(&self, header: Block) -> bool {
         self.slow.contains(&header)
+    }
+
+    /// Whether this loop, or one around it, is a slow version.
+    pub(crate) fn is_in_slow_loop(&self, forest: &LoopForest, lp: Loop) -> bool {
+        let mut around = Some(lp);
+        while let Some(lp) = around {
+            if self.is_slow(forest.data(lp).header) {
+                return true;
+            }
+            around = forest.data(lp).parent;
+        }
+        false
     }
 
     /// Whether there is a slow version of any loop.

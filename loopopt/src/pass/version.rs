@@ -151,7 +151,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
 fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
     let forest = cx.lend_forest(ctx);
     let view = View { ctx, forest: &forest };
-    let mut conditions = Conditions::new(&ctx.func, &ctx.cfg, &ctx.domtree);
+    let mut conditions = Conditions::new(&ctx.func, &ctx.cfg, &ctx.domtree).with_options(cx.options);
     conditions.set_thorough(false);
     let mut known = Known {
         view,

@@ -1,8 +1,9 @@
 //! Checks: what of a loop does nothing but trap, or leave for code that is not expected to run, unless something holds.
 
-use crate::analysis::address::{Sum, constant_of, mask};
+use crate::analysis::address::{Sum, mask};
 use crate::analysis::edges::{Edge, edges_from};
 use crate::analysis::effects::leads_to_failure;
+use crate::analysis::guard::Guard;
 use crate::analysis::requirement::Requirement;
 use crate::analysis::view::View;
 use crate::edit::iterate::settle;
@@ -106,18 +107,8 @@ impl Check {
 
 /// What a Spectre guard gives where it does not give 0, and what has to hold for that.
 fn guarded(view: View<'_>, guard: Inst) -> Option<(Value, Vec<Requirement>)> {
-    let InstructionData::Ternary { opcode: Opcode::SelectSpectreGuard, args: [cond, yes, no] } =
-        view.func().dfg.insts[guard]
-    else {
-        return None;
-    };
-    let is_zero = |value| constant_of(view.func(), value) == Some(0);
-    let (gives, holds) = match (is_zero(yes), is_zero(no)) {
-        (true, _) => (no, false),
-        (_, true) => (yes, true),
-        _ => return None,
-    };
-    Some((gives, conditions(view, cond, holds)?))
+    let Guard { condition, holds, gives } = Guard::of(view.func(), guard)?;
+    Some((gives, conditions(view, condition, holds)?))
 }
 
 /// The edge of a branch that is not expected to be taken: it leaves the loop for a trap, or for code that is cold. What comes back
