@@ -163,7 +163,7 @@ impl Walk<'_> {
             let most = match term {
                 _ if self.view.is_invariant(self.lp, &alone) => alone,
                 Term::Extended { signed: false, sum } => {
-                    let most = self.largest(sum, bits)?;
+                    let most = self.largest(sum, bits, MAX_DEPTH - 1)?;
                     self.keep_narrow(&most, (sum.bits(), *factor), right);
                     most.times(*factor)
                 }
@@ -177,8 +177,8 @@ impl Walk<'_> {
     }
 
     /// The least number that `sum` is, extended, and all by which it moves, if it does not wrap.
-    fn largest(&mut self, sum: &Sum, wide: u32) -> Result<Sum, Obstacle> {
-        let moves = self.moves(sum, wide, MAX_DEPTH - 1)?;
+    fn largest(&mut self, sum: &Sum, wide: u32, depth: usize) -> Result<Sum, Obstacle> {
+        let moves = self.moves(sum, wide, depth)?;
         let mut least = moves.start;
         for distance in moves.down.iter().filter(|_| !fault!(OnlyTheFirstValue)) {
             let distance = distance.reduced(least.bits()).ok_or(Obstacle::TooLong)?;
@@ -266,7 +266,7 @@ impl Walk<'_> {
                 continue;
             }
             match term {
-                Term::Value(value) => self.follow((*value, *factor), wide, &mut moves, &mut step)?,
+                Term::Value(value) => self.follow((*value, *factor), (wide, depth), &mut moves, &mut step)?,
                 Term::Extended { signed, sum: inner } if depth > 0 => {
                     let inner = self.extended(inner, *signed, depth)?;
                     moves.add(&inner.start.extended(bits, *signed), *factor)?;
@@ -302,16 +302,21 @@ impl Walk<'_> {
     fn follow(
         &mut self,
         (value, factor): (Value, u64),
-        wide: u32,
+        (wide, depth): (u32, usize),
         moves: &mut Moves,
         step: &mut Sum,
     ) -> Result<(), Obstacle> {
         let bits = step.bits();
         let Some(counter) = self.counted.counters.iter().find(|counter| counter.param == value) else {
-            return match self.within(value, moves.start.bits()) {
-                Some((least, distance)) => {
-                    moves.add(&Sum::constant(least, bits), factor)?;
-                    self.scale((vec![Sum::constant(distance, bits)], Vec::new()), factor, wide, moves)
+            if let Some((least, distance)) = self.within(value, bits) {
+                moves.add(&Sum::constant(least, bits), factor)?;
+                return self.scale((vec![Sum::constant(distance, bits)], Vec::new()), factor, wide, moves);
+            }
+            return match self.masked(value, bits).filter(|_| depth > 0 && bits < wide) {
+                Some(masked) => {
+                    let most = self.largest(&masked, wide, depth - 1)?;
+                    self.requires.push(Requirement::at_most(most.clone(), Sum::constant(mask(bits), wide)));
+                    self.scale((vec![most], Vec::new()), factor, wide, moves)
                 }
                 None => self.follow_product((value, factor), wide, moves),
             };
@@ -339,6 +344,19 @@ impl Walk<'_> {
         let (least, largest) = limits_of(self.view.func(), value, bits)?;
         let distance = largest - least;
         (distance < MAX_TABLE && self.takes_all).then_some((least, distance))
+    }
+
+    /// What `value`, of so many bits, is with some bits cleared, so that it is not more than that.
+    fn masked(&self, value: Value, bits: u32) -> Option<Sum> {
+        let func = self.view.func();
+        let InstructionData::Binary { opcode: Opcode::Band, args } =
+            func.dfg.insts[func.dfg.value_def(value).inst()?]
+        else {
+            return None;
+        };
+        let [a, b] = args.map(|arg| self.view.sum(arg));
+        let masked = if a.as_ref()?.as_constant().is_some() { b } else { a };
+        masked.filter(|masked| masked.bits() == bits)
     }
 
     /// Adds `factor` times `value`, a product of something that changes and something that does not.
