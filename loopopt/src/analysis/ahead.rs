@@ -19,6 +19,8 @@
 //! Inside an extension, a narrower sum moves in its own arc, that of all numbers: it must not wrap there. A product with
 //! something that does not change moves by that times as much.
 //!
+//! What changes in no known way, but is one of a few numbers, such as `x & 255`, is taken for all of them.
+//!
 //! A sum of numbers that are extended without sign, such as the address of an access to the memory of WebAssembly, has bits to spare:
 //! there one comparison does. From the least number on that it is in any iteration, all by which it moves is added up, in the
 //! wider type; if that is at most what it is compared with, and this is no more than the narrower type can tell, nothing has
@@ -36,6 +38,7 @@
 use super::address::{Sum, Term, mask};
 use super::iterations::{Counted, Iterations, is_negative};
 use super::loops::Loop;
+use super::numbers::limits_of;
 use super::requirement::{Requirement, arc};
 use super::view::View;
 use crate::fault::fault;
@@ -56,6 +59,10 @@ pub enum Obstacle {
 
 /// Sums inside sums that are followed. A value of 32 bits in an address of 64 is one.
 const MAX_DEPTH: usize = 4;
+
+/// Numbers that something may be one of, of which each is taken for one that it will be. 65,536: a table with an entry for all numbers of
+/// 16 bits; what has more is seldom indexed by what is masked or loaded without a further test.
+const MAX_TABLE: u64 = 1 << 16;
 
 /// Bits of an index for which it is taken for granted that what it indexes has no more elements than it has numbers. 32: the
 /// memory of WebAssembly.
@@ -89,9 +96,12 @@ impl<'a> Ahead<'a> {
             return Ok(vec![required.clone()]);
         }
         let counted = self.counted[lp].get_or_insert_with(|| Counted::new(view, lp));
-        let mut iterations = counted.until(view.ctx, check)?;
+        let mut iterations = counted.until(view.ctx, check).unwrap_or_default();
         let requires = std::mem::take(&mut iterations.requires);
-        let mut walk = Walk { view, lp, counted, iterations, requires };
+        let is_branch = view.func().dfg.insts[check.0].opcode().is_branch();
+        let is_value = |sum: &Sum| matches!(sum.terms(), [(Term::Value(_), 1)]) && sum.constant_part() == 0;
+        let takes_all = !is_branch && !is_value(left) && !is_value(right);
+        let mut walk = Walk { view, lp, counted, iterations, requires, takes_all };
         match required {
             Requirement::Compare { cond, left, right } if right_stays => walk.stays(*cond, left, right)?,
             Requirement::Compare { cond, left, right } if left_stays => walk.stays(cond.swap_args(), right, left)?,
@@ -119,6 +129,9 @@ struct Walk<'a> {
     counted: &'a Counted,
     iterations: Iterations,
     requires: Vec<Requirement>,
+    /// Whether what is one of a few numbers is taken for all of them: not where a branch or a check asks for that number itself, which
+    /// may well be larger now and then.
+    takes_all: bool,
 }
 
 impl Walk<'_> {
@@ -150,7 +163,7 @@ impl Walk<'_> {
             let most = match term {
                 _ if self.view.is_invariant(self.lp, &alone) => alone,
                 Term::Extended { signed: false, sum } => {
-                    let most = self.largest(sum, bits)?;
+                    let most = self.largest(sum, bits, MAX_DEPTH - 1)?;
                     self.keep_narrow(&most, (sum.bits(), *factor), right);
                     most.times(*factor)
                 }
@@ -164,8 +177,8 @@ impl Walk<'_> {
     }
 
     /// The least number that `sum` is, extended, and all by which it moves, if it does not wrap.
-    fn largest(&mut self, sum: &Sum, wide: u32) -> Result<Sum, Obstacle> {
-        let moves = self.moves(sum, wide, MAX_DEPTH - 1)?;
+    fn largest(&mut self, sum: &Sum, wide: u32, depth: usize) -> Result<Sum, Obstacle> {
+        let moves = self.moves(sum, wide, depth)?;
         let mut least = moves.start;
         for distance in moves.down.iter().filter(|_| !fault!(OnlyTheFirstValue)) {
             let distance = distance.reduced(least.bits()).ok_or(Obstacle::TooLong)?;
@@ -253,7 +266,7 @@ impl Walk<'_> {
                 continue;
             }
             match term {
-                Term::Value(value) => self.follow((*value, *factor), wide, &mut moves, &mut step)?,
+                Term::Value(value) => self.follow((*value, *factor), (wide, depth), &mut moves, &mut step)?,
                 Term::Extended { signed, sum: inner } if depth > 0 => {
                     let inner = self.extended(inner, *signed, depth)?;
                     moves.add(&inner.start.extended(bits, *signed), *factor)?;
@@ -289,13 +302,24 @@ impl Walk<'_> {
     fn follow(
         &mut self,
         (value, factor): (Value, u64),
-        wide: u32,
+        (wide, depth): (u32, usize),
         moves: &mut Moves,
         step: &mut Sum,
     ) -> Result<(), Obstacle> {
         let bits = step.bits();
         let Some(counter) = self.counted.counters.iter().find(|counter| counter.param == value) else {
-            return self.follow_product((value, factor), wide, moves);
+            if let Some((least, distance)) = self.within(value, bits) {
+                moves.add(&Sum::constant(least, bits), factor)?;
+                return self.scale((vec![Sum::constant(distance, bits)], Vec::new()), factor, wide, moves);
+            }
+            return match self.masked(value, bits).filter(|_| depth > 0 && bits < wide) {
+                Some(masked) => {
+                    let most = self.largest(&masked, wide, depth - 1)?;
+                    self.requires.push(Requirement::at_most(most.clone(), Sum::constant(mask(bits), wide)));
+                    self.scale((vec![most], Vec::new()), factor, wide, moves)
+                }
+                None => self.follow_product((value, factor), wide, moves),
+            };
         };
         let start = counter.start.reduced(bits).ok_or(Obstacle::TooLong)?;
         if counter.step.as_constant().is_some() {
@@ -310,8 +334,29 @@ impl Walk<'_> {
                 let (up, down) = if up { (distance, Vec::new()) } else { (Vec::new(), distance) };
                 self.scale((up, down), factor, wide, moves)
             }
+            None if self.iterations.times.is_none() => Err(Obstacle::NoCount),
             _ => Err(Obstacle::Changes(value)),
         }
+    }
+
+    /// The least that `value`, whatever it is, can be, and by how much more at most, if it is to be taken for an index of a table.
+    fn within(&self, value: Value, bits: u32) -> Option<(u64, u64)> {
+        let (least, largest) = limits_of(self.view.func(), value, bits)?;
+        let distance = largest - least;
+        (distance < MAX_TABLE && self.takes_all).then_some((least, distance))
+    }
+
+    /// What `value`, of so many bits, is with some bits cleared, so that it is not more than that.
+    fn masked(&self, value: Value, bits: u32) -> Option<Sum> {
+        let func = self.view.func();
+        let InstructionData::Binary { opcode: Opcode::Band, args } =
+            func.dfg.insts[func.dfg.value_def(value).inst()?]
+        else {
+            return None;
+        };
+        let [a, b] = args.map(|arg| self.view.sum(arg));
+        let masked = if a.as_ref()?.as_constant().is_some() { b } else { a };
+        masked.filter(|masked| masked.bits() == bits)
     }
 
     /// Adds `factor` times `value`, a product of something that changes and something that does not.

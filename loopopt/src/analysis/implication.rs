@@ -31,14 +31,14 @@
 //!
 //! A question looks at [`BUDGET`] claims at most, and each claim at the facts of one place.
 
-use super::address::Sum;
+use super::address::{Sum, constant_of};
 use super::conditions::{Conditions, Fact, Home, Order, Place, Sides, Spot, order};
 use super::edges::{Edge, edges_into};
 use super::numbers::{Bounds, Number, Term, limits};
 use crate::fault::fault;
 use cranelift_codegen::FxHashMap;
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{Block, Inst, Opcode, Value, ValueDef};
+use cranelift_codegen::ir::{Block, Inst, InstructionData, Opcode, Value, ValueDef};
 use smallvec::SmallVec;
 use std::collections::hash_map::Entry;
 
@@ -243,7 +243,7 @@ impl<'c, 'a> Prover<'c, 'a> {
         if !self.conditions.thorough {
             // A constant often comes through one parameter after the other.
             let is_simple = claim.left.is_none() || claim.right.is_none();
-            return is_simple && self.by_params(spot, claim, depth.min(2));
+            return is_simple && (self.by_rounding(spot, claim, depth) || self.by_params(spot, claim, depth.min(2)));
         }
         self.by_definition(spot, claim, depth)
             || self.by_params(spot, claim, depth)
@@ -475,7 +475,28 @@ impl<'c, 'a> Prover<'c, 'a> {
         {
             return true;
         }
-        claim.left.is_some_and(|term| !term.signed && self.by_subtraction(spot, claim, term, depth))
+        self.by_rounding(spot, claim, depth)
+            || claim.left.is_some_and(|term| !term.signed && self.by_subtraction(spot, claim, term, depth))
+    }
+
+    /// Whether the right side is a number rounded down to a multiple of a power of two, and the claim that it is at least a constant,
+    /// which holds if that number is at least the next multiple.
+    fn by_rounding(&mut self, spot: Spot, claim: Claim, depth: usize) -> bool {
+        let func = self.conditions.func;
+        let (None, Some(term)) = (claim.left, claim.right) else { return false };
+        let value = self.conditions.numbers.value(term.root).filter(|_| term.constant == 0 && !term.signed);
+        let Some(InstructionData::Binary { opcode: Opcode::Band, args }) =
+            value.and_then(|value| func.dfg.value_def(value).inst()).map(|inst| func.dfg.insts[inst])
+        else {
+            return false;
+        };
+        let [a, b] = args.map(|arg| constant_of(func, arg));
+        let (Some(mask), rounded) = (a.or(b), if a.is_some() { args[1] } else { args[0] }) else { return false };
+        let unit = 1_i128 << mask.trailing_zeros();
+        let is_rounding = i128::from(mask) == (1 << self.conditions.numbers.bits(term.root)) - unit;
+        let least = (-claim.most).checked_add(unit - 1).map(|least| least / unit * unit);
+        let Some(number) = self.conditions.numbers.of(rounded, false).filter(|_| is_rounding) else { return false };
+        least.is_some_and(|least| self.prove(spot, Claim { most: -least, ..claim }.with_right(number), depth))
     }
 
     /// The instruction that computes a term, and whether what it says is to be read with sign.

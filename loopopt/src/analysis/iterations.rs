@@ -16,8 +16,7 @@
 //!
 //! All of it is modular arithmetic: no sum has to be free of overflow, and none is taken to be.
 
-use super::address::{Sum, Term};
-use super::ahead::Obstacle;
+use super::address::{Sum, Term, constant_of};
 use super::edges::{Edge, edges_into};
 use super::effects::leads_to_failure;
 use super::loops::Loop;
@@ -26,7 +25,7 @@ use super::view::View;
 use crate::fault::fault;
 use cranelift_codegen::Context;
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
-use cranelift_codegen::ir::{Block, Inst, InstructionData, Value};
+use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode, Value};
 
 /// What a header parameter is in iteration `k`, the first being number 0: `start + k · step`, modulo two to the bits of its type.
 #[derive(Clone, Debug)]
@@ -83,7 +82,7 @@ impl Times {
 }
 
 /// By how much something moves while the loop runs, up to a certain place in its last iteration.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Iterations {
     /// How often the counters step, if that is known.
     pub(super) times: Option<Times>,
@@ -111,17 +110,17 @@ impl Counted {
         Self { counters, tests }
     }
 
-    /// How far the loop comes until it is at `inst`, in `block`, for the last time. `inst` itself is not taken for a test.
-    pub(super) fn until(&self, ctx: &Context, (inst, block): (Inst, Block)) -> Result<Iterations, Obstacle> {
+    /// How far the loop comes until it is at `inst`, in `block`, for the last time, if a test says so. `inst` itself is not taken for a test.
+    pub(super) fn until(&self, ctx: &Context, (inst, block): (Inst, Block)) -> Option<Iterations> {
+        let func = &ctx.func;
         let is_behind = |test: &Test| {
-            let func = &ctx.func;
             let target = test.stay.target(func);
             let mut ways = edges_into(func, &ctx.cfg, target);
             (ways.next(), ways.next()) == (Some(test.stay), None) && ctx.domtree.block_dominates(target, block)
         };
         let others = self.tests.iter().filter(|test| test.exit.branch != inst);
-        let mut found = others.filter_map(|test| test.iterations(is_behind(test) || fault!(OneIterationLess)));
-        found.next().ok_or(Obstacle::NoCount)
+        let mut found = others.filter_map(|test| test.iterations(func, is_behind(test) || fault!(OneIterationLess)));
+        found.next()
     }
 }
 
@@ -171,25 +170,25 @@ impl Test {
     }
 
     /// The iterations up to what stands `behind` the test, or before it.
-    fn iterations(&self, behind: bool) -> Option<Iterations> {
+    fn iterations(&self, func: &Function, behind: bool) -> Option<Iterations> {
         let bits = self.first.bits();
         let start = self.start(behind)?;
         let (from, to) = arc(self.cond, &self.bound);
         let mut requires: Vec<_> = self.requires.iter().cloned().collect();
-        requires.push(Requirement::new(self.cond, start.clone(), self.bound.clone()));
         let distance = self.distance();
         let mut room = self.room(behind)?;
         let mut is_exact = distance.as_constant() == Some(1);
         if self.cond == IntCC::NotEqual && distance.as_constant() != Some(1) {
-            // The only number that ends the loop has to be met.
+            // The only number that ends the loop has to be met. If that is where it starts, it is met again after all others.
             let by = distance.as_constant()?;
             room = room.offset(1).minus(&Sum::constant(by, bits))?;
             is_exact = true;
-            if !is_multiple(&room, by) {
+            if !is_multiple(func, &room, by) {
                 let whole = room.clone().divided(by).times(by);
                 requires.push(Requirement::new(IntCC::Equal, room.clone(), whole));
             }
         } else {
+            requires.push(Requirement::new(self.cond, start, self.bound.clone()));
             let gap = from.minus(&to)?.offset(-1);
             if !(distance.as_constant() == Some(1) && self.leaves_a_gap()) {
                 requires.push(Requirement::at_most(distance.clone(), gap));
@@ -291,9 +290,20 @@ fn follow(view: View<'_>, lp: Loop, tested: &Sum, counters: &[Counter]) -> Optio
 }
 
 /// Whether `sum` is a multiple of `by`, whatever its values are.
-fn is_multiple(sum: &Sum, by: u64) -> bool {
+fn is_multiple(func: &Function, sum: &Sum, by: u64) -> bool {
     let is_one = |number: u64| number.is_multiple_of(by);
-    by.is_power_of_two() && is_one(sum.constant_part()) && sum.terms().iter().all(|(_, factor)| is_one(*factor))
+    let is_rounded = |value: Value| {
+        let inst = func.dfg.value_def(value).inst().map(|inst| func.dfg.insts[inst]);
+        match inst {
+            Some(InstructionData::Binary { opcode: Opcode::Band, args }) => {
+                args.iter().any(|&arg| constant_of(func, arg).is_some_and(is_one))
+            }
+            _ => false,
+        }
+    };
+    let is_one_of_terms =
+        |(term, factor): &(Term, u64)| is_one(*factor) || matches!(term, Term::Value(value) if is_rounded(*value));
+    by.is_power_of_two() && is_one(sum.constant_part()) && sum.terms().iter().all(is_one_of_terms)
 }
 
 /// Whether a step is to be taken for one downwards: a negative constant, or negative factors only.

@@ -14,7 +14,7 @@
 //! What an integer can be follows here from its type, from the instructions that compute it, and from what the embedder knows of
 //! memory. Nothing depends on where in the function the question is asked.
 
-use super::address::{Sum, Term as Part, constant_of};
+use super::address::{Sum, Term as Part, constant_of, mask};
 use crate::options::Options;
 use cranelift_codegen::FxHashMap;
 use cranelift_codegen::ir::{Function, InstructionData, MemFlags, Opcode, Type, Value, ValueDef, types};
@@ -414,6 +414,13 @@ fn range_of_leaf(source: Source<'_>, value: Value, depth: usize) -> Range {
         InstructionData::Binary { .. } => range_of_binary(source, opcode, [args[0], args[1]], (ty, depth)),
         _ => Range::full(ty.bits()),
     }
+}
+
+/// The least and the largest unsigned number that `value` can be, in as many bits as it has or fewer, if that says anything.
+pub(super) fn limits_of(func: &Function, value: Value, bits: u32) -> Option<(u64, u64)> {
+    let (least, largest) = operand(Source { func, options: None }, value, MAX_DEPTH).unsigned;
+    let (least, largest) = (u64::try_from(least).ok()?, u64::try_from(largest).ok()?);
+    (largest - least < mask(bits) && largest <= mask(bits)).then_some((least, largest))
 }
 
 fn range_of_load(opcode: Opcode, bits: u32) -> Range {

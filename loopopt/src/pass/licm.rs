@@ -68,7 +68,7 @@ use crate::embedder::Writers;
 use crate::pass::PassCx;
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
-use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode, ValueDef};
+use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode, Value, ValueDef};
 use cranelift_codegen::{CodegenResult, Context, FxHashSet};
 use why::{Because, Decline};
 
@@ -356,7 +356,7 @@ impl<'a, 'b> Motion<'a, 'b> {
         if self.func.is_effectively_cold(block) && !self.func.is_effectively_cold(self.place.preheader) {
             return Err(Decline::Cold { inst });
         }
-        if folds(self.func, inst) {
+        if folds(self.func, inst) && !bounds_a_counter(self.func, (block, inst)) {
             return Err(Decline::Folds);
         }
         if self.short >= MAX_SHORT {
@@ -451,6 +451,23 @@ impl<'a, 'b> Motion<'a, 'b> {
         self.reused += 1;
         true
     }
+}
+
+/// Whether the branch at the end of `block` compares what `inst` masks with something that is no constant. How often the loop goes around
+/// can only be told in front of it if that is there.
+fn bounds_a_counter(func: &Function, (block, inst): (Block, Inst)) -> bool {
+    let dfg = &func.dfg;
+    let Some(InstructionData::Brif { arg, .. }) = func.layout.last_inst(block).map(|last| dfg.insts[last]) else {
+        return false;
+    };
+    let test = dfg.value_def(arg).inst().map(|test| dfg.insts[test]);
+    let Some(InstructionData::IntCompare { args, .. }) = test.filter(|_| dfg.insts[inst].opcode() == Opcode::Band)
+    else {
+        return false;
+    };
+    let is_mask = |value: Value| dfg.value_def(value).inst() == Some(inst);
+    let is_number = |value: Value| dfg.value_def(value).inst().is_none_or(|def| !is_constant(func, def));
+    args.iter().any(|&arg| is_mask(arg)) && args.iter().all(|&arg| is_number(arg))
 }
 
 /// Whether `inst` costs nothing where its result is used: as a part of an addressing mode, as an operation with an immediate
