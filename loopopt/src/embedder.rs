@@ -81,7 +81,7 @@ pub trait Embedder: fmt::Debug + Send + Sync {
     /// program does, not about what the processor does ahead of a branch, so the guard may be what keeps a mispredicted access
     /// inside. For embedders whose guards only stand for explicit checks, or who trust all code in the process.
     ///
-    /// What proves a condition may be a branch that is there for that only: in loops, guards of accesses that
+    /// What proves a condition may be a branch that is there for that only: guards of accesses that
     /// [are checked](Self::is_checked) become traps.
     fn drops_proved_spectre_guards(&self) -> bool {
         false

@@ -57,7 +57,7 @@ static STEPS: &[Step] = &[
 ];
 
 /// The pipeline for functions without a loop.
-static STEPS_WITHOUT_LOOPS: &[Step] = &[Step::Repeat(&[SLOTS, CLEANUP])];
+static STEPS_WITHOUT_LOOPS: &[Step] = &[Step::Repeat(&[SLOTS, UNGUARD, CLEANUP])];
 
 /// `(before, after, why)`: what [`STEPS`] has to respect. A test checks it.
 #[cfg(test)]
@@ -121,8 +121,9 @@ pub(crate) fn passes() -> impl Iterator<Item = &'static Pass> {
 
 /// Runs all passes on `ctx.func`. If none of the optional ones finds anything to do, the function stays as it was.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Report> {
-    let for_slots = cx.options.enables(slots::NAME) && slots::has_slots(&ctx.func);
-    if !for_slots && !may_have_cycle(&ctx.func) {
+    let has_other_work = (cx.options.enables(slots::NAME) && slots::has_slots(&ctx.func))
+        || (cx.options.enables(unguard::NAME) && unguard::has_guards(&ctx.func, cx.options));
+    if !has_other_work && !may_have_cycle(&ctx.func) {
         if !ctx.cfg.is_valid() || !ctx.domtree.is_valid() {
             ctx.flowgraph();
         }
@@ -140,7 +141,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Repor
     };
     let result = driver.prepare().and_then(|loops| match loops {
         true => driver.run_steps(STEPS),
-        false if for_slots => driver.run_steps(STEPS_WITHOUT_LOOPS),
+        false if has_other_work => driver.run_steps(STEPS_WITHOUT_LOOPS),
         false => Ok(()),
     });
     let mut report = driver.report;

@@ -11,6 +11,8 @@
 //! comparison and a jump that is not taken, for which nothing waits. And a check is what the other passes can do something about: what
 //! it proves holds for all that is behind it, so that `facts` removes those it implies, and the access does not trap any more.
 //!
+//! This is for the whole function: what is outside of its loops may be in a loop that calls it. Remarks on that stand at its entry.
+//!
 //! # Needs
 //!
 //! Nothing.
@@ -30,10 +32,6 @@
 //!
 //! Instructions.
 //!
-//! # Not done
-//!
-//! Accesses outside of loops.
-//!
 //! # References
 //!
 //! Wasmtime's `bounds_checks.rs`, which emits the one or the other, by a setting for all code.
@@ -44,11 +42,12 @@ use crate::analysis::memory::address_operand;
 use crate::change::Change;
 use crate::edit::dead::remove_unused;
 use crate::edit::trust::trust_at;
+use crate::options::Options;
 use crate::pass::PassCx;
 use crate::remark::Refusal;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::dominator_tree::DominatorTree;
-use cranelift_codegen::ir::{Function, Inst, InstBuilder, TrapCode, Value};
+use cranelift_codegen::ir::{Block, Function, Inst, InstBuilder, TrapCode, Value};
 use cranelift_codegen::{CodegenResult, Context, FxHashMap};
 use smallvec::SmallVec;
 use std::fmt;
@@ -62,31 +61,19 @@ pub(crate) const REASONS: &[&str] = &["no-guarded-access", "guards-stay", "withh
 /// Checks of one guard that are remembered. 8: a field of an object that is read and written, in both ways of a branch.
 const MAX_REMEMBERED: usize = 8;
 
-/// Unguards all accesses in loops.
+/// Unguards all accesses.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
     let forest = cx.lend_forest(ctx);
     let mut checked = Checked::default();
     let mut addresses = Vec::new();
-    for lp in forest.loops() {
-        let header = forest.data(lp).header;
-        if cx.is_in_slow_loop(&forest, lp) {
+    for place in forest.loops().map(Some).chain([None]) {
+        if place.is_some_and(|lp| cx.is_in_slow_loop(&forest, lp)) {
             continue;
         }
-        let accesses = accesses(&ctx.func, cx, &forest, lp);
-        let may_go = cx.options.embedder.drops_proved_spectre_guards();
-        let count = accesses.len();
-        let granted: Vec<_> = accesses.into_iter().filter(|_| may_go && cx.fuel.take()).collect();
-        match (count, granted.len()) {
-            (_, done @ 1..) => {
-                cx.retract(NAME, header);
-                cx.fired(&ctx.func, NAME, header, format!("{done} accesses are checked by a branch, and not guarded"));
-            }
-            (0, _) if cx.has_fired(NAME, header) => {}
-            (0, _) => cx.declined(&ctx.func, NAME, header, &Decline::NoGuardedAccess),
-            (count, _) if !may_go => cx.declined(&ctx.func, NAME, header, &Decline::GuardsStay { count }),
-            _ => cx.declined(&ctx.func, NAME, header, &Decline::Withheld),
-        }
-        for access in granted {
+        let accesses = accesses(&ctx.func, cx, &forest, place);
+        let header = place.map(|lp| forest.data(lp).header).or(ctx.func.layout.entry_block());
+        let Some(header) = header.filter(|_| place.is_some() || !accesses.is_empty()) else { continue };
+        for access in granted(ctx, cx, header, accesses) {
             addresses.push(access.address);
             access.apply(&mut ctx.func, &ctx.domtree, &mut checked);
         }
@@ -97,6 +84,30 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     }
     remove_unused(&mut ctx.func, addresses);
     Ok(Change::Insts)
+}
+
+/// Whether there is something to do in a function, whatever its loops are.
+pub(crate) fn has_guards(func: &Function, options: &Options) -> bool {
+    let insts = || func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
+    options.embedder.drops_proved_spectre_guards() && insts().any(|inst| Guard::of(func, inst).is_some())
+}
+
+/// Those of the accesses that may be unguarded.
+fn granted(ctx: &Context, cx: &mut PassCx<'_>, header: Block, accesses: Vec<Guarded>) -> Vec<Guarded> {
+    let may_go = cx.options.embedder.drops_proved_spectre_guards();
+    let count = accesses.len();
+    let granted: Vec<_> = accesses.into_iter().filter(|_| may_go && cx.fuel.take()).collect();
+    match (count, granted.len()) {
+        (_, done @ 1..) => {
+            cx.retract(NAME, header);
+            cx.fired(&ctx.func, NAME, header, format!("{done} accesses are checked by a branch, and not guarded"));
+        }
+        (0, _) if cx.has_fired(NAME, header) => {}
+        (0, _) => cx.declined(&ctx.func, NAME, header, &Decline::NoGuardedAccess),
+        (count, _) if !may_go => cx.declined(&ctx.func, NAME, header, &Decline::GuardsStay { count }),
+        _ => cx.declined(&ctx.func, NAME, header, &Decline::Withheld),
+    }
+    granted
 }
 
 /// An access through a guard.
@@ -111,11 +122,14 @@ struct Guarded {
 /// The checks that were made, by condition.
 type Checked = FxHashMap<(Value, TrapCode), SmallVec<[Inst; 2]>>;
 
-/// The accesses of a loop, without the loops inside it, that are checked by a guard.
-fn accesses(func: &Function, cx: &PassCx<'_>, forest: &LoopForest, lp: Loop) -> Vec<Guarded> {
-    let own = forest.blocks(lp).iter().filter(|&&block| forest.innermost(block) == Some(lp));
-    let insts = own.flat_map(|&block| func.layout.block_insts(block));
-    insts.filter_map(|inst| Guarded::of(func, cx, inst)).collect()
+/// The accesses that are checked by a guard: in a loop without the loops inside it, or outside of all loops.
+fn accesses(func: &Function, cx: &PassCx<'_>, forest: &LoopForest, place: Option<Loop>) -> Vec<Guarded> {
+    let is_own = |&block: &Block| forest.innermost(block) == place;
+    let find = |block| func.layout.block_insts(block).filter_map(|inst| Guarded::of(func, cx, inst));
+    match place {
+        Some(lp) => forest.blocks(lp).iter().copied().filter(is_own).flat_map(find).collect(),
+        None => func.layout.blocks().filter(is_own).flat_map(find).collect(),
+    }
 }
 
 impl Guarded {

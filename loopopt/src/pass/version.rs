@@ -41,7 +41,9 @@
 //! (P1) most of what is checked in the nest goes, an inner loop counting for more than the one around, and most of that would be
 //! tested anew in each iteration if it were tested in front of a loop inside: a test that does not change is hoisted from there
 //! by `licm`, and less is copied; (P2) the loop is not too
-//! large, and (P3) the test is not; (P4) the loop is not cold, (P5) runs more than a few times, and (P6) is not a version
+//! large, and (P3) the test is not; (P4) the loop is not cold, (P5) runs more than a few times, as far as is known: of
+//! an innermost loop that something else than its count can end, such as a search, nothing is, and the test must not compare more often
+//! than one iteration does; and (P6) is not a version
 //! already, nor holds one: copies do not multiply. (P7) The function may not grow without limit.
 //!
 //! # Changes
@@ -64,7 +66,7 @@ mod why;
 use crate::analysis::ahead::Ahead;
 use crate::analysis::conditions::{Conditions, Place};
 use crate::analysis::edges::Edge;
-use crate::analysis::effects::is_duplicable;
+use crate::analysis::effects::{is_duplicable, leads_to_failure};
 use crate::analysis::entry::Order;
 use crate::analysis::loops::{Loop, LoopForest};
 use crate::analysis::requirement::{Requirement, simplified};
@@ -102,6 +104,7 @@ pub(crate) const REASONS: &[&str] = &[
     "too-large",
     "too-many-tests",
     "few-iterations",
+    "ends-early",
     "cold-loop",
     "not-duplicable",
     "function-too-large",
@@ -181,6 +184,14 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
     }
     cx.return_forest(forest);
     plans
+}
+
+/// Whether the loop is left at two places that are no failures: one of them is not where it is counted.
+fn may_end_early(func: &Function, forest: &LoopForest, lp: Loop) -> bool {
+    let exits = forest.data(lp).exits.iter().filter(|edge| !leads_to_failure(func, edge.target(func)));
+    let mut branches = exits.map(|edge| edge.branch);
+    let first = branches.next();
+    branches.any(|branch| Some(branch) != first)
 }
 
 /// Whether one of the loops inside is a slow version.
@@ -420,6 +431,10 @@ impl Plan {
             && around < options.version_min_iterations as u128
         {
             return Err(Decline::FewIterations { around, min: options.version_min_iterations });
+        }
+        let (requirements, checks) = (self.requires.len(), self.checks.len());
+        if self.headers.len() == 1 && requirements > checks && may_end_early(&ctx.func, forest, self.lp) {
+            return Err(Decline::EndsEarly { requirements, checks });
         }
         Ok(self)
     }

@@ -31,6 +31,8 @@ pub(super) enum Decline {
     ColdLoop,
     /// (P5) The loop ends soon.
     FewIterations { around: u128, min: usize },
+    /// (P5) The loop may end soon, and the test is longer than what it saves in one iteration.
+    EndsEarly { requirements: usize, checks: usize },
     /// (L1) An instruction stands for one place in the program.
     NotDuplicable(String),
 }
@@ -60,6 +62,7 @@ impl Refusal for Decline {
             Self::TooManyTests { .. } => "too-many-tests",
             Self::ColdLoop => "cold-loop",
             Self::FewIterations { .. } => "few-iterations",
+            Self::EndsEarly { .. } => "ends-early",
             Self::NotDuplicable(_) => "not-duplicable",
         }
     }
@@ -117,6 +120,10 @@ impl fmt::Display for Decline {
             Self::FewIterations { around, min } => {
                 write!(f, "the loop goes around {around} times at most, fewer than {min}")
             }
+            Self::EndsEarly { requirements, checks } => write!(
+                f,
+                "the loop may end at any time, and the test would compare {requirements} times for {checks} checks"
+            ),
             Self::NotDuplicable(opcode) => write!(f, "{opcode} stands for one place in the program"),
         }
     }
