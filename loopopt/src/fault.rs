@@ -39,6 +39,10 @@ faults! {
     OnlyTheFirstValue,
     /// `version`: what the loop has come to before its test is taken for what it has come to behind it (OMR 2c2cc0111).
     OneIterationLess,
+    /// `widen`: 32-bit sums do not wrap (LLVM IndVarSimplify's class of `nuw` that does not hold).
+    SumsNeverWrap,
+    /// `widen`: the step of a counter is taken for positive.
+    StepsUpOnly,
     /// `version`: the fast loop goes on where the check fails (JDK-8307683).
     CheckInverted,
     /// `rotate`: the back edge carries the value of the first iteration (a back-edge argument that is dropped).

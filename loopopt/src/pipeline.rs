@@ -10,7 +10,7 @@ use crate::edit::trust::trust_checked;
 use crate::optimizer::Report;
 use crate::pass::{
     Pass, PassCx, canon, cleanup, facts, layout, licm, peel, promote, rotate, schedule, sink, slots, tidy, transfer,
-    unguard, unroll, unshare, unswitch, version,
+    unguard, unroll, unshare, unswitch, version, widen,
 };
 use cranelift_codegen::ir::Function;
 use cranelift_codegen::verifier::VerifierErrors;
@@ -38,6 +38,7 @@ const PEEL: Pass = Pass { name: peel::NAME, run: peel::run, reasons: peel::REASO
 const CLEANUP: Pass = Pass { name: cleanup::NAME, run: cleanup::run, reasons: cleanup::REASONS };
 const LICM: Pass = Pass { name: licm::NAME, run: licm::run, reasons: licm::REASONS };
 const PROMOTE: Pass = Pass { name: promote::NAME, run: promote::run, reasons: promote::REASONS };
+const WIDEN: Pass = Pass { name: widen::NAME, run: widen::run, reasons: widen::REASONS };
 const SINK: Pass = Pass { name: sink::NAME, run: sink::run, reasons: sink::REASONS };
 const LAYOUT: Pass = Pass { name: layout::NAME, run: layout::run, reasons: layout::REASONS };
 const TIDY: Pass = Pass { name: tidy::NAME, run: tidy::run, reasons: tidy::REASONS };
@@ -48,6 +49,7 @@ const SCHEDULE: Pass = Pass { name: schedule::NAME, run: schedule::run, reasons:
 static STEPS: &[Step] = &[
     Step::Repeat(&[SLOTS, UNGUARD, CANON, ROTATE, FACTS, LICM, UNSWITCH, VERSION, TRANSFER, UNROLL, PEEL, CLEANUP]),
     Step::Once(CANON),
+    Step::Once(WIDEN),
     Step::Once(PROMOTE),
     Step::Once(SINK),
     Step::Once(TIDY),
@@ -91,6 +93,19 @@ static ORDER: &[(&str, &str, &str)] = &[
     ("rotate", "licm", "what is hoisted from a rotated loop runs only if the loop runs"),
     ("licm", "peel", "what can move without a copy need not be in one"),
     ("licm", "promote", "an address that does not change stands before the loop then"),
+    ("version", "widen", "what has to hold in front of a loop is found from sums of 32 bits"),
+    ("facts", "widen", "a check speaks of the 32-bit counter, and its facts prove that sums do not wrap"),
+    ("unroll", "widen", "what a counter of 32 bits is in each iteration is found from its own additions"),
+    ("peel", "widen", "a loop that is copied is looked at once, not each of its copies"),
+    ("cleanup", "widen", "the egraph pass would put the base and the offset together again"),
+    ("canon", "widen", "a base is computed in the preheader"),
+    (
+        "widen",
+        "promote",
+        "accesses whose addresses differ by constants are known not to overlap, or to be one recurrence",
+    ),
+    ("widen", "tidy", "constants are to be made again beside their new uses"),
+    ("widen", "schedule", "a counter of 64 bits takes the register of the one before"),
     ("promote", "tidy", "cells meet in parameters, and some meet themselves"),
     ("canon", "sink", "sink looks for what leaves a loop in the arguments of its exit edges"),
     ("cleanup", "sink", "the egraph pass would move what sink has put into rare blocks in front of the loop again"),

@@ -159,6 +159,8 @@ fn options(input: &str) -> Result<Options> {
             "bounds" => embedder.bounds = bounds(value)?,
             "checked" => embedder.checked = value.split(',').map(String::from).collect(),
             "promote_max_accesses" => options.promote_max_accesses = value.parse()?,
+            "widen_max_accesses" => options.widen_max_accesses = value.parse()?,
+            "widen_max_questions" => options.widen_max_questions = value.parse()?,
             "sink_max_places" => options.sink_max_places = value.parse()?,
             "sink_max_values" => options.sink_max_values = value.parse()?,
             "layout_max_exits" => options.layout_max_exits = value.parse()?,

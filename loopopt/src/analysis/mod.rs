@@ -11,6 +11,7 @@ pub mod edges;
 pub mod effects;
 pub mod entry;
 pub mod evaluate;
+pub mod exact;
 mod gathered;
 pub mod guard;
 mod implication;

@@ -91,11 +91,16 @@ impl Indexed {
             }
         };
         let address = cursor.ins().iadd(base, scaled);
-        match &mut func.dfg.insts[inst] {
-            InstructionData::Load { arg, offset, .. } | InstructionData::Store { args: [_, arg], offset, .. } => {
-                (*arg, *offset) = (address, folded);
-            }
-            _ => unreachable!("only accesses have an address"),
+        set_address(func, inst, (address, folded));
+    }
+}
+
+/// Lets the plain load or store `inst` touch another address.
+pub(crate) fn set_address(func: &mut Function, inst: Inst, (address, new_offset): (Value, Offset32)) {
+    match &mut func.dfg.insts[inst] {
+        InstructionData::Load { arg, offset, .. } | InstructionData::Store { args: [_, arg], offset, .. } => {
+            (*arg, *offset) = (address, new_offset);
         }
+        _ => unreachable!("only accesses have an address"),
     }
 }

@@ -19,6 +19,7 @@ pub(crate) mod unroll;
 pub(crate) mod unshare;
 pub(crate) mod unswitch;
 pub(crate) mod version;
+pub(crate) mod widen;
 
 use crate::analysis::loops::{Loop, LoopForest};
 use crate::analysis::trip_count::{self, TripCount};

@@ -65,7 +65,9 @@ impl Graph {
         graph.compare = compare.and_then(|compare| latch.insts.iter().position(|&inst| inst == compare));
         // What the comparison reads is read at the branch.
         for &value in compare.iter().flat_map(|&compare| func.dfg.inst_args(compare)) {
-            graph.readers.entry(value).or_default().push(BRANCH);
+            for value in [Some(value), whole(func, value)].into_iter().flatten() {
+                graph.readers.entry(value).or_default().push(BRANCH);
+            }
         }
         for value in edges_of(func, latch.branch).flat_map(|edge| edge.args(func)).filter_map(|arg| arg.as_value()) {
             graph.readers.entry(value).or_default().push(BRANCH);
@@ -180,13 +182,14 @@ fn is_in_order(effects: Effects) -> bool {
     !effects.is_pure() && !is_ignored
 }
 
-/// Calls `visit` with the values that `inst` reads where it stands: its operands and, for a load or a store, what its address is
-/// summed up from in this block.
+/// Calls `visit` with the values that `inst` reads where it stands: its operands, what they are the low halves of, and, for a load or
+/// a store, what its address is summed up from in this block.
 pub(super) fn each_read(func: &Function, block: Block, inst: Inst, mut visit: impl FnMut(Value)) {
     /// x86-64 addressing modes are sums of two registers, one of them shifted, and a constant: no deeper than this.
     const DEPTH: usize = 4;
     let args = func.dfg.inst_args(inst);
     args.iter().for_each(|&arg| visit(arg));
+    args.iter().filter_map(|&arg| whole(func, arg)).for_each(&mut visit);
     let Some(address) = address_index(func, inst) else { return };
     let mut frontier = vec![args[address]];
     for _ in 0..DEPTH {
@@ -197,6 +200,13 @@ pub(super) fn each_read(func: &Function, block: Block, inst: Inst, mut visit: im
         frontier = parts.flat_map(|inst| func.dfg.inst_args(inst).to_vec()).collect();
         frontier.iter().for_each(|&value| visit(value));
     }
+}
+
+/// What `value` is the low half of, in the same register.
+fn whole(func: &Function, value: Value) -> Option<Value> {
+    let inst = func.dfg.value_def(value).inst()?;
+    let is_low = func.dfg.insts[inst].opcode() == Opcode::Ireduce;
+    is_low.then(|| func.dfg.inst_args(inst)[0])
 }
 
 /// Which operand of a plain load or store is the address.
