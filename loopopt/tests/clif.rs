@@ -155,6 +155,7 @@ fn options(input: &str) -> Result<Options> {
             "drop_proved_spectre_guards" => embedder.drops_guards = value.parse()?,
             "others_write" => embedder.others_write = value.split(',').map(String::from).collect(),
             "calls_write" => embedder.calls_write = value.split(',').map(String::from).collect(),
+            "never_shrink" => embedder.never_shrink = value.split(',').map(String::from).collect(),
             "checked" => embedder.checked = value.split(',').map(String::from).collect(),
             "promote_max_accesses" => options.promote_max_accesses = value.parse()?,
             "sink_max_places" => options.sink_max_places = value.parse()?,
@@ -177,6 +178,7 @@ struct Words {
     others_write: Vec<String>,
     calls_write: Vec<String>,
     checked: Vec<String>,
+    never_shrink: Vec<String>,
     drops_guards: bool,
 }
 
@@ -192,6 +194,10 @@ impl Embedder for Words {
 
     fn is_checked(&self, region: &AliasRegionData, code: TrapCode) -> bool {
         code == TrapCode::HEAP_OUT_OF_BOUNDS && self.checked.iter().any(|start| region.description.starts_with(start))
+    }
+
+    fn never_shrinks(&self, region: &AliasRegionData) -> bool {
+        self.never_shrink.iter().any(|start| region.description.starts_with(start))
     }
 
     fn drops_proved_spectre_guards(&self) -> bool {

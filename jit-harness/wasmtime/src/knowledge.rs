@@ -9,6 +9,8 @@
 //! | `VMTableDefinition+…`, tables, globals | calls, and stores of their own; no thread shares them |
 //! | memories, and their definitions | others too, if the memory is shared: what CLIF says |
 //!
+//! The length of a memory, `VMMemoryDefinition+0x8`, never gets smaller, shared or not.
+//!
 //! A memory without a reservation and without guard pages is checked at each access, and the access carries a trap code all
 //! the same.
 
@@ -39,6 +41,10 @@ impl Embedder for Knowledge {
     fn is_checked(&self, region: &AliasRegionData, code: TrapCode) -> bool {
         let is_memory = ["DefinedMemory", "PublicMemory"].iter().any(|start| region.description.starts_with(start));
         self.checks_memories && is_memory && code == TrapCode::HEAP_OUT_OF_BOUNDS
+    }
+
+    fn never_shrinks(&self, region: &AliasRegionData) -> bool {
+        region.description == "VMMemoryDefinition+0x8"
     }
 
     fn drops_proved_spectre_guards(&self) -> bool {
