@@ -77,6 +77,14 @@ pub trait Embedder: fmt::Debug + Send + Sync {
         0..=u64::MAX
     }
 
+    /// Whether what is loaded from `region`, read without sign, never gets smaller while a function runs, and may be read by a `notrap` load at any
+    /// time once its address is known. Then what is below it in front of a loop is below it in the loop, even if calls make it
+    /// larger. True of the length of a memory of WebAssembly.
+    fn never_shrinks(&self, region: &AliasRegionData) -> bool {
+        let _ = region;
+        false
+    }
+
     /// Whether a `select_spectre_guard` may go once its condition is proved. False by default: the proof is about what the
     /// program does, not about what the processor does ahead of a branch, so the guard may be what keeps a mispredicted access
     /// inside. For embedders whose guards only stand for explicit checks, or who trust all code in the process.

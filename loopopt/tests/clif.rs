@@ -157,6 +157,7 @@ fn options(input: &str) -> Result<Options> {
             "others_write" => embedder.others_write = value.split(',').map(String::from).collect(),
             "calls_write" => embedder.calls_write = value.split(',').map(String::from).collect(),
             "bounds" => embedder.bounds = bounds(value)?,
+            "never_shrink" => embedder.never_shrink = value.split(',').map(String::from).collect(),
             "checked" => embedder.checked = value.split(',').map(String::from).collect(),
             "promote_max_accesses" => options.promote_max_accesses = value.parse()?,
             "widen_max_accesses" => options.widen_max_accesses = value.parse()?,
@@ -192,6 +193,7 @@ struct Words {
     checked: Vec<String>,
     /// The region that these are the bounds of what is loaded from.
     bounds: Option<(String, RangeInclusive<u64>)>,
+    never_shrink: Vec<String>,
     drops_guards: bool,
 }
 
@@ -212,6 +214,10 @@ impl Embedder for Words {
     fn bounds(&self, region: &AliasRegionData) -> RangeInclusive<u64> {
         let told = self.bounds.as_ref().filter(|(start, _)| region.description.starts_with(start));
         told.map_or(0..=u64::MAX, |(_, bounds)| bounds.clone())
+    }
+
+    fn never_shrinks(&self, region: &AliasRegionData) -> bool {
+        self.never_shrink.iter().any(|start| region.description.starts_with(start))
     }
 
     fn drops_proved_spectre_guards(&self) -> bool {

@@ -9,6 +9,8 @@
 //! | `VMTableDefinition+…`, tables, globals | calls, and stores of their own; no thread shares them |
 //! | memories, and their definitions | others too, if the memory is shared: what CLIF says |
 //!
+//! The length of a memory, `VMMemoryDefinition+0x8`, never gets smaller, shared or not.
+//!
 //! A memory without a reservation and without guard pages is checked at each access, and the access carries a trap code all
 //! the same. A memory never has less bytes than the module declares, nor more. An access to an element of a table carries one if a guard is what checks it.
 
@@ -94,6 +96,10 @@ impl Embedder for Knowledge {
             "VMMemoryDefinition+0x8" => self.memory_bytes.clone(),
             _ => 0..=u64::MAX,
         }
+    }
+
+    fn never_shrinks(&self, region: &AliasRegionData) -> bool {
+        region.description == "VMMemoryDefinition+0x8"
     }
 
     fn drops_proved_spectre_guards(&self) -> bool {

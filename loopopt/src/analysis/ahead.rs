@@ -100,7 +100,7 @@ impl<'a> Ahead<'a> {
         let requires = std::mem::take(&mut iterations.requires);
         let is_branch = view.func().dfg.insts[check.0].opcode().is_branch();
         let is_value = |sum: &Sum| matches!(sum.terms(), [(Term::Value(_), 1)]) && sum.constant_part() == 0;
-        let takes_all = !is_branch && !is_value(left) && !is_value(right);
+        let takes_all = !is_branch && !is_value(if left_stays { right } else { left });
         let mut walk = Walk { view, lp, counted, iterations, requires, takes_all };
         match required {
             Requirement::Compare { cond, left, right } if right_stays => walk.stays(*cond, left, right)?,

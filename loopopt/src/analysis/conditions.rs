@@ -769,6 +769,29 @@ mod tests {
     }
 
     #[test]
+    fn what_is_rounded_down() {
+        let ctx = context(
+            "function %f(i32) {
+            block0(v0: i32):
+                v1 = iconst.i32 -4
+                v2 = iconst.i32 4
+                v3 = iconst.i32 5
+                v4 = band v0, v1
+                v5 = icmp ult v0, v2
+                brif v5, block1, block2
+            block1:
+                return
+            block2:
+                return
+            }",
+        );
+        assert_eq!(ask(&ctx, 2, IntCC::UnsignedLessThanOrEqual, [2, 4]), Some(true));
+        assert_eq!(ask(&ctx, 2, IntCC::UnsignedLessThanOrEqual, [3, 4]), None, "it would have to be 8");
+        assert_eq!(ask(&ctx, 1, IntCC::UnsignedLessThanOrEqual, [2, 4]), Some(false));
+        assert_eq!(ask(&ctx, 0, IntCC::UnsignedLessThanOrEqual, [4, 0]), Some(true));
+    }
+
+    #[test]
     fn counters_and_the_header() {
         let ctx = context(
             "function %f(i32) {

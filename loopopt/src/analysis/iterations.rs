@@ -16,7 +16,7 @@
 //!
 //! All of it is modular arithmetic: no sum has to be free of overflow, and none is taken to be.
 
-use super::address::{Sum, Term, constant_of};
+use super::address::{Sum, Term, constant_of, mask};
 use super::edges::{Edge, edges_into};
 use super::effects::leads_to_failure;
 use super::loops::Loop;
@@ -172,6 +172,8 @@ impl Test {
     /// The iterations up to what stands `behind` the test, or before it.
     fn iterations(&self, func: &Function, behind: bool) -> Option<Iterations> {
         let bits = self.first.bits();
+        let is_late = !behind && self.begins_late();
+        let behind = behind || is_late;
         let start = self.start(behind)?;
         let (from, to) = arc(self.cond, &self.bound);
         let mut requires: Vec<_> = self.requires.iter().cloned().collect();
@@ -194,11 +196,24 @@ impl Test {
                 requires.push(Requirement::at_most(distance.clone(), gap));
             }
         }
+        if is_late {
+            // One iteration more than the test says from the first number on.
+            let (room_is, by) = (room.as_constant()?, distance.as_constant()?);
+            let whole = (room_is / by).checked_add(1)?.checked_mul(by).filter(|whole| *whole <= mask(bits))?;
+            (room, is_exact) = (Sum::constant(whole, bits), true);
+        }
         Some(match (self.counter, distance.as_constant()) {
             (None, Some(by)) => Iterations { times: Some(Times { room, by, is_exact }), moved: None, requires },
             (Some(param), _) => Iterations { times: None, moved: Some((param, room, self.up)), requires },
             (None, None) => return None,
         })
+    }
+
+    /// Whether the number before the first is sure not to be in the arc: a counter that starts at 0 and is tested before it steps by
+    /// more than 1.
+    fn begins_late(&self) -> bool {
+        let is_in_arc = self.start(false).map(|start| Requirement::new(self.cond, start, self.bound.clone()));
+        self.cond != IntCC::NotEqual && is_in_arc.is_some_and(|is_in_arc| is_in_arc.known() == Some(false))
     }
 
     /// Whether the arc, if it holds anything, does not hold everything.

@@ -25,7 +25,7 @@
 //! loop of it.
 //!
 //! The test computes without effect and in registers only: sums, products and comparisons of values that are defined before the
-//! loop. No memory is read for it. If an early exit leaves the loop before a check would fail, the test may say "slow"
+//! loop. No memory is read for it but lengths that only grow. If an early exit leaves the loop before a check would fail, the test may say "slow"
 //! where the fast loop would do; never the other way around.
 //!
 //! # Needs
@@ -61,6 +61,7 @@
 //! `SpeculativeGuardMovement`; LLVM IRCE and LoopPredication; golang/go `loopbce.go`; wago PR 193 (a branch, not an early trap).
 
 mod check;
+mod lengths;
 mod why;
 
 use crate::analysis::ahead::Ahead;
@@ -86,6 +87,7 @@ use crate::pass::copying::{Copying, granted};
 use check::Check;
 use cranelift_codegen::ir::{Block, Function};
 use cranelift_codegen::{CodegenResult, Context, FxHashMap};
+use lengths::Lengths;
 use std::ops::Range;
 use why::Decline;
 
@@ -116,7 +118,11 @@ const INNER_WEIGHT: u64 = 8;
 
 /// Makes versions of all loops for which that can be and should be done.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
-    let (plans, change) = granted(ctx, cx, NAME, plan)?;
+    let forest = cx.lend_forest(ctx);
+    let lengths = Lengths::read(&mut ctx.func, &forest, cx.options);
+    cx.return_forest(forest);
+    let (plans, change) = granted(ctx, cx, NAME, |ctx, cx| plan(ctx, cx, &lengths))?;
+    lengths.forget_unused(&mut ctx.func, plans.iter().flat_map(|plan| &plan.requires));
     if plans.is_empty() {
         return Ok(change);
     }
@@ -151,13 +157,14 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
 }
 
 /// The loops to make versions of, none inside another.
-fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
+fn plan(ctx: &Context, cx: &mut PassCx<'_>, lengths: &Lengths) -> Vec<Plan> {
     let forest = cx.lend_forest(ctx);
     let view = View { ctx, forest: &forest };
     let mut conditions = Conditions::new(&ctx.func, &ctx.cfg, &ctx.domtree).with_options(cx.options);
     conditions.set_thorough(false);
     let mut known = Known {
         view,
+        lengths,
         ahead: Ahead::new(view),
         conditions,
         answers: FxHashMap::default(),
@@ -202,6 +209,7 @@ fn holds_slow(cx: &PassCx<'_>, forest: &LoopForest, lp: Loop) -> bool {
 /// What is known in front of loops.
 struct Known<'a> {
     view: View<'a>,
+    lengths: &'a Lengths,
     ahead: Ahead<'a>,
     conditions: Conditions<'a>,
     /// What has been asked of the places in front of loops.
@@ -236,11 +244,14 @@ impl Known<'_> {
         let is_cold = func.layout.is_cold(forest.data(lp).header);
         let mut found = Vec::new();
         for &block in forest.blocks(lp).iter().filter(|&&block| is_cold || !func.layout.is_cold(block)) {
-            let Self { view, checks, places, .. } = self;
+            let Self { view, lengths, checks, places, .. } = self;
             let range = places.entry(block).or_insert_with(|| {
                 let start = checks.len();
                 let all = Check::all(*view, block, options);
-                checks.extend(all.map(|check| Followed { check, levels: Vec::new() }));
+                checks.extend(all.map(|mut check| {
+                    check.requires = check.requires.into_iter().flat_map(|one| lengths.in_front(one)).collect();
+                    Followed { check, levels: Vec::new() }
+                }));
                 start..checks.len()
             });
             found.extend(range.clone());

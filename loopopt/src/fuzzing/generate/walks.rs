@@ -246,6 +246,7 @@ impl Draft<'_, '_, '_> {
             form = Form::Trap;
         }
         let index = self.index_in(at, frame, ahead);
+        let index = self.masked(at, index);
         let walk_len = walk.reloads.map_or(walk.len, |most| self.loaded_len(at, most));
         self.pos.goto_bottom(at);
         let ty = self.pos.func.dfg.value_type(index);
@@ -279,6 +280,17 @@ impl Draft<'_, '_, '_> {
                 next.1.unwrap_or(next.0)
             }
         }
+    }
+
+    /// Now and then only some bits of an index, as of a table, or all but the lowest.
+    fn masked(&mut self, at: Block, index: Value) -> Value {
+        if !self.random.chance(10) {
+            return index;
+        }
+        let ty = self.pos.func.dfg.value_type(index);
+        let mask = self.random.pick(&[3, 7, 63, -4, -2]);
+        let mask = self.constant(at, ty, mask);
+        self.pos.ins().band(index, mask)
     }
 
     /// The index of a walk in this iteration, or so many elements from it.

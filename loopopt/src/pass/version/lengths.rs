@@ -1,0 +1,115 @@
+//! Lengths that only grow, such as that of a memory: what is below one in front of a loop is below it in the loop, whatever a call
+//! in the loop makes of it.
+//!
+//! ```text
+//! preheader:                                      v9 = load.i64 v0
+//! header(i):                                  header(i):
+//!     v1 = load.i64 v0                            v1 = load.i64 v0
+//!     trapz i < v1            ──►                 trapz i < v1      ◄── fulfilled if i < v9
+//!     call f(i)                                   call f(i)
+//! ```
+//!
+//! Legal as the embedder says that such a length may be read anywhere ([`Embedder::never_shrinks`](crate::Embedder::never_shrinks)).
+
+use crate::analysis::address::{Sum, Term, mask};
+use crate::analysis::loops::{Loop, LoopForest, def_block};
+use crate::analysis::requirement::Requirement;
+use crate::options::Options;
+use cranelift_codegen::cursor::{Cursor, FuncCursor};
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::immediates::Offset32;
+use cranelift_codegen::ir::{Function, Inst, InstBuilder, InstructionData, MemFlags, Opcode, Type, Value};
+use cranelift_codegen::{FxHashMap, FxHashSet};
+
+/// Where a length is: its address, and its type.
+type Place = (Value, Offset32, MemFlags, Type);
+
+/// Lengths that are loaded in loops, and what they are in front of these.
+#[derive(Default)]
+pub(super) struct Lengths {
+    /// For a load in a loop, the same load in front of it.
+    before: FxHashMap<Value, Value>,
+    /// The loads in front of loops.
+    made: Vec<Inst>,
+}
+
+impl Lengths {
+    /// Loads each length that is loaded in a loop in front of that, too.
+    pub(super) fn read(func: &mut Function, forest: &LoopForest, options: &Options) -> Self {
+        let mut lengths = Self::default();
+        let mut done: FxHashMap<(Loop, Place), Value> = FxHashMap::default();
+        for lp in forest.loops() {
+            let [entry] = forest.data(lp).entries[..] else { continue };
+            let own = forest.blocks(lp).iter().filter(|&&block| forest.innermost(block) == Some(lp));
+            let insts: Vec<_> = own.flat_map(|&block| func.layout.block_insts(block)).collect();
+            for inst in insts {
+                let Some(place) = length(func, inst, options) else { continue };
+                if def_block(func, place.0).is_none_or(|block| forest.contains(lp, block)) {
+                    continue;
+                }
+                let before = *done.entry((lp, place)).or_insert_with(|| {
+                    let (address, offset, flags, ty) = place;
+                    let srcloc = func.srcloc(entry.branch);
+                    let mut cursor = FuncCursor::new(func).at_inst(entry.branch).with_srcloc(srcloc);
+                    let (load, dfg) = cursor.ins().Load(Opcode::Load, ty, flags, offset, address);
+                    lengths.made.push(load);
+                    dfg.first_result(load)
+                });
+                lengths.before.insert(func.dfg.first_result(inst), before);
+            }
+        }
+        lengths
+    }
+
+    /// What is enough for `required` in the loop, said of lengths in front of it.
+    pub(super) fn in_front(&self, required: Requirement) -> Vec<Requirement> {
+        match self.found(&required) {
+            Some((cond, left, before, less)) => {
+                let right = before.clone().offset(-less.cast_signed());
+                let found = Requirement::new(cond, left.clone(), right);
+                // Otherwise the difference might wrap in front of the loop and not in it.
+                let is_large = Requirement::at_most(Sum::constant(less, before.bits()), before);
+                if less == 0 { vec![found] } else { vec![is_large, found] }
+            }
+            None => vec![required],
+        }
+    }
+
+    /// The parts of `left cond length - less`, with the length in front of the loop.
+    fn found<'r>(&self, required: &'r Requirement) -> Option<(IntCC, &'r Sum, Sum, u64)> {
+        let Requirement::Compare { cond, left, right } = required else { return None };
+        let is_less = matches!(cond, IntCC::UnsignedLessThan | IntCC::UnsignedLessThanOrEqual);
+        let [(Term::Value(length), 1)] = right.terms() else { return None };
+        let mut changes = false;
+        left.each_value(&mut |value| changes |= self.before.contains_key(&value));
+        let before = self.before.get(length).filter(|_| is_less && !changes)?;
+        let before = Sum::of_term(Term::Value(*before), 1, right.bits());
+        let less = right.constant_part().wrapping_neg() & mask(right.bits());
+        (less <= mask(right.bits()) / 2).then_some((*cond, left, before, less))
+    }
+
+    /// Removes the loads of which none of these requirements makes use.
+    pub(super) fn forget_unused<'r>(self, func: &mut Function, required: impl Iterator<Item = &'r Requirement>) {
+        let mut used = FxHashSet::default();
+        for requirement in required {
+            let (Requirement::Compare { left, right, .. } | Requirement::Fits { left, right }) = requirement;
+            for sum in [left, right] {
+                sum.each_value(&mut |value| used.extend([value]));
+            }
+        }
+        for load in self.made {
+            if !used.contains(&func.dfg.first_result(load)) {
+                func.layout.remove_inst(load);
+            }
+        }
+    }
+}
+
+/// Where the length is that `inst` loads, if it loads one.
+fn length(func: &Function, inst: Inst, options: &Options) -> Option<Place> {
+    let InstructionData::Load { opcode: Opcode::Load, arg, flags, offset } = func.dfg.insts[inst] else { return None };
+    let ty = func.dfg.value_type(func.dfg.first_result(inst));
+    let data = func.dfg.mem_flags[flags];
+    let region = data.alias_region().map(|region| &func.dfg.alias_regions[region])?;
+    (ty.is_int() && data.notrap() && options.embedder.never_shrinks(region)).then_some((arg, offset, flags, ty))
+}
