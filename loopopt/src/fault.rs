@@ -39,6 +39,8 @@ faults! {
     OnlyTheFirstValue,
     /// `version`: what the loop has come to before its test is taken for what it has come to behind it (OMR 2c2cc0111).
     OneIterationLess,
+    /// `unguard`: the check traps where the guard gave the address.
+    UnguardedInverted,
     /// `version`: the fast loop goes on where the check fails (JDK-8307683).
     CheckInverted,
     /// `rotate`: the back edge carries the value of the first iteration (a back-edge argument that is dropped).

@@ -42,6 +42,7 @@ use crate::analysis::memory::address_operand;
 use crate::change::Change;
 use crate::edit::dead::remove_unused;
 use crate::edit::trust::trust_at;
+use crate::fault::fault;
 use crate::options::Options;
 use crate::pass::PassCx;
 use crate::remark::Refusal;
@@ -148,7 +149,7 @@ impl Guarded {
         if !before.iter().any(|&check| domtree.dominates(check, self.inst, &func.layout)) {
             let srcloc = func.srcloc(self.inst);
             let mut cursor = FuncCursor::new(func).at_inst(self.inst).with_srcloc(srcloc);
-            let check = match holds {
+            let check = match holds != fault!(UnguardedInverted) {
                 true => cursor.ins().trapz(condition, self.code),
                 false => cursor.ins().trapnz(condition, self.code),
             };
