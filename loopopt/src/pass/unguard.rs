@@ -120,8 +120,8 @@ struct Guarded {
     code: TrapCode,
 }
 
-/// The checks that were made, by condition.
-type Checked = FxHashMap<(Value, TrapCode), SmallVec<[Inst; 2]>>;
+/// The checks that were made, by the condition, whether it has to hold, and the trap.
+type Checked = FxHashMap<(Value, bool, TrapCode), SmallVec<[Inst; 2]>>;
 
 /// The accesses that are checked by a guard: in a loop without the loops inside it, or outside of all loops.
 fn accesses(func: &Function, cx: &PassCx<'_>, forest: &LoopForest, place: Option<Loop>) -> Vec<Guarded> {
@@ -145,7 +145,7 @@ impl Guarded {
     /// Makes the check, unless it has been made on the way here, and takes the guard from the access.
     fn apply(&self, func: &mut Function, domtree: &DominatorTree, checked: &mut Checked) {
         let Guard { condition, holds, gives } = self.guard;
-        let before = checked.entry((condition, self.code)).or_default();
+        let before = checked.entry((condition, holds, self.code)).or_default();
         if !before.iter().any(|&check| domtree.dominates(check, self.inst, &func.layout)) {
             let srcloc = func.srcloc(self.inst);
             let mut cursor = FuncCursor::new(func).at_inst(self.inst).with_srcloc(srcloc);
