@@ -43,6 +43,8 @@ faults! {
     SumsNeverWrap,
     /// `widen`: the step of a counter is taken for positive.
     StepsUpOnly,
+    /// `unguard`: the check traps where the guard gave the address.
+    UnguardedInverted,
     /// `version`: the fast loop goes on where the check fails (JDK-8307683).
     CheckInverted,
     /// `rotate`: the back edge carries the value of the first iteration (a back-edge argument that is dropped).

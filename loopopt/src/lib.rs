@@ -56,6 +56,7 @@
 //! | `slots` | stack slots become values, also in functions without loops |
 //! | `canon` | the form that the others stand on: one preheader, one back edge, dedicated exits, closed form |
 //! | `rotate` | a loop that tests at the top becomes a guard and a loop that tests at the bottom |
+//! | `unguard` | checked accesses through Spectre guards become checks that trap, if the embedder lets guards go |
 //! | `facts` | checks that branches and checks before them imply are removed |
 //! | `licm` | what is the same in each iteration is computed once, before the loop: loads and checks too |
 //! | `unroll` | a loop that runs a few times becomes its iterations |

@@ -27,6 +27,7 @@ const FLOORS: &[(&str, f64)] = &[
     ("schedule", 7.0),
     ("unshare", 2.0),
     ("version", 5.0),
+    ("unguard", 0.2),
 ];
 
 /// The share of programs, in percent, that have what passes look for: some way below what it is.

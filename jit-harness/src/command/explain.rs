@@ -198,6 +198,10 @@ fn gain(pass: &str) -> Option<&'static str> {
             "facts: a check that the tests before it imply cannot fail. It is not done any more, and what stood behind it is free \
              to move"
         }
+        "unguard" => {
+            "unguard: an access does not wait for a guard to choose its address. A check that traps says where it may go on, and \
+             what it says holds for what is behind it"
+        }
         "licm" => {
             "licm: what gives the same in each iteration is computed once, before the loop, and waits there in a register. A \
              check that is done before the loop is not done in it"

@@ -42,6 +42,7 @@ use crate::analysis::memory::address_operand;
 use crate::change::Change;
 use crate::edit::dead::remove_unused;
 use crate::edit::trust::trust_at;
+use crate::fault::fault;
 use crate::options::Options;
 use crate::pass::PassCx;
 use crate::remark::Refusal;
@@ -119,8 +120,8 @@ struct Guarded {
     code: TrapCode,
 }
 
-/// The checks that were made, by condition.
-type Checked = FxHashMap<(Value, TrapCode), SmallVec<[Inst; 2]>>;
+/// The checks that were made, by the condition, whether it has to hold, and the trap.
+type Checked = FxHashMap<(Value, bool, TrapCode), SmallVec<[Inst; 2]>>;
 
 /// The accesses that are checked by a guard: in a loop without the loops inside it, or outside of all loops.
 fn accesses(func: &Function, cx: &PassCx<'_>, forest: &LoopForest, place: Option<Loop>) -> Vec<Guarded> {
@@ -144,11 +145,11 @@ impl Guarded {
     /// Makes the check, unless it has been made on the way here, and takes the guard from the access.
     fn apply(&self, func: &mut Function, domtree: &DominatorTree, checked: &mut Checked) {
         let Guard { condition, holds, gives } = self.guard;
-        let before = checked.entry((condition, self.code)).or_default();
+        let before = checked.entry((condition, holds, self.code)).or_default();
         if !before.iter().any(|&check| domtree.dominates(check, self.inst, &func.layout)) {
             let srcloc = func.srcloc(self.inst);
             let mut cursor = FuncCursor::new(func).at_inst(self.inst).with_srcloc(srcloc);
-            let check = match holds {
+            let check = match holds != fault!(UnguardedInverted) {
                 true => cursor.ins().trapz(condition, self.code),
                 false => cursor.ins().trapnz(condition, self.code),
             };

@@ -31,7 +31,7 @@ mod walks;
 use crate::oracle::{Case, Program};
 use arbitrary::{Arbitrary, Unstructured};
 use choices::Choices;
-use cranelift_codegen::ir::{Function, UserFuncName};
+use cranelift_codegen::ir::{Function, TrapCode, UserFuncName};
 use features::Feature;
 use fill::Fill;
 use interface::Interface;
@@ -45,6 +45,11 @@ pub use features::Shape;
 const WORK: u64 = 512;
 /// The same for the other functions, which are called in loops.
 const WORK_OF_CALLEES: u64 = 16;
+
+/// The trap of accesses that a guard checks, and of no others.
+pub(super) fn guarded_code() -> TrapCode {
+    TrapCode::unwrap_user(9)
+}
 
 /// A program, and calls to compare it by.
 #[derive(Clone, Debug)]

@@ -6,6 +6,7 @@
 //! length is larger than there is room for, so what a check lets pass is in range whatever the values.
 
 use super::features::{Feature, Shape};
+use super::guarded_code;
 use super::memory::{HIGH, LOW, Part};
 use super::outline::{Draft, End, On, Way};
 use super::plan::{Plan, Progress, Unknown};
@@ -402,6 +403,7 @@ impl Draft<'_, '_, '_> {
             address = self.pos.ins().iadd_imm_s(address, i64::from(start));
             self.outline.private.push(address);
             address = self.pos.ins().select_spectre_guard(outside, null, address);
+            flags = flags.with_trap_code(Some(guarded_code()));
             self.outline.private.push(address);
             start = 0;
         } else {
