@@ -18,7 +18,8 @@
 //! An address is read where the load or store is, because Cranelift folds sums and shifts into addressing modes. So
 //! a load whose address is made from the next value `v4 = v2 + 1` reads `v2`. The branch then gets a sum of its own,
 //! computed last; the first one vanishes in the addressing mode. Where something else needs the first one, it costs an
-//! addition, which is still less than a move and a jump.
+//! addition, which is still less than a move and a jump. The same is done where a load or store needs the next value and many
+//! users of the parameter stand behind it: what those compute would have to be kept until it is used.
 //!
 //! Most x86-64 instructions leave their result in the register of their first operand. Where the next value is
 //! a commutative operation on the parameter and something else, the parameter has to come first, or the result is in
@@ -62,6 +63,7 @@ use crate::edit::clone::repeat_before;
 use crate::edit::labels::copy_labels;
 use crate::edit::rename::{Renames, rename_uses};
 use crate::fault::fault;
+use crate::options::Options;
 use crate::pass::PassCx;
 use crate::remark::Refusal;
 use cranelift_codegen::entity::EntitySet;
@@ -82,7 +84,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     let mut copies = Copies::default();
     for (header, back_edge) in latches(ctx) {
         let latch = Latch::new(&ctx.func, header, back_edge);
-        match latch.plan(&ctx.func, cx.options.schedule_max_insts) {
+        match latch.plan(&ctx.func, cx.options) {
             Ok(None) => {}
             Ok(Some(plan)) if cx.fuel.take() => {
                 cx.fired(&ctx.func, NAME, latch.header, plan.describe());
@@ -164,12 +166,13 @@ impl Latch {
     }
 
     /// An order in which the back edge needs fewer moves, if there is one.
-    fn plan(&self, func: &Function, max_insts: usize) -> Result<Option<Plan>, Decline> {
+    fn plan(&self, func: &Function, options: &Options) -> Result<Option<Plan>, Decline> {
         if self.carried.is_empty() {
             return Ok(None);
         }
-        if self.insts.len() > max_insts {
-            return Err(Decline::TooLarge { insts: self.insts.len(), max: max_insts });
+        let max = options.schedule_max_insts;
+        if self.insts.len() > max {
+            return Err(Decline::TooLarge { insts: self.insts.len(), max });
         }
         let swaps = self.swaps(func);
         if swaps.is_empty() && !self.may_be_late(func) {
@@ -181,14 +184,12 @@ impl Latch {
             return Ok(None);
         }
         // What is in order has to stay so, which is always possible before anything is turned around.
-        for &(param, next) in self.carried.iter().filter(|pair| !late.contains(pair)) {
-            graph.put_last(func, param, next);
+        let max_early = options.schedule_max_early;
+        for &pair in self.carried.iter().filter(|pair| !late.contains(pair)) {
+            graph.put_last(func, pair, max_early);
         }
-        let mut turned: Vec<_> = late
-            .into_iter()
-            .filter(|&(param, next)| graph.put_last(func, param, next))
-            .map(|(param, _)| param)
-            .collect();
+        let mut turned: Vec<_> =
+            late.into_iter().filter(|&pair| graph.put_last(func, pair, max_early)).map(|(param, _)| param).collect();
         turned.extend(swaps.iter().map(|&(param, _)| param));
         let swaps = swaps.into_iter().map(|(_, inst)| inst).collect();
         Ok((!turned.is_empty()).then(|| Plan { order: graph.sorted(), swaps, turned }))

@@ -50,8 +50,9 @@
 //!
 //! # References
 //!
-//! GCC `cunroll` (complete peeling: 16 times, 200 instructions, and no growth around a call that each iteration makes); V8, which finds small trip counts by trying as well, since a
-//! formula has to care for overflow; WebKit PR 43470 and JDK-8275330 for what goes wrong.
+//! GCC `cunroll` (complete peeling: 16 times, 200 instructions, and no growth around a call that each iteration makes); V8,
+//! which finds small trip counts by trying as well, since a formula has to care for overflow; WebKit PR 43470 and
+//! JDK-8275330 for what goes wrong.
 
 use crate::analysis::edges::Edge;
 use crate::analysis::effects::{is_constant, is_duplicable};

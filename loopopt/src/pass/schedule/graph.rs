@@ -85,16 +85,40 @@ impl Graph {
         self.readers(param).all(|reader| reader != BRANCH) && self.readers(param).any(comes_after)
     }
 
-    /// Demands that `next` comes after all readers of `param`. Returns whether that can be; if not, demands nothing.
-    pub(super) fn put_last(&mut self, func: &Function, param: Value, next: Value) -> bool {
+    /// Demands that `next` comes after all readers of `param`. Returns whether that can be; if not, demands nothing. A sum that many
+    /// of them would have to come before is computed again instead, if it can be: `max_early` says how many are not.
+    pub(super) fn put_last(&mut self, func: &Function, (param, next): (Value, Value), max_early: usize) -> bool {
         let def = self.index.get(&next).copied();
         let readers: Vec<_> = self.readers(param).filter(|&reader| Some(reader) != def && reader != BRANCH).collect();
-        if let Some(def) = def.filter(|&def| !readers.iter().any(|&reader| self.needs(reader, def))) {
-            self.nodes[def].after.extend(readers);
-            self.last.insert(param, def);
+        let def = def.filter(|&def| !readers.iter().any(|&reader| self.needs(reader, def)));
+        let is_early = def.is_some_and(|def| self.early(func, def, &readers) <= max_early);
+        if !is_early && self.repeat(func, (param, next), &readers) {
             return true;
         }
-        // Some reader needs the next value itself. The branch can have one of its own.
+        let Some(def) = def else { return false };
+        self.nodes[def].after.extend(readers);
+        self.last.insert(param, def);
+        true
+    }
+
+    /// How many of `readers` would come before a load, store or the like that stands before them now, if they came before `def`.
+    fn early(&self, func: &Function, def: usize, readers: &[usize]) -> usize {
+        let mut needs_def = vec![false; self.nodes.len()];
+        for node in def + 1..self.nodes.len() {
+            let Node { item, after, .. } = &self.nodes[node];
+            needs_def[node] = after.iter().any(|&before| before == def || needs_def[before]);
+            if let Item::Keep(inst) = *item
+                && needs_def[node]
+                && is_in_order(Effects::of(func, inst))
+            {
+                return readers.iter().filter(|&&reader| reader > node).count();
+            }
+        }
+        0
+    }
+
+    /// Lets the branch have a `next` of its own, which comes after `readers`, those of `param`. Returns whether that can be.
+    fn repeat(&mut self, func: &Function, (param, next): (Value, Value), readers: &[usize]) -> bool {
         let ValueDef::Result(sum, _) = func.dfg.value_def(next) else { return false };
         let compare = self.compare.filter(|&compare| match self.nodes[compare].item {
             Item::Keep(inst) => func.dfg.inst_args(inst).contains(&next),
@@ -107,7 +131,7 @@ impl Graph {
             return false;
         }
         let mut after = self.operands_of(func, sum);
-        after.extend(readers);
+        after.extend_from_slice(readers);
         self.nodes.push(Node { item: Item::Again(sum), after, rank: self.nodes.len() });
         let again = self.nodes.len() - 1;
         if let Some(compare) = compare {
