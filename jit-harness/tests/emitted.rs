@@ -279,6 +279,69 @@ fn fields_are_read_before_the_loop() {
     assert_repeats("struct-fields", before, Repeated { loads: 1, stores: 1, products: 0, checks: 0 });
 }
 
+/// The inner loop of a matrix product as a 32-bit front end emits it: the matrices are at constant places in a memory of which the base is
+/// a value, and indices are added up in 32 bits.
+const NARROW_PRODUCT: &str = "function %f(i64) -> i64 {
+block0(v0: i64):
+    v1 = iconst.i32 0
+    v2 = iconst.i64 0
+    jump block1(v1, v2)
+block1(v3: i32, v4: i64):
+    v5 = iconst.i32 96
+    v6 = icmp ult v3, v5
+    brif v6, block2, block5
+block2:
+    v7 = iconst.i32 768
+    v8 = imul v3, v7
+    jump block3(v1, v4)
+block3(v9: i32, v10: i64):
+    v11 = icmp ult v9, v5
+    brif v11, block4, block6
+block4:
+    v12 = iconst.i32 3
+    v13 = ishl v9, v12
+    v14 = iadd v8, v13
+    v15 = iconst.i32 0x2_2000
+    v16 = iadd v14, v15
+    v17 = uextend.i64 v16
+    v18 = iadd v0, v17
+    v19 = load.i64 notrap aligned v18
+    v20 = iconst.i32 0x3_4000
+    v21 = iadd v13, v20
+    v22 = uextend.i64 v21
+    v23 = iadd v0, v22
+    v24 = load.i64 notrap aligned v23
+    v25 = bxor v19, v24
+    v26 = iadd v10, v25
+    v27 = iconst.i32 1
+    v28 = iadd v9, v27
+    jump block3(v28, v26)
+block5:
+    return v4
+block6:
+    v29 = iconst.i32 1
+    v30 = iadd v3, v29
+    jump block1(v30, v10)
+}";
+
+/// No address is computed in 32 bits: both loads have the counter as their index, and there is nothing but what the program asks for.
+#[test]
+fn indices_of_32_bits_are_in_addressing_modes() {
+    let innermost = |pipeline| {
+        let code = code(NARROW_PRODUCT, pipeline);
+        let found = loops(&code).into_iter().min_by_key(|found| found.insts).expect("a loop");
+        (found, listing(&code))
+    };
+    let (before, _) = innermost(Pipeline::Speed);
+    let (after, text) = innermost(Pipeline::LoopOpt(&Options::default()));
+    assert!(before.insts >= 9, "Cranelift alone adds up in 32 bits");
+    assert_eq!(
+        (after.insts, after.loads, after.jumps),
+        (7, 2, 1),
+        "two loads and what the program does with them are expected in\n{text}"
+    );
+}
+
 /// A value that each iteration computes and only the end uses, with another way to the end.
 const EXIT_VALUE: &str = "function %f(i64, i64) -> i64 {
 block0(v0: i64, v1: i64):

@@ -28,6 +28,7 @@ const FLOORS: &[(&str, f64)] = &[
     ("unshare", 2.0),
     ("version", 5.0),
     ("unguard", 0.2),
+    ("widen", 1.0),
 ];
 
 /// The share of programs, in percent, that have what passes look for: some way below what it is.
@@ -40,6 +41,7 @@ const SHAPES: &[(Shape, f64)] = &[
     (Shape::Fields, 18.0),
     (Shape::Recurrence, 5.0),
     (Shape::NarrowIndex, 5.0),
+    (Shape::NarrowSum, 1.0),
     (Shape::InvariantLoad, 7.0),
     (Shape::InvariantTrap, 5.0),
     (Shape::InvariantPair, 2.5),

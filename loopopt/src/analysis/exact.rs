@@ -14,15 +14,16 @@
 
 use super::address::{Sum, Term, mask};
 use super::conditions::{Conditions, Place};
+use super::edges::Edge;
 use super::evaluate;
-use super::induction::{Induction, inductions};
+use super::induction::{Induction, inductions, offset};
 use super::loops::Loop;
 use super::numbers::{Bounds, limits};
 use super::trip_count;
 use super::view::View;
 use crate::fault::fault;
-use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{Type, Value, ValueDef};
+use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
+use cranelift_codegen::ir::{InstructionData, Type, Value, ValueDef};
 use cranelift_codegen::{FxHashMap, FxHashSet};
 
 /// A value of fewer than 64 bits, extended to 64.
@@ -197,6 +198,22 @@ impl<'a> Extents<'a> {
         counted.map_or(computed, |counted| (counted.0.max(computed.0), counted.1.min(computed.1)))
     }
 
+    /// The same of what `value` is another name for: what is passed on to a loop goes through parameters of blocks.
+    fn passed_bounds(&mut self, value: Value, signed: bool) -> Bounds {
+        let Some(sum) = self.view.sum(value) else { return self.known_bounds(value, signed) };
+        match (sum.terms(), sum.constant_part()) {
+            ([], number) => {
+                let number = u128::from(number);
+                let number = if signed { evaluate::signed(number, sum.ty()) } else { number as i128 };
+                (number, number)
+            }
+            ([(Term::Value(origin), 1)], 0) if self.view.func().dfg.value_type(*origin) == sum.ty() => {
+                self.known_bounds(*origin, signed)
+            }
+            _ => self.known_bounds(value, signed),
+        }
+    }
+
     /// Makes the largest parts smaller, if comparisons say that they are. Gives one that may be too large.
     fn narrow_down(&mut self, parts: &mut [Part], (constant, limits): (i128, Bounds), place: Place) -> Option<Value> {
         let all = limits.1 - limits.0;
@@ -257,16 +274,94 @@ impl<'a> Extents<'a> {
             if !ty.is_int() || ty.bits() > 32 {
                 continue;
             }
-            let step = evaluate::signed(induction.step, ty);
-            let bounds = [false, true].map(|signed| {
-                let start = self.known_bounds(induction.start, signed);
-                let moved = step.checked_mul(i128::try_from(around?).ok()?)?;
-                let bounds = (start.0.checked_add(moved.min(0))?, start.1.checked_add(moved.max(0))?);
-                let limits = limits(ty.bits(), signed);
-                (bounds.0 >= limits.0 && bounds.1 <= limits.1).then_some(bounds)
+            let mut bounds = [false, true].map(|signed| {
+                let counted = self.counted(&induction, around, signed);
+                counted.or_else(|| self.tested(lp, &induction, signed))
             });
+            // What is never negative is the same in both readings.
+            let positive = |bounds: &Bounds| is_within(*bounds, (0, limits(ty.bits(), true).1));
+            let both = bounds.into_iter().flatten().find(positive);
+            bounds = bounds.map(|bounds| both.or(bounds));
             self.counters.insert(induction.param, Counter { lp, induction, bounds, stays: [None; 2] });
         }
+    }
+
+    /// What a counter can be if its loop goes around at most so often, if it is sure not to wrap in this reading.
+    fn counted(&mut self, induction: &Induction, around: Option<u128>, signed: bool) -> Option<Bounds> {
+        let ty = self.view.func().dfg.value_type(induction.param);
+        let start = self.passed_bounds(induction.start, signed);
+        let moved = evaluate::signed(induction.step, ty).checked_mul(i128::try_from(around?).ok()?)?;
+        let bounds = (start.0.checked_add(moved.min(0))?, start.1.checked_add(moved.max(0))?);
+        is_within(bounds, limits(ty.bits(), signed)).then_some(bounds)
+    }
+
+    /// What a counter can be by the tests of its loop, if it is sure not to wrap in this reading.
+    fn tested(&mut self, lp: Loop, induction: &Induction, signed: bool) -> Option<Bounds> {
+        let View { ctx, forest } = self.view;
+        let latch = forest.latch(&ctx.func, lp)?;
+        let exits = forest.data(lp).exits.iter();
+        let mut exits = exits.filter(|exit| ctx.domtree.block_dominates(exit.source(&ctx.func), latch));
+        exits.find_map(|&exit| self.tested_by(lp, induction, exit, signed))
+    }
+
+    /// The same, by the test that `exit` leaves by. If the counter, or the next one, or one in between, has to be less than something
+    /// for the loop to go on, the next one is no more than a step above that, and if that leaves room for another step, nothing
+    /// has wrapped. A counter that steps by one until it is equal to something that is not less than its start does not pass it.
+    fn tested_by(&mut self, lp: Loop, induction: &Induction, exit: Edge, signed: bool) -> Option<Bounds> {
+        let func = self.view.func();
+        let InstructionData::Brif { arg, .. } = func.dfg.insts[exit.branch] else { return None };
+        let test = func.dfg.value_def(arg).inst()?;
+        let InstructionData::IntCompare { args: [left, right], cond, .. } = func.dfg.insts[test] else { return None };
+        let cond = if exit.slot == 1 { cond } else { cond.complement() };
+        let added = |value| Some(offset(func, &self.view.ctx.cfg, value)).filter(|(base, _)| *base == induction.param);
+        let (cond, (_, added), bound) = match added(left) {
+            Some(added) => (cond, added, right),
+            None => (cond.swap_args(), added(right)?, left),
+        };
+        let ty = func.dfg.value_type(induction.param);
+        let (step, added) = (evaluate::signed(induction.step, ty), evaluate::signed(added, ty));
+        let is_between = if step > 0 { (0..=step).contains(&added) } else { (step..=0).contains(&added) };
+        let (limits, start) = (limits(ty.bits(), signed), self.passed_bounds(induction.start, signed));
+        let limit = self.passed_bounds(bound, signed);
+        let strict = match cond {
+            IntCC::NotEqual if step.abs() == 1 && self.view.is_defined_outside(lp, bound) => {
+                let is_before = if step > 0 { start.1 + added <= limit.0 } else { start.0 + added >= limit.1 };
+                let starts_before = is_before || self.starts_before(lp, induction, (added, bound), signed);
+                starts_before.then_some(1)?
+            }
+            IntCC::UnsignedLessThan if step > 0 && !signed => 1,
+            IntCC::SignedLessThan if step > 0 && signed => 1,
+            IntCC::UnsignedLessThanOrEqual if step > 0 && !signed => 0,
+            IntCC::SignedLessThanOrEqual if step > 0 && signed => 0,
+            IntCC::UnsignedGreaterThan if step < 0 && !signed => 1,
+            IntCC::SignedGreaterThan if step < 0 && signed => 1,
+            IntCC::UnsignedGreaterThanOrEqual if step < 0 && !signed => 0,
+            IntCC::SignedGreaterThanOrEqual if step < 0 && signed => 0,
+            _ => return None,
+        };
+        let bounds = match step > 0 {
+            true => (start.0, start.1.max(limit.1 - strict + step - added)),
+            false => (start.0.min(limit.0 + strict + step - added), start.1),
+        };
+        let with_step = (bounds.0 + step.min(0), bounds.1 + step.max(0));
+        (is_between && is_within(with_step, limits)).then_some(bounds)
+    }
+
+    /// Whether comparisons say that a counter and so much more is not beyond `bound` on the way into the loop.
+    fn starts_before(&mut self, lp: Loop, induction: &Induction, (added, bound): (i128, Value), signed: bool) -> bool {
+        let View { ctx, forest } = self.view;
+        let [entry] = forest.data(lp).entries[..] else { return false };
+        if self.questions == 0 {
+            return false;
+        }
+        self.questions -= 1;
+        let up = evaluate::signed(induction.step, ctx.func.dfg.value_type(induction.param)) > 0;
+        let cond = if up { IntCC::UnsignedLessThanOrEqual } else { IntCC::UnsignedGreaterThanOrEqual };
+        let cond = if signed { with_sign(cond) } else { cond };
+        let [Some(start), Some(bound)] = [induction.start, bound].map(|value| self.view.sum(value)) else {
+            return false;
+        };
+        self.conditions.holds(Place::Before(entry.branch), cond, [&start.offset(added as i64), &bound])
     }
 
     /// Whether comparisons say that a counter does not wrap on the back edge.
@@ -282,16 +377,24 @@ impl<'a> Extents<'a> {
         let step = evaluate::signed(step, ty);
         let (least, largest) = limits(ty.bits(), signed);
         let bound = if step > 0 { largest - step } else { least - step };
-        let cond = match (step > 0, signed) {
-            (true, false) => IntCC::UnsignedLessThanOrEqual,
-            (true, true) => IntCC::SignedLessThanOrEqual,
-            (false, false) => IntCC::UnsignedGreaterThanOrEqual,
-            (false, true) => IntCC::SignedGreaterThanOrEqual,
-        };
+        let cond = if step > 0 { IntCC::UnsignedLessThanOrEqual } else { IntCC::UnsignedGreaterThanOrEqual };
+        let cond = if signed { with_sign(cond) } else { cond };
         let sum = Sum::of_leaf(&ctx.func, param);
         let bound = Sum::constant(bound as u64 & mask(ty.bits()), ty.bits());
         self.conditions.holds(Place::On(back_edge), cond, [&sum, &bound])
     }
+}
+
+/// The same condition for numbers with sign.
+fn with_sign(cond: IntCC) -> IntCC {
+    match cond {
+        IntCC::UnsignedLessThanOrEqual => IntCC::SignedLessThanOrEqual,
+        _ => IntCC::SignedGreaterThanOrEqual,
+    }
+}
+
+fn is_within(bounds: Bounds, limits: Bounds) -> bool {
+    bounds.0 >= limits.0 && bounds.1 <= limits.1
 }
 
 /// Whether a sum of parts and a constant, modulo two to the power of the width, stays within `limits`. The constant becomes the one

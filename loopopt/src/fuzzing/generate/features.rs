@@ -96,6 +96,8 @@ pub enum Shape {
     Recurrence,
     /// The index of an access is computed in 32 bits.
     NarrowIndex,
+    /// The same, with a number that is not known, or one near the end of 32 bits.
+    NarrowSum,
     /// A load from an address that its loop does not change.
     InvariantLoad,
     /// A check, or an operation that is not defined for all operands, whose operands its loop does not change.

@@ -159,17 +159,42 @@ impl Fill<'_, '_, '_> {
         value = self.plus(value, before);
         value = self.scaled(value, series.scale);
         value = self.plus(value, behind);
+        let mut memory = self.memory();
         if ty == types::I32 {
             self.note(Shape::NarrowIndex);
+            if self.random.chance(30) {
+                (value, memory) = self.farther(value, memory);
+            }
             value = self.pos.ins().uextend(types::I64, value);
         }
-        let memory = self.memory();
         let address = if self.random.chance(70) {
             self.pos.ins().iadd(memory, value)
         } else {
             self.pos.ins().iadd(value, memory)
         };
         (address, in_offset - in_index)
+    }
+
+    /// An index of 32 bits that is larger by a number or two, and a base that is smaller by as much.
+    fn farther(&mut self, mut index: Value, mut base: Value) -> (Value, Value) {
+        self.note(Shape::NarrowSum);
+        if self.random.chance(60) {
+            // As much as a row of a matrix, or more than there is if nothing says how much it is.
+            let row = self.any(types::I32);
+            let room = self.pos.ins().iconst(types::I32, 0xff);
+            let row = self.pos.ins().band(row, room);
+            index = self.pos.ins().iadd(index, row);
+            let row = self.pos.ins().uextend(types::I64, row);
+            base = self.pos.ins().isub(base, row);
+        }
+        if self.random.chance(40) {
+            // Up to the last numbers of 32 bits.
+            let far = self.random.pick(&[0x1_0000, 0x7fff_ff00, 0x8000_0000, 0xffff_fc00_i64]);
+            index = self.plus(index, far.into());
+            let far = self.pos.ins().iconst(types::I64, far);
+            base = self.pos.ins().isub(base, far);
+        }
+        (index, base)
     }
 
     fn plus(&mut self, value: Value, number: i128) -> Value {

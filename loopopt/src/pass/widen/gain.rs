@@ -27,6 +27,13 @@ pub(super) struct Gain {
 }
 
 impl Gain {
+    /// Whether there are registers for the bases that are new, in a loop through which `needed` values live with so many registers
+    /// `available`. A loop that is short of them already has to come to need fewer.
+    pub(super) fn fits(self, needed: usize, available: usize) -> bool {
+        let after = (needed + self.bases).saturating_sub(self.released);
+        self.bases == 0 || after <= available || after < needed
+    }
+
     /// How often values are used in `blocks`.
     pub(super) fn uses(func: &Function, blocks: &[Block]) -> Uses {
         let mut uses = Uses::default();

@@ -137,7 +137,7 @@ impl Plan {
         let pressure = Pressure::of(func, view.forest, self.lp, cx.isa);
         let ([needed, _], [available, _]) = pressure.needed();
         let mut short = None;
-        while needed + self.gain.bases > available.max(needed) + self.gain.released {
+        while !self.gain.fits(needed, available) {
             let rarest = |group: &&(usize, &Group)| group.1.accesses.len();
             let with_base = self.groups.iter().enumerate().filter(|(_, group)| group.makes_base());
             let Some((place, _)) = with_base.collect::<Vec<_>>().iter().rev().min_by_key(rarest).copied() else {
