@@ -216,6 +216,8 @@ impl Walk<'_> {
         if matches!(cond, IntCC::Equal | IntCC::NotEqual) {
             return Err(self.obstacle(left));
         }
+        // Only what moves by the same in each iteration is between its ends there.
+        self.takes_all = false;
         let least = if cond == cond.unsigned() { 0 } else { 1 << (left.bits() - 1) };
         let least = Sum::constant(least, left.bits());
         let most = least.clone().offset(-1);
