@@ -147,8 +147,8 @@ pub struct Options {
     /// `widen`: the most loads and stores of a loop that are looked at. 250, as for `promote`.
     pub widen_max_accesses: usize,
 
-    /// `widen`: how often the accesses of one loop may ask what was compared before them. 16: most indices that are known not to
-    /// wrap start and end at constants, for which nothing has to be asked, and a question can take 20 us.
+    /// `widen`: how often the accesses of one loop may ask what was compared before them. 4: most indices that are known not to
+    /// wrap start and end at constants, for which nothing has to be asked, and most of the others are pointers that were loaded.
     pub widen_max_questions: usize,
 
     /// All passes that copy loops: the most instructions that a function may come to have by that. 20,000: a function of this
@@ -208,7 +208,7 @@ impl Default for Options {
             transfer_max_inner_iterations: 64,
             transfer_max_copied: 1_000,
             widen_max_accesses: 250,
-            widen_max_questions: 16,
+            widen_max_questions: 4,
             max_function_insts: 20_000,
             embedder: Arc::new(Unknown),
             sink_max_places: 4,

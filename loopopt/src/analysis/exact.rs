@@ -110,9 +110,12 @@ impl<'a> Extents<'a> {
     /// For the sums of this function.
     pub fn new(view: View<'a>) -> Self {
         let ctx = view.ctx;
+        let mut conditions = Conditions::new(&ctx.func, &ctx.cfg, &ctx.domtree);
+        // What is not said in so many words is seldom known.
+        conditions.set_thorough(false);
         Self {
             view,
-            conditions: Conditions::new(&ctx.func, &ctx.cfg, &ctx.domtree),
+            conditions,
             counters: FxHashMap::default(),
             looked_at: FxHashSet::default(),
             unknown: FxHashMap::default(),
@@ -237,10 +240,13 @@ impl<'a> Extents<'a> {
     fn is_at_most(&mut self, value: Value, most: i128, place: Place) -> bool {
         let key = (value, place);
         let is_known_not = self.unknown.get(&key).is_some_and(|&unknown| most <= unknown);
-        if is_known_not || self.questions == 0 || !self.conditions.knows(place, value) {
+        if is_known_not || self.questions == 0 {
             return false;
         }
         self.questions -= 1;
+        if !self.conditions.knows(place, value) {
+            return false;
+        }
         let sum = Sum::of_leaf(self.view.func(), value);
         let most_sum = Sum::constant(u64::try_from(most).unwrap_or(u64::MAX), sum.bits());
         let holds = self.conditions.holds(place, IntCC::UnsignedLessThanOrEqual, [&sum, &most_sum]);
@@ -381,7 +387,11 @@ impl<'a> Extents<'a> {
         let cond = if signed { with_sign(cond) } else { cond };
         let sum = Sum::of_leaf(&ctx.func, param);
         let bound = Sum::constant(bound as u64 & mask(ty.bits()), ty.bits());
-        self.conditions.holds(Place::On(back_edge), cond, [&sum, &bound])
+        // A guard says it of the first iteration, and the test of the others.
+        self.conditions.set_thorough(true);
+        let stays = self.conditions.holds(Place::On(back_edge), cond, [&sum, &bound]);
+        self.conditions.set_thorough(false);
+        stays
     }
 }
 
