@@ -9,7 +9,7 @@
 //!
 //! The narrow sum is a sum of leaves modulo a power of two. If the same sum of what the leaves are, as exact integers, stays within
 //! the numbers of the narrow type, then it is what the extension gives, whatever wraps on the way. What a leaf can be follows from the
-//! instruction that computes it ([`super::numbers`]); for a counter from how often its loop goes around ([`super::trip_count`]); or
+//! instruction that computes it (`super::numbers`); for a counter from how often its loop goes around ([`super::trip_count`]); or
 //! from the comparisons that have been passed ([`super::conditions`]).
 
 use super::address::{Sum, Term, mask};

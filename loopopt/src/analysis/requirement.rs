@@ -61,7 +61,7 @@ impl Requirement {
 /// * `1 < n` goes if `3 < n`; and then `a <= n - 2` goes if `a <= n - 4`, as neither wraps.
 /// * `0 < n` and `a <= n - 1` together are `a < n`.
 ///
-/// Before, bounds of what is next to each other become one ([`super::gathered`]), which may be more than what was required.
+/// Before, bounds of what is next to each other become one (the module `gathered`), which may be more than what was required.
 ///
 /// Time grows with the square of their number.
 pub fn simplified(required: Vec<Requirement>) -> Vec<Requirement> {
