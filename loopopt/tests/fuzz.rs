@@ -80,6 +80,7 @@ const RARE_FAULTS: &[(Fault, u64)] = &[
     (Fault::UnsignedCell, 47_000),
     (Fault::SettledTooEarly, 35_000),
     (Fault::SettledEverywhere, 23_000),
+    (Fault::UnseenStores, 6_000),
 ];
 
 #[test]

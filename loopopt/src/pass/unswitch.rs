@@ -455,8 +455,9 @@ impl Plan {
                 func.replace(jump).br_table(condition, table);
             }
         }
+        // Cranelift makes a trap of a branch to one, at the location of the branch.
         let srcloc = func.srcloc(self.candidate.inst);
-        if !srcloc.is_default() {
+        if func.srcloc(jump) != srcloc {
             func.set_srcloc(jump, srcloc);
         }
     }
