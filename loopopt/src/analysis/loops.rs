@@ -279,6 +279,11 @@ impl LoopForest {
         &self.blocks[self.loops[lp].range.clone()]
     }
 
+    /// The blocks of a loop that are in no loop inside it.
+    pub fn own_blocks(&self, lp: Loop) -> impl Iterator<Item = Block> + '_ {
+        self.blocks(lp).iter().copied().filter(move |&block| self.innermost(block) == Some(lp))
+    }
+
     /// The block from which alone the loop is entered, by a plain jump: code put there runs once before the loop, and
     /// only if the loop runs.
     pub fn preheader(&self, func: &Function, lp: Loop) -> Option<Block> {

@@ -155,8 +155,8 @@ fn checks(ctx: &Context, cx: &PassCx<'_>, forest: &LoopForest) -> Vec<Check> {
     let func = &ctx.func;
     let mut checks = Vec::new();
     for lp in forest.loops().filter(|&lp| !cx.is_in_slow_loop(forest, lp)) {
-        let own = forest.blocks(lp).iter().filter(|&&block| forest.innermost(block) == Some(lp));
-        for inst in own.flat_map(|&block| func.layout.block_insts(block)) {
+        let own = forest.own_blocks(lp);
+        for inst in own.flat_map(|block| func.layout.block_insts(block)) {
             let worth = match func.dfg.insts[inst].opcode() {
                 Opcode::Trapz | Opcode::Trapnz | Opcode::UaddOverflowTrap | Opcode::SelectSpectreGuard => Worth::Check,
                 Opcode::Brif if is_latch_test(ctx, inst) => continue,

@@ -99,7 +99,7 @@ fn misplaced(ctx: &Context, forest: &LoopForest) -> Vec<Misplaced> {
     for lp in forest.loops() {
         let header = forest.data(lp).header;
         let exits = forest.data(lp).exits.len();
-        for &block in forest.blocks(lp).iter().filter(|&&block| forest.innermost(block) == Some(lp)) {
+        for block in forest.own_blocks(lp) {
             let Some((branch, [first, second])) = two_ways(func, block) else { continue };
             let (first_stays, second_stays) = (forest.contains(lp, first), forest.contains(lp, second));
             // A latch that only gathers several back edges stands for the header.

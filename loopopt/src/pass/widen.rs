@@ -60,7 +60,7 @@ mod plan;
 mod why;
 
 use crate::analysis::exact::Extents;
-use crate::analysis::loops::{Loop, LoopForest};
+use crate::analysis::loops::LoopForest;
 use crate::analysis::view::View;
 use crate::change::Change;
 use crate::pass::PassCx;
@@ -104,7 +104,7 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>, forest: &LoopForest) -> Vec<Plan> {
             continue;
         }
         let header = forest.data(lp).header;
-        let found = match has_extension(&ctx.func, own_blocks(forest, lp)) {
+        let found = match has_extension(&ctx.func, forest.own_blocks(lp)) {
             false => Err(Decline::NothingExtended),
             true if heights[lp] > MAX_HEIGHT => Err(Decline::TooDeep),
             true => Plan::find(view, lp, extents.get_or_insert_with(|| Extents::new(view)), cx),
@@ -119,11 +119,6 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>, forest: &LoopForest) -> Vec<Plan> {
         }
     }
     plans
-}
-
-/// The blocks of a loop that are in no loop inside it.
-fn own_blocks(forest: &LoopForest, lp: Loop) -> impl Iterator<Item = Block> + '_ {
-    forest.blocks(lp).iter().copied().filter(move |&block| forest.innermost(block) == Some(lp))
 }
 
 /// Whether a number is extended to 64 bits in `blocks`.

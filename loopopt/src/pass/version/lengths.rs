@@ -40,8 +40,8 @@ impl Lengths {
         let mut done: FxHashMap<(Loop, Place), Value> = FxHashMap::default();
         for lp in forest.loops() {
             let [entry] = forest.data(lp).entries[..] else { continue };
-            let own = forest.blocks(lp).iter().filter(|&&block| forest.innermost(block) == Some(lp));
-            let insts: Vec<_> = own.flat_map(|&block| func.layout.block_insts(block)).collect();
+            let own = forest.own_blocks(lp);
+            let insts: Vec<_> = own.flat_map(|block| func.layout.block_insts(block)).collect();
             for inst in insts {
                 let Some(place) = length(func, inst, options) else { continue };
                 if def_block(func, place.0).is_none_or(|block| forest.contains(lp, block)) {

@@ -1,7 +1,6 @@
 //! Which addresses of a loop are computed in 64 bits, and how.
 
 use super::gain::Gain;
-use super::own_blocks;
 use super::why::Decline;
 use crate::analysis::address::{Sum, Term, constant_of};
 use crate::analysis::conditions::Place;
@@ -103,7 +102,7 @@ impl Plan {
         cx: &PassCx<'_>,
     ) -> Result<Self, Decline> {
         let func = view.func();
-        let insts = own_blocks(view.forest, lp).flat_map(|block| func.layout.block_insts(block));
+        let insts = view.forest.own_blocks(lp).flat_map(|block| func.layout.block_insts(block));
         let accesses: Vec<_> = insts.filter_map(|inst| Some((inst, address_operand(func, inst)?))).collect();
         let max = cx.options.widen_max_accesses;
         if accesses.len() > max {
