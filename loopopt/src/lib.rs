@@ -59,9 +59,13 @@
 //! | `unguard` | checked accesses through Spectre guards become checks that trap, if the embedder lets guards go |
 //! | `facts` | checks that branches and checks before them imply are removed |
 //! | `licm` | what is the same in each iteration is computed once, before the loop: loads and checks too |
+//! | `unswitch` | a branch that goes the same way in each iteration is taken in front of the loop, which is there once for each way |
+//! | `version` | a loop whose checks can all be tested in front of it is there twice: without them, and as it was |
+//! | `transfer` | a rare part of a loop becomes a part of a loop around it, where it no longer stands in the way of the rest |
 //! | `unroll` | a loop that runs a few times becomes its iterations |
 //! | `peel` | the first iterations are taken out, so that the others need not do again what they did |
 //! | `cleanup` | Cranelift's egraph pass once more, if a pass has left something to fold |
+//! | `widen` | addresses that are computed in 32 bits and extended are computed in 64 bits |
 //! | `promote` | a memory cell that a loop reads and writes again and again is carried in a register |
 //! | `sink` | what only exits or rare blocks use is computed there |
 //! | `tidy` | undoes what canonical form no longer serves |

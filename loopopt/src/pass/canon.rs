@@ -22,13 +22,14 @@
 //!
 //! # Legal when
 //!
-//! Always: only empty blocks are put on edges, and values are passed along them.
+//! Always: only empty blocks are put on edges, and values are passed along them. A comparison that is known is that constant.
 //!
 //! # Changes
 //!
 //! Blocks that form a chain are merged. Then: exit blocks that others enter too are split off for each
 //! innermost loop that leaves to them; several entry edges, or one that is not a jump's, get a preheader;
-//! several back edges get one latch; values that leave loops get exit parameters.
+//! several back edges get one latch; values that leave loops get exit parameters, and comparisons that branches have decided
+//! become constants ([`crate::edit::behind`]).
 //!
 //! # Not done
 //!
@@ -41,6 +42,7 @@ use crate::analysis::edges::{Edge, edges_into};
 use crate::analysis::loops::{Loop, LoopForest};
 use crate::change::Change;
 use crate::edit::TooManyParams;
+use crate::edit::behind::know_conditions;
 use crate::edit::close::{close_loops, escapes};
 use crate::edit::funnel::funnel;
 use crate::edit::merge::merge_blocks;
@@ -59,7 +61,7 @@ pub(crate) const REASONS: &[&str] = &["irreducible", "too-many-loops", "too-many
 /// Brings all loops into canonical form.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
     let mut change = Change::Nothing;
-    for step in [merge, shape, close] {
+    for step in [merge, shape, close, know] {
         let done = step(ctx, cx);
         cx.invalidate(ctx, done);
         change = change.max(done);
@@ -141,7 +143,7 @@ fn funnel_all(func: &mut Function, needed: Vec<(Block, Vec<Edge>)>) -> Change {
 
 /// Lets values leave loops through parameters of exit blocks. The steps before, and `rotate`, make no value leave a loop.
 fn close(ctx: &mut Context, cx: &mut PassCx<'_>) -> Change {
-    if std::mem::replace(&mut cx.is_closed, true) {
+    if cx.is_closed {
         return Change::Nothing;
     }
     let budget = cx.options.max_closing_args;
@@ -158,6 +160,14 @@ fn close(ctx: &mut Context, cx: &mut PassCx<'_>) -> Change {
             Change::Nothing
         }
     }
+}
+
+/// Puts constants where branches say what values are, those that leave loops above all.
+fn know(ctx: &mut Context, cx: &mut PassCx<'_>) -> Change {
+    if std::mem::replace(&mut cx.is_closed, true) {
+        return Change::Nothing;
+    }
+    if know_conditions(ctx) { Change::Insts } else { Change::Nothing }
 }
 
 /// Why a loop, or all of them, are left alone.
