@@ -181,22 +181,42 @@ impl Sum {
 
     /// Adds `factor` times `other`. Nothing if it has too many terms then.
     pub fn add(&mut self, other: &Self, factor: u64) -> Option<()> {
-        let mask = mask(self.bits);
         for (term, count) in &other.terms {
-            let count = count.wrapping_mul(factor) & mask;
-            match self.terms.binary_search_by(|(own, _)| own.cmp(term)) {
-                Ok(at) => {
-                    let own = &mut self.terms[at].1;
-                    *own = own.wrapping_add(count) & mask;
-                    if *own == 0 {
-                        self.terms.remove(at);
-                    }
-                }
-                Err(at) if count != 0 => self.terms.insert(at, (term.clone(), count)),
-                Err(_) => {}
-            }
+            self.add_term(term, *count, factor);
         }
-        self.constant = self.constant.wrapping_add(other.constant.wrapping_mul(factor)) & mask;
+        self.add_constant(other.constant, factor)
+    }
+
+    /// The same with a sum that is not needed any more.
+    fn add_owned(&mut self, other: Self, factor: u64) -> Option<()> {
+        if self.terms.is_empty() && factor == 1 && self.bits == other.bits {
+            self.terms = other.terms;
+        } else {
+            other.terms.iter().for_each(|(term, count)| self.add_term(term, *count, factor));
+        }
+        self.add_constant(other.constant, factor)
+    }
+
+    /// Adds `factor` times `count` times `term`.
+    fn add_term(&mut self, term: &Term, count: u64, factor: u64) {
+        let mask = mask(self.bits);
+        let count = count.wrapping_mul(factor) & mask;
+        match self.terms.binary_search_by(|(own, _)| own.cmp(term)) {
+            Ok(at) => {
+                let own = &mut self.terms[at].1;
+                *own = own.wrapping_add(count) & mask;
+                if *own == 0 {
+                    self.terms.remove(at);
+                }
+            }
+            Err(at) if count != 0 => self.terms.insert(at, (term.clone(), count)),
+            Err(_) => {}
+        }
+    }
+
+    /// Adds `factor` times `constant`. Nothing if there are too many terms.
+    fn add_constant(&mut self, constant: u64, factor: u64) -> Option<()> {
+        self.constant = self.constant.wrapping_add(constant.wrapping_mul(factor)) & mask(self.bits);
         (self.terms.len() <= MAX_TERMS).then_some(())
     }
 
@@ -393,7 +413,7 @@ impl Builder<'_> {
                 Some(one) => one,
                 None => (self.leaf)(value)?,
             };
-            total.add(&one, factor)?;
+            total.add_owned(one, factor)?;
         }
         Some(total)
     }

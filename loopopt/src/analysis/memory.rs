@@ -31,12 +31,14 @@
 
 use crate::analysis::address::{Sum, are_apart};
 use crate::analysis::effects::Effects;
+use crate::embedder::Writers;
 use crate::fault::fault;
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::entity::{EntitySet, SecondaryMap, packed_option::PackedOption};
 use cranelift_codegen::ir::{
     Block, DebugTag, Function, Inst, InstructionData, MemFlagsData, Opcode, StackSlot, Type, Value, types,
 };
+use std::cell::OnceCell;
 
 /// A load or a store.
 #[derive(Clone, Debug)]
@@ -190,7 +192,17 @@ impl PrivateSlots {
 
     /// The private slot that an access is to.
     pub fn slot_of(&self, access: &Access) -> Option<StackSlot> {
-        self.made_from[access.operand].expand().filter(|&slot| self.slots.contains(slot))
+        self.slot_at(access.operand)
+    }
+
+    /// The private slot that `address` is in.
+    fn slot_at(&self, address: Value) -> Option<StackSlot> {
+        self.made_from[address].expand().filter(|&slot| self.slots.contains(slot))
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.slots.is_empty()
     }
 }
 
@@ -201,74 +213,116 @@ pub struct LoopMemory {
     pub accesses: Vec<Access>,
     /// The first thing that memory may not be moved across: a call, an atomic, a fence.
     pub fence: Option<Inst>,
-    /// The first call.
-    pub call: Option<Inst>,
 }
 
 impl LoopMemory {
     /// What the instructions of `blocks` do. Linear in their number.
     pub fn of(func: &Function, blocks: &[Block]) -> Self {
-        Self::collect(func, blocks, |effects| effects.reads || effects.writes)
+        Self::collect(func, blocks, |_| true)
     }
 
-    /// The same without the loads.
-    pub fn stores(func: &Function, blocks: &[Block]) -> Self {
-        Self::collect(func, blocks, |effects| effects.writes)
+    /// The same, without the loads if there is a fence. For those who do nothing about memory that a fence may change.
+    pub fn without_fenced_loads(func: &Function, blocks: &[Block]) -> Self {
+        Self::collect(func, blocks, |fence| fence.is_none())
     }
 
-    fn collect(func: &Function, blocks: &[Block], wanted: impl Fn(Effects) -> bool) -> Self {
-        let mut memory = Self::default();
-        for inst in blocks.iter().flat_map(|&block| func.layout.block_insts(block)) {
-            let opcode = func.dfg.insts[inst].opcode();
-            if !(opcode.can_load() || opcode.can_store() || opcode.is_call() || opcode.other_side_effects()) {
-                continue;
-            }
-            let effects = Effects::of(func, inst);
-            if effects.diverges {
-                memory.call.get_or_insert(inst);
-            }
+    fn collect(func: &Function, blocks: &[Block], takes_loads: impl Fn(Option<Inst>) -> bool) -> Self {
+        let (mut insts, mut fence) = (Vec::new(), None);
+        for (inst, effects) in effects_on_memory(func, blocks) {
             if effects.fences {
-                memory.fence.get_or_insert(inst);
-            } else if wanted(effects) {
-                memory.accesses.extend(Access::of(func, inst));
+                fence.get_or_insert(inst);
+            } else if effects.reads || effects.writes {
+                insts.push((inst, effects));
             }
         }
-        memory
+        let takes_loads = takes_loads(fence);
+        let taken = insts.into_iter().filter(|(_, effects)| takes_loads || effects.writes);
+        Self { accesses: taken.filter_map(|(inst, _)| Access::of(func, inst)).collect(), fence }
+    }
+}
+
+/// All by which a loop may change memory, the loops inside it included.
+#[derive(Clone, Debug, Default)]
+pub struct LoopStores {
+    /// Its plain stores. Where they store to is found when the first load is compared with them: many loops have a fence.
+    stores: Vec<(Inst, OnceCell<Option<Access>>)>,
+    /// The first thing that memory may not be moved across: a call, an atomic, a fence.
+    pub fence: Option<Inst>,
+    /// The first call.
+    call: Option<Inst>,
+}
+
+impl LoopStores {
+    /// What the instructions of `blocks` do. Linear in their number.
+    pub fn of(func: &Function, blocks: &[Block]) -> Self {
+        let mut all = Self::default();
+        for (inst, effects) in effects_on_memory(func, blocks) {
+            if effects.diverges {
+                all.call.get_or_insert(inst);
+            }
+            if effects.fences {
+                all.fence.get_or_insert(inst);
+            } else if effects.writes && matches!(func.dfg.insts[inst], InstructionData::Store { .. }) {
+                all.stores.push((inst, OnceCell::new()));
+            }
+        }
+        all
     }
 
     /// Something in the loop that may change what `load` reads, if there is anything.
-    pub fn clobber(&self, load: &Access, private: &PrivateSlots) -> Option<Inst> {
-        self.clobber_among(load, private, self.fence, |_| true)
+    pub fn clobber(&self, func: &Function, load: &Access, private: &PrivateSlots) -> Option<Inst> {
+        let fence = self.fence_for((load.operand, load.flags), Writers::Any, private);
+        fence.or_else(|| self.clobbering_store(func, load, Writers::Any, private))
     }
 
-    /// The same, if only calls and stores to its region write it ([`Writers::Calls`](crate::Writers::Calls)).
-    pub fn clobber_of_its_region(&self, load: &Access, private: &PrivateSlots) -> Option<Inst> {
-        let region = load.flags.alias_region();
-        self.clobber_among(load, private, self.call, |store| store.flags.alias_region() == region)
-    }
-
-    fn clobber_among(
+    /// The call or fence that a load from this address, with these flags, may not be moved across, if `writers` write what it reads.
+    pub fn fence_for(
         &self,
-        load: &Access,
+        (address, flags): (Value, MemFlagsData),
+        writers: Writers,
         private: &PrivateSlots,
-        fence: Option<Inst>,
-        is_writer: impl Fn(&Access) -> bool,
     ) -> Option<Inst> {
+        let fence = if writers == Writers::Calls { self.call } else { self.fence };
+        fence.filter(|_| !flags.readonly() && private.slot_at(address).is_none())
+    }
+
+    /// A store that may change what `load` reads, if there is one.
+    pub fn clobbering_store(
+        &self,
+        func: &Function,
+        load: &Access,
+        writers: Writers,
+        private: &PrivateSlots,
+    ) -> Option<Inst> {
+        /// Stores that a load is compared with; of a loop with more, each may be to any place. LLVM stops after 100.
+        const MAX_STORES: usize = 100;
         if load.flags.readonly() {
             return None;
         }
-        let is_private = private.slot_of(load).is_some();
-        if let Some(fence) = fence.filter(|_| !is_private) {
-            return Some(fence);
+        let region = load.flags.alias_region();
+        let region_of =
+            |inst: Inst| func.dfg.insts[inst].memflags().map(|flags| func.dfg.mem_flags[flags].alias_region());
+        let is_writer = |inst: Inst| writers != Writers::Calls || region_of(inst) == Some(region);
+        let mut stores = self.stores.iter().filter(|(inst, _)| is_writer(*inst));
+        if let Some((store, _)) = stores.clone().nth(MAX_STORES) {
+            return Some(*store);
         }
-        /// Stores that a load is compared with; of a loop with more, each may be to any place. LLVM stops after 100.
-        const MAX_STORES: usize = 100;
-        let mut stores = self.accesses.iter().filter(|access| access.stored.is_some() && is_writer(access));
-        if let Some(store) = stores.clone().nth(MAX_STORES) {
-            return Some(store.inst);
-        }
-        stores.find(|store| store.may_alias(load, private)).map(|store| store.inst)
+        let found = stores.find(|(inst, store)| {
+            let store = store.get_or_init(|| Access::of(func, *inst));
+            store.as_ref().is_some_and(|store| store.may_alias(load, private))
+        });
+        found.map(|(inst, _)| *inst)
     }
+}
+
+/// The instructions of `blocks` that may have to do with memory, in order.
+fn effects_on_memory<'a>(func: &'a Function, blocks: &'a [Block]) -> impl Iterator<Item = (Inst, Effects)> + 'a {
+    let insts = blocks.iter().flat_map(|&block| func.layout.block_insts(block));
+    insts.filter_map(|inst| {
+        let opcode = func.dfg.insts[inst].opcode();
+        let may_touch = opcode.can_load() || opcode.can_store() || opcode.is_call() || opcode.other_side_effects();
+        may_touch.then(|| (inst, Effects::of(func, inst)))
+    })
 }
 
 #[cfg(test)]

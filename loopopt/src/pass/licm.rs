@@ -60,15 +60,14 @@ use crate::analysis::available::available_loads;
 use crate::analysis::effects::{Effects, is_constant};
 use crate::analysis::entry::{FirstIteration, Order};
 use crate::analysis::loops::{Loop, LoopForest};
-use crate::analysis::memory::{Access, LoopMemory, PrivateSlots};
+use crate::analysis::memory::{Access, LoopStores, PrivateSlots};
 use crate::analysis::polls::polls;
 use crate::analysis::pressure::Pressure;
 use crate::change::Change;
-use crate::embedder::Writers;
 use crate::pass::PassCx;
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
-use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode, Value, ValueDef};
+use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, MemFlagsData, Opcode, Value, ValueDef};
 use cranelift_codegen::{CodegenResult, Context, FxHashSet};
 use why::{Because, Decline};
 
@@ -102,7 +101,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     let forest = cx.lend_forest(ctx);
     let private = PrivateSlots::of(&ctx.func, &ctx.domtree);
     let order = Order::of(&ctx.func, &ctx.domtree);
-    let mut changed = false;
+    let (mut changed, mut has_aliases) = (false, false);
     let heights = forest.heights();
     for lp in forest.loops().rev() {
         let header = forest.data(lp).header;
@@ -123,6 +122,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         let Motion { moved, why, reused, .. } = motion;
         if reused > 0 || !moved.is_empty() {
             changed = true;
+            has_aliases |= reused > 0;
             cx.fired(&ctx.func, NAME, header, describe(&ctx.func, &moved, reused));
         }
         match why {
@@ -131,7 +131,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         }
     }
     cx.return_forest(forest);
-    if changed {
+    if has_aliases {
         ctx.func.dfg.resolve_all_aliases();
     }
     Ok(if changed { Change::Insts } else { Change::Nothing })
@@ -174,7 +174,7 @@ struct Motion<'a, 'b> {
     place: Place<'a>,
     first: FirstIteration<'a>,
     /// Made when the first candidate asks.
-    memory: Option<LoopMemory>,
+    stores: Option<LoopStores>,
     pressure: Option<Pressure>,
     /// Candidates for which there was no register.
     short: usize,
@@ -196,7 +196,7 @@ impl<'a, 'b> Motion<'a, 'b> {
             func,
             cx,
             place,
-            memory: None,
+            stores: None,
             pressure: None,
             short: 0,
             polls: None,
@@ -291,16 +291,15 @@ impl<'a, 'b> Motion<'a, 'b> {
             return None;
         }
         if effects.reads {
-            let access = Access::of(self.func, inst)?;
-            return Some(self.prove_load(block, &access));
+            let InstructionData::Load { arg, flags, .. } = self.func.dfg.insts[inst] else { return None };
+            return Some(self.prove_load(block, inst, (arg, self.func.dfg.mem_flags[flags])));
         }
         Some(self.prove_first(block, inst))
     }
 
     /// (L2)
-    fn prove_load(&mut self, block: Block, load: &Access) -> Result<(), Decline> {
-        let inst = load.inst;
-        if self.cx.options.is_asynchronous(self.func, load.flags) {
+    fn prove_load(&mut self, block: Block, inst: Inst, (address, flags): (Value, MemFlagsData)) -> Result<(), Decline> {
+        if self.cx.options.is_asynchronous(self.func, flags) {
             return Err(Decline::Asynchronous { load: inst });
         }
         let (forest, lp) = (self.place.forest, self.place.lp);
@@ -308,23 +307,21 @@ impl<'a, 'b> Motion<'a, 'b> {
             return Err(Decline::Polls { load: inst });
         }
         let blocks = forest.blocks(lp);
-        let memory = self.memory.get_or_insert_with(|| LoopMemory::stores(self.func, blocks));
-        let by_calls = self.cx.options.writers(self.func, load.flags) == Writers::Calls;
-        let clobber = match by_calls {
-            true => memory.clobber_of_its_region(load, self.place.private),
-            false => memory.clobber(load, self.place.private),
-        };
-        if let Some(clobber) = clobber {
-            return Err(match Effects::of(self.func, clobber).fences {
-                true => Decline::Fenced { load: inst, fence: clobber },
-                false => Decline::Aliased { load: inst, store: clobber },
-            });
+        let stores = self.stores.get_or_insert_with(|| LoopStores::of(self.func, blocks));
+        let writers = self.cx.options.writers(self.func, flags);
+        if let Some(fence) = stores.fence_for((address, flags), writers, self.place.private) {
+            return Err(Decline::Fenced { load: inst, fence });
+        }
+        let clobber = Access::of(self.func, inst)
+            .and_then(|load| stores.clobbering_store(self.func, &load, writers, self.place.private));
+        if let Some(store) = clobber {
+            return Err(Decline::Aliased { load: inst, store });
         }
         let is_there = self.find_done(inst).is_some();
-        if is_there || (load.flags.notrap() && load.flags.can_move()) {
+        if is_there || (flags.notrap() && flags.can_move()) {
             return Ok(());
         }
-        if !load.flags.notrap() {
+        if !flags.notrap() {
             return self.prove_first(block, inst);
         }
         match self.first.detour() {

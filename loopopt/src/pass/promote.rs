@@ -223,7 +223,11 @@ impl<'a> Here<'a> {
         if let Some(&entry) = self.forest.irreducible().iter().find(|&&entry| self.forest.contains(self.lp, entry)) {
             return Err(Decline::Irreducible { entry });
         }
-        let memory = LoopMemory::of(self.func, self.blocks);
+        // Behind a fence, only cells in slots of its own are carried.
+        let memory = match self.private.is_empty() {
+            true => LoopMemory::without_fenced_loads(self.func, self.blocks),
+            false => LoopMemory::of(self.func, self.blocks),
+        };
         let (accesses, max) = (memory.accesses.len(), cx.options.promote_max_accesses);
         if accesses > max { Err(Decline::TooManyAccesses { accesses, max }) } else { Ok(memory) }
     }

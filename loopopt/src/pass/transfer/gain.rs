@@ -4,7 +4,7 @@ use crate::analysis::edges::{Edge, edges_into};
 use crate::analysis::effects::{Effects, is_constant};
 use crate::analysis::invariant::invariant_chain;
 use crate::analysis::loops::{Loop, LoopForest};
-use crate::analysis::memory::{Access, LoopMemory, PrivateSlots};
+use crate::analysis::memory::{Access, LoopStores, PrivateSlots};
 use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{Block, InstructionData, Value, ValueDef};
 use cranelift_codegen::{Context, FxHashSet};
@@ -27,8 +27,8 @@ impl Gain {
     pub(super) fn of(ctx: &Context, (forest, lp): (&LoopForest, Loop), hot: &[Block], private: &PrivateSlots) -> Self {
         let func = &ctx.func;
         let mut gain = Self { loads: 0, stores: 0 };
-        let all = LoopMemory::stores(func, forest.blocks(lp));
-        let fast = LoopMemory::stores(func, hot);
+        let all = LoopStores::of(func, forest.blocks(lp));
+        let fast = LoopStores::of(func, hot);
         // A trap shows what is stored, each time.
         let mut insts = hot.iter().flat_map(|&block| func.layout.block_insts(block));
         let shows = fast.fence.is_some() || insts.any(|inst| Effects::of(func, inst).traps);
@@ -37,12 +37,12 @@ impl Gain {
             if !may_move(ctx, (forest, lp), &access) {
                 continue;
             }
-            let stays = all.clobber(&access, private);
+            let stays = all.clobber(func, &access, private);
             if stays.is_none() || invariant_chain(func, forest, lp, access.operand).is_none() {
                 continue;
             }
             match access.stored {
-                None => gain.loads += usize::from(fast.clobber(&access, private).is_none()),
+                None => gain.loads += usize::from(fast.clobber(func, &access, private).is_none()),
                 // A store clobbers itself: what counts is that nobody else looks.
                 Some(_) => gain.stores += usize::from(all.fence.is_some() && !shows),
             }
