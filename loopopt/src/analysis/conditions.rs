@@ -32,6 +32,7 @@ use cranelift_codegen::entity::{SecondaryMap, packed_option::PackedOption};
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode, Value, ValueDef};
+use smallvec::SmallVec;
 use std::ops::Range;
 
 /// Facts at one place above which those that are farther away do not count. 32: a loop inside of two others, with two checks
@@ -96,6 +97,8 @@ struct BlockFacts {
     above: Option<PackedOption<Block>>,
     /// What is known at its end, the nearest first, as numbers in a list, once that is asked for.
     end: Option<Range<usize>>,
+    /// The same as a spot has it.
+    sorted: Option<Sorted>,
 }
 
 impl BlockFacts {
@@ -163,13 +166,21 @@ enum SpotKey {
     On(Edge),
 }
 
-/// What is known of a spot.
-struct SpotData {
-    block: Block,
+/// Facts by what they say.
+#[derive(Clone, Debug)]
+struct Sorted {
     /// What is at most something, the nearest first, as numbers in a list.
     ordered: Range<usize>,
     /// What differs, the nearest first.
     differing: Range<usize>,
+    /// The roots that they speak of, see [`bit_of`].
+    roots: u64,
+}
+
+/// What is known of a spot.
+struct SpotData {
+    block: Block,
+    facts: Sorted,
 }
 
 /// What is known where in a function. Asked for block by block, and kept.
@@ -403,27 +414,65 @@ impl<'a> Conditions<'a> {
             Place::On(_) => (behind.len(), SpotKey::In(block, behind.len())),
             Place::Before(inst) => {
                 let comes_first = |fact: &Fact| self.func.layout.pp_cmp(fact.source, inst).is_lt();
-                let before = self.own[behind].partition_point(comes_first);
+                let before = self.own[behind.clone()].partition_point(comes_first);
                 (before, SpotKey::In(block, before))
             }
         };
         if let Some(&spot) = self.ids.get(&key) {
             return spot;
         }
-        let start = self.facts.len();
-        if let SpotKey::On(edge) = key {
-            let mut facts = std::mem::take(&mut self.facts);
-            self.add_edge(edge, &mut facts);
-            self.facts = facts;
-        }
-        self.gather(number, before, start);
-        self.facts[start..].sort_by_key(|fact| fact.differ);
-        let ordered = self.facts[start..].partition_point(|fact| !fact.differ);
-        let (middle, end) = (start + ordered, self.facts.len());
+        let facts = match key {
+            SpotKey::In(..) if before == behind.len() => self.sorted_end(number),
+            SpotKey::In(..) => {
+                let start = self.facts.len();
+                self.gather(number, before, start);
+                self.sorted(start)
+            }
+            SpotKey::On(edge) => {
+                let start = self.facts.len();
+                let mut facts = std::mem::take(&mut self.facts);
+                self.add_edge(edge, &mut facts);
+                self.facts = facts;
+                let newer = start..self.facts.len();
+                for index in self.end_of(number) {
+                    add(&mut self.facts, newer.clone(), &self.ends[index]);
+                }
+                self.sorted(start)
+            }
+        };
         let spot = Spot(u32::try_from(self.spots.len()).expect("as many spots as edges and facts at most"));
-        self.spots.push(SpotData { block, ordered: start..middle, differing: middle..end });
+        self.spots.push(SpotData { block, facts });
         self.ids.insert(key, spot);
         spot
+    }
+
+    /// Sorts the facts from `start` on.
+    fn sorted(&mut self, start: usize) -> Sorted {
+        self.facts[start..].sort_by_key(|fact| fact.differ);
+        let middle = start + self.facts[start..].partition_point(|fact| !fact.differ);
+        let terms = self.facts[start..].iter().flat_map(|fact| [fact.left, fact.right]).flatten();
+        let roots = terms.fold(0, |roots, term| roots | bit_of(term.root));
+        Sorted { ordered: start..middle, differing: middle..self.facts.len(), roots }
+    }
+
+    /// What is known at the end of a block, as a spot has it. Blocks without facts have those of the block above.
+    fn sorted_end(&mut self, number: usize) -> Sorted {
+        let nowhere = Sorted { ordered: 0..0, differing: 0..0, roots: 0 };
+        let Some(number) = self.with_facts(number) else { return nowhere };
+        if let Some(sorted) = &self.blocks[number].sorted {
+            return sorted.clone();
+        }
+        let end = self.end_of(number);
+        let start = self.facts.len();
+        self.facts.extend_from_slice(&self.ends[end]);
+        let sorted = self.sorted(start);
+        self.blocks[number].sorted = Some(sorted.clone());
+        sorted
+    }
+
+    /// The block itself if it has facts, or the nearest one above that has.
+    fn with_facts(&mut self, number: usize) -> Option<usize> {
+        if self.blocks[number].is_empty() { self.above(number) } else { Some(number) }
     }
 
     /// Adds what is known in a block, behind the first `before` facts in it, to the list from `start` on.
@@ -431,15 +480,21 @@ impl<'a> Conditions<'a> {
         let above = self.above(number).map_or(0..0, |above| self.end_of(above));
         let BlockFacts { entering, behind, .. } = self.blocks[number].clone();
         let own = self.own[behind][..before].iter().rev().chain(&self.own[entering]);
-        own.for_each(|fact| add(&mut self.facts, start..usize::MAX, fact));
+        // What is farther away does not count in any case.
+        for fact in own {
+            if self.facts.len() - start >= MAX_FACTS {
+                break;
+            }
+            add(&mut self.facts, start..usize::MAX, fact);
+        }
         let inherited = start..self.facts.len();
         self.ends[above].iter().for_each(|fact| add(&mut self.facts, inherited.clone(), fact));
     }
 
     /// What is known at the end of a block, as numbers in a list.
     fn end_of(&mut self, number: usize) -> Range<usize> {
-        let mut chain = Vec::new();
-        let mut next = Some(number);
+        let mut chain = SmallVec::<[usize; 8]>::new();
+        let mut next = self.with_facts(number);
         let mut end = loop {
             let Some(number) = next else { break 0..0 };
             if let Some(end) = &self.blocks[number].end {
@@ -452,6 +507,9 @@ impl<'a> Conditions<'a> {
             let start = self.ends.len();
             let BlockFacts { entering, behind, .. } = self.blocks[number].clone();
             for fact in self.own[behind].iter().rev().chain(&self.own[entering]) {
+                if self.ends.len() - start >= MAX_FACTS {
+                    break;
+                }
                 add(&mut self.ends, start..usize::MAX, fact);
             }
             let inherited = start..self.ends.len();
@@ -467,7 +525,7 @@ impl<'a> Conditions<'a> {
 
     /// The nearest block above this one in the dominator tree that has facts.
     fn above(&mut self, number: usize) -> Option<usize> {
-        let mut passed = vec![number];
+        let mut passed = SmallVec::<[usize; 8]>::from_slice(&[number]);
         let mut here = number;
         let above = loop {
             if let Some(known) = self.blocks[here].above {
@@ -488,12 +546,17 @@ impl<'a> Conditions<'a> {
 
     /// The facts of a spot that say that something is at most something, the nearest first.
     pub(super) fn ordered(&self, spot: Spot) -> &[Fact] {
-        &self.facts[self.spots[spot.0 as usize].ordered.clone()]
+        &self.facts[self.spots[spot.0 as usize].facts.ordered.clone()]
     }
 
     /// The facts of a spot that say that something differs.
     pub(super) fn differing(&self, spot: Spot) -> &[Fact] {
-        &self.facts[self.spots[spot.0 as usize].differing.clone()]
+        &self.facts[self.spots[spot.0 as usize].facts.differing.clone()]
+    }
+
+    /// Whether a fact of the spot may speak of a root. If not, none does.
+    pub(super) fn may_speak_of(&self, spot: Spot, root: Root) -> bool {
+        self.spots[spot.0 as usize].facts.roots & bit_of(root) != 0
     }
 
     /// Where the values of a root are defined.
@@ -535,7 +598,14 @@ impl<'a> Conditions<'a> {
         }
         let end = facts.len();
         self.own = facts;
-        self.blocks.push(BlockFacts { block, entering: start..middle, behind: middle..end, above: None, end: None });
+        self.blocks.push(BlockFacts {
+            block,
+            entering: start..middle,
+            behind: middle..end,
+            above: None,
+            end: None,
+            sorted: None,
+        });
         self.numbers_of_blocks[block] = u32::try_from(self.blocks.len()).expect("as many as blocks");
         self.blocks.len() - 1
     }
@@ -680,12 +750,19 @@ impl<'a> Conditions<'a> {
     }
 }
 
+/// The bit for a root in a set of roots, in which some of them share one.
+fn bit_of(root: Root) -> u64 {
+    1 << (root.index() % 64)
+}
+
 /// Adds `fact` to the list that starts where `newer` does, unless one of those newer says as much. Guards of one loop behind the
 /// other say the same again and again.
 fn add(list: &mut Vec<Fact>, newer: Range<usize>, fact: &Fact) {
+    if list.len() - newer.start >= MAX_FACTS {
+        return;
+    }
     let end = newer.end.min(list.len());
-    let is_new = !list[newer.start..end].iter().any(|other| other.says(fact));
-    if is_new && list.len() - newer.start < MAX_FACTS {
+    if !list[newer.start..end].iter().any(|other| other.says(fact)) {
         list.push(*fact);
     }
 }

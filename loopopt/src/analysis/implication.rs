@@ -208,7 +208,7 @@ impl<'c, 'a> Prover<'c, 'a> {
             return true;
         }
         let cannot_hold = left.0 - right.1 > claim.most;
-        if cannot_hold || depth == 0 || self.budget == 0 {
+        if cannot_hold || depth == 0 || self.budget == 0 || self.is_unknowable(spot, claim) {
             return false;
         }
         let question = (spot, claim, self.hypotheses.len());
@@ -230,6 +230,26 @@ impl<'c, 'a> Prover<'c, 'a> {
             self.used.truncate(used);
         }
         proved
+    }
+
+    /// Whether there is nothing that a proof of the claim, of which the ranges do not tell, could start from: most conditions are
+    /// about something that has just been loaded.
+    fn is_unknowable(&self, spot: Spot, claim: Claim) -> bool {
+        let numbers = &self.conditions.numbers;
+        let is_unknown = |term: &Term| numbers.is_opaque(term.root) && !self.conditions.may_speak_of(spot, term.root);
+        let is_assumed = |term: &Term| {
+            let sides = self.hypotheses.iter().flat_map(|(_, assumed)| [assumed.left, assumed.right]).flatten();
+            sides.into_iter().any(|side| side.root == term.root)
+        };
+        let mut terms = [claim.left, claim.right].into_iter().flatten();
+        match (claim.left, claim.right) {
+            // A side that is never large leaves the other to be proved.
+            (Some(left), Some(right)) => {
+                let is_any = self.bounds(claim.left).1 == limits(numbers.bits(left.root), left.signed).1;
+                left.root != right.root && is_any && terms.all(|term| is_unknown(&term) && !is_assumed(&term))
+            }
+            _ => terms.all(|term| is_unknown(&term) && !is_assumed(&term)),
+        }
     }
 
     /// Whether a claim holds that is another reading of the one that is being proved.
@@ -332,7 +352,10 @@ impl<'c, 'a> Prover<'c, 'a> {
                 found.push((*assumed, None, says_all));
             }
         }
-        for fact in self.conditions.ordered(spot) {
+        let subject = claim.left.or(claim.right);
+        let may_speak = subject.is_none_or(|term| self.conditions.may_speak_of(spot, term.root));
+        let facts = if may_speak { self.conditions.ordered(spot) } else { &[] };
+        for fact in facts {
             if let Some(says_all) = is_about(fact.left, fact.right) {
                 found.push((fact.claim(), Some(fact.source), says_all));
             }
@@ -387,15 +410,21 @@ impl<'c, 'a> Prover<'c, 'a> {
         let is_other = |own: Option<Term>, other: Option<Term>| {
             own.zip(other).is_some_and(|(own, other)| own.root == other.root && !own.signed && other.signed)
         };
-        for number in 0..self.conditions.ordered(spot).len() {
-            let fact = self.conditions.ordered(spot)[number];
-            let is_relevant = match claim.left {
-                Some(_) => is_other(claim.left, fact.left) && (fact.right.is_none() || fact.most <= 0),
-                None => is_other(claim.right, fact.right) && fact.most <= 0,
-            };
+        let Some(subject) = claim.left.or(claim.right) else { return false };
+        if subject.signed || !self.conditions.may_speak_of(spot, subject.root) {
+            return false;
+        }
+        let is_relevant = |fact: &Fact| match claim.left {
+            Some(_) => is_other(claim.left, fact.left) && (fact.right.is_none() || fact.most <= 0),
+            None => is_other(claim.right, fact.right) && fact.most <= 0,
+        };
+        let mut next = 0;
+        while let Some(place) = self.conditions.ordered(spot)[next..].iter().position(is_relevant) {
+            let fact = self.conditions.ordered(spot)[next + place];
+            next += place + 1;
             // If the left side is not negative, neither is the right side, which is not less.
             let used = self.used.len();
-            if !is_relevant || !self.is_not_negative(spot, fact.left, depth) {
+            if !self.is_not_negative(spot, fact.left, depth) {
                 continue;
             }
             let [left, right] = [fact.left, fact.right].map(|term| self.reread(term, false));
@@ -580,8 +609,13 @@ impl<'c, 'a> Prover<'c, 'a> {
     fn is_read_otherwise(&self, spot: Spot, claim: Claim) -> bool {
         let is_same =
             |a: Option<Term>, b: Option<Term>| a.zip(b).is_some_and(|(a, b)| (a.root, a.signed) == (b.root, !b.signed));
-        let is_about = |side| {
-            self.conditions.ordered(spot).iter().any(|fact| is_same(fact.left, side) || is_same(fact.right, side))
+        let is_about = |side: Option<Term>| {
+            side.is_some_and(|term| self.conditions.may_speak_of(spot, term.root))
+                && self
+                    .conditions
+                    .ordered(spot)
+                    .iter()
+                    .any(|fact| is_same(fact.left, side) || is_same(fact.right, side))
         };
         is_about(claim.left) || is_about(claim.right)
     }

@@ -128,6 +128,8 @@ struct RootData {
     value: Option<Value>,
     /// What it extends, in so many bits, and whether by the sign.
     extends: Option<(Parts, u32, bool)>,
+    /// Whether it is what an instruction gives that says nothing of it.
+    opaque: bool,
 }
 
 /// All roots that were asked for, and what is known of them.
@@ -236,8 +238,9 @@ impl<'f> Numbers<'f> {
             _ => {}
         }
         let value = value.filter(|&value| self.func.dfg.value_type(value).bits() == bits);
+        let opaque = value.is_some_and(|value| is_opaque(self.func, value));
         let root = Root(u32::try_from(self.roots.len()).expect("as many roots as values at most"));
-        self.roots.push(RootData { sum: sum.clone(), bits, range, value, extends });
+        self.roots.push(RootData { sum: sum.clone(), bits, range, value, extends, opaque });
         self.ids.insert(sum, root);
         root
     }
@@ -255,6 +258,12 @@ impl<'f> Numbers<'f> {
     /// The value that a root is, if it is one value in its own width.
     pub(super) fn value(&self, root: Root) -> Option<Value> {
         self.roots[root.index()].value
+    }
+
+    /// Whether a root is what an instruction gives that says nothing of it but a range, such as a load or a call: all else that is
+    /// known of it are facts.
+    pub(super) fn is_opaque(&self, root: Root) -> bool {
+        self.roots[root.index()].opaque
     }
 
     /// The two values that a root is the difference of, if it is one.
@@ -302,6 +311,14 @@ impl<'f> Numbers<'f> {
             least + offset >= 0 && largest + offset <= 1
         })
     }
+}
+
+/// Whether `value` is the result of an instruction that a proof cannot go on from, see `Prover::by_more`.
+fn is_opaque(func: &Function, value: Value) -> bool {
+    use Opcode::{Band, Bor, Select, Smax, Smin, Udiv, Umax, Umin, Urem, Ushr};
+    let Some(inst) = func.dfg.value_def(value).inst() else { return false };
+    let opcode = func.dfg.insts[inst].opcode();
+    !matches!(opcode, Band | Bor | Select | Smax | Smin | Udiv | Umax | Umin | Urem | Ushr)
 }
 
 /// Whether a type is an integer of at most 64 bits.
