@@ -4,6 +4,7 @@ use super::plan::{Group, Terms, Wide};
 use crate::analysis::address::constant_of;
 use crate::analysis::edges::each_use;
 use crate::analysis::effects::{Effects, is_constant};
+use crate::analysis::exact::Leaf;
 use crate::analysis::loops::{Loop, def_block};
 use crate::analysis::memory::address_operand;
 use crate::analysis::view::View;
@@ -45,7 +46,13 @@ impl Gain {
 
     /// What widening the addresses of `groups` in the loop does.
     pub(super) fn of(view: View<'_>, lp: Loop, groups: &[Group], uses: &Uses) -> Self {
-        let mut leaving = Leaving { view, lp, uses, gone: Uses::default(), before: 0, released: 0 };
+        let moving = groups.iter().flat_map(|group| &group.moving);
+        let kept = moving.filter_map(|(wide, _)| match wide {
+            Wide::Value(value) | Wide::Extended(Leaf { value, .. }) => Some(*value),
+            Wide::Counted(_) | Wide::Slot(_) => None,
+        });
+        let mut leaving =
+            Leaving { view, lp, uses, kept: kept.collect(), gone: Uses::default(), before: 0, released: 0 };
         for (inst, _) in groups.iter().flat_map(|group| &group.accesses) {
             let address = address_operand(view.func(), *inst).expect("an access");
             leaving.release(address);
@@ -65,6 +72,8 @@ struct Leaving<'a> {
     view: View<'a>,
     lp: Loop,
     uses: &'a Uses,
+    /// What the new addresses are made of.
+    kept: FxHashSet<Value>,
     /// How many uses of values are gone.
     gone: Uses,
     before: usize,
@@ -77,6 +86,9 @@ impl Leaving<'_> {
         let func = self.view.func();
         let mut stack = vec![value];
         while let Some(value) = stack.pop() {
+            if self.kept.contains(&value) {
+                continue;
+            }
             let gone = self.gone.entry(value).or_default();
             *gone += 1;
             if self.uses.get(&value) != Some(gone) {

@@ -92,6 +92,8 @@ struct Finder<'a, 'e> {
     counters: FxHashMap<Leaf, Counter>,
     /// Why the first address that cannot be widened cannot.
     obstacle: Option<(Inst, MayWrap)>,
+    /// Whether an address would be added up otherwise than it is.
+    adds_up: bool,
 }
 
 impl Plan {
@@ -110,13 +112,17 @@ impl Plan {
         }
         extents.allow(cx.options.widen_max_questions);
         let (groups, counters) = (Vec::new(), FxHashMap::default());
-        let mut finder = Finder { view, lp, extents, groups, places: FxHashMap::default(), counters, obstacle: None };
+        let (places, obstacle) = (FxHashMap::default(), None);
+        let mut finder = Finder { view, lp, extents, groups, places, counters, obstacle, adds_up: false };
         for (inst, address) in accesses {
             finder.add(inst, address);
         }
-        let Finder { groups, counters, obstacle, .. } = finder;
+        let Finder { groups, counters, obstacle, adds_up, .. } = finder;
         if groups.is_empty() {
             return Err(obstacle.map_or(Decline::NothingExtended, |(inst, why)| Decline::MayWrap { inst, why }));
+        }
+        if !adds_up && !cx.options.ignore_cost {
+            return Err(Decline::NothingAdded);
         }
         let mut plan = Self { lp, groups, counters: Vec::new(), gain: Gain::default() };
         plan.judge(view, cx)?;
@@ -133,10 +139,15 @@ impl Plan {
         if cx.options.ignore_cost {
             return Ok(());
         }
-        let pressure = Pressure::of(func, view.forest, self.lp, cx.isa);
-        let ([needed, _], [available, _]) = pressure.needed();
         let mut short = None;
-        while !self.gain.fits(needed, available) {
+        let mut pressure = None;
+        // Without a new base, it does not matter how many registers there are.
+        while self.gain.bases > 0 {
+            let pressure = pressure.get_or_insert_with(|| Pressure::of(func, view.forest, self.lp, cx.isa));
+            let ([needed, _], [available, _]) = pressure.needed();
+            if self.gain.fits(needed, available) {
+                break;
+            }
             let rarest = |group: &&(usize, &Group)| group.1.accesses.len();
             let with_base = self.groups.iter().enumerate().filter(|(_, group)| group.makes_base());
             let Some((place, _)) = with_base.collect::<Vec<_>>().iter().rev().min_by_key(rarest).copied() else {
@@ -189,7 +200,10 @@ impl Finder<'_, '_> {
         }
         let offset = func.dfg.insts[inst].load_store_offset().unwrap_or(0);
         match self.widened(&sum, Place::Before(inst)) {
-            Ok((terms, constant)) => self.group((inst, offset), (terms, constant)),
+            Ok((terms, constant)) => {
+                self.adds_up |= !is_plain(&sum) || terms.iter().any(|(wide, _)| matches!(wide, Wide::Counted(_)));
+                self.group((inst, offset), (terms, constant));
+            }
             Err(why) => drop(self.obstacle.get_or_insert((inst, why))),
         }
     }
@@ -248,6 +262,16 @@ impl Finder<'_, '_> {
         });
         self.groups[place].accesses.push((inst, near.into()));
     }
+}
+
+/// Whether an address is, apart from an offset, one number or the sum of two, of which one is extended: as an addressing mode has it.
+fn is_plain(sum: &Sum) -> bool {
+    let is_leaf = |term: &Term| match term {
+        Term::Extended { sum, .. } => sum.constant_part() == 0 && matches!(sum.terms(), [(Term::Value(_), 1)]),
+        _ => true,
+    };
+    let is_near = i32::try_from(sum.constant_part().cast_signed()).is_ok();
+    sum.terms().len() <= 2 && is_near && sum.terms().iter().all(|(term, factor)| *factor == 1 && is_leaf(term))
 }
 
 /// Adds `factor` times `wide`.

@@ -17,6 +17,8 @@ pub(super) enum Decline {
     TooDeep,
     /// (L1) The sum that is extended may be too large for its type.
     MayWrap { inst: Inst, why: MayWrap },
+    /// (P1) What is extended is one number each, and no counter.
+    NothingAdded,
     /// (P1) As many instructions would come as go.
     NoGain { before: usize, after: usize },
     /// (P2) The loop is short of registers.
@@ -38,7 +40,7 @@ impl Refusal for Because<'_> {
             Decline::TooManyAccesses { .. } => "too-many-accesses",
             Decline::TooDeep => "too-deep",
             Decline::MayWrap { .. } => "may-wrap",
-            Decline::NoGain { .. } => "no-gain",
+            Decline::NothingAdded | Decline::NoGain { .. } => "no-gain",
             Decline::NoRegister { .. } => "no-register",
             Decline::Withheld => "withheld",
         }
@@ -47,6 +49,7 @@ impl Refusal for Because<'_> {
     fn fixed(&self) -> Option<&'static str> {
         match self.why {
             Decline::NothingExtended => Some("no address is made of a number that is extended"),
+            Decline::NothingAdded => Some("no address is added up before it is extended, or counted"),
             Decline::Withheld => Some("withheld: the fuel is used up, or stress mode says no"),
             _ => None,
         }
@@ -64,7 +67,9 @@ impl Refusal for Because<'_> {
 impl fmt::Display for Because<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.why {
-            Decline::NothingExtended | Decline::Withheld => f.write_str(self.fixed().unwrap_or("")),
+            Decline::NothingExtended | Decline::NothingAdded | Decline::Withheld => {
+                f.write_str(self.fixed().unwrap_or(""))
+            }
             Decline::TooManyAccesses { accesses, max } => {
                 write!(f, "the loop has {accesses} loads and stores, more than {max}")
             }
