@@ -43,7 +43,7 @@ pub(crate) fn close_loops(
 ) -> Result<bool, TooManyParams> {
     let mut closer = Closer { func, cfg, domtree, forest, exits: FxHashMap::default(), edges: FxHashMap::default() };
     let mut made = 0;
-    let mut escapes = escapes(closer.func, forest);
+    let mut escapes = escapes(closer.func, domtree, forest);
     let changed = !escapes.is_empty();
     // What leaves an inner loop may be defined in, and escape from, the loop around it. Each step goes outwards.
     while let Some((value, users)) = escapes.pop_first() {
@@ -65,11 +65,16 @@ pub(crate) fn close_loops(
 }
 
 /// All values that are used outside their loop.
-pub(crate) fn escapes(func: &Function, forest: &LoopForest) -> Escapes {
-    let homes = homes(func, forest);
+pub(crate) fn escapes(func: &Function, domtree: &DominatorTree, forest: &LoopForest) -> Escapes {
+    // The innermost loop of each value that is defined in one. In reverse postorder, definitions come before their uses.
+    let mut homes = SecondaryMap::<Value, PackedOption<Loop>>::new();
+    homes.resize(func.dfg.num_values());
     let mut escapes = Escapes::new();
-    for block in &func.layout {
+    for &block in domtree.cfg_rpo() {
         let around = PackedOption::from(forest.innermost(block));
+        if around.is_some() {
+            func.dfg.block_params(block).iter().for_each(|&param| homes[param] = around);
+        }
         for inst in func.layout.block_insts(block) {
             each_use(func, inst, |value| {
                 let home = homes[value];
@@ -80,24 +85,12 @@ pub(crate) fn escapes(func: &Function, forest: &LoopForest) -> Escapes {
                     }
                 }
             });
-        }
-    }
-    escapes
-}
-
-/// The innermost loop of each value that is defined in one.
-fn homes(func: &Function, forest: &LoopForest) -> SecondaryMap<Value, PackedOption<Loop>> {
-    let mut homes = SecondaryMap::<Value, PackedOption<Loop>>::new();
-    homes.resize(func.dfg.num_values());
-    for block in &func.layout {
-        if let Some(lp) = forest.innermost(block) {
-            let results = func.layout.block_insts(block).flat_map(|inst| func.dfg.inst_results(inst));
-            for &value in func.dfg.block_params(block).iter().chain(results) {
-                homes[value] = lp.into();
+            if around.is_some() {
+                func.dfg.inst_results(inst).iter().for_each(|&result| homes[result] = around);
             }
         }
     }
-    homes
+    escapes
 }
 
 /// The innermost loop of the definition of `value`, if a use in `block` is outside it.

@@ -249,7 +249,7 @@ pub(crate) fn check(ctx: &Context, forest: &LoopForest) -> Result<(), String> {
             }
         }
     }
-    match escapes(&ctx.func, forest).first_key_value() {
+    match escapes(&ctx.func, &ctx.domtree, forest).first_key_value() {
         Some((value, _)) => Err(format!("{value} is used outside its loop")),
         None => Ok(()),
     }
