@@ -4,6 +4,7 @@ use crate::analysis::effects::Effects;
 use crate::analysis::loops::{Loop, LoopForest};
 use crate::fault::fault;
 use cranelift_codegen::ir::{Block, Function, Inst, Value, ValueDef};
+use smallvec::SmallVec;
 
 /// Instructions of one such value. A comparison of two fields with a mask has five.
 const MAX_INSTS: usize = 16;
@@ -13,7 +14,7 @@ const MAX_INSTS: usize = 16;
 pub fn invariant_chain(func: &Function, forest: &LoopForest, lp: Loop, value: Value) -> Option<Vec<Inst>> {
     let is_inside = |block: Option<Block>| block.is_some_and(|block| forest.contains(lp, block));
     let mut chain = Vec::new();
-    let mut stack = vec![(value, false)];
+    let mut stack = SmallVec::<[(Value, bool); 16]>::from_slice(&[(value, false)]);
     let mut seen = 0;
     while let Some((value, operands_done)) = stack.pop() {
         let inst = match func.dfg.value_def(value) {

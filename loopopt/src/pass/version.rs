@@ -348,6 +348,10 @@ impl Plan {
         }
         let [entry] = data.entries[..] else { return Err(Decline::NotCounted { check: None }) };
         let insts = || blocks.iter().flat_map(|&block| func.layout.block_insts(block));
+        let copied = insts().count();
+        if copied > options.version_max_copied {
+            return Err(Decline::TooLarge { insts: copied, max: options.version_max_copied });
+        }
         if let Some(inst) = insts().find(|&inst| !is_duplicable(func, inst)) {
             return Err(Decline::NotDuplicable(func.dfg.insts[inst].opcode().to_string()));
         }
@@ -362,13 +366,15 @@ impl Plan {
             weight: 0,
             gone: 0,
             nearer: 0,
-            copied: insts().count(),
+            copied,
         };
         let mut obstacle = None;
+        let ruled_out = plan.ruled_out(func, options);
         for check in checks {
-            match plan.add(forest, known, check) {
-                Ok(()) => {}
-                Err(why) => drop(obstacle.get_or_insert(why)),
+            match (plan.add(forest, known, check), &ruled_out) {
+                (Ok(()), Some(why)) if !plan.requires.is_empty() => return Err(why.clone()),
+                (Ok(()), _) => {}
+                (Err(why), _) => drop(obstacle.get_or_insert(why)),
             }
         }
         plan.requires = simplified(plan.requires);
@@ -413,25 +419,25 @@ impl Plan {
         Ok(())
     }
 
-    fn judge(self, ctx: &Context, forest: &LoopForest, options: &Options) -> Result<Self, Decline> {
-        if self.copied > options.version_max_copied {
-            return Err(Decline::TooLarge { insts: self.copied, max: options.version_max_copied });
+    /// Why it does not pay to test anything in front of the loop, whatever that may be.
+    fn ruled_out(&self, func: &Function, options: &Options) -> Option<Decline> {
+        let (insts, max) = (self.copied, options.version_max_insts);
+        match options.ignore_cost {
+            true => None,
+            false if func.is_effectively_cold(self.header) => Some(Decline::ColdLoop),
+            false => (insts > max).then_some(Decline::TooLarge { insts, max }),
         }
+    }
+
+    fn judge(self, ctx: &Context, forest: &LoopForest, options: &Options) -> Result<Self, Decline> {
         if options.ignore_cost || self.requires.is_empty() {
             return Ok(self);
-        }
-        if ctx.func.is_effectively_cold(self.header) {
-            return Err(Decline::ColdLoop);
         }
         if self.gone * 2 < self.weight {
             return Err(Decline::FewChecks { gone: self.gone, all: self.weight });
         }
         if self.nearer * 2 < self.gone {
             return Err(Decline::SameTest { gone: self.gone, nearer: self.nearer });
-        }
-        let max = options.version_max_insts;
-        if self.copied > max {
-            return Err(Decline::TooLarge { insts: self.copied, max });
         }
         let max = options.version_max_requirements;
         if self.requires.len() > max {
