@@ -3,16 +3,18 @@
 use crate::analysis::loops::may_have_cycle;
 use crate::change::Change;
 use crate::edit::forget::forget_removed_insts;
-use crate::edit::merge::merge_blocks;
+use crate::edit::merge::merge_all;
 use crate::edit::neighbours::keep_neighbours;
-use crate::edit::params::remove_redundant_params;
+use crate::edit::params::detach_redundant_params;
+use crate::edit::rename::Replaced;
 use crate::edit::trust::trust_checked;
 use crate::optimizer::Report;
 use crate::pass::{
     Pass, PassCx, canon, cleanup, facts, layout, licm, peel, promote, rotate, schedule, sink, slots, tidy, transfer,
     unguard, unroll, unshare, unswitch, version, widen,
 };
-use cranelift_codegen::ir::Function;
+use cranelift_codegen::entity::EntityRef;
+use cranelift_codegen::ir::{Function, Value};
 use cranelift_codegen::verifier::VerifierErrors;
 use cranelift_codegen::{CodegenError, CodegenResult, Context};
 use std::time::Instant;
@@ -196,9 +198,12 @@ impl Driver<'_, '_> {
         resolve_aliases(&mut self.ctx.func);
         trust_checked(&mut self.ctx.func, self.cx.options);
         // A front end that passes every variable around every loop hides those that do not change.
-        remove_redundant_params(self.ctx);
+        let mut replaced = Replaced::default();
+        detach_redundant_params(self.ctx, &mut replaced);
         // `canon` would find the loops anew after that.
-        if merge_blocks(&mut self.ctx.func, &self.ctx.cfg, &self.ctx.domtree) {
+        let merged = merge_all(&mut self.ctx.func, (&self.ctx.cfg, &self.ctx.domtree), &mut replaced);
+        replaced.apply(&mut self.ctx.func);
+        if merged {
             self.ctx.flowgraph();
         }
         keep_neighbours(&mut self.ctx.func);
@@ -300,7 +305,7 @@ fn resolve_aliases(func: &mut Function) {
     // What was resolved before is an alias of nothing.
     let is_alias =
         |value| func.dfg.value_alias_dest_for_serialization(value).is_some_and(|of| func.dfg.value_is_valid(of));
-    if func.dfg.values().any(is_alias) {
+    if (0..func.dfg.num_values()).map(Value::new).any(is_alias) {
         func.dfg.resolve_all_aliases();
     }
 }

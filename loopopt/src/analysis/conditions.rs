@@ -421,6 +421,7 @@ impl<'a> Conditions<'a> {
         if let Some(&spot) = self.ids.get(&key) {
             return spot;
         }
+        self.facts.reserve(MAX_FACTS);
         let facts = match key {
             SpotKey::In(..) if before == behind.len() => self.sorted_end(number),
             SpotKey::In(..) => {
@@ -503,6 +504,7 @@ impl<'a> Conditions<'a> {
             chain.push(number);
             next = self.above(number);
         };
+        self.ends.reserve(chain.len() * MAX_FACTS);
         for number in chain.into_iter().rev() {
             let start = self.ends.len();
             let BlockFacts { entering, behind, .. } = self.blocks[number].clone();
