@@ -20,8 +20,8 @@ pub(super) fn run(args: &BenchArgs, out: &mut dyn Write) -> Result<Ending> {
         let compared = pair.compare(&call)?;
         let mut record = Record::new(&program.name, &pair, &compared);
         if record.agree {
-            let mut samples = Samples::default();
-            samples.visit(&program, &setup, (&call, &compared.seen), Duration::from_secs_f64(args.seconds))?;
+            let samples =
+                Samples::of(&program, &setup, (&call, &compared.seen), Duration::from_secs_f64(args.seconds))?;
             record.measure(&samples.figures());
         }
         records.push(record);

@@ -66,8 +66,7 @@ fn measure(programs: &Programs, listed: &Listed, setup: &Setup, args: &ReportArg
         record.difference = Some(format!("{error:#}"));
     }
     if record.agree {
-        let mut samples = Samples::default();
-        samples.visit(&program, setup, (&call, &compared.seen), Duration::from_secs_f64(args.seconds))?;
+        let samples = Samples::of(&program, setup, (&call, &compared.seen), Duration::from_secs_f64(args.seconds))?;
         record.measure(&samples.figures());
     }
     Ok(record)
