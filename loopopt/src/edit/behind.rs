@@ -24,7 +24,7 @@
 
 use crate::analysis::address::constant_of;
 use crate::analysis::edges::{Edge, each_use, edges_of, only_edge_into};
-use crate::edit::rename::rename_uses;
+use crate::edit::rename::{rename_args, rename_uses};
 use cranelift_codegen::Context;
 use cranelift_codegen::FxHashMap;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
@@ -178,16 +178,6 @@ fn said_by(func: &Function, edge: Edge, value: Value) -> Option<bool> {
 fn is_behind(ctx: &Context, edge: Edge, block: Block) -> bool {
     let target = edge.target(&ctx.func);
     ctx.domtree.block_dominates(target, block) && only_edge_into(&ctx.func, &ctx.cfg, target) == Some(edge)
-}
-
-/// Replaces each value that `edge` passes by what `rename` says.
-fn rename_args(func: &mut Function, edge: Edge, rename: impl Fn(Value) -> Value) {
-    let dfg = &mut func.dfg;
-    let calls = dfg.insts[edge.branch].branch_destination_mut(&mut dfg.jump_tables, &mut dfg.exception_tables);
-    calls[edge.slot].update_args(&mut dfg.value_lists, |arg| match arg {
-        BlockArg::Value(value) => BlockArg::Value(rename(value)),
-        BlockArg::TryCallRet(_) | BlockArg::TryCallExn(_) => arg,
-    });
 }
 
 /// The constants that were made, at the top of the function.

@@ -1,6 +1,7 @@
 //! Replace uses of values, in operands and in the arguments of edges.
 
 pub(crate) use crate::analysis::edges::each_use;
+use crate::analysis::edges::{Edge, edges_of};
 use crate::analysis::loops::def_block;
 use cranelift_codegen::entity::{SecondaryMap, packed_option::PackedOption};
 use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, Value};
@@ -12,14 +13,19 @@ pub(crate) fn rename_uses(func: &mut Function, inst: Inst, rename: impl FnMut(Va
 
 /// Replaces each value that the edges of `branch` pass by what `rename` says.
 pub(crate) fn rename_edge_args(func: &mut Function, branch: Inst, mut rename: impl FnMut(Value) -> Value) {
-    let dfg = &mut func.dfg;
-    let calls = dfg.insts[branch].branch_destination_mut(&mut dfg.jump_tables, &mut dfg.exception_tables);
-    for call in calls {
-        call.update_args(&mut dfg.value_lists, |arg| match arg {
-            BlockArg::Value(value) => BlockArg::Value(rename(value)),
-            BlockArg::TryCallRet(_) | BlockArg::TryCallExn(_) => arg,
-        });
+    for edge in edges_of(func, branch) {
+        rename_args(func, edge, &mut rename);
     }
+}
+
+/// Replaces each value that `edge` passes by what `rename` says.
+pub(crate) fn rename_args(func: &mut Function, edge: Edge, mut rename: impl FnMut(Value) -> Value) {
+    let dfg = &mut func.dfg;
+    let calls = dfg.insts[edge.branch].branch_destination_mut(&mut dfg.jump_tables, &mut dfg.exception_tables);
+    calls[edge.slot].update_args(&mut dfg.value_lists, |arg| match arg {
+        BlockArg::Value(value) => BlockArg::Value(rename(value)),
+        BlockArg::TryCallRet(_) | BlockArg::TryCallExn(_) => arg,
+    });
 }
 
 /// What stands for which value.
