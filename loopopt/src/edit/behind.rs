@@ -37,8 +37,11 @@ use smallvec::SmallVec;
 /// Linear in the size of the function.
 pub(crate) fn know_conditions(ctx: &mut Context) -> bool {
     let conditions = Conditions::of(&ctx.func);
+    if conditions.comparisons.is_empty() {
+        return false;
+    }
     let mut known = Vec::new();
-    for block in ctx.func.layout.blocks().filter(|_| !conditions.branches.is_empty()) {
+    for block in ctx.func.layout.blocks() {
         for inst in ctx.func.layout.block_insts(block) {
             conditions.each_known(ctx, (block, inst), |found| known.push(found));
         }
@@ -106,11 +109,16 @@ struct Conditions {
 
 impl Conditions {
     fn of(func: &Function) -> Self {
+        /// Branches on one number that are looked at for each use, so that time is linear.
+        const MAX_BRANCHES: usize = 8;
         let mut branches = FxHashMap::<_, SmallVec<[Inst; 2]>>::default();
         for branch in func.layout.blocks().filter_map(|block| func.layout.last_inst(block)) {
             if func.dfg.insts[branch].opcode() == Opcode::Brif {
                 let Tested { number, .. } = Tested::of(func, func.dfg.inst_args(branch)[0]);
-                branches.entry(number).or_default().push(branch);
+                let known = branches.entry(number).or_default();
+                if known.len() < MAX_BRANCHES {
+                    known.push(branch);
+                }
             }
         }
         let insts = func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
