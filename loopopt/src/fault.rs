@@ -135,6 +135,10 @@ faults! {
     SettledTooEarly,
     /// `peel`: what is known of the later iterations is used in the first (LLVM PR 163720, golang/go#40367).
     SettledEverywhere,
+    /// `batch`: the last test that goes is not looked at (an off-by-one in the bound of a main loop).
+    BatchTooLarge,
+    /// `batch`: the bound of a batch does not wrap (OMR 472a9b3b7, HotSpot's limit overflow).
+    BatchWraps,
     /// `sink`: a load is taken for pure (a value of memory as it is behind the loop).
     SunkLoad,
     /// `sink`: what may trap is taken for pure (a trap that comes too late, JDK-8379125).

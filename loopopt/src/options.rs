@@ -144,6 +144,15 @@ pub struct Options {
     /// is better unrolled.
     pub version_min_iterations: usize,
 
+    /// `batch`: the most iterations at a time. 4, as in V8.
+    pub batch_max_iterations: usize,
+
+    /// `batch`: the most instructions, without constants and jumps, of all iterations of a batch.
+    pub batch_max_insts: usize,
+
+    /// `batch`: the same if cost does not count. 1,000, as for `unroll`.
+    pub batch_max_copied: usize,
+
     /// `widen`: the most loads and stores of a loop that are looked at. 250, as for `promote`.
     pub widen_max_accesses: usize,
 
@@ -207,6 +216,9 @@ impl Default for Options {
             transfer_max_insts: 100,
             transfer_max_inner_iterations: 64,
             transfer_max_copied: 1_000,
+            batch_max_iterations: 4,
+            batch_max_insts: 64,
+            batch_max_copied: 1_000,
             widen_max_accesses: 250,
             widen_max_questions: 4,
             max_function_insts: 20_000,

@@ -10,7 +10,7 @@ use crate::edit::rename::Replaced;
 use crate::edit::trust::trust_checked;
 use crate::optimizer::Report;
 use crate::pass::{
-    Pass, PassCx, canon, cleanup, facts, layout, licm, peel, promote, rotate, schedule, sink, slots, tidy, transfer,
+    Pass, PassCx, batch, canon, cleanup, facts, layout, licm, peel, promote, rotate, schedule, sink, slots, tidy, transfer,
     unguard, unroll, unshare, unswitch, version, widen,
 };
 use cranelift_codegen::entity::EntityRef;
@@ -41,6 +41,7 @@ const CLEANUP: Pass = Pass { name: cleanup::NAME, run: cleanup::run, reasons: cl
 const LICM: Pass = Pass { name: licm::NAME, run: licm::run, reasons: licm::REASONS };
 const PROMOTE: Pass = Pass { name: promote::NAME, run: promote::run, reasons: promote::REASONS };
 const WIDEN: Pass = Pass { name: widen::NAME, run: widen::run, reasons: widen::REASONS };
+const BATCH: Pass = Pass { name: batch::NAME, run: batch::run, reasons: batch::REASONS };
 const SINK: Pass = Pass { name: sink::NAME, run: sink::run, reasons: sink::REASONS };
 const LAYOUT: Pass = Pass { name: layout::NAME, run: layout::run, reasons: layout::REASONS };
 const TIDY: Pass = Pass { name: tidy::NAME, run: tidy::run, reasons: tidy::REASONS };
@@ -53,6 +54,8 @@ static STEPS: &[Step] = &[
     Step::Once(CANON),
     Step::Once(WIDEN),
     Step::Once(PROMOTE),
+    Step::Once(BATCH),
+    Step::Once(CANON),
     Step::Once(SINK),
     Step::Once(TIDY),
     Step::Once(UNSHARE),
@@ -106,6 +109,11 @@ static ORDER: &[(&str, &str, &str)] = &[
         "promote",
         "accesses whose addresses differ by constants are known not to overlap, or to be one recurrence",
     ),
+    ("widen", "batch", "an offset of a 64-bit address says which iteration it is for"),
+    ("promote", "batch", "what is carried from one iteration to the next needs no move between two of a batch"),
+    ("batch", "sink", "what only the end of a batch uses is computed there"),
+    ("batch", "tidy", "the iterations of a batch become one block"),
+    ("batch", "schedule", "the latch is that of a batch"),
     ("widen", "tidy", "constants are to be made again beside their new uses"),
     ("widen", "schedule", "a counter of 64 bits takes the register of the one before"),
     ("promote", "tidy", "cells meet in parameters, and some meet themselves"),

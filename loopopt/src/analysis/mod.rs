@@ -26,6 +26,7 @@ pub mod pressure;
 pub mod progression;
 pub mod requirement;
 pub(crate) mod slots;
+pub mod strides;
 pub mod trip_count;
 pub mod unwrapped;
 pub mod view;

@@ -20,6 +20,13 @@ pub(crate) fn emit_all(func: &mut Function, before: Inst, required: &[Requiremen
     all.expect("something is required")
 }
 
+/// Computes `sum` right before `before`. The values in it must be defined there.
+pub(crate) fn emit(func: &mut Function, before: Inst, sum: &Sum) -> Value {
+    let srcloc = func.srcloc(before);
+    let mut cursor = FuncCursor::new(func).at_inst(before).with_srcloc(srcloc);
+    emit_sum(&mut cursor, sum)
+}
+
 fn emit_requirement(cursor: &mut FuncCursor<'_>, requirement: &Requirement) -> Value {
     match requirement {
         Requirement::Compare { cond, left, right } => {

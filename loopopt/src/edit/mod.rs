@@ -28,5 +28,6 @@ pub(crate) mod rename;
 pub(crate) mod replace;
 pub(crate) mod reuse;
 pub(crate) mod ssa;
+pub(crate) mod stride;
 pub(crate) mod trust;
 pub(crate) mod twin;

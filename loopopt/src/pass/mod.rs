@@ -1,5 +1,6 @@
 //! The passes. Each proves that a rewrite is legal, judges whether it pays, and applies it.
 
+pub(crate) mod batch;
 pub(crate) mod canon;
 pub(crate) mod cleanup;
 pub(crate) mod copying;

@@ -1,0 +1,500 @@
+//! Unrolling by a factor: a loop that runs often does several iterations for each time that it looks whether there are more.
+//!
+//! ```text
+//! preheader                     preheader
+//!     │                             │
+//!     ▼                             ▼
+//!   header ◄──┐               4 iterations left? ────────┐
+//!     │       │                     │                    │
+//!    body     │        ──►          ▼                    │
+//!     │       │                  iteration  ◄─────┐      │
+//!   more? ────┘                  iteration        │      │
+//!     │                          iteration        │      │
+//!     ▼                          iteration        │      │
+//!    exit                        4 left? ─────────┘      │
+//!                                   │                    │
+//!                                   ▼                    ▼
+//!                                 more? ──────────►   header ◄──┐   the loop as it was, for the rest
+//!                                   │                    │      │
+//!                                   ▼                    ▼      │
+//!                                  exit ◄──────────── more? ────┘
+//! ```
+//!
+//! A batch has one test, one jump, and one step of each counter: the numbers of its later iterations are those of its first and a constant,
+//! which addresses take as their offset ([`crate::edit::stride`]). Other ways out stay in each iteration.
+//!
+//! If the number of iterations is known and the factor divides it, there is no rest.
+//!
+//! # Needs
+//!
+//! Canonical form, and makes it if there is something to do and it was lost.
+//!
+//! # Legal when
+//!
+//! (L1) each iteration ends in a test that compares a number, which grows by the same constant each time, with one that does not change, and
+//! that goes on as long as the number has not come to that bound; (L2) each instruction may be copied.
+//!
+//! With `t` for the number in the last test, step `b` and factor `f`, the next `f - 1` tests go on if `t + (f - 1) · b` has not come
+//! to the bound `n` and no sum on the way there wraps. For an order, that is `t < n - (f - 1) · b`, where the right side is computed in
+//! front of the loop, and has been found there not to wrap. For `!=`, it is `n - t > (f - 1) · b`, unsigned: a distance on the circle of
+//! all numbers that is larger than that is not 0 after any of these steps. All of it holds with the signs changed for steps downwards.
+//! So the tests that go would have gone on, and the iterations and all that can be observed of them stay the same, in the same order.
+//!
+//! # Pays when
+//!
+//! (P1) an iteration is small: the test, the jump and the counters are a large part of it; (P2) it calls nothing; (P3) there is no loop
+//! inside; (P4) the loop is not cold, and (P5) runs more than a few times, as far as is known. (P6) The function may not grow without limit.
+//!
+//! # Changes
+//!
+//! Blocks and edges. Canonical form has to be made anew.
+//!
+//! # Not done
+//!
+//! Loops that nothing counts, such as a walk along a list. Tests elsewhere than at the end: `rotate` has put them there, or said why not.
+//!
+//! # References
+//!
+//! LLVM `LoopUnrollRuntime` (the loop for the rest behind, and the test that is known not to wrap); V8 (`kMaxLoopSizeForPartialUnrolling`, 80
+//! operations of WebAssembly, at most 4 iterations); llvm#51012 and OMR 472a9b3b7 for what goes wrong.
+
+use crate::analysis::address::{Sum, mask};
+use crate::analysis::edges::Edge;
+use crate::analysis::effects::{is_constant, is_duplicable};
+use crate::analysis::entry::Order;
+use crate::analysis::loops::Loop;
+use crate::analysis::requirement::Requirement;
+use crate::analysis::strides::Strides;
+use crate::analysis::trip_count::TripCount;
+use crate::analysis::view::View;
+use crate::change::Change;
+use crate::edit::clone::{Copies, clone_blocks, repeat_before};
+use crate::edit::dead::remove_unused;
+use crate::edit::emit::{emit, emit_all};
+use crate::edit::funnel::{retarget, set_edge};
+use crate::edit::iterate::{clone_iterations, copied_edge, settle};
+use crate::edit::stride::stride;
+use crate::fault::fault;
+use crate::options::Options;
+use crate::pass::PassCx;
+use crate::pass::copying::{Copying, granted};
+use crate::remark::Refusal;
+use cranelift_codegen::cursor::{Cursor, FuncCursor};
+use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
+use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, InstructionData, Opcode, Value};
+use cranelift_codegen::{CodegenResult, Context};
+use std::fmt;
+
+/// The name of this pass.
+pub(crate) const NAME: &str = "batch";
+
+/// The reasons for which it leaves a loop alone.
+pub(crate) const REASONS: &[&str] = &[
+    "not-counted",
+    "not-innermost",
+    "too-large",
+    "few-iterations",
+    "calls",
+    "cold-loop",
+    "not-duplicable",
+    "function-too-large",
+    "withheld",
+];
+
+/// Makes batches of the iterations of all loops for which that can be and should be done.
+pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
+    let (plans, change) = granted(ctx, cx, NAME, plan)?;
+    if plans.is_empty() {
+        return Ok(change);
+    }
+    let order = Order::of(&ctx.func, &ctx.domtree);
+    let mut unused = Vec::new();
+    for plan in &plans {
+        cx.retract(NAME, plan.header);
+        cx.fired(&ctx.func, NAME, plan.header, plan.describe());
+        let blocks = order.sorted(&plan.blocks);
+        unused.extend(plan.apply(ctx, cx, &blocks));
+    }
+    remove_unused(&mut ctx.func, unused);
+    cx.invalidate(ctx, Change::Cfg);
+    Ok(cx.settled(Change::Cfg))
+}
+
+/// The loops to do it to, all innermost.
+fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
+    let mut plans = Vec::new();
+    for lp in cx.forest(ctx).loops() {
+        let header = cx.forest(ctx).data(lp).header;
+        if cx.is_slow(header) {
+            continue;
+        }
+        let count = cx.bound(ctx, lp);
+        let options = cx.options;
+        let view = View { ctx, forest: cx.forest(ctx) };
+        match Plan::prove(view, lp, count, options) {
+            Ok(plan) => plans.push(plan),
+            Err(why) => cx.declined(&ctx.func, NAME, header, &why),
+        }
+    }
+    plans
+}
+
+/// The test at the end of each iteration.
+struct Test {
+    /// The loop goes on if `tested cond bound`.
+    cond: IntCC,
+    tested: Value,
+    bound: Sum,
+    /// What `tested` is in the first iteration.
+    first: Sum,
+    up: bool,
+    /// By how much it moves in each iteration.
+    distance: u64,
+}
+
+/// A loop that can do several iterations at a time.
+struct Plan {
+    header: Block,
+    entry: Edge,
+    back_edge: Edge,
+    blocks: Vec<Block>,
+    test: Test,
+    strides: Strides,
+    factor: usize,
+    /// What has to hold in front of the loop for the first batch, and that the limit does not wrap; nothing if there is no rest.
+    batches: Option<Batches>,
+    /// Instructions of an iteration, without constants.
+    size: usize,
+    /// Instructions that the copies add.
+    copied: usize,
+}
+
+/// When there is a whole batch to do.
+struct Batches {
+    requires: Vec<Requirement>,
+    /// The bound of a test for a whole batch; for `!=`, the bound of the loop.
+    limit: Sum,
+    /// By how much the number moves in a batch but for the last iteration.
+    way: u64,
+}
+
+impl Copying for Plan {
+    fn header(&self) -> Block {
+        self.header
+    }
+
+    fn copied(&self) -> usize {
+        self.copied
+    }
+}
+
+impl Test {
+    /// The test that the back edge of the loop comes from.
+    fn find(view: View<'_>, lp: Loop, strides: &Strides) -> Option<Self> {
+        let func = view.func();
+        let [back_edge] = view.forest.data(lp).back_edges[..] else { return None };
+        let InstructionData::Brif { arg, .. } = func.dfg.insts[back_edge.branch] else { return None };
+        let exit = Edge { slot: 1 - back_edge.slot, ..back_edge };
+        if view.forest.contains(lp, exit.target(func)) {
+            return None;
+        }
+        let inst = func.dfg.value_def(arg).inst();
+        let (cond, [left, right]) = match inst.map(|inst| func.dfg.insts[inst]) {
+            Some(InstructionData::IntCompare { args, cond, .. }) => (cond, args.map(Some)),
+            _ => (IntCC::NotEqual, [Some(arg), None]),
+        };
+        let cond = if back_edge.slot == 0 { cond } else { cond.complement() };
+        let left = left.expect("what is compared");
+        let of = |cond, tested, bound: Option<Value>| {
+            let bits = func.dfg.value_type(tested).bits();
+            let bound = bound.map_or(Some(Sum::constant(0, bits)), |bound| view.sum(bound))?;
+            view.is_invariant(lp, &bound).then(|| Self::of(view, strides, (cond, tested, bound)))?
+        };
+        of(cond, left, right).or_else(|| of(cond.swap_args(), right?, Some(left)))
+    }
+
+    fn of(view: View<'_>, strides: &Strides, (cond, tested, bound): (IntCC, Value, Sum)) -> Option<Self> {
+        use IntCC::{
+            NotEqual, SignedGreaterThan, SignedGreaterThanOrEqual, SignedLessThan, SignedLessThanOrEqual,
+            UnsignedGreaterThan, UnsignedGreaterThanOrEqual, UnsignedLessThan, UnsignedLessThanOrEqual,
+        };
+        let bits = bound.bits();
+        let step = strides.get(tested)?;
+        let up = step >> (bits - 1) == 0;
+        let leads_there = match cond {
+            UnsignedLessThan | UnsignedLessThanOrEqual | SignedLessThan | SignedLessThanOrEqual => up,
+            UnsignedGreaterThan | UnsignedGreaterThanOrEqual | SignedGreaterThan | SignedGreaterThanOrEqual => !up,
+            NotEqual => true,
+            IntCC::Equal => false,
+        };
+        let distance = if up { step } else { step.wrapping_neg() & mask(bits) };
+        let first = strides.first(view, tested).filter(|_| leads_there)?;
+        Some(Self { cond, tested, bound, first, up, distance })
+    }
+
+    /// When there is a batch of so many iterations to do, if that can be.
+    fn batches(&self, factor: u64) -> Option<Batches> {
+        let bits = self.bound.bits();
+        let is_signed = self.cond != self.cond.unsigned();
+        let largest = if is_signed { mask(bits - 1) } else { mask(bits) };
+        let less = factor - 1 - u64::from(fault!(BatchTooLarge));
+        let way = self.distance.checked_mul(less).filter(|&way| way <= largest)?;
+        let first_way = self.distance.checked_mul(less.saturating_sub(1))?;
+        if self.cond == IntCC::NotEqual {
+            let left = if self.up { self.bound.minus(&self.first)? } else { self.first.minus(&self.bound)? };
+            let requires = vec![Requirement::new(IntCC::UnsignedGreaterThan, left, Sum::constant(first_way, bits))];
+            return Some(Batches { requires, limit: self.bound.clone(), way });
+        }
+        // From `end` on a whole way can be gone back without leaving the type.
+        let least = if is_signed { mask(bits) ^ largest } else { 0 };
+        let (end, back) = if self.up { (least.wrapping_add(way), way.wrapping_neg()) } else { (largest - way, way) };
+        let stays = Requirement::new(or_equal(self.cond), self.bound.clone(), Sum::constant(end, bits));
+        // How much room there is before the first number, and behind it.
+        let above = self.first.as_constant().map(|first| first.wrapping_sub(least) & mask(bits));
+        let (behind, room) = match above {
+            Some(above) if self.up => (above, mask(bits) - above),
+            Some(above) => (mask(bits) - above, above),
+            None => (0, 0),
+        };
+        let far = if self.up { first_way } else { first_way.wrapping_neg() }.cast_signed();
+        let (first, bound) = match room >= first_way {
+            true => (self.first.clone().offset(far), self.bound.clone()),
+            false => (self.first.clone(), self.bound.clone().offset(far.wrapping_neg())),
+        };
+        let mut requires = vec![Requirement::new(self.cond, first, bound)];
+        let is_implied = room >= first_way && behind >= self.distance;
+        if !is_implied && !fault!(BatchWraps) {
+            requires.push(stays);
+        }
+        Some(Batches { requires, limit: self.bound.clone().offset(back.cast_signed()), way })
+    }
+}
+
+impl Plan {
+    fn prove(view: View<'_>, lp: Loop, count: TripCount, options: &Options) -> Result<Self, Decline> {
+        let (func, forest) = (view.func(), view.forest);
+        let data = forest.data(lp);
+        let blocks = forest.blocks(lp);
+        let (&[entry], &[back_edge]) = (&data.entries[..], &data.back_edges[..]) else { return Err(Decline::NotCounted) };
+        if blocks.iter().any(|&block| block != data.header && forest.loop_of_header(block).is_some()) {
+            return Err(Decline::NotInnermost);
+        }
+        let strides = Strides::of(view, lp);
+        let test = Test::find(view, lp, &strides).ok_or(Decline::NotCounted)?;
+        let insts = || blocks.iter().flat_map(|&block| func.layout.block_insts(block));
+        if let Some(inst) = insts().find(|&inst| !is_duplicable(func, inst)) {
+            return Err(Decline::NotDuplicable(func.dfg.insts[inst].opcode().to_string()));
+        }
+        let counts = |inst: &_| !is_constant(func, *inst) && func.dfg.insts[*inst].opcode() != Opcode::Jump;
+        let (all, size) = (insts().count(), insts().filter(counts).count());
+        let factor = factor(size, options)?;
+        if !options.ignore_cost {
+            judge(view, lp, count, factor)?;
+        }
+        let no_rest = matches!(count, TripCount::Exactly(count) if (count + 1).is_multiple_of(factor as u128));
+        let batches = if no_rest { None } else { Some(test.batches(factor as u64).ok_or(Decline::NotCounted)?) };
+        let known = batches.iter().flat_map(|batches| &batches.requires).filter_map(Requirement::known);
+        if known.into_iter().any(|holds| !holds) {
+            return Err(Decline::FewIterations { most: None, factor });
+        }
+        Ok(Self {
+            header: data.header,
+            entry,
+            back_edge,
+            blocks: blocks.to_vec(),
+            test,
+            strides,
+            factor,
+            copied: all * if no_rest { factor - 1 } else { factor },
+            batches,
+            size,
+        })
+    }
+
+    fn describe(&self) -> String {
+        let rest = if self.batches.is_some() { "" } else { ", and nothing remains" };
+        format!("{} iterations at a time, of {} instructions each{rest}", self.factor, self.size)
+    }
+
+    /// Makes the batches. `blocks` are those of the loop in dominance order. Gives what may not be needed any longer.
+    fn apply(&self, ctx: &mut Context, cx: &mut PassCx<'_>, blocks: &[Block]) -> Vec<Value> {
+        let func = &mut ctx.func;
+        let rest = self.batches.as_ref().map(|batches| (batches, clone_blocks(func, blocks)));
+        let copies = clone_iterations(func, blocks, self.back_edge, self.factor - 1);
+        let latch = self.back_edge.source(func);
+        let always = |block| ctx.domtree.block_dominates(block, latch);
+        let mut unused = stride(func, blocks, &copies, &self.strides, always);
+        let (last, others) = copies.split_last().expect("a factor of two or more");
+        retarget(func, self.back_edge, copies[0].block(self.header));
+        let again = copied_edge(func, last, self.back_edge);
+        retarget(func, again, self.header);
+        let between = others.iter().map(|copy| copied_edge(func, copy, self.back_edge));
+        let between: Vec<_> = between.chain([self.back_edge]).collect();
+        for edge in between {
+            unused.extend_from_slice(func.dfg.inst_args(edge.branch));
+            settle(func, edge.branch, edge.slot);
+        }
+        if let Some((batches, rest)) = rest {
+            cx.header_moved(self.header, rest.block(self.header));
+            unused.extend_from_slice(func.dfg.inst_args(again.branch));
+            self.enter(func, batches, rest.block(self.header));
+            self.leave(func, (again, last), batches, rest.block(self.header));
+        }
+        unused
+    }
+
+    /// Lets the loop be entered for whole batches only, and `rest` if there is none.
+    fn enter(&self, func: &mut Function, batches: &Batches, rest: Block) {
+        let required: Vec<_> = batches.requires.iter().filter(|one| one.known().is_none()).cloned().collect();
+        if !required.is_empty() {
+            let whole = emit_all(func, self.entry.branch, &required);
+            let args: Vec<BlockArg> = self.entry.args(func).collect();
+            func.replace(self.entry.branch).brif(whole, self.header, &args, rest, &args);
+        }
+    }
+
+    /// Lets the loop go around for whole batches only, and `rest` run for what remains. `again` is the last edge of a batch,
+    /// in the copy `last`.
+    fn leave(&self, func: &mut Function, (again, last): (Edge, &Copies), batches: &Batches, rest: Block) {
+        let (latch, srcloc) = (again.source(func), func.srcloc(again.branch));
+        let entry = self.entry.source(func);
+        let before = func.layout.last_inst(entry).expect("a preheader ends in a branch");
+        let limit = emit(func, before, &batches.limit);
+        let args: Vec<BlockArg> = again.args(func).collect();
+        let remains = func.dfg.make_block();
+        func.layout.insert_block_after(remains, latch);
+        if func.layout.is_cold(latch) {
+            func.layout.set_cold(remains);
+        }
+        func.layout.remove_inst(again.branch);
+        func.layout.append_inst(again.branch, remains);
+        set_edge(func, again, rest, &args);
+        let test = func.dfg.inst_args(again.branch)[0];
+        if let Some(test) = func.dfg.value_def(test).inst().filter(|&test| is_comparison(func, test)) {
+            func.dfg.inst_args_mut(again.branch)[0] = repeat_before(func, test, again.branch);
+        }
+        let mut cursor = FuncCursor::new(func).at_bottom(latch).with_srcloc(srcloc);
+        let whole = self.test.goes_on(&mut cursor, last.value(self.test.tested), limit, batches.way);
+        cursor.ins().brif(whole, self.header, &args, remains, &[]);
+    }
+}
+
+impl Test {
+    /// Whether there is one more batch after an iteration that has come to the number `now`.
+    fn goes_on(&self, cursor: &mut FuncCursor<'_>, now: Value, limit: Value, way: u64) -> Value {
+        if self.cond != IntCC::NotEqual {
+            return cursor.ins().icmp(self.cond, now, limit);
+        }
+        let left = if self.up { cursor.ins().isub(limit, now) } else { cursor.ins().isub(now, limit) };
+        let way = cursor.ins().iconst(self.bound.ty(), way.cast_signed());
+        cursor.ins().icmp(IntCC::UnsignedGreaterThan, left, way)
+    }
+}
+
+/// The comparison on the other side, with equality: `>=` of `<` and `<=`.
+fn or_equal(cond: IntCC) -> IntCC {
+    match cond {
+        IntCC::UnsignedLessThan | IntCC::UnsignedLessThanOrEqual => IntCC::UnsignedGreaterThanOrEqual,
+        IntCC::SignedLessThan | IntCC::SignedLessThanOrEqual => IntCC::SignedGreaterThanOrEqual,
+        IntCC::SignedGreaterThan | IntCC::SignedGreaterThanOrEqual => IntCC::SignedLessThanOrEqual,
+        _ => IntCC::UnsignedLessThanOrEqual,
+    }
+}
+
+fn is_comparison(func: &Function, inst: Inst) -> bool {
+    matches!(func.dfg.insts[inst], InstructionData::IntCompare { .. })
+}
+
+/// How many iterations of so many instructions make a batch.
+fn factor(size: usize, options: &Options) -> Result<usize, Decline> {
+    if options.ignore_cost {
+        let (factor, max) = (2 + size % 3, options.batch_max_copied);
+        return if size * factor <= max { Ok(factor) } else { Err(Decline::TooLarge { insts: size * factor, max }) };
+    }
+    let max = std::env::var("BM").map_or(options.batch_max_insts, |x| x.parse().unwrap());
+    let factors = [options.batch_max_iterations, 2];
+    let found = factors.into_iter().find(|factor| size * factor <= max);
+    found.ok_or(Decline::TooLarge { insts: size * 2, max })
+}
+
+/// Whether it pays.
+fn judge(view: View<'_>, lp: Loop, count: TripCount, factor: usize) -> Result<(), Decline> {
+    let func = view.func();
+    if func.is_effectively_cold(view.forest.data(lp).header) {
+        return Err(Decline::ColdLoop);
+    }
+    let mut insts = view.forest.blocks(lp).iter().flat_map(|&block| func.layout.block_insts(block));
+    if insts.any(|inst| func.dfg.insts[inst].opcode().is_call()) {
+        return Err(Decline::Calls);
+    }
+    match count.most() {
+        Some(around) if around + 1 < 2 * factor as u128 => Err(Decline::FewIterations { most: Some(around + 1), factor }),
+        _ => Ok(()),
+    }
+}
+
+/// Why no batches are made of the iterations of a loop.
+enum Decline {
+    /// (L1) No test at its end counts it.
+    NotCounted,
+    /// (P3) There is a loop inside.
+    NotInnermost,
+    /// (P1) A batch would be too large.
+    TooLarge { insts: usize, max: usize },
+    /// (P5) There are hardly enough iterations for two batches.
+    FewIterations { most: Option<u128>, factor: usize },
+    /// (P2) It calls a function.
+    Calls,
+    /// (P4) The loop is cold.
+    ColdLoop,
+    /// (L2) An instruction stands for one place in the program.
+    NotDuplicable(String),
+}
+
+impl Refusal for Decline {
+    fn slug(&self) -> &'static str {
+        match self {
+            Self::NotCounted => "not-counted",
+            Self::NotInnermost => "not-innermost",
+            Self::TooLarge { .. } => "too-large",
+            Self::FewIterations { .. } => "few-iterations",
+            Self::Calls => "calls",
+            Self::ColdLoop => "cold-loop",
+            Self::NotDuplicable(_) => "not-duplicable",
+        }
+    }
+
+    fn help(&self) -> &'static str {
+        match self {
+            Self::NotCounted => "end the loop by comparing a number that grows by a constant with one that does not change",
+            Self::TooLarge { .. } => "raise Options::batch_max_insts if the loop is hot",
+            Self::Calls => "let the front end inline what is called, if it is short",
+            Self::ColdLoop => "do not mark the loop cold if it runs often",
+            Self::NotInnermost | Self::FewIterations { .. } | Self::NotDuplicable(_) => "",
+        }
+    }
+
+    fn fixed(&self) -> Option<&'static str> {
+        match self {
+            Self::NotCounted => Some("no test at the end of each iteration counts the loop"),
+            Self::NotInnermost => Some("there is a loop inside"),
+            Self::Calls => Some("it calls a function, which takes the time"),
+            Self::ColdLoop => Some("the loop is cold"),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Decline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooLarge { insts, max } => write!(f, "two iterations hold {insts} instructions; there may be {max}"),
+            Self::FewIterations { most: Some(most), factor } => {
+                write!(f, "there are {most} iterations at most, and a batch would have {factor}")
+            }
+            Self::FewIterations { most: None, factor } => write!(f, "there are never {factor} iterations"),
+            Self::NotDuplicable(opcode) => write!(f, "the loop holds {opcode}, which must not be copied"),
+            _ => f.write_str(self.fixed().unwrap_or_default()),
+        }
+    }
+}
