@@ -2,6 +2,7 @@
 
 use crate::analysis::loops::may_have_cycle;
 use crate::change::Change;
+use crate::edit::chosen::choose_loaded;
 use crate::edit::forget::forget_removed_insts;
 use crate::edit::merge::merge_all;
 use crate::edit::neighbours::keep_neighbours;
@@ -215,6 +216,7 @@ impl Driver<'_, '_> {
             self.ctx.flowgraph();
         }
         keep_neighbours(&mut self.ctx.func);
+        choose_loaded(&mut self.ctx.func, self.cx.options);
         if self.cx.options.dumps {
             self.report.dumps.push(("input", self.ctx.func.display().to_string()));
         }

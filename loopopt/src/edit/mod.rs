@@ -8,6 +8,7 @@ pub(crate) const MAX_PARAMS: usize = 60_000;
 pub(crate) struct TooManyParams;
 
 pub(crate) mod behind;
+pub(crate) mod chosen;
 pub(crate) mod clone;
 pub(crate) mod close;
 pub(crate) mod constants;
