@@ -10,9 +10,11 @@
 //! ```
 //!
 //! A number that grows by `d` in each iteration is larger by `k · d` in the copy number `k`, modulo two to its bits. So it need not
-//! be counted up from copy to copy, nor its products: one addition makes it, or the offset of an access.
+//! be counted up from copy to copy, nor its products: one addition makes it, or the offset of an access. What does more than to compute
+//! a number, such as a sum that traps, stays in each copy.
 
 use crate::analysis::address::{Sum, Term, mask};
+use crate::analysis::effects::Effects;
 use crate::analysis::loops::def_block;
 use crate::analysis::memory::address_operand;
 use crate::analysis::strides::Strides;
@@ -52,7 +54,7 @@ pub(crate) fn stride(
                 set_address(func, copied, (base.value, offset.into()));
             }
             if let &[result] = func.dfg.inst_results(inst)
-                && !is_low_half(func, inst)
+                && !stays(func, inst)
                 && let Some((base, stride)) = known(func, result)
             {
                 if wanted.contains(&result) {
@@ -72,7 +74,7 @@ fn wanted(func: &Function, insts: &[Inst], strides: &Strides) -> FxHashSet<Value
     let mut wanted = FxHashSet::default();
     for &inst in insts {
         let is_number = func.dfg.inst_results(inst).first().is_some_and(|&result| strides.get(result).is_some());
-        if !is_number || is_low_half(func, inst) {
+        if !is_number || stays(func, inst) {
             let address = address_operand(func, inst).filter(|&value| func.dfg.value_type(value) == types::I64);
             each_use(func, inst, |value| {
                 if Some(value) != address && strides.get(value).is_some() {
@@ -84,9 +86,11 @@ fn wanted(func: &Function, insts: &[Inst], strides: &Strides) -> FxHashSet<Value
     wanted
 }
 
-/// Whether the result is the low half of a number, which costs nothing once that is there.
-fn is_low_half(func: &Function, inst: Inst) -> bool {
-    func.dfg.insts[inst].opcode() == Opcode::Ireduce
+/// Whether the copies do what `inst` does: the low half of a number costs nothing once that is there, and a sum that traps, or has
+/// a second result, is more than a number.
+fn stays(func: &Function, inst: Inst) -> bool {
+    let is_low_half = func.dfg.insts[inst].opcode() == Opcode::Ireduce;
+    is_low_half || func.dfg.inst_results(inst).len() != 1 || !Effects::of(func, inst).is_pure()
 }
 
 /// What a number of the loop is computed from in the copies: a parameter of the header, or itself.
