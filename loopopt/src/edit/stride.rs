@@ -130,3 +130,71 @@ impl Base {
         func.replace(inst).iadd(self.value, way);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::edges::edges_from;
+    use crate::analysis::view::View;
+    use crate::edit::dead::remove_unused;
+    use crate::edit::funnel::retarget;
+    use crate::edit::iterate::{clone_iterations, copied_edge};
+    use crate::testing::{block, context, forest, verify};
+
+    /// Two copies: the access has an offset, what is stored is one addition, the sum that traps is as it was, and so is what is
+    /// computed from a number that may not be there.
+    #[test]
+    fn numbers_of_copies_follow_from_the_first() {
+        let mut ctx = context(
+            "function %f(i64) {
+            block0(v0: i64):
+                jump block1(v0)
+            block1(v1: i64):
+                v2 = iconst.i64 3
+                v3 = imul v1, v2
+                v4 = load.i64 v1+4
+                store v3, v1
+                v5 = uadd_overflow_trap v1, v0, user1
+                brif v4, block2, block3
+            block2:
+                v6 = imul v1, v2
+                v7 = isub v0, v6
+                v8 = load.i64 v7
+                jump block3
+            block3:
+                v9 = iconst.i64 8
+                v10 = iadd v1, v9
+                brif v4, block1(v10), block4
+            block4:
+                return
+            }",
+        );
+        let forest = forest(&ctx);
+        let lp = forest.loop_of_header(block(1)).expect("a loop");
+        let strides = Strides::of(View { ctx: &ctx, forest: &forest }, lp);
+        let blocks = [1, 2, 3].map(block);
+        let func = &mut ctx.func;
+        let back_edge = edges_from(func, block(3)).next().expect("the back edge");
+        let copies = clone_iterations(func, &blocks, back_edge, 2);
+        retarget(func, back_edge, copies[0].block(block(1)));
+        let again = copied_edge(func, &copies[1], back_edge);
+        retarget(func, again, block(1));
+        let unused = stride(func, &blocks, &copies, &strides, |of| of != block(2));
+        remove_unused(func, unused);
+        ctx.flowgraph();
+        verify(&ctx);
+        let func = &ctx.func;
+        let text = |of| {
+            let insts = func.layout.block_insts(copies[1].block(of));
+            insts.map(|inst| func.dfg.display_inst(inst).to_string()).collect::<Vec<_>>().join("\n")
+        };
+        let constants = |of: &str| of.matches("iconst.i64").count();
+        let (first, rare, last) = (text(block(1)), text(block(2)), text(block(3)));
+        assert!(first.contains("v1+20") && first.contains("v1+16"), "offsets of two strides:\n{first}");
+        assert!(first.contains("iadd.i64 v3, ") && first.contains("iconst.i64 48"), "twice 24 more:\n{first}");
+        assert!(first.contains("uadd_overflow_trap") && !first.contains("imul"), "{first}");
+        assert!(rare.contains("imul"), "the first may not have been there:\n{rare}");
+        assert!(last.contains("iadd.i64 v1, ") && last.contains("iconst.i64 24"), "{last}");
+        assert_eq!(constants(&last), 1, "the step is not needed:\n{last}");
+    }
+}
