@@ -67,6 +67,7 @@
 //! | `cleanup` | Cranelift's egraph pass once more, if a pass has left something to fold |
 //! | `widen` | addresses that are computed in 32 bits and extended are computed in 64 bits |
 //! | `promote` | a memory cell that a loop reads and writes again and again is carried in a register |
+//! | `batch` | a loop that runs often does several iterations for each time that it tests whether there are more |
 //! | `sink` | what only exits or rare blocks use is computed there |
 //! | `tidy` | undoes what canonical form no longer serves |
 //! | `unshare` | latches that share one test get one each |

@@ -8,7 +8,8 @@
 //!   oracle have to agree on each call.
 //! * `; stays: %f load` says that a loop of the output holds a `load`. The oracle cannot see what other threads see.
 //! * Behind `; ---- after ----` stands the exact output. `LOOPOPT_BLESS=1` writes it anew, and
-//!   `LOOPOPT_BLESS=rotate` in that folder only.
+//!   `LOOPOPT_BLESS=rotate` in that folder only. It is made without `batch`, but in the folder of that name or if `passes` names
+//!   it: little would be seen of the others in loops of four iterations. The calls are made with all passes.
 //!
 //! The verifier and the check of canonical form run after each pass, and a second run must find nothing.
 //!
@@ -31,6 +32,7 @@ use std::sync::Arc;
 const MEMORY: usize = 4096;
 const MARKER: &str = "; ---- after ----";
 const BUGS: &str = "bugs";
+const BATCH: &str = "batch";
 
 #[test]
 fn files() {
@@ -84,12 +86,16 @@ fn run_file(path: &Path) -> Result<()> {
     let text = std::fs::read_to_string(path)?;
     let input = text.split(MARKER).next().context("split gives at least one part")?;
     let options = options(input)?;
+    let mut shown = options.clone();
+    if pass_of(path)? != BATCH && options.passes.is_none() {
+        shown.passes = Some(loopopt::pass_names().filter(|&name| name != BATCH).map(String::from).collect());
+    }
     let (mut after, mut output) = (String::new(), Vec::new());
     let mut expected = expected_remarks(input)?;
     let mut found = BTreeSet::new();
     for func in cranelift_reader::parse_functions(input)? {
         let name = func.name.to_string();
-        let (func, report) = optimize(func, &options)?;
+        let (func, report) = optimize(func, &shown)?;
         for remark in report.remarks.iter().filter(|remark| pass_of(path).is_ok_and(|pass| pass == remark.pass)) {
             let what = match &remark.verdict {
                 Verdict::Fired => "fired",

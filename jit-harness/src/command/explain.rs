@@ -230,6 +230,10 @@ fn gain(pass: &str) -> Option<&'static str> {
             "unroll: the iterations stand one behind the other, so nothing counts them, and what depends on the count alone is \
              constant"
         }
+        "batch" => {
+            "batch: several iterations stand one behind the other, with one test of whether there are as many more, one jump, and one \
+             step of each counter; addresses differ in their offsets. What remains at the end is done by the loop as it was"
+        }
         "peel" => {
             "peel: the first iterations stand before the loop. What they have checked, loaded or computed for all others is not \
              done again"

@@ -92,3 +92,52 @@ impl Strides {
         grows.as_constant().filter(|&stride| stride != 0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{block, context, forest};
+    use cranelift_codegen::ir::types;
+
+    #[test]
+    fn sums_of_counters_grow_by_constants() {
+        let ctx = context(
+            "function %f(i64, i32) {
+            block0(v0: i64, v1: i32):
+                jump block1(v0, v1, v1)
+            block1(v2: i64, v3: i32, v4: i32):
+                v5 = iconst.i64 8
+                v6 = isub v2, v5
+                v7 = iconst.i32 3
+                v8 = iadd v3, v7
+                v9 = imul v8, v7
+                v10 = ireduce.i32 v2
+                v11 = isub v9, v10
+                v12 = isub v1, v11
+                v13 = uextend.i64 v8
+                v14 = imul v3, v3
+                v15 = iadd v4, v3
+                v16 = isub v10, v3
+                v17 = iadd v3, v10
+                brif v15, block1(v6, v8, v15), block2
+            block2:
+                return
+            }",
+        );
+        let forest = forest(&ctx);
+        let view = View { ctx: &ctx, forest: &forest };
+        let lp = forest.loop_of_header(block(1)).expect("a loop");
+        let strides = Strides::of(view, lp);
+        let ones = u64::from(u32::MAX);
+        let grow = [(2, 8_u64.wrapping_neg()), (3, 3), (6, 8_u64.wrapping_neg()), (8, 3), (9, 9), (10, ones - 7)];
+        for (number, stride) in grow.into_iter().chain([(11, 17), (12, ones - 16), (16, ones - 10), (17, ones - 4)]) {
+            assert_eq!(strides.get(Value::from_u32(number)), Some(stride), "v{number}");
+        }
+        for number in [0, 1, 4, 5, 7, 13, 14, 15] {
+            assert_eq!(strides.get(Value::from_u32(number)), None, "v{number}");
+        }
+        let first = strides.first(view, Value::from_u32(11)).expect("it grows");
+        let term = |number| Sum::of_term(Term::Value(Value::from_u32(number)), 1, types::I32.bits());
+        assert_eq!(first, term(1).times(3).offset(9).minus(&term(0)).expect("few terms"));
+    }
+}

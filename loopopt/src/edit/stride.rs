@@ -10,9 +10,11 @@
 //! ```
 //!
 //! A number that grows by `d` in each iteration is larger by `k · d` in the copy number `k`, modulo two to its bits. So it need not
-//! be counted up from copy to copy, nor its products: one addition makes it, or the offset of an access.
+//! be counted up from copy to copy, nor its products: one addition makes it, or the offset of an access. What does more than to compute
+//! a number, such as a sum that traps, stays in each copy.
 
 use crate::analysis::address::{Sum, Term, mask};
+use crate::analysis::effects::Effects;
 use crate::analysis::loops::def_block;
 use crate::analysis::memory::address_operand;
 use crate::analysis::strides::Strides;
@@ -52,7 +54,7 @@ pub(crate) fn stride(
                 set_address(func, copied, (base.value, offset.into()));
             }
             if let &[result] = func.dfg.inst_results(inst)
-                && !is_low_half(func, inst)
+                && !stays(func, inst)
                 && let Some((base, stride)) = known(func, result)
             {
                 if wanted.contains(&result) {
@@ -72,7 +74,7 @@ fn wanted(func: &Function, insts: &[Inst], strides: &Strides) -> FxHashSet<Value
     let mut wanted = FxHashSet::default();
     for &inst in insts {
         let is_number = func.dfg.inst_results(inst).first().is_some_and(|&result| strides.get(result).is_some());
-        if !is_number || is_low_half(func, inst) {
+        if !is_number || stays(func, inst) {
             let address = address_operand(func, inst).filter(|&value| func.dfg.value_type(value) == types::I64);
             each_use(func, inst, |value| {
                 if Some(value) != address && strides.get(value).is_some() {
@@ -84,9 +86,11 @@ fn wanted(func: &Function, insts: &[Inst], strides: &Strides) -> FxHashSet<Value
     wanted
 }
 
-/// Whether the result is the low half of a number, which costs nothing once that is there.
-fn is_low_half(func: &Function, inst: Inst) -> bool {
-    func.dfg.insts[inst].opcode() == Opcode::Ireduce
+/// Whether the copies do what `inst` does: the low half of a number costs nothing once that is there, and a sum that traps, or has
+/// a second result, is more than a number.
+fn stays(func: &Function, inst: Inst) -> bool {
+    let is_low_half = func.dfg.insts[inst].opcode() == Opcode::Ireduce;
+    is_low_half || func.dfg.inst_results(inst).len() != 1 || !Effects::of(func, inst).is_pure()
 }
 
 /// What a number of the loop is computed from in the copies: a parameter of the header, or itself.
@@ -124,5 +128,73 @@ impl Base {
         let srcloc = func.srcloc(inst);
         let way = FuncCursor::new(func).at_inst(inst).with_srcloc(srcloc).ins().iconst(ty, way.cast_signed());
         func.replace(inst).iadd(self.value, way);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::edges::edges_from;
+    use crate::analysis::view::View;
+    use crate::edit::dead::remove_unused;
+    use crate::edit::funnel::retarget;
+    use crate::edit::iterate::{clone_iterations, copied_edge};
+    use crate::testing::{block, context, forest, verify};
+
+    /// Two copies: the access has an offset, what is stored is one addition, the sum that traps is as it was, and so is what is
+    /// computed from a number that may not be there.
+    #[test]
+    fn numbers_of_copies_follow_from_the_first() {
+        let mut ctx = context(
+            "function %f(i64) {
+            block0(v0: i64):
+                jump block1(v0)
+            block1(v1: i64):
+                v2 = iconst.i64 3
+                v3 = imul v1, v2
+                v4 = load.i64 v1+4
+                store v3, v1
+                v5 = uadd_overflow_trap v1, v0, user1
+                brif v4, block2, block3
+            block2:
+                v6 = imul v1, v2
+                v7 = isub v0, v6
+                v8 = load.i64 v7
+                jump block3
+            block3:
+                v9 = iconst.i64 8
+                v10 = iadd v1, v9
+                brif v4, block1(v10), block4
+            block4:
+                return
+            }",
+        );
+        let forest = forest(&ctx);
+        let lp = forest.loop_of_header(block(1)).expect("a loop");
+        let strides = Strides::of(View { ctx: &ctx, forest: &forest }, lp);
+        let blocks = [1, 2, 3].map(block);
+        let func = &mut ctx.func;
+        let back_edge = edges_from(func, block(3)).next().expect("the back edge");
+        let copies = clone_iterations(func, &blocks, back_edge, 2);
+        retarget(func, back_edge, copies[0].block(block(1)));
+        let again = copied_edge(func, &copies[1], back_edge);
+        retarget(func, again, block(1));
+        let unused = stride(func, &blocks, &copies, &strides, |of| of != block(2));
+        remove_unused(func, unused);
+        ctx.flowgraph();
+        verify(&ctx);
+        let func = &ctx.func;
+        let text = |of| {
+            let insts = func.layout.block_insts(copies[1].block(of));
+            insts.map(|inst| func.dfg.display_inst(inst).to_string()).collect::<Vec<_>>().join("\n")
+        };
+        let constants = |of: &str| of.matches("iconst.i64").count();
+        let (first, rare, last) = (text(block(1)), text(block(2)), text(block(3)));
+        assert!(first.contains("v1+20") && first.contains("v1+16"), "offsets of two strides:\n{first}");
+        assert!(first.contains("iadd.i64 v3, ") && first.contains("iconst.i64 48"), "twice 24 more:\n{first}");
+        assert!(first.contains("uadd_overflow_trap") && !first.contains("imul"), "{first}");
+        assert!(rare.contains("imul"), "the first may not have been there:\n{rare}");
+        assert!(last.contains("iadd.i64 v1, ") && last.contains("iconst.i64 24"), "{last}");
+        assert_eq!(constants(&last), 1, "the step is not needed:\n{last}");
     }
 }

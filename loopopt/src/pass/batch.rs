@@ -145,6 +145,8 @@ struct Test {
     cond: IntCC,
     tested: Value,
     bound: Sum,
+    /// The bound once more: the value alone, if it stands in front of the loop.
+    end: Sum,
     /// What `tested` is in the first iteration.
     first: Sum,
     up: bool,
@@ -207,13 +209,20 @@ impl Test {
         let left = left.expect("what is compared");
         let of = |cond, tested, bound: Option<Value>| {
             let bits = func.dfg.value_type(tested).bits();
-            let bound = bound.map_or(Some(Sum::constant(0, bits)), |bound| view.sum(bound))?;
-            view.is_invariant(lp, &bound).then(|| Self::of(view, strides, (cond, tested, bound)))?
+            let sum = bound.map_or(Some(Sum::constant(0, bits)), |bound| view.sum(bound))?;
+            let stands = |&bound: &Value| sum.as_constant().is_none() && view.is_defined_outside(lp, bound);
+            let end = bound.filter(stands).map_or(sum.clone(), |bound| Sum::of_leaf(func, bound));
+            view.is_invariant(lp, &sum).then(|| Self::of(view, strides, (cond, tested), (sum, end)))?
         };
         of(cond, left, right).or_else(|| of(cond.swap_args(), right?, Some(left)))
     }
 
-    fn of(view: View<'_>, strides: &Strides, (cond, tested, bound): (IntCC, Value, Sum)) -> Option<Self> {
+    fn of(
+        view: View<'_>,
+        strides: &Strides,
+        (cond, tested): (IntCC, Value),
+        (bound, end): (Sum, Sum),
+    ) -> Option<Self> {
         use IntCC::{
             NotEqual, SignedGreaterThan, SignedGreaterThanOrEqual, SignedLessThan, SignedLessThanOrEqual,
             UnsignedGreaterThan, UnsignedGreaterThanOrEqual, UnsignedLessThan, UnsignedLessThanOrEqual,
@@ -229,7 +238,7 @@ impl Test {
         };
         let distance = if up { step } else { step.wrapping_neg() & mask(bits) };
         let first = strides.first(view, tested).filter(|_| leads_there)?;
-        Some(Self { cond, tested, bound, first, up, distance })
+        Some(Self { cond, tested, bound, end, first, up, distance })
     }
 
     /// When there is a batch of so many iterations to do, if that can be.
@@ -243,7 +252,7 @@ impl Test {
         if self.cond == IntCC::NotEqual {
             let left = if self.up { self.bound.minus(&self.first)? } else { self.first.minus(&self.bound)? };
             let requires = vec![Requirement::new(IntCC::UnsignedGreaterThan, left, Sum::constant(first_way, bits))];
-            return Some(Batches { requires, limit: self.bound.clone(), way });
+            return Some(Batches { requires, limit: self.end.clone(), way });
         }
         // From `end` on a whole way can be gone back without leaving the type.
         let least = if is_signed { mask(bits) ^ largest } else { 0 };
@@ -266,7 +275,7 @@ impl Test {
         if !is_implied && !fault!(BatchWraps) {
             requires.push(stays);
         }
-        Some(Batches { requires, limit: self.bound.clone().offset(back.cast_signed()), way })
+        Some(Batches { requires, limit: self.end.clone().offset(back.cast_signed()), way })
     }
 }
 
@@ -359,7 +368,7 @@ impl Plan {
         let (latch, srcloc) = (again.source(func), func.srcloc(again.branch));
         let entry = self.entry.source(func);
         let before = func.layout.last_inst(entry).expect("a preheader ends in a branch");
-        let limit = emit(func, before, &batches.limit);
+        let limit = (!self.test.is_down_to_zero()).then(|| emit(func, before, &batches.limit));
         let args: Vec<BlockArg> = again.args(func).collect();
         let remains = func.dfg.make_block();
         func.layout.insert_block_after(remains, latch);
@@ -380,12 +389,19 @@ impl Plan {
 }
 
 impl Test {
-    /// Whether there is one more batch after an iteration that has come to the number `now`.
-    fn goes_on(&self, cursor: &mut FuncCursor<'_>, now: Value, limit: Value, way: u64) -> Value {
-        if self.cond != IntCC::NotEqual {
-            return cursor.ins().icmp(self.cond, now, limit);
-        }
-        let left = if self.up { cursor.ins().isub(limit, now) } else { cursor.ins().isub(now, limit) };
+    /// Whether what is left is the number itself.
+    fn is_down_to_zero(&self) -> bool {
+        self.cond == IntCC::NotEqual && !self.up && self.bound.as_constant() == Some(0)
+    }
+
+    /// Whether there is one more batch after an iteration that has come to the number `now`. There is a limit unless it is 0.
+    fn goes_on(&self, cursor: &mut FuncCursor<'_>, now: Value, limit: Option<Value>, way: u64) -> Value {
+        let left = match limit {
+            Some(limit) if self.cond != IntCC::NotEqual => return cursor.ins().icmp(self.cond, now, limit),
+            Some(limit) if self.up => cursor.ins().isub(limit, now),
+            Some(limit) => cursor.ins().isub(now, limit),
+            None => now,
+        };
         let way = cursor.ins().iconst(self.bound.ty(), way.cast_signed());
         cursor.ins().icmp(IntCC::UnsignedGreaterThan, left, way)
     }
