@@ -23,6 +23,7 @@
 //! entries, and are no loops of the forest.
 
 use super::edges::{Edge, edges_between, jump_target, ways_from};
+use super::effects::leads_to_failure;
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::entity::{
     EntityRef, EntitySet, PrimaryMap, SecondaryMap, entity_impl, packed_option::PackedOption,
@@ -282,6 +283,14 @@ impl LoopForest {
     /// The blocks of a loop that are in no loop inside it.
     pub fn own_blocks(&self, lp: Loop) -> impl Iterator<Item = Block> + '_ {
         self.blocks(lp).iter().copied().filter(move |&block| self.innermost(block) == Some(lp))
+    }
+
+    /// Whether the loop is left at two places that are no failures: one of them is not where it is counted.
+    pub fn may_end_early(&self, func: &Function, lp: Loop) -> bool {
+        let exits = self.data(lp).exits.iter().filter(|edge| !leads_to_failure(func, edge.target(func)));
+        let mut branches = exits.map(|edge| edge.branch);
+        let first = branches.next();
+        branches.any(|branch| Some(branch) != first)
     }
 
     /// The block from which alone the loop is entered, by a plain jump: code put there runs once before the loop, and

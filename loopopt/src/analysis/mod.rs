@@ -20,7 +20,7 @@ pub mod invariant;
 pub mod iterations;
 pub mod loops;
 pub mod memory;
-mod numbers;
+pub(crate) mod numbers;
 pub mod polls;
 pub mod pressure;
 pub mod progression;

@@ -434,7 +434,7 @@ fn range_of_leaf(source: Source<'_>, value: Value, depth: usize) -> Range {
 }
 
 /// The least and the largest unsigned number that `value` can be, in as many bits as it has or fewer, if that says anything.
-pub(super) fn limits_of(func: &Function, value: Value, bits: u32) -> Option<(u64, u64)> {
+pub(crate) fn limits_of(func: &Function, value: Value, bits: u32) -> Option<(u64, u64)> {
     let (least, largest) = operand(Source { func, options: None }, value, MAX_DEPTH).unsigned;
     let (least, largest) = (u64::try_from(least).ok()?, u64::try_from(largest).ok()?);
     (largest - least < mask(bits) && largest <= mask(bits)).then_some((least, largest))

@@ -13,7 +13,7 @@
 //! be counted up from copy to copy, nor its products: one addition makes it, or the offset of an access. What does more than to compute
 //! a number, such as a sum that traps, stays in each copy.
 
-use crate::analysis::address::{Sum, Term, mask};
+use crate::analysis::address::{constant_of, mask};
 use crate::analysis::effects::Effects;
 use crate::analysis::loops::def_block;
 use crate::analysis::memory::address_operand;
@@ -23,7 +23,10 @@ use crate::edit::offsets::set_address;
 use crate::edit::rename::each_use;
 use cranelift_codegen::FxHashSet;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
-use cranelift_codegen::ir::{Block, Function, Inst, InstBuilder, Opcode, Value, types};
+use cranelift_codegen::ir::{Block, Function, Inst, InstBuilder, InstructionData, Opcode, Value, types};
+
+/// Additions of constants in a row above which a number is not followed. 8: the egraph pass makes one of those that stand together.
+const MAX_CHAIN: usize = 8;
 
 /// Does it in `copies` of the loop of `blocks`, each entered from the one before and the first from the loop itself. `always` says
 /// which blocks of the loop come before each of its back edges. Gives what the copies may need no longer.
@@ -38,7 +41,7 @@ pub(crate) fn stride(
     let wanted = wanted(func, &insts, strides);
     let known = |func: &Function, value| {
         let stride = strides.get(value)?;
-        let base = Base::of(func, blocks[0], value);
+        let base = Base::of(func, value);
         def_block(func, base.value).filter(|&block| always(block)).map(|_| (base, stride))
     };
     let mut before = Vec::new();
@@ -93,22 +96,28 @@ fn stays(func: &Function, inst: Inst) -> bool {
     is_low_half || func.dfg.inst_results(inst).len() != 1 || !Effects::of(func, inst).is_pure()
 }
 
-/// What a number of the loop is computed from in the copies: a parameter of the header, or itself.
-struct Base {
-    value: Value,
-    plus: u64,
+/// What a number of the loop is computed from in the copies: another such number, or itself.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Base {
+    pub(crate) value: Value,
+    pub(crate) plus: u64,
 }
 
 impl Base {
-    fn of(func: &Function, header: Block, value: Value) -> Self {
-        let sum = Sum::of(func, value);
-        match sum.terms() {
-            [(Term::Value(param), 1)] if func.dfg.block_params(header).contains(param) => {
-                let is_as_wide = func.dfg.value_type(*param) == func.dfg.value_type(value);
-                if is_as_wide { Self { value: *param, plus: sum.constant_part() } } else { Self { value, plus: 0 } }
-            }
-            _ => Self { value, plus: 0 },
+    /// What `value` is made of by additions of constants.
+    pub(crate) fn of(func: &Function, value: Value) -> Self {
+        let mut base = Self { value, plus: 0 };
+        for _ in 0..MAX_CHAIN {
+            let inst = func.dfg.value_def(base.value).inst().map(|inst| func.dfg.insts[inst]);
+            let Some(InstructionData::Binary { opcode: Opcode::Iadd, args: [a, b] }) = inst else { break };
+            let (value, plus) = match (constant_of(func, a), constant_of(func, b)) {
+                (None, Some(plus)) => (a, plus),
+                (Some(plus), None) => (b, plus),
+                _ => break,
+            };
+            base = Self { value, plus: base.plus.wrapping_add(plus) };
         }
+        base
     }
 
     /// The offset of the access `inst`, so many strides later.

@@ -42,8 +42,10 @@
 //!
 //! # Pays when
 //!
-//! (P1) an iteration is small: the test, the jump and the counters are a large part of it; (P2) it calls nothing; (P3) there is no loop
-//! inside; (P4) the loop is not cold, and (P5) runs more than a few times, as far as is known. (P6) The function may not grow without limit.
+//! (P1) an iteration is small: the test, the jump and the counters are a large part of it; (P2) it calls nothing, divides nothing and
+//! has no `br_table`, which take the time; (P3) there is no loop inside; (P4) the loop is not cold, and (P5) runs more than a few times, as
+//! far as is known: of a loop that something else than its count can end, such as a search, nothing is. (P6) The function may not grow
+//! without limit.
 //!
 //! # Changes
 //!
@@ -58,11 +60,12 @@
 //! LLVM `LoopUnrollRuntime` (the loop for the rest behind, and the test that is known not to wrap); V8 (`kMaxLoopSizeForPartialUnrolling`, 80
 //! operations of WebAssembly, at most 4 iterations); llvm#51012 and OMR 472a9b3b7 for what goes wrong.
 
-use crate::analysis::address::{Sum, mask};
+use crate::analysis::address::{Sum, Term, mask};
 use crate::analysis::edges::Edge;
 use crate::analysis::effects::{is_constant, is_duplicable};
 use crate::analysis::entry::Order;
 use crate::analysis::loops::Loop;
+use crate::analysis::numbers::limits_of;
 use crate::analysis::requirement::Requirement;
 use crate::analysis::strides::Strides;
 use crate::analysis::trip_count::TripCount;
@@ -73,7 +76,8 @@ use crate::edit::dead::remove_unused;
 use crate::edit::emit::{emit, emit_all};
 use crate::edit::funnel::{retarget, set_edge};
 use crate::edit::iterate::{clone_iterations, copied_edge, settle};
-use crate::edit::stride::stride;
+use crate::edit::rename::rename_uses;
+use crate::edit::stride::{Base, stride};
 use crate::fault::fault;
 use crate::options::Options;
 use crate::pass::PassCx;
@@ -95,6 +99,8 @@ pub(crate) const REASONS: &[&str] = &[
     "too-large",
     "few-iterations",
     "calls",
+    "slow",
+    "ends-early",
     "cold-loop",
     "not-duplicable",
     "function-too-large",
@@ -173,11 +179,19 @@ struct Plan {
 
 /// When there is a whole batch to do.
 struct Batches {
+    /// What has to hold in front of the loop, for the first one.
     requires: Vec<Requirement>,
-    /// The bound of a test for a whole batch; for `!=`, the bound of the loop.
-    limit: Sum,
-    /// By how much the number moves in a batch but for the last iteration.
-    way: u64,
+    again: Again,
+}
+
+/// When there is one more batch after an iteration.
+enum Again {
+    /// If the number is not this one, which it is at the end of the last batch.
+    Until(Sum),
+    /// If the number compares with this one as it does with the bound for one more iteration.
+    Limit(Sum),
+    /// If more than this is left to the bound.
+    Left(u64),
 }
 
 impl Copying for Plan {
@@ -217,12 +231,7 @@ impl Test {
         of(cond, left, right).or_else(|| of(cond.swap_args(), right?, Some(left)))
     }
 
-    fn of(
-        view: View<'_>,
-        strides: &Strides,
-        (cond, tested): (IntCC, Value),
-        (bound, end): (Sum, Sum),
-    ) -> Option<Self> {
+    fn of(view: View<'_>, strides: &Strides, (cond, tested): (IntCC, Value), (bound, end): (Sum, Sum)) -> Option<Self> {
         use IntCC::{
             NotEqual, SignedGreaterThan, SignedGreaterThanOrEqual, SignedLessThan, SignedLessThanOrEqual,
             UnsignedGreaterThan, UnsignedGreaterThanOrEqual, UnsignedLessThan, UnsignedLessThanOrEqual,
@@ -252,7 +261,7 @@ impl Test {
         if self.cond == IntCC::NotEqual {
             let left = if self.up { self.bound.minus(&self.first)? } else { self.first.minus(&self.bound)? };
             let requires = vec![Requirement::new(IntCC::UnsignedGreaterThan, left, Sum::constant(first_way, bits))];
-            return Some(Batches { requires, limit: self.end.clone(), way });
+            return Some(Batches { requires, again: Again::Left(way) });
         }
         // From `end` on a whole way can be gone back without leaving the type.
         let least = if is_signed { mask(bits) ^ largest } else { 0 };
@@ -275,7 +284,24 @@ impl Test {
         if !is_implied && !fault!(BatchWraps) {
             requires.push(stays);
         }
-        Some(Batches { requires, limit: self.end.clone().offset(back.cast_signed()), way })
+        Some(Batches { requires, again: Again::Limit(self.end.clone().offset(back.cast_signed())) })
+    }
+
+    /// The same if it is known how many batches there are, at least one.
+    fn known_batches(&self, batches: u64, factor: u64) -> Option<Batches> {
+        let iterations = batches.checked_mul(factor).filter(|&iterations| iterations > 0)?;
+        let way = self.distance.wrapping_mul(iterations - 1);
+        let way = if self.up { way } else { way.wrapping_neg() };
+        Some(Batches { requires: Vec::new(), again: Again::Until(self.first.clone().offset(way.cast_signed())) })
+    }
+
+    /// The most iterations, if it is known of the number that is counted down, or up to, how large it can be.
+    fn most(&self, func: &Function) -> Option<u64> {
+        let (from, to) = if self.up { (&self.first, &self.bound) } else { (&self.bound, &self.first) };
+        let left = to.minus(from)?.offset(self.distance.cast_signed());
+        let [(Term::Value(value), 1)] = left.terms() else { return None };
+        let (_, most) = limits_of(func, *value, left.bits()).filter(|_| left.constant_part() == 0)?;
+        Some(most / self.distance)
     }
 }
 
@@ -284,7 +310,9 @@ impl Plan {
         let (func, forest) = (view.func(), view.forest);
         let data = forest.data(lp);
         let blocks = forest.blocks(lp);
-        let (&[entry], &[back_edge]) = (&data.entries[..], &data.back_edges[..]) else { return Err(Decline::NotCounted) };
+        let (&[entry], &[back_edge]) = (&data.entries[..], &data.back_edges[..]) else {
+            return Err(Decline::NotCounted);
+        };
         if blocks.iter().any(|&block| block != data.header && forest.loop_of_header(block).is_some()) {
             return Err(Decline::NotInnermost);
         }
@@ -298,10 +326,18 @@ impl Plan {
         let (all, size) = (insts().count(), insts().filter(counts).count());
         let factor = factor(size, options)?;
         if !options.ignore_cost {
-            judge(view, lp, count, factor)?;
+            let most = [count.most().map(|around| around + 1), test.most(func).map(u128::from)];
+            judge(view, lp, most.into_iter().flatten().min(), factor)?;
         }
-        let no_rest = matches!(count, TripCount::Exactly(count) if (count + 1).is_multiple_of(factor as u128));
-        let batches = if no_rest { None } else { Some(test.batches(factor as u64).ok_or(Decline::NotCounted)?) };
+        let batches = match count {
+            TripCount::Exactly(around) if (around + 1).is_multiple_of(factor as u128) => None,
+            TripCount::Exactly(around) => {
+                let whole = u64::try_from((around + 1) / factor as u128).unwrap_or(0);
+                let few = Decline::FewIterations { most: Some(around + 1), factor };
+                Some(test.known_batches(whole, factor as u64).ok_or(few)?)
+            }
+            _ => Some(test.batches(factor as u64).ok_or(Decline::NotCounted)?),
+        };
         let known = batches.iter().flat_map(|batches| &batches.requires).filter_map(Requirement::known);
         if known.into_iter().any(|holds| !holds) {
             return Err(Decline::FewIterations { most: None, factor });
@@ -314,7 +350,7 @@ impl Plan {
             test,
             strides,
             factor,
-            copied: all * if no_rest { factor - 1 } else { factor },
+            copied: all * if batches.is_none() { factor - 1 } else { factor },
             batches,
             size,
         })
@@ -366,10 +402,8 @@ impl Plan {
     /// in the copy `last`.
     fn leave(&self, func: &mut Function, (again, last): (Edge, &Copies), batches: &Batches, rest: Block) {
         let (latch, srcloc) = (again.source(func), func.srcloc(again.branch));
-        let entry = self.entry.source(func);
-        let before = func.layout.last_inst(entry).expect("a preheader ends in a branch");
-        let limit = (!self.test.is_down_to_zero()).then(|| emit(func, before, &batches.limit));
         let args: Vec<BlockArg> = again.args(func).collect();
+        let now = self.now(func, last, &args, &batches.again);
         let remains = func.dfg.make_block();
         func.layout.insert_block_after(remains, latch);
         if func.layout.is_cold(latch) {
@@ -378,32 +412,88 @@ impl Plan {
         func.layout.remove_inst(again.branch);
         func.layout.append_inst(again.branch, remains);
         set_edge(func, again, rest, &args);
-        let test = func.dfg.inst_args(again.branch)[0];
-        if let Some(test) = func.dfg.value_def(test).inst().filter(|&test| is_comparison(func, test)) {
-            func.dfg.inst_args_mut(again.branch)[0] = repeat_before(func, test, again.branch);
-        }
+        self.test_once_more(func, again.branch, (last.value(self.test.tested), now));
+        let before = func.layout.last_inst(self.entry.source(func)).expect("a preheader ends in a branch");
+        let limit = batches.again.limit(&self.test).offset(now.plus.cast_signed());
+        let limit = limit.as_constant().ok_or_else(|| emit(func, before, &limit));
         let mut cursor = FuncCursor::new(func).at_bottom(latch).with_srcloc(srcloc);
-        let whole = self.test.goes_on(&mut cursor, last.value(self.test.tested), limit, batches.way);
+        let whole = batches.again.holds(&mut cursor, &self.test, now.value, limit);
         cursor.ins().brif(whole, self.header, &args, remains, &[]);
+    }
+
+    /// What to look at behind the iteration `last` of a batch, and by how much it is ahead of what the loop tests: the next value of the
+    /// counter, one of `next`, so that only one of both is needed. Not for an order, where a bound must not be moved.
+    fn now(&self, func: &Function, last: &Copies, next: &[BlockArg], again: &Again) -> Base {
+        let tested = self.test.tested;
+        let times = self.factor as u64 - 1;
+        let base = match self.strides.get(tested) {
+            Some(stride) if func.dfg.block_params(self.header).contains(&tested) => {
+                Base { value: tested, plus: stride.wrapping_mul(times) }
+            }
+            _ => Base::of(func, last.value(tested)),
+        };
+        let next = next.iter().filter_map(|arg| arg.as_value()).filter(|_| !matches!(again, Again::Limit(_)));
+        let mut ahead = next.map(|value| (value, Base::of(func, value))).filter(|(_, next)| next.value == base.value);
+        let ahead = ahead.next().map(|(value, next)| Base { value, plus: next.plus.wrapping_sub(base.plus) });
+        ahead.unwrap_or(Base { value: last.value(tested), plus: 0 })
+    }
+
+    /// Lets `branch`, in a block of its own now, make its test there, of what `tested` is made of `now`.
+    fn test_once_more(&self, func: &mut Function, branch: Inst, (tested, now): (Value, Base)) {
+        let value = if now.plus == 0 {
+            now.value
+        } else {
+            let srcloc = func.srcloc(branch);
+            let mut cursor = FuncCursor::new(func).at_inst(branch).with_srcloc(srcloc);
+            let ty = self.test.bound.ty();
+            let ahead = cursor.ins().iconst(ty, (now.plus & mask(ty.bits())).cast_signed());
+            cursor.ins().isub(now.value, ahead)
+        };
+        let mut test = func.dfg.inst_args(branch)[0];
+        if let Some(inst) = func.dfg.value_def(test).inst().filter(|&inst| is_comparison(func, inst)) {
+            test = repeat_before(func, inst, branch);
+            func.dfg.inst_args_mut(branch)[0] = test;
+        }
+        let user = func.dfg.value_def(test).inst().filter(|&inst| is_comparison(func, inst)).unwrap_or(branch);
+        rename_uses(func, user, |used| if used == tested { value } else { used });
     }
 }
 
-impl Test {
-    /// Whether what is left is the number itself.
-    fn is_down_to_zero(&self) -> bool {
-        self.cond == IntCC::NotEqual && !self.up && self.bound.as_constant() == Some(0)
+impl Again {
+    /// What the number is compared with, or what is taken from it for that.
+    fn limit(&self, test: &Test) -> Sum {
+        match self {
+            Self::Until(limit) | Self::Limit(limit) => limit.clone(),
+            // With one more taken away, what is left upwards is less than nothing, and smaller the more it is.
+            Self::Left(_) => test.end.clone().offset(test.up.into()),
+        }
     }
 
-    /// Whether there is one more batch after an iteration that has come to the number `now`. There is a limit unless it is 0.
-    fn goes_on(&self, cursor: &mut FuncCursor<'_>, now: Value, limit: Option<Value>, way: u64) -> Value {
-        let left = match limit {
-            Some(limit) if self.cond != IntCC::NotEqual => return cursor.ins().icmp(self.cond, now, limit),
-            Some(limit) if self.up => cursor.ins().isub(limit, now),
-            Some(limit) => cursor.ins().isub(now, limit),
-            None => now,
+    /// Whether it does, when `test` has come to the number `now`.
+    fn holds(&self, cursor: &mut FuncCursor<'_>, test: &Test, now: Value, limit: Result<u64, Value>) -> Value {
+        let ty = test.bound.ty();
+        let number = |cursor: &mut FuncCursor<'_>, number: u64| {
+            cursor.ins().iconst(ty, (number & mask(ty.bits())).cast_signed())
         };
-        let way = cursor.ins().iconst(self.bound.ty(), way.cast_signed());
-        cursor.ins().icmp(IntCC::UnsignedGreaterThan, left, way)
+        let Self::Left(way) = *self else {
+            let cond = if let Self::Until(_) = self { IntCC::NotEqual } else { test.cond };
+            let limit = limit.map_or_else(|value| value, |limit| number(cursor, limit));
+            return cursor.ins().icmp(cond, now, limit);
+        };
+        let left = match limit {
+            Ok(0) => now,
+            // Taken away and not added, so that lowering does not compute it from the old value of the counter.
+            Ok(constant) => {
+                let constant = number(cursor, constant);
+                cursor.ins().isub(now, constant)
+            }
+            Err(limit) => cursor.ins().isub(now, limit),
+        };
+        let (cond, way) = match test.up {
+            true => (IntCC::UnsignedLessThan, number(cursor, !way)),
+            false => (IntCC::UnsignedGreaterThan, number(cursor, way)),
+        };
+        cursor.ins().icmp(cond, left, way)
     }
 }
 
@@ -433,18 +523,32 @@ fn factor(size: usize, options: &Options) -> Result<usize, Decline> {
     found.ok_or(Decline::TooLarge { insts: size * 2, max })
 }
 
+/// Whether an instruction takes more time than what a batch saves.
+fn is_slow(opcode: Opcode) -> bool {
+    matches!(opcode, Opcode::Udiv | Opcode::Sdiv | Opcode::Urem | Opcode::Srem | Opcode::BrTable)
+}
+
 /// Whether it pays.
-fn judge(view: View<'_>, lp: Loop, count: TripCount, factor: usize) -> Result<(), Decline> {
+fn judge(view: View<'_>, lp: Loop, most: Option<u128>, factor: usize) -> Result<(), Decline> {
     let func = view.func();
     if func.is_effectively_cold(view.forest.data(lp).header) {
         return Err(Decline::ColdLoop);
     }
-    let mut insts = view.forest.blocks(lp).iter().flat_map(|&block| func.layout.block_insts(block));
-    if insts.any(|inst| func.dfg.insts[inst].opcode().is_call()) {
+    let opcodes = || {
+        let insts = view.forest.blocks(lp).iter().flat_map(|&block| func.layout.block_insts(block));
+        insts.map(|inst| func.dfg.insts[inst].opcode())
+    };
+    if opcodes().any(Opcode::is_call) {
         return Err(Decline::Calls);
     }
-    match count.most() {
-        Some(around) if around + 1 < 2 * factor as u128 => Err(Decline::FewIterations { most: Some(around + 1), factor }),
+    if let Some(opcode) = opcodes().find(|&opcode| is_slow(opcode)) {
+        return Err(Decline::Slow(opcode));
+    }
+    if view.forest.may_end_early(func, lp) {
+        return Err(Decline::EndsEarly);
+    }
+    match most {
+        Some(most) if most < 2 * factor as u128 => Err(Decline::FewIterations { most: Some(most), factor }),
         _ => Ok(()),
     }
 }
@@ -461,6 +565,10 @@ enum Decline {
     FewIterations { most: Option<u128>, factor: usize },
     /// (P2) It calls a function.
     Calls,
+    /// (P2) It does something that takes the time.
+    Slow(Opcode),
+    /// (P5) It is left at more than one place.
+    EndsEarly,
     /// (P4) The loop is cold.
     ColdLoop,
     /// (L2) An instruction stands for one place in the program.
@@ -475,6 +583,8 @@ impl Refusal for Decline {
             Self::TooLarge { .. } => "too-large",
             Self::FewIterations { .. } => "few-iterations",
             Self::Calls => "calls",
+            Self::Slow(_) => "slow",
+            Self::EndsEarly => "ends-early",
             Self::ColdLoop => "cold-loop",
             Self::NotDuplicable(_) => "not-duplicable",
         }
@@ -482,11 +592,17 @@ impl Refusal for Decline {
 
     fn help(&self) -> &'static str {
         match self {
-            Self::NotCounted => "end the loop by comparing a number that grows by a constant with one that does not change",
+            Self::NotCounted => {
+                "end the loop by comparing a number that grows by a constant with one that does not change"
+            }
             Self::TooLarge { .. } => "raise Options::batch_max_insts if the loop is hot",
             Self::Calls => "let the front end inline what is called, if it is short",
             Self::ColdLoop => "do not mark the loop cold if it runs often",
-            Self::NotInnermost | Self::FewIterations { .. } | Self::NotDuplicable(_) => "",
+            Self::NotInnermost
+            | Self::FewIterations { .. }
+            | Self::NotDuplicable(_)
+            | Self::Slow(_)
+            | Self::EndsEarly => "",
         }
     }
 
@@ -495,6 +611,9 @@ impl Refusal for Decline {
             Self::NotCounted => Some("no test at the end of each iteration counts the loop"),
             Self::NotInnermost => Some("there is a loop inside"),
             Self::Calls => Some("it calls a function, which takes the time"),
+            Self::EndsEarly => {
+                Some("something else than its count can end it, so that nothing is known of how often it runs")
+            }
             Self::ColdLoop => Some("the loop is cold"),
             _ => None,
         }
@@ -509,6 +628,7 @@ impl fmt::Display for Decline {
                 write!(f, "there are {most} iterations at most, and a batch would have {factor}")
             }
             Self::FewIterations { most: None, factor } => write!(f, "there are never {factor} iterations"),
+            Self::Slow(opcode) => write!(f, "each iteration waits for {opcode}, which takes the time"),
             Self::NotDuplicable(opcode) => write!(f, "the loop holds {opcode}, which must not be copied"),
             _ => f.write_str(self.fixed().unwrap_or_default()),
         }

@@ -67,7 +67,7 @@ mod why;
 use crate::analysis::ahead::Ahead;
 use crate::analysis::conditions::{Conditions, Place};
 use crate::analysis::edges::Edge;
-use crate::analysis::effects::{is_duplicable, leads_to_failure};
+use crate::analysis::effects::is_duplicable;
 use crate::analysis::entry::Order;
 use crate::analysis::loops::{Loop, LoopForest};
 use crate::analysis::requirement::{Requirement, simplified};
@@ -191,14 +191,6 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>, lengths: &Lengths) -> Vec<Plan> {
     }
     cx.return_forest(forest);
     plans
-}
-
-/// Whether the loop is left at two places that are no failures: one of them is not where it is counted.
-fn may_end_early(func: &Function, forest: &LoopForest, lp: Loop) -> bool {
-    let exits = forest.data(lp).exits.iter().filter(|edge| !leads_to_failure(func, edge.target(func)));
-    let mut branches = exits.map(|edge| edge.branch);
-    let first = branches.next();
-    branches.any(|branch| Some(branch) != first)
 }
 
 /// Whether one of the loops inside is a slow version.
@@ -450,7 +442,7 @@ impl Plan {
             return Err(Decline::FewIterations { around, min: options.version_min_iterations });
         }
         let (requirements, checks) = (self.requires.len(), self.checks.len());
-        if self.headers.len() == 1 && requirements > checks && may_end_early(&ctx.func, forest, self.lp) {
+        if self.headers.len() == 1 && requirements > checks && forest.may_end_early(&ctx.func, self.lp) {
             return Err(Decline::EndsEarly { requirements, checks });
         }
         Ok(self)
