@@ -10,8 +10,8 @@ use crate::edit::rename::Replaced;
 use crate::edit::trust::trust_checked;
 use crate::optimizer::Report;
 use crate::pass::{
-    Pass, PassCx, batch, canon, cleanup, facts, layout, licm, peel, promote, rotate, schedule, sink, slots, tidy, transfer,
-    unguard, unroll, unshare, unswitch, version, widen,
+    Pass, PassCx, batch, canon, cleanup, facts, layout, licm, peel, promote, rotate, schedule, sink, slots, tidy,
+    transfer, unguard, unroll, unshare, unswitch, version, widen,
 };
 use cranelift_codegen::entity::EntityRef;
 use cranelift_codegen::ir::{Function, Value};

@@ -217,12 +217,7 @@ impl Test {
         of(cond, left, right).or_else(|| of(cond.swap_args(), right?, Some(left)))
     }
 
-    fn of(
-        view: View<'_>,
-        strides: &Strides,
-        (cond, tested): (IntCC, Value),
-        (bound, end): (Sum, Sum),
-    ) -> Option<Self> {
+    fn of(view: View<'_>, strides: &Strides, (cond, tested): (IntCC, Value), (bound, end): (Sum, Sum)) -> Option<Self> {
         use IntCC::{
             NotEqual, SignedGreaterThan, SignedGreaterThanOrEqual, SignedLessThan, SignedLessThanOrEqual,
             UnsignedGreaterThan, UnsignedGreaterThanOrEqual, UnsignedLessThan, UnsignedLessThanOrEqual,
@@ -284,7 +279,9 @@ impl Plan {
         let (func, forest) = (view.func(), view.forest);
         let data = forest.data(lp);
         let blocks = forest.blocks(lp);
-        let (&[entry], &[back_edge]) = (&data.entries[..], &data.back_edges[..]) else { return Err(Decline::NotCounted) };
+        let (&[entry], &[back_edge]) = (&data.entries[..], &data.back_edges[..]) else {
+            return Err(Decline::NotCounted);
+        };
         if blocks.iter().any(|&block| block != data.header && forest.loop_of_header(block).is_some()) {
             return Err(Decline::NotInnermost);
         }
@@ -444,7 +441,9 @@ fn judge(view: View<'_>, lp: Loop, count: TripCount, factor: usize) -> Result<()
         return Err(Decline::Calls);
     }
     match count.most() {
-        Some(around) if around + 1 < 2 * factor as u128 => Err(Decline::FewIterations { most: Some(around + 1), factor }),
+        Some(around) if around + 1 < 2 * factor as u128 => {
+            Err(Decline::FewIterations { most: Some(around + 1), factor })
+        }
         _ => Ok(()),
     }
 }
@@ -482,7 +481,9 @@ impl Refusal for Decline {
 
     fn help(&self) -> &'static str {
         match self {
-            Self::NotCounted => "end the loop by comparing a number that grows by a constant with one that does not change",
+            Self::NotCounted => {
+                "end the loop by comparing a number that grows by a constant with one that does not change"
+            }
             Self::TooLarge { .. } => "raise Options::batch_max_insts if the loop is hot",
             Self::Calls => "let the front end inline what is called, if it is short",
             Self::ColdLoop => "do not mark the loop cold if it runs often",
@@ -504,7 +505,7 @@ impl Refusal for Decline {
 impl fmt::Display for Decline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::TooLarge { insts, max } => write!(f, "two iterations hold {insts} instructions; there may be {max}"),
+            Self::TooLarge { insts, max } => write!(f, "a batch would hold {insts} instructions; there may be {max}"),
             Self::FewIterations { most: Some(most), factor } => {
                 write!(f, "there are {most} iterations at most, and a batch would have {factor}")
             }
