@@ -109,6 +109,7 @@ static ALL: &[Program] = &[
     scalar::POLYNOMIAL,
     scalar::MANDELBROT,
     arrays::SUM,
+    arrays::DIFFERENCES,
     arrays::EARLY_EXIT,
     arrays::SKIP_ZEROS,
     arrays::ARGMAX,

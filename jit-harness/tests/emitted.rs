@@ -66,6 +66,13 @@ block3:
     return v3
 }";
 
+/// All passes but `batch`: what an iteration has is counted where it stands once.
+fn one_at_a_time() -> Options {
+    let mut options = Options::default();
+    options.passes = Some(loopopt::pass_names().filter(|&name| name != "batch").map(String::from).collect());
+    options
+}
+
 fn code(text: &str, pipeline: Pipeline<'_>) -> Vec<u8> {
     code_of("f", text, pipeline)
 }
@@ -101,7 +108,7 @@ fn only_loop(code: &[u8]) -> EmittedLoop {
 /// The loop is in one piece, with one jump, which is a conditional one back to its head, and is no longer than before.
 #[track_caller]
 fn assert_tight(text: &str) {
-    let options = Options::default();
+    let options = one_at_a_time();
     let before = only_loop(&code(text, Pipeline::Speed));
     let code = code(text, Pipeline::LoopOpt(&options));
     let after = only_loop(&code);
@@ -160,7 +167,7 @@ block5:
 
 #[test]
 fn short_inner_loop_is_gone() {
-    let options = Options::default();
+    let options = one_at_a_time();
     assert_eq!(loops(&code(SHORT_INNER, Pipeline::Speed)).len(), 2);
     let code = code(SHORT_INNER, Pipeline::LoopOpt(&options));
     let text = listing(&code);
@@ -181,7 +188,7 @@ fn baseline_loops_have_two_jumps() {
 fn variables_in_slots_are_in_registers() {
     let before = only_loop(&sample_code("slots", Pipeline::Speed));
     assert!(before.stack_accesses > 0, "Cranelift alone keeps variables in memory");
-    let code = sample_code("slots", Pipeline::LoopOpt(&Options::default()));
+    let code = sample_code("slots", Pipeline::LoopOpt(&one_at_a_time()));
     let after = only_loop(&code);
     let text = listing(&code);
     assert_eq!((after.stack_accesses, after.loads, after.stores), (0, 0, 0), "there is memory in\n{text}");
@@ -219,7 +226,7 @@ impl Repeated {
 fn assert_repeats(name: &str, before: Repeated, after: Repeated) {
     let (found, text) = Repeated::in_sample(name, Pipeline::Speed);
     assert_eq!(found, before, "before, in\n{text}");
-    let (found, text) = Repeated::in_sample(name, Pipeline::LoopOpt(&Options::default()));
+    let (found, text) = Repeated::in_sample(name, Pipeline::LoopOpt(&one_at_a_time()));
     assert_eq!(found, after, "after, in\n{text}");
 }
 
@@ -333,7 +340,7 @@ fn indices_of_32_bits_are_in_addressing_modes() {
         (found, listing(&code))
     };
     let (before, _) = innermost(Pipeline::Speed);
-    let (after, text) = innermost(Pipeline::LoopOpt(&Options::default()));
+    let (after, text) = innermost(Pipeline::LoopOpt(&one_at_a_time()));
     assert!(before.insts >= 9, "Cranelift alone adds up in 32 bits");
     assert_eq!(
         (after.insts, after.loads, after.jumps),
@@ -387,7 +394,7 @@ block4:
 
 #[test]
 fn exit_value_is_not_computed_in_the_loop() {
-    let options = Options::default();
+    let options = one_at_a_time();
     let code = code(EXIT_VALUE, Pipeline::LoopOpt(&options));
     let text = listing(&code);
     let after = only_loop(&code);
@@ -396,7 +403,7 @@ fn exit_value_is_not_computed_in_the_loop() {
 
 #[test]
 fn products_of_a_rare_block_are_in_it() {
-    let options = Options::default();
+    let options = one_at_a_time();
     let multiplication_in_front = |pipeline| {
         let text = listing(&code(RARE_BLOCK, pipeline));
         let product = text.find("imul").expect("there are products");
@@ -450,7 +457,7 @@ fn checks_in(code: &[u8]) -> (Vec<usize>, String) {
 
 /// The number of checks in the innermost loops that run: slow versions are cold, and stand behind all others.
 fn checks_left(name: &str) -> (usize, String) {
-    let options = Options::default();
+    let options = one_at_a_time();
     let (without, _) = checks_in(&sample_code_with(Checks::Off, name, Pipeline::LoopOpt(&options)));
     let (with, text) = checks_in(&sample_code(name, Pipeline::LoopOpt(&options)));
     (with.iter().take(without.len()).sum(), text)
@@ -458,7 +465,7 @@ fn checks_left(name: &str) -> (usize, String) {
 
 #[test]
 fn checks_are_counted() {
-    let options = Options::default();
+    let options = one_at_a_time();
     for &(name, left) in CHECKS_LEFT {
         let (before, text) = checks_in(&sample_code(name, Pipeline::Speed));
         assert!(before.iter().sum::<usize>() > left, "{name}: {before:?} in\n{text}");
@@ -530,7 +537,7 @@ block4:
 
 #[test]
 fn both_loops_are_without_the_invariant_branch() {
-    let options = Options::default();
+    let options = one_at_a_time();
     let code = code(INVARIANT_BRANCH, Pipeline::LoopOpt(&options));
     let text = listing(&code);
     let after = loops(&code);
@@ -540,8 +547,26 @@ fn both_loops_are_without_the_invariant_branch() {
 
 #[test]
 fn the_fast_loop_does_not_load_the_limit() {
-    let options = Options::default();
+    let options = one_at_a_time();
     let limits = |pipeline| loops(&code(RARE_CALL, pipeline)).iter().map(|one| one.loads).min();
     assert_eq!(limits(Pipeline::Speed), Some(1), "the call keeps the load in the loop");
     assert_eq!(limits(Pipeline::LoopOpt(&options)), Some(0), "the loop without the call has none");
+}
+
+/// Four iterations have four loads of each array, four stores, and one step of each pointer.
+#[test]
+fn a_batch_steps_each_pointer_once() {
+    let options = Options::default();
+    let code = sample_code("differences", Pipeline::LoopOpt(&options));
+    let text = listing(&code);
+    let found = loops(&code);
+    let innermost = || found.iter().filter(|one| one.is_innermost);
+    let batch = innermost().max_by_key(|one| one.loads).expect("there are loops");
+    assert_eq!((batch.loads, batch.stores, batch.jumps), (8, 4, 1), "four iterations\n{text}");
+    assert_eq!(batch.stack_accesses, 0, "values are spilled in\n{text}");
+    let rest = innermost().filter(|one| one.loads == 2).count();
+    assert_eq!(rest, 1, "what remains has the loop as it was\n{text}");
+    let single = sample_code("differences", Pipeline::LoopOpt(&one_at_a_time()));
+    let one = loops(&single).iter().map(|one| one.insts).min().expect("there are loops");
+    assert!(batch.insts + 12 <= 4 * one, "{} instructions for four of {one}\n{text}", batch.insts);
 }

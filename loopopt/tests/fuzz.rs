@@ -29,7 +29,7 @@ const FLOORS: &[(&str, f64)] = &[
     ("version", 5.0),
     ("unguard", 0.2),
     ("widen", 1.0),
-    ("batch", 10.0),
+    ("batch", 35.0),
 ];
 
 /// The share of programs, in percent, that have what passes look for: some way below what it is.

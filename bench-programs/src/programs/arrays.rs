@@ -1,4 +1,4 @@
-//! Walks over one array, without bounds checks.
+//! Walks over arrays, without bounds checks.
 
 use cranelift_codegen::ir::Function;
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -39,6 +39,29 @@ fn sum() -> Function {
         });
         f.ret(total);
     })
+}
+
+pub(crate) const DIFFERENCES: Program = Program {
+    name: "differences",
+    about: "Three pointers move until one is equal to its end: most of an iteration is counting.",
+    tags: &["memory", "nest"],
+    while_loops: 2,
+    source: Source::Clif(include_str!("../../kernels/differences.clif")),
+    small: || pairs_of(6, 2),
+    large: || pairs_of(3_001, 60),
+    reference: |input, memory| {
+        let [a, b]: [Vec<i32>; 2] = [0, 1].map(|array| read(memory, input.at(array), input.size(3)));
+        let differences: Vec<_> = a.iter().zip(&b).map(|(x, y)| x - y).collect();
+        write(memory, input.at(2), &differences);
+        None
+    },
+    c: Some(include_str!("../../kernels/differences.c")),
+};
+
+/// Two arrays and room for a third.
+fn pairs_of(count: usize, rounds: usize) -> Input {
+    let [a, b] = [5, 6].map(|seed| numbers::<i32>(seed, count, 1000));
+    Input::new().array(&a).array(&b).zeros::<i32>(count).int(count).int(rounds)
 }
 
 pub(crate) const EARLY_EXIT: Program = Program {

@@ -623,7 +623,7 @@ impl Refusal for Decline {
 impl fmt::Display for Decline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::TooLarge { insts, max } => write!(f, "two iterations hold {insts} instructions; there may be {max}"),
+            Self::TooLarge { insts, max } => write!(f, "a batch would hold {insts} instructions; there may be {max}"),
             Self::FewIterations { most: Some(most), factor } => {
                 write!(f, "there are {most} iterations at most, and a batch would have {factor}")
             }
