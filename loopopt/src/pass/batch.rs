@@ -517,7 +517,7 @@ fn factor(size: usize, options: &Options) -> Result<usize, Decline> {
         let (factor, max) = (2 + size % 3, options.batch_max_copied);
         return if size * factor <= max { Ok(factor) } else { Err(Decline::TooLarge { insts: size * factor, max }) };
     }
-    let max = std::env::var("BM").map_or(options.batch_max_insts, |x| x.parse().unwrap());
+    let max = options.batch_max_insts;
     let factors = [options.batch_max_iterations, 2];
     let found = factors.into_iter().find(|factor| size * factor <= max);
     found.ok_or(Decline::TooLarge { insts: size * 2, max })
