@@ -316,8 +316,6 @@ impl Plan {
         if blocks.iter().any(|&block| block != data.header && forest.loop_of_header(block).is_some()) {
             return Err(Decline::NotInnermost);
         }
-        let strides = Strides::of(view, lp);
-        let test = Test::find(view, lp, &strides).ok_or(Decline::NotCounted)?;
         let insts = || blocks.iter().flat_map(|&block| func.layout.block_insts(block));
         if let Some(inst) = insts().find(|&inst| !is_duplicable(func, inst)) {
             return Err(Decline::NotDuplicable(func.dfg.insts[inst].opcode().to_string()));
@@ -326,8 +324,13 @@ impl Plan {
         let (all, size) = (insts().count(), insts().filter(counts).count());
         let factor = factor(size, options)?;
         if !options.ignore_cost {
-            let most = [count.most().map(|around| around + 1), test.most(func).map(u128::from)];
-            judge(view, lp, most.into_iter().flatten().min(), factor)?;
+            judge(view, lp)?;
+        }
+        let strides = Strides::of(view, lp);
+        let test = Test::find(view, lp, &strides).ok_or(Decline::NotCounted)?;
+        let most = [count.most().map(|around| around + 1), test.most(func).map(u128::from)].into_iter().flatten().min();
+        if !options.ignore_cost && most.is_some_and(|most| most < 2 * factor as u128) {
+            return Err(Decline::FewIterations { most, factor });
         }
         let batches = match count {
             TripCount::Exactly(around) if (around + 1).is_multiple_of(factor as u128) => None,
@@ -528,8 +531,8 @@ fn is_slow(opcode: Opcode) -> bool {
     matches!(opcode, Opcode::Udiv | Opcode::Sdiv | Opcode::Urem | Opcode::Srem | Opcode::BrTable)
 }
 
-/// Whether it pays.
-fn judge(view: View<'_>, lp: Loop, most: Option<u128>, factor: usize) -> Result<(), Decline> {
+/// Whether it pays, whatever counts the loop.
+fn judge(view: View<'_>, lp: Loop) -> Result<(), Decline> {
     let func = view.func();
     if func.is_effectively_cold(view.forest.data(lp).header) {
         return Err(Decline::ColdLoop);
@@ -547,10 +550,7 @@ fn judge(view: View<'_>, lp: Loop, most: Option<u128>, factor: usize) -> Result<
     if view.forest.may_end_early(func, lp) {
         return Err(Decline::EndsEarly);
     }
-    match most {
-        Some(most) if most < 2 * factor as u128 => Err(Decline::FewIterations { most: Some(most), factor }),
-        _ => Ok(()),
-    }
+    Ok(())
 }
 
 /// Why no batches are made of the iterations of a loop.
