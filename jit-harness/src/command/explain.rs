@@ -231,8 +231,7 @@ fn gain(pass: &str) -> Option<&'static str> {
              constant"
         }
         "batch" => {
-            "batch: several iterations stand one behind the other, with one test of whether there are as many more, one jump, and one \
-             step of each counter; addresses differ in their offsets. What remains at the end is done by the loop as it was"
+            "batch: several iterations share a test, a jump and the steps of counters; the loop as it was does the rest"
         }
         "peel" => {
             "peel: the first iterations stand before the loop. What they have checked, loaded or computed for all others is not \

@@ -35,10 +35,11 @@
 //! that goes on as long as the number has not come to that bound; (L2) each instruction may be copied.
 //!
 //! With `t` for the number in the last test, step `b` and factor `f`, the next `f - 1` tests go on if `t + (f - 1) · b` has not come
-//! to the bound `n` and no sum on the way there wraps. For an order, that is `t < n - (f - 1) · b`, where the right side is computed in
-//! front of the loop, and has been found there not to wrap. For `!=`, it is `n - t > (f - 1) · b`, unsigned: a distance on the circle of
-//! all numbers that is larger than that is not 0 after any of these steps. All of it holds with the signs changed for steps downwards.
-//! So the tests that go would have gone on, and the iterations and all that can be observed of them stay the same, in the same order.
+//! to the bound `n` and no sum on the way there wraps. In front of the loop, the first number stands for `t + b`. For an order, that is
+//! `t < n - (f - 1) · b`, where the right side is computed in front of the loop, and has been found there not to wrap. For `!=`, it is
+//! `n - t > (f - 1) · b`, unsigned: a distance on the circle of all numbers that is larger than that is not 0 after any of these steps.
+//! All of it holds with the signs changed for steps downwards. So the tests that go would have gone on, and the iterations and all that
+//! can be observed of them stay the same, in the same order.
 //!
 //! # Pays when
 //!
@@ -263,11 +264,12 @@ impl Test {
             let requires = vec![Requirement::new(IntCC::UnsignedGreaterThan, left, Sum::constant(first_way, bits))];
             return Some(Batches { requires, again: Again::Left(way) });
         }
-        // From `end` on a whole way can be gone back without leaving the type.
+        // From `nearest` on a whole way can be gone back without leaving the type.
         let least = if is_signed { mask(bits) ^ largest } else { 0 };
-        let (end, back) = if self.up { (least.wrapping_add(way), way.wrapping_neg()) } else { (largest - way, way) };
-        let stays = Requirement::new(or_equal(self.cond), self.bound.clone(), Sum::constant(end, bits));
-        // How much room there is before the first number, and behind it.
+        let (nearest, back) =
+            if self.up { (least.wrapping_add(way), way.wrapping_neg()) } else { (largest - way, way) };
+        let stays = Requirement::new(or_equal(self.cond), self.bound.clone(), Sum::constant(nearest, bits));
+        // How far it is from the first number back to where numbers begin, and on to where they end.
         let above = self.first.as_constant().map(|first| first.wrapping_sub(least) & mask(bits));
         let (behind, room) = match above {
             Some(above) if self.up => (above, mask(bits) - above),
@@ -280,6 +282,7 @@ impl Test {
             false => (self.first.clone(), self.bound.clone().offset(far.wrapping_neg())),
         };
         let mut requires = vec![Requirement::new(self.cond, first, bound)];
+        // One step back and the way of the first batch are a whole way: a bound behind it is far enough from the beginning.
         let is_implied = room >= first_way && behind >= self.distance;
         if !is_implied && !fault!(BatchWraps) {
             requires.push(stays);
