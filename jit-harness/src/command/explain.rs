@@ -219,6 +219,10 @@ fn gain(pass: &str) -> Option<&'static str> {
             "transfer: an iteration that needs the rare part is finished in a copy, and the loop is entered anew. What only the rare \
              part changes is read once in between"
         }
+        "widen" => {
+            "widen: an index is counted and added up in 64 bits, as the machine adds it up in an address, so that nothing is extended \
+             in each iteration"
+        }
         "promote" => {
             "promote: an iteration does not wait for the store of the one before it to be loaded again. If the store has left \
              the loop too, nothing is written until the end"

@@ -55,6 +55,7 @@
 //! # Not done
 //!
 //! Loops that nothing counts, such as a walk along a list. Tests elsewhere than at the end: `rotate` has put them there, or said why not.
+//! Loops for the rest are not known to be short: a second run over the same function makes batches of them.
 //!
 //! # References
 //!
@@ -335,19 +336,7 @@ impl Plan {
         if !options.ignore_cost && most.is_some_and(|most| most < 2 * factor as u128) {
             return Err(Decline::FewIterations { most, factor });
         }
-        let batches = match count {
-            TripCount::Exactly(around) if (around + 1).is_multiple_of(factor as u128) => None,
-            TripCount::Exactly(around) => {
-                let whole = u64::try_from((around + 1) / factor as u128).unwrap_or(0);
-                let few = Decline::FewIterations { most: Some(around + 1), factor };
-                Some(test.known_batches(whole, factor as u64).ok_or(few)?)
-            }
-            _ => Some(test.batches(factor as u64).ok_or(Decline::NotCounted)?),
-        };
-        let known = batches.iter().flat_map(|batches| &batches.requires).filter_map(Requirement::known);
-        if known.into_iter().any(|holds| !holds) {
-            return Err(Decline::FewIterations { most: None, factor });
-        }
+        let batches = batches(&test, count, factor)?;
         Ok(Self {
             header: data.header,
             entry,
@@ -515,6 +504,23 @@ fn or_equal(cond: IntCC) -> IntCC {
 
 fn is_comparison(func: &Function, inst: Inst) -> bool {
     matches!(func.dfg.insts[inst], InstructionData::IntCompare { .. })
+}
+
+/// When there is a whole batch of so many iterations to do; nothing if that is always so.
+fn batches(test: &Test, count: TripCount, factor: usize) -> Result<Option<Batches>, Decline> {
+    let batches = match count {
+        TripCount::Exactly(around) if (around + 1).is_multiple_of(factor as u128) => return Ok(None),
+        TripCount::Exactly(around) => {
+            let whole = u64::try_from((around + 1) / factor as u128).unwrap_or(0);
+            let few = Decline::FewIterations { most: Some(around + 1), factor };
+            test.known_batches(whole, factor as u64).ok_or(few)?
+        }
+        _ => test.batches(factor as u64).ok_or(Decline::NotCounted)?,
+    };
+    match batches.requires.iter().any(|required| required.known() == Some(false)) {
+        true => Err(Decline::FewIterations { most: None, factor }),
+        false => Ok(Some(batches)),
+    }
 }
 
 /// How many iterations of so many instructions make a batch.
