@@ -299,12 +299,15 @@ impl Test {
         Some(Batches { requires: Vec::new(), again: Again::Until(self.first.clone().offset(way.cast_signed())) })
     }
 
-    /// The most iterations, if it is known of the number that is counted down, or up to, how large it can be.
+    /// The most iterations, if it is known how far it is from the first number to the bound, or how far at most.
     fn most(&self, func: &Function) -> Option<u64> {
         let (from, to) = if self.up { (&self.first, &self.bound) } else { (&self.bound, &self.first) };
         let left = to.minus(from)?.offset(self.distance.cast_signed());
-        let [(Term::Value(value), 1)] = left.terms() else { return None };
-        let (_, most) = limits_of(func, *value, left.bits()).filter(|_| left.constant_part() == 0)?;
+        let most = match left.terms() {
+            [] => left.constant_part(),
+            [(Term::Value(value), 1)] if left.constant_part() == 0 => limits_of(func, *value, left.bits())?.1,
+            _ => return None,
+        };
         Some(most / self.distance)
     }
 }
@@ -333,7 +336,7 @@ impl Plan {
         let strides = Strides::of(view, lp);
         let test = Test::find(view, lp, &strides).ok_or(Decline::NotCounted)?;
         let most = [count.most().map(|around| around + 1), test.most(func).map(u128::from)].into_iter().flatten().min();
-        if !options.ignore_cost && most.is_some_and(|most| most < 2 * factor as u128) {
+        if !options.ignore_cost && most.is_some_and(|most| most < options.batch_min_iterations as u128) {
             return Err(Decline::FewIterations { most, factor });
         }
         let batches = batches(&test, count, factor)?;
