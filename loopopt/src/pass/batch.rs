@@ -348,7 +348,7 @@ impl Plan {
             test,
             strides,
             factor,
-            copied: all * if batches.is_none() { factor - 1 } else { factor },
+            copied: all.saturating_mul(if batches.is_none() { factor - 1 } else { factor }),
             batches,
             size,
         })
@@ -447,12 +447,13 @@ impl Plan {
             let ahead = cursor.ins().iconst(ty, (now.plus & mask(ty.bits())).cast_signed());
             cursor.ins().isub(now.value, ahead)
         };
-        let mut test = func.dfg.inst_args(branch)[0];
-        if let Some(inst) = func.dfg.value_def(test).inst().filter(|&inst| is_comparison(func, inst)) {
-            test = repeat_before(func, inst, branch);
-            func.dfg.inst_args_mut(branch)[0] = test;
+        let mut user = branch;
+        let test = func.dfg.value_def(func.dfg.inst_args(branch)[0]).inst();
+        if let Some(test) = test.filter(|&test| is_comparison(func, test)) {
+            let again = repeat_before(func, test, branch);
+            func.dfg.inst_args_mut(branch)[0] = again;
+            user = func.dfg.value_def(again).unwrap_inst();
         }
-        let user = func.dfg.value_def(test).inst().filter(|&inst| is_comparison(func, inst)).unwrap_or(branch);
         rename_uses(func, user, |used| if used == tested { value } else { used });
     }
 }
@@ -533,8 +534,9 @@ fn factor(size: usize, options: &Options) -> Result<usize, Decline> {
         return if size * factor <= max { Ok(factor) } else { Err(Decline::TooLarge { insts: size * factor, max }) };
     }
     let max = options.batch_max_insts;
-    let factors = [options.batch_max_iterations, 2];
-    let found = factors.into_iter().find(|factor| size * factor <= max);
+    let most = options.batch_max_iterations;
+    let mut factors = [most, 2].into_iter().filter(|factor| (2..=most).contains(factor));
+    let found = factors.find(|factor| size <= max / factor);
     found.ok_or(Decline::TooLarge { insts: size * 2, max })
 }
 
