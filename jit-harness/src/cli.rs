@@ -166,6 +166,9 @@ pub struct OptimizerArgs {
     /// Verify the function after each pass.
     #[arg(long)]
     pub verify: bool,
+    /// Assert what each rewrite rests on, while the program runs: a claim that fails is a difference.
+    #[arg(long)]
+    pub assert_claims: bool,
 }
 
 impl OptimizerArgs {
@@ -175,6 +178,7 @@ impl OptimizerArgs {
         options.passes = self.passes.as_ref().map(|names| names.iter().map(|name| name.trim().to_owned()).collect());
         options.fuel = self.fuel;
         options.verify_each_pass = self.verify;
+        options.assert_claims = self.assert_claims;
         for name in options.passes.iter().flatten() {
             if !loopopt::pass_names().any(|known| known == name) {
                 let known: Vec<&str> = loopopt::pass_names().collect();

@@ -84,6 +84,7 @@
 
 pub mod analysis;
 mod change;
+pub mod claim;
 mod edit;
 mod embedder;
 #[cfg(feature = "fuzzing")]

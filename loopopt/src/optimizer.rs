@@ -1,5 +1,6 @@
 //! The way in: [`LoopOptimizer`] and the [`Report`] that it gives.
 
+use crate::claim::Claim;
 use crate::fuel::Fuel;
 use crate::options::Options;
 use crate::pass::PassCx;
@@ -8,6 +9,7 @@ use crate::remark::Remarks;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_codegen::{CodegenResult, CompiledCode, Context};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// What a run did.
@@ -20,6 +22,8 @@ pub struct Report {
     pub changed: bool,
     /// What was done, and what was not.
     pub remarks: Remarks,
+    /// How many assertions of each claim the function holds, if [`Options::assert_claims`] is on.
+    pub claims: BTreeMap<Claim, usize>,
     /// Time that each pass took, in the order in which they ran.
     pub timings: Vec<(&'static str, Duration)>,
     /// If [`Options::dumps`] is on: `("input", text)`, then one entry for each pass that changed the function.

@@ -34,6 +34,10 @@ pub struct Options {
     /// Ignore cost: do every rewrite that is legal. For tests.
     pub ignore_cost: bool,
 
+    /// Assert what each rewrite rests on, while the program runs: see [`claim`](crate::claim). For tests. Trap codes `user240` to
+    /// `user250` say which claim is wrong; a function that has one of them itself is an error.
+    pub assert_claims: bool,
+
     /// `rotate`: the most instructions, without the branch and constants, that a header may hold to be copied. 16, as
     /// LLVM's `rotation-max-header-size`: the copy is run once per entry of the loop and costs its size in code, and a
     /// test that is longer than this takes most of the iteration's time itself.
@@ -195,6 +199,7 @@ impl Default for Options {
             verify_each_pass: false,
             dumps: false,
             ignore_cost: false,
+            assert_claims: false,
             rotate_max_header_insts: 16,
             slots_max_live: 64,
             layout_max_exits: 128,

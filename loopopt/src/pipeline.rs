@@ -2,6 +2,7 @@
 
 use crate::analysis::loops::may_have_cycle;
 use crate::change::Change;
+use crate::claim::{Claim, asserts_by_code, mark, unmark};
 use crate::edit::chosen::choose_loaded;
 use crate::edit::forget::forget_removed_insts;
 use crate::edit::merge::merge_all;
@@ -18,6 +19,7 @@ use cranelift_codegen::entity::EntityRef;
 use cranelift_codegen::ir::{Function, Value};
 use cranelift_codegen::verifier::VerifierErrors;
 use cranelift_codegen::{CodegenError, CodegenResult, Context};
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 /// A step of the pipeline.
@@ -28,26 +30,29 @@ enum Step {
     Once(Pass),
 }
 
-const SLOTS: Pass = Pass { name: slots::NAME, run: slots::run, reasons: slots::REASONS };
-const CANON: Pass = Pass { name: canon::NAME, run: canon::run, reasons: canon::REASONS };
-const ROTATE: Pass = Pass { name: rotate::NAME, run: rotate::run, reasons: rotate::REASONS };
-const UNGUARD: Pass = Pass { name: unguard::NAME, run: unguard::run, reasons: unguard::REASONS };
-const FACTS: Pass = Pass { name: facts::NAME, run: facts::run, reasons: facts::REASONS };
-const UNSWITCH: Pass = Pass { name: unswitch::NAME, run: unswitch::run, reasons: unswitch::REASONS };
-const TRANSFER: Pass = Pass { name: transfer::NAME, run: transfer::run, reasons: transfer::REASONS };
-const UNROLL: Pass = Pass { name: unroll::NAME, run: unroll::run, reasons: unroll::REASONS };
-const VERSION: Pass = Pass { name: version::NAME, run: version::run, reasons: version::REASONS };
-const PEEL: Pass = Pass { name: peel::NAME, run: peel::run, reasons: peel::REASONS };
-const CLEANUP: Pass = Pass { name: cleanup::NAME, run: cleanup::run, reasons: cleanup::REASONS };
-const LICM: Pass = Pass { name: licm::NAME, run: licm::run, reasons: licm::REASONS };
-const PROMOTE: Pass = Pass { name: promote::NAME, run: promote::run, reasons: promote::REASONS };
-const WIDEN: Pass = Pass { name: widen::NAME, run: widen::run, reasons: widen::REASONS };
-const BATCH: Pass = Pass { name: batch::NAME, run: batch::run, reasons: batch::REASONS };
-const SINK: Pass = Pass { name: sink::NAME, run: sink::run, reasons: sink::REASONS };
-const LAYOUT: Pass = Pass { name: layout::NAME, run: layout::run, reasons: layout::REASONS };
-const TIDY: Pass = Pass { name: tidy::NAME, run: tidy::run, reasons: tidy::REASONS };
-const UNSHARE: Pass = Pass { name: unshare::NAME, run: unshare::run, reasons: unshare::REASONS };
-const SCHEDULE: Pass = Pass { name: schedule::NAME, run: schedule::run, reasons: schedule::REASONS };
+const SLOTS: Pass = Pass { name: slots::NAME, run: slots::run, reasons: slots::REASONS, claims: &[] };
+const CANON: Pass = Pass { name: canon::NAME, run: canon::run, reasons: canon::REASONS, claims: canon::CLAIMS };
+const ROTATE: Pass = Pass { name: rotate::NAME, run: rotate::run, reasons: rotate::REASONS, claims: rotate::CLAIMS };
+const UNGUARD: Pass = Pass { name: unguard::NAME, run: unguard::run, reasons: unguard::REASONS, claims: &[] };
+const FACTS: Pass = Pass { name: facts::NAME, run: facts::run, reasons: facts::REASONS, claims: facts::CLAIMS };
+const UNSWITCH: Pass =
+    Pass { name: unswitch::NAME, run: unswitch::run, reasons: unswitch::REASONS, claims: unswitch::CLAIMS };
+const TRANSFER: Pass = Pass { name: transfer::NAME, run: transfer::run, reasons: transfer::REASONS, claims: &[] };
+const UNROLL: Pass = Pass { name: unroll::NAME, run: unroll::run, reasons: unroll::REASONS, claims: unroll::CLAIMS };
+const VERSION: Pass =
+    Pass { name: version::NAME, run: version::run, reasons: version::REASONS, claims: version::CLAIMS };
+const PEEL: Pass = Pass { name: peel::NAME, run: peel::run, reasons: peel::REASONS, claims: peel::CLAIMS };
+const CLEANUP: Pass = Pass { name: cleanup::NAME, run: cleanup::run, reasons: cleanup::REASONS, claims: &[] };
+const LICM: Pass = Pass { name: licm::NAME, run: licm::run, reasons: licm::REASONS, claims: licm::CLAIMS };
+const PROMOTE: Pass =
+    Pass { name: promote::NAME, run: promote::run, reasons: promote::REASONS, claims: promote::CLAIMS };
+const WIDEN: Pass = Pass { name: widen::NAME, run: widen::run, reasons: widen::REASONS, claims: widen::CLAIMS };
+const BATCH: Pass = Pass { name: batch::NAME, run: batch::run, reasons: batch::REASONS, claims: batch::CLAIMS };
+const SINK: Pass = Pass { name: sink::NAME, run: sink::run, reasons: sink::REASONS, claims: &[] };
+const LAYOUT: Pass = Pass { name: layout::NAME, run: layout::run, reasons: layout::REASONS, claims: &[] };
+const TIDY: Pass = Pass { name: tidy::NAME, run: tidy::run, reasons: tidy::REASONS, claims: &[] };
+const UNSHARE: Pass = Pass { name: unshare::NAME, run: unshare::run, reasons: unshare::REASONS, claims: &[] };
+const SCHEDULE: Pass = Pass { name: schedule::NAME, run: schedule::run, reasons: schedule::REASONS, claims: &[] };
 
 /// The pipeline as data.
 static STEPS: &[Step] = &[
@@ -145,6 +150,11 @@ pub(crate) fn passes() -> impl Iterator<Item = &'static Pass> {
     })
 }
 
+/// What the rewrites of the pass of this name rest on.
+pub(crate) fn claims_of(pass: &str) -> &'static [Claim] {
+    passes().find(|known| known.name == pass).map_or(&[], |known| known.claims)
+}
+
 /// Runs all passes on `ctx.func`. If none of the optional ones finds anything to do, the function stays as it was.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Report> {
     let has_other_work = (cx.options.enables(slots::NAME) && slots::has_slots(&ctx.func))
@@ -159,6 +169,10 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Repor
         return Ok(Report::default());
     }
     let original = ctx.func.clone();
+    if cx.options.assert_claims {
+        refuse_own_codes(&ctx.func)?;
+        mark(&mut ctx.func);
+    }
     let mut driver = Driver {
         ctx,
         cx,
@@ -171,6 +185,10 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Repor
         false => Ok(()),
     });
     let mut report = driver.report;
+    if cx.options.assert_claims {
+        unmark(&mut ctx.func);
+        report.claims = count_claims(&ctx.func);
+    }
     report.remarks = std::mem::take(&mut cx.remarks).finish();
     report.changed = result.is_ok() && !cx.gave_up && report.remarks.any_fired();
     if !report.changed {
@@ -179,6 +197,28 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Repor
     }
     ctx.compute_loop_analysis();
     result.map(|()| report)
+}
+
+/// How many assertions there are of each claim.
+fn count_claims(func: &Function) -> BTreeMap<Claim, usize> {
+    let mut counts = BTreeMap::new();
+    let insts = func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
+    for claim in insts.filter_map(|inst| asserts_by_code(func, inst)) {
+        *counts.entry(claim).or_default() += 1;
+    }
+    counts
+}
+
+/// A function whose traps have the codes of claims cannot be told from one in which these are asserted.
+fn refuse_own_codes(func: &Function) -> CodegenResult<()> {
+    let insts = func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
+    match insts.into_iter().find_map(|inst| asserts_by_code(func, inst)) {
+        None => Ok(()),
+        Some(claim) => {
+            let code = claim.trap_code();
+            Err(CodegenError::Unsupported(format!("the function has a trap of code {code}, which assert_claims needs")))
+        }
+    }
 }
 
 struct Driver<'a, 'b> {

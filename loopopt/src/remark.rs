@@ -3,6 +3,8 @@
 //! Remarks are the only record that passes keep. Counters are counted from them, tests read them, and `jit-harness
 //! explain` prints them, so that the three never disagree.
 
+use crate::claim::Claim;
+use crate::pipeline::claims_of;
 use cranelift_codegen::ir::{Block, Function, SourceLoc};
 use cranelift_codegen::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
@@ -43,6 +45,12 @@ impl Remark {
     /// Whether the pass changed the loop.
     pub fn fired(&self) -> bool {
         self.verdict == Verdict::Fired
+    }
+
+    /// What the change rests on, nothing if there was none. [`Options::assert_claims`](crate::Options::assert_claims) checks it
+    /// while the program runs.
+    pub fn claims(&self) -> &'static [Claim] {
+        if self.fired() { claims_of(self.pass) } else { &[] }
     }
 
     /// The reason for which the pass left the loop alone, if it did.

@@ -276,6 +276,9 @@ fn compare_calls(input: &str, options: &Options) -> Result<usize> {
     let cases: Vec<_> = calls.into_iter().map(|call| Case { call, memory: memory.clone() }).collect();
     let agreement = check(&program, &cases, options)?;
     ensure!(agreement.timed_out == 0, "a call did not end in time");
+    let mut asserted = options.clone();
+    asserted.assert_claims = true;
+    check(&program, &cases, &asserted).context("with claims asserted")?;
     let mut compiled = Compiled::new(&program, Pipeline::None, Default::default())?;
     for run in &runs {
         let seen = compiled.observe(&run.call, &memory)?;

@@ -5,6 +5,7 @@
 
 use anyhow::{Result, anyhow, ensure};
 use arbitrary::Unstructured;
+use loopopt::claim::Claim;
 use loopopt::fault::{self, Fault};
 use loopopt::fuzzing::{BODIES, Body, Shape, Statistics, bytes_of, generate};
 use loopopt::oracle::Program;
@@ -72,6 +73,21 @@ const SHAPES: &[(Shape, f64)] = &[
     (Shape::RareCall, 2.7),
 ];
 
+/// The share of programs, in percent, in which each claim is asserted at least: some way below what it is.
+const CLAIMS: &[(Claim, f64)] = &[
+    (Claim::CheckHolds, 10.0),
+    (Claim::BranchTaken, 25.0),
+    (Claim::ConditionKnown, 6.0),
+    (Claim::NoWrap, 4.0),
+    (Claim::TripCount, 20.0),
+    (Claim::Recurrence, 20.0),
+    (Claim::Invariant, 1.5),
+    (Claim::SamePlace, 2.5),
+    (Claim::NoOverlap, 1.5),
+    (Claim::CellHolds, 12.0),
+    (Claim::Readable, 12.0),
+];
+
 /// How many programs may be needed to find a fault.
 const FAULT_PROGRAMS: u64 = 6_000;
 
@@ -101,6 +117,20 @@ fn the_pipeline_changes_no_program() -> Result<()> {
     let trapped = 100 * statistics.trapped / statistics.sampled;
     ensure!((5..50).contains(&trapped), "{trapped} % of the calls trap");
     ensure!(statistics.upstream.len() < 20, "Cranelift alone changes {} programs", statistics.upstream.len());
+    Ok(())
+}
+
+/// What each rewrite rests on, asserted while the programs run.
+#[test]
+fn every_claim_holds() -> Result<()> {
+    let statistics = run("claims", 4_000)?;
+    println!("{statistics}");
+    ensure!(CLAIMS.len() == Claim::ALL.len(), "each claim has a floor");
+    for (claim, floor) in CLAIMS {
+        let programs = statistics.claims.get(claim).copied().unwrap_or(0);
+        let share = 100.0 * programs as f64 / statistics.programs as f64;
+        ensure!(share >= *floor, "{claim:?} is asserted in {share:.1} % of the programs only");
+    }
     Ok(())
 }
 

@@ -152,7 +152,14 @@ fn emit(ctx: &Context, isa: &dyn TargetIsa) -> Result<InnermostLoops> {
 pub fn print_remark(indent: &str, remark: &Remark, out: &mut dyn Write) -> io::Result<()> {
     let Remark { pass, message, .. } = remark;
     match &remark.verdict {
-        Verdict::Fired => print_wrapped(&format!("{indent}  "), &format!("{pass}: done: {message}"), out),
+        Verdict::Fired => {
+            print_wrapped(&format!("{indent}  "), &format!("{pass}: done: {message}"), out)?;
+            let claims: Vec<_> = remark.claims().iter().map(|claim| claim.text()).collect();
+            if claims.is_empty() {
+                return Ok(());
+            }
+            print_wrapped(&format!("{indent}      "), &format!("rests on: {}", claims.join("; ")), out)
+        }
         Verdict::Declined { reason, help } => {
             print_wrapped(&format!("{indent}  "), &format!("{pass}: not done: {message} ({reason})"), out)?;
             if help.is_empty() {

@@ -8,13 +8,15 @@
 
 use crate::placement;
 use cranelift_codegen::control::ControlPlane;
-use cranelift_codegen::ir::{Function, UserFuncName};
+use cranelift_codegen::ir::{Function, InstructionData, TrapCode, UserFuncName};
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_codegen::{CodegenResult, Context, set_mid_end_hook};
+use loopopt::claim::asserts_by_code;
 use loopopt::{LoopOptimizer, Options, Report};
 use std::cell::RefCell;
 use std::sync::Once;
 use std::time::{Duration, Instant};
+use wasmtime::Trap;
 
 /// What went through the hook on its way to machine code.
 #[derive(Debug, Default)]
@@ -95,6 +97,9 @@ impl Session {
             Some(optimizer) => optimizer.run(ctx, isa, ctrl_plane)?,
             None => Report::default(),
         };
+        if !report.claims.is_empty() {
+            translate_claims(&mut ctx.func);
+        }
         let time = start.elapsed();
         let clif = before.map(|before| [before, ctx.func.display().to_string()]);
         if let Some(bytes) = self.shift.filter(|_| has_loops) {
@@ -102,6 +107,30 @@ impl Session {
         }
         self.compilation.functions.push(Compiled { index, insts, report, time, clif });
         Ok(())
+    }
+}
+
+/// Wasmtime knows its own traps only, so a claim that fails shows as one that no program of ours has.
+fn translate_claims(func: &mut Function) {
+    /// What Wasmtime adds to the number of a trap.
+    const TRAP_OFFSET: u8 = 3;
+    let code = TrapCode::unwrap_user(Trap::AtomicWaitNonSharedMemory as u8 + TRAP_OFFSET);
+    let blocks: Vec<_> = func.layout.blocks().collect();
+    for inst in blocks.into_iter().flat_map(|block| func.layout.block_insts(block).collect::<Vec<_>>()) {
+        if asserts_by_code(func, inst).is_none() {
+            continue;
+        }
+        match func.dfg.insts[inst] {
+            InstructionData::CondTrap { opcode, arg, .. } => {
+                func.dfg.insts[inst] = InstructionData::CondTrap { opcode, arg, code };
+            }
+            InstructionData::Load { opcode, flags, offset, arg } => {
+                let flags = func.dfg.mem_flags[flags].with_trap_code(Some(code));
+                let flags = func.dfg.mem_flags.insert(flags).expect("as many flags as there were before");
+                func.dfg.insts[inst] = InstructionData::Load { opcode, flags, offset, arg };
+            }
+            _ => {}
+        }
     }
 }
 

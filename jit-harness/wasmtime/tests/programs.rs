@@ -67,6 +67,18 @@ fn they_agree_whatever_is_worth_it() {
     check_all(&modes, 10, |index| {
         let mut options = Options::stress(index as u64);
         options.verify_each_pass = true;
+        // What each rewrite rests on is asserted, too.
+        options.assert_claims = index % 2 == 0;
+        options
+    });
+}
+
+#[test]
+#[ignore = "takes as long as all others together"]
+fn what_rewrites_rest_on_holds_in_all_modes() {
+    check_all(&Mode::all(), 10, |_| {
+        let mut options = Options::default();
+        options.assert_claims = true;
         options
     });
 }

@@ -24,6 +24,7 @@ use super::edges::{Edge, only_edge_into};
 use super::implication::{Prover, Scratch};
 use super::loops::def_block;
 use super::numbers::{Number, Numbers, Root, Term, limits};
+use crate::claim::asserted;
 use crate::fault::fault;
 use crate::options::Options;
 use cranelift_codegen::FxHashMap;
@@ -641,7 +642,9 @@ impl<'a> Conditions<'a> {
         let func = self.func;
         let opcode = func.dfg.insts[inst].opcode();
         use Opcode::{Sdiv, Srem, Trapnz, Trapz, UaddOverflowTrap, Udiv, Urem};
-        if !matches!(opcode, Trapz | Trapnz | Udiv | Urem | Sdiv | Srem | UaddOverflowTrap) {
+        if !matches!(opcode, Trapz | Trapnz | Udiv | Urem | Sdiv | Srem | UaddOverflowTrap)
+            || asserted(func, inst).is_some()
+        {
             return;
         }
         let args = func.dfg.inst_args(inst);

@@ -5,6 +5,7 @@
 
 use super::address::constant_of;
 use super::edges::jump_target;
+use crate::claim::asserted;
 use cranelift_codegen::ir::{Block, Function, Inst, Opcode};
 use std::sync::LazyLock;
 
@@ -23,6 +24,9 @@ pub struct Effects {
     pub diverges: bool,
     /// It ends its block.
     pub terminates: bool,
+    /// It asserts a [claim](crate::claim), or loads for one. Nobody sees it, it stays in its block, and it is no check of the
+    /// program. Such a load stays where it is among the stores.
+    pub asserts: bool,
 }
 
 impl Effects {
@@ -30,6 +34,9 @@ impl Effects {
     pub fn of(func: &Function, inst: Inst) -> Self {
         let data = &func.dfg.insts[inst];
         let Kind { mut effects, accesses_memory, divides } = KINDS[data.opcode() as usize];
+        if (effects.traps || accesses_memory) && asserted(func, inst).is_some() {
+            return Self { asserts: true, ..Self::default() };
+        }
         if accesses_memory {
             // An access without flags is one that nothing is known about.
             let flags = data.memflags().map(|flags| func.dfg.mem_flags[flags]);
@@ -66,6 +73,7 @@ impl Kind {
             fences: is_call || (opcode.other_side_effects() && !accesses_pinned_register(opcode)),
             diverges: is_call,
             terminates: opcode.is_terminator(),
+            asserts: false,
         };
         Self {
             effects,

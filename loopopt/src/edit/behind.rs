@@ -24,6 +24,8 @@
 
 use crate::analysis::address::constant_of;
 use crate::analysis::edges::{Edge, each_use, edges_of, only_edge_into};
+use crate::claim::Claim;
+use crate::edit::assertion::assert_truth;
 use crate::edit::rename::{rename_args, rename_uses};
 use cranelift_codegen::Context;
 use cranelift_codegen::FxHashMap;
@@ -52,6 +54,9 @@ pub(crate) fn know_conditions(ctx: &mut Context) -> bool {
     for Known { inst, slot, value, is } in known {
         let constant = constants.get(func, is);
         let rename = |used| if used == value { constant } else { used };
+        if slot.is_none() {
+            assert_truth(func, inst, Claim::ConditionKnown, (value, is));
+        }
         match slot {
             Some(slot) => rename_args(func, Edge { branch: inst, slot }, rename),
             None if func.dfg.insts[inst].opcode() == Opcode::Uextend && is_one_constant(func, inst) => {

@@ -16,7 +16,10 @@
 use crate::analysis::address::Sum;
 use crate::analysis::effects::Effects;
 use crate::analysis::memory::{Access, address_operand};
+use crate::claim::is_marked;
+use crate::edit::assertion::assert_loads;
 use crate::options::Options;
+use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::{Block, Function, Inst, InstBuilder, InstructionData, Opcode, Value};
 
 /// Instructions that an address is looked through to find a choice: an extension, a base, an offset.
@@ -58,6 +61,10 @@ fn choose_in(func: &mut Function, block: Block, options: &Options) {
             continue;
         }
         if let Some((condition, values)) = choice(func, arg).and_then(|choice| loaded(func, inst, choice, &loads)) {
+            if is_marked(func) {
+                let chosen = FuncCursor::new(func).at_inst(inst).ins().select(condition, values[0], values[1]);
+                assert_loads(func, inst, inst, chosen);
+            }
             func.replace(inst).select(condition, values[0], values[1]);
             continue;
         }

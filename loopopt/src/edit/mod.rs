@@ -7,6 +7,7 @@ pub(crate) const MAX_PARAMS: usize = 60_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TooManyParams;
 
+pub(crate) mod assertion;
 pub(crate) mod behind;
 pub(crate) mod chosen;
 pub(crate) mod clone;

@@ -13,6 +13,7 @@
 use crate::analysis::address::constant_of;
 use crate::analysis::loops::def_block;
 use crate::analysis::memory::address_operand;
+use crate::edit::assertion::assert_same_place;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::immediates::Offset32;
 use cranelift_codegen::ir::{Block, Function, Inst, InstBuilder, InstructionData, Opcode, Value, types};
@@ -97,6 +98,7 @@ impl Indexed {
 
 /// Lets the plain load or store `inst` touch another address.
 pub(crate) fn set_address(func: &mut Function, inst: Inst, (address, new_offset): (Value, Offset32)) {
+    assert_same_place(func, inst, (address, new_offset));
     match &mut func.dfg.insts[inst] {
         InstructionData::Load { arg, offset, .. } | InstructionData::Store { args: [_, arg], offset, .. } => {
             (*arg, *offset) = (address, new_offset);

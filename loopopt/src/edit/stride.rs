@@ -18,7 +18,9 @@ use crate::analysis::effects::Effects;
 use crate::analysis::loops::def_block;
 use crate::analysis::memory::address_operand;
 use crate::analysis::strides::Strides;
-use crate::edit::clone::Copies;
+use crate::claim::{Claim, is_marked};
+use crate::edit::assertion::assert_equal;
+use crate::edit::clone::{Copies, repeat_before};
 use crate::edit::offsets::set_address;
 use crate::edit::rename::each_use;
 use cranelift_codegen::FxHashSet;
@@ -132,11 +134,15 @@ impl Base {
 
     /// Lets `inst` add `way` to what it is computed from.
     fn replace(&self, func: &mut Function, inst: Inst, way: u64) {
+        let counted = is_marked(func).then(|| repeat_before(func, inst, inst));
         let ty = func.dfg.value_type(self.value);
         let way = self.plus.wrapping_add(way) & mask(ty.bits());
         let srcloc = func.srcloc(inst);
         let way = FuncCursor::new(func).at_inst(inst).with_srcloc(srcloc).ins().iconst(ty, way.cast_signed());
         func.replace(inst).iadd(self.value, way);
+        if let (Some(counted), Some(next)) = (counted, func.layout.next_inst(inst)) {
+            assert_equal(func, next, Claim::Recurrence, [counted, func.dfg.first_result(inst)]);
+        }
     }
 }
 

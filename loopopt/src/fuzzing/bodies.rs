@@ -40,6 +40,7 @@ pub static BODIES: &[Body] = &[
     Body { name: "settles", run: settles },
     Body { name: "fuel", run: fuel },
     Body { name: "stress", run: stress },
+    Body { name: "claims", run: claims },
 ];
 
 impl Body {
@@ -184,6 +185,20 @@ fn fuel(case: &TestCase, statistics: &mut Statistics) -> Result<()> {
 /// Any selection of legal rewrites changes nothing.
 fn stress(case: &TestCase, statistics: &mut Statistics) -> Result<()> {
     compare(case, &mut rewrite(&Options { verify_each_pass: true, ..Options::stress(case.seed) }), statistics)
+}
+
+/// What rewrites rest on holds whenever they run, with and without cost, and for any selection of them.
+fn claims(case: &TestCase, statistics: &mut Statistics) -> Result<()> {
+    let mut options = match case.seed % 4 {
+        0 => Options::stress(case.seed),
+        1 => Options { ignore_cost: true, ..Options::default() },
+        _ => Options::default(),
+    };
+    (options.verify_each_pass, options.assert_claims) = (true, true);
+    if case.seed % 8 < 4 {
+        options.embedder = Arc::new(Trusting);
+    }
+    compare(case, &mut rewrite(&options), statistics)
 }
 
 fn compare(case: &TestCase, rewrite: &mut Rewrite<'_>, statistics: &mut Statistics) -> Result<()> {

@@ -86,5 +86,5 @@ fn divisor_may_trap(func: &Function, inst: Inst) -> bool {
 }
 
 fn everything_of_a_call(terminates: bool) -> Effects {
-    Effects { traps: true, reads: true, writes: true, fences: true, diverges: true, terminates }
+    Effects { traps: true, reads: true, writes: true, fences: true, diverges: true, terminates, asserts: false }
 }

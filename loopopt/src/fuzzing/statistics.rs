@@ -2,8 +2,9 @@
 
 use super::generate::{Shape, TestCase};
 use crate::Report;
+use crate::claim::Claim;
 use crate::oracle::{Agreement, Case, Compiled, Outcome, Pipeline, Settings};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// Counts over many programs.
@@ -31,6 +32,8 @@ pub struct Statistics {
     pub timed_out: usize,
     /// Calls that ran out of stack.
     pub overflowed: usize,
+    /// Programs that hold assertions of a claim.
+    pub claims: BTreeMap<Claim, usize>,
     /// Programs in which a pass fired.
     pub fired: BTreeMap<&'static str, usize>,
     /// Loops that a pass declined, by pass and reason.
@@ -82,11 +85,12 @@ impl Statistics {
     }
 
     fn add_reports<'r>(&mut self, reports: impl Iterator<Item = &'r Report>) {
-        let mut fired = BTreeMap::new();
+        let (mut fired, mut claims) = (BTreeMap::new(), BTreeSet::new());
         let mut loops = 0;
         for report in reports {
             loops += report.loops;
             fired.extend(report.remarks.fired_counts());
+            claims.extend(report.claims.keys().copied());
             for remark in &report.remarks {
                 if let Some(reason) = remark.reason() {
                     *self.declined.entry((remark.pass, reason)).or_default() += 1;
@@ -98,6 +102,9 @@ impl Statistics {
         self.with_loops += usize::from(loops > 0);
         for pass in fired.into_keys() {
             *self.fired.entry(pass).or_default() += 1;
+        }
+        for claim in claims {
+            *self.claims.entry(claim).or_default() += 1;
         }
     }
 
@@ -116,6 +123,9 @@ impl Statistics {
         self.trapped += other.trapped;
         self.timed_out += other.timed_out;
         self.overflowed += other.overflowed;
+        for (claim, count) in other.claims {
+            *self.claims.entry(claim).or_default() += count;
+        }
         for (pass, count) in other.fired {
             *self.fired.entry(pass).or_default() += count;
         }
@@ -151,6 +161,10 @@ impl fmt::Display for Statistics {
             self.compared, self.interpreted, self.timed_out, self.overflowed
         )?;
         writeln!(f, "{} of {} sampled calls trapped", self.trapped, self.sampled)?;
+        for (claim, programs) in &self.claims {
+            let share = 100.0 * *programs as f64 / self.programs.max(1) as f64;
+            writeln!(f, "{claim:?} asserted in {share:.1} %")?;
+        }
         for pass in self.fired.keys() {
             writeln!(f, "{pass} fired in {:.1} %", self.share(pass))?;
         }

@@ -73,6 +73,8 @@ use crate::analysis::strides::Strides;
 use crate::analysis::trip_count::TripCount;
 use crate::analysis::view::View;
 use crate::change::Change;
+use crate::claim::Claim;
+use crate::edit::assertion::assert_takes;
 use crate::edit::clone::{Copies, clone_blocks, repeat_before};
 use crate::edit::dead::remove_unused;
 use crate::edit::emit::{emit, emit_all};
@@ -93,6 +95,9 @@ use std::fmt;
 
 /// The name of this pass.
 pub(crate) const NAME: &str = "batch";
+
+/// What its rewrites rest on.
+pub(crate) const CLAIMS: &[Claim] = &[Claim::TripCount, Claim::Recurrence, Claim::SamePlace];
 
 /// The reasons for which it leaves a loop alone.
 pub(crate) const REASONS: &[&str] = &[
@@ -375,6 +380,7 @@ impl Plan {
         let between: Vec<_> = between.chain([self.back_edge]).collect();
         for edge in between {
             unused.extend_from_slice(func.dfg.inst_args(edge.branch));
+            assert_takes(func, edge.branch, Claim::TripCount, edge.slot);
             settle(func, edge.branch, edge.slot);
         }
         if let Some((batches, rest)) = rest {

@@ -41,6 +41,7 @@
 use crate::analysis::edges::{Edge, edges_into};
 use crate::analysis::loops::{Loop, LoopForest};
 use crate::change::Change;
+use crate::claim::Claim;
 use crate::edit::TooManyParams;
 use crate::edit::behind::know_conditions;
 use crate::edit::close::{close_loops, escapes};
@@ -54,6 +55,9 @@ use std::fmt;
 
 /// The name of this pass.
 pub(crate) const NAME: &str = "canon";
+
+/// What its rewrites rest on.
+pub(crate) const CLAIMS: &[Claim] = &[Claim::ConditionKnown];
 
 /// The reasons for which it leaves a loop alone.
 pub(crate) const REASONS: &[&str] = &["irreducible", "too-many-loops", "too-many-values"];

@@ -58,6 +58,8 @@ use crate::analysis::conditions::{Conditions, Place};
 use crate::analysis::edges::{destinations, edges_of};
 use crate::analysis::loops::{Loop, LoopForest};
 use crate::change::Change;
+use crate::claim::{Claim, asserted};
+use crate::edit::assertion::{assert_chooses, assert_fits, assert_takes, assert_truth};
 use crate::edit::dead::remove_unused;
 use crate::edit::iterate::settle;
 use crate::edit::params::remove_redundant_params;
@@ -72,6 +74,9 @@ use std::fmt;
 
 /// The name of this pass.
 pub(crate) const NAME: &str = "facts";
+
+/// What its rewrites rest on.
+pub(crate) const CLAIMS: &[Claim] = &[Claim::CheckHolds, Claim::BranchTaken, Claim::ConditionKnown, Claim::NoWrap];
 
 /// The reasons for which it leaves a loop alone.
 pub(crate) const REASONS: &[&str] = &["nothing-checked", "nothing-known", "not-implied", "guard-stays", "withheld"];
@@ -158,6 +163,7 @@ fn checks(ctx: &Context, cx: &PassCx<'_>, forest: &LoopForest) -> Vec<Check> {
         let own = forest.own_blocks(lp);
         for inst in own.flat_map(|block| func.layout.block_insts(block)) {
             let worth = match func.dfg.insts[inst].opcode() {
+                Opcode::Trapz | Opcode::Trapnz if asserted(func, inst).is_some() => continue,
                 Opcode::Trapz | Opcode::Trapnz | Opcode::UaddOverflowTrap | Opcode::SelectSpectreGuard => Worth::Check,
                 Opcode::Brif if is_latch_test(ctx, inst) => continue,
                 Opcode::Brif => rare_way(func, inst).map_or(Worth::Little, |rare| Worth::Branch { rare }),
@@ -219,10 +225,16 @@ impl Found {
         let inst = self.check.inst;
         match self.rewrite {
             Rewrite::Remove => {
+                let holds = func.dfg.insts[inst].opcode() == Opcode::Trapz;
+                assert_truth(func, inst, Claim::CheckHolds, (func.dfg.inst_args(inst)[0], holds));
                 func.layout.remove_inst(inst);
             }
-            Rewrite::Take(slot) => settle(func, inst, slot),
+            Rewrite::Take(slot) => {
+                assert_takes(func, inst, Claim::BranchTaken, slot);
+                settle(func, inst, slot);
+            }
             Rewrite::Choose(value) => {
+                assert_chooses(func, inst, usize::from(value != func.dfg.inst_args(inst)[1]));
                 let result = func.dfg.first_result(inst);
                 func.dfg.detach_inst_results(inst);
                 func.dfg.change_to_alias(result, value);
@@ -230,6 +242,7 @@ impl Found {
             }
             Rewrite::Add => {
                 let [a, b] = *func.dfg.inst_args(inst) else { unreachable!("an addition of two values") };
+                assert_fits(func, inst, Opcode::UaddOverflow, [a, b]);
                 func.replace(inst).iadd(a, b);
             }
             Rewrite::Plain => replace_by_plain(func, inst),
@@ -243,6 +256,7 @@ fn replace_by_plain(func: &mut Function, inst: Inst) {
     let [result, flag] = *func.dfg.inst_results(inst) else { unreachable!("a result and a flag") };
     let opcode = func.dfg.insts[inst].opcode();
     let srcloc = func.srcloc(inst);
+    assert_fits(func, inst, opcode, [a, b]);
     func.dfg.detach_inst_results(inst);
     let mut cursor = FuncCursor::new(func).at_inst(inst).with_srcloc(srcloc);
     let plain = match opcode {

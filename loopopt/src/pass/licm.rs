@@ -64,6 +64,8 @@ use crate::analysis::memory::{Access, LoopStores, PrivateSlots};
 use crate::analysis::polls::polls;
 use crate::analysis::pressure::Pressure;
 use crate::change::Change;
+use crate::claim::{Claim, is_marked};
+use crate::edit::assertion::{assert_apart, assert_loads};
 use crate::pass::PassCx;
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
@@ -73,6 +75,9 @@ use why::{Because, Decline};
 
 /// The name of this pass.
 pub(crate) const NAME: &str = "licm";
+
+/// What its rewrites rest on.
+pub(crate) const CLAIMS: &[Claim] = &[Claim::NoOverlap, Claim::CellHolds];
 
 /// The reasons for which it leaves a loop alone.
 pub(crate) const REASONS: &[&str] = &[
@@ -120,6 +125,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         let mut motion = Motion::new(&mut ctx.func, &ctx.domtree, cx, place);
         motion.walk(&blocks);
         let Motion { moved, why, reused, .. } = motion;
+        assert_no_overlap(&mut ctx.func, &blocks, &moved);
         if reused > 0 || !moved.is_empty() {
             changed = true;
             has_aliases |= reused > 0;
@@ -135,6 +141,25 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         ctx.func.dfg.resolve_all_aliases();
     }
     Ok(if changed { Change::Insts } else { Change::Nothing })
+}
+
+/// Asserts that no store in `blocks` touches what a load reads that was hoisted. Not of stack slots, of which an address that is
+/// compared is one that others could have.
+fn assert_no_overlap(func: &mut Function, blocks: &[Block], moved: &[Inst]) {
+    /// Loads, and stores, that are compared with each other: enough for tests, and an end for the time that it takes.
+    const MAX_COMPARED: usize = 8;
+    if !is_marked(func) {
+        return;
+    }
+    let is_plain = |access: &Access| access.address.slot().is_none();
+    let insts = blocks.iter().flat_map(|&block| func.layout.block_insts(block));
+    let stores = insts.filter_map(|inst| Access::of(func, inst)).filter(|access| access.stored.is_some());
+    let stores: Vec<_> = stores.filter(is_plain).take(MAX_COMPARED).collect();
+    let loads = moved.iter().filter_map(|&inst| Access::of(func, inst)).filter(|access| access.stored.is_none());
+    let loads: Vec<_> = loads.filter(is_plain).take(MAX_COMPARED).collect();
+    for store in &stores {
+        loads.iter().for_each(|load| assert_apart(func, store.inst, [store, load]));
+    }
 }
 
 /// What was hoisted, in words. `reused` is for how many more instructions it stands.
@@ -402,9 +427,13 @@ impl<'a, 'b> Motion<'a, 'b> {
         }
         for &inst in chain {
             self.ready.remove(&inst);
+            let next = self.func.layout.next_inst(inst).expect("a block ends in a terminator");
             self.func.layout.remove_inst(inst);
-            if self.reuse(inst) {
+            if self.reuse(next, inst) {
                 continue;
+            }
+            if let Some(&loaded) = self.func.dfg.inst_results(inst).first() {
+                assert_loads(self.func, next, inst, loaded);
             }
             let jump = self.func.layout.last_inst(self.place.preheader).expect("a preheader ends in a jump");
             self.func.layout.insert_inst(inst, jump);
@@ -439,9 +468,12 @@ impl<'a, 'b> Motion<'a, 'b> {
         self.moved.iter().rev().take(LOOK_BACK).chain(before).copied().find(is_same)
     }
 
-    /// Uses what was hoisted already in the place of `inst`, if it is the same.
-    fn reuse(&mut self, inst: Inst) -> bool {
+    /// Uses what was hoisted already in the place of `inst`, which stood in front of `next`, if it is the same.
+    fn reuse(&mut self, next: Inst, inst: Inst) -> bool {
         let Some(other) = self.find_done(inst) else { return false };
+        if let Some(&value) = self.func.dfg.inst_results(other).first() {
+            assert_loads(self.func, next, inst, value);
+        }
         let dfg = &mut self.func.dfg;
         dfg.replace_with_aliases(inst, other);
         dfg.insts[inst] = InstructionData::NullAry { opcode: Opcode::Nop };

@@ -25,6 +25,7 @@ pub(crate) mod widen;
 use crate::analysis::loops::{Loop, LoopForest};
 use crate::analysis::trip_count::{self, TripCount};
 use crate::change::Change;
+use crate::claim::Claim;
 use crate::edit::forget::forget_removed_insts;
 use crate::fuel::Fuel;
 use crate::options::Options;
@@ -44,6 +45,8 @@ pub(crate) struct Pass {
     pub(crate) run: fn(&mut Context, &mut PassCx<'_>) -> CodegenResult<Change>,
     /// The reasons for which it leaves a loop alone.
     pub(crate) reasons: &'static [&'static str],
+    /// What its rewrites rest on.
+    pub(crate) claims: &'static [Claim],
 }
 
 /// What passes share in one run.

@@ -65,7 +65,9 @@ use crate::analysis::effects::{Effects, is_constant, is_duplicable};
 use crate::analysis::loops::{Loop, LoopForest};
 use crate::analysis::trip_count::TripCount;
 use crate::change::Change;
-use crate::edit::clone::Copies;
+use crate::claim::{Claim, is_marked};
+use crate::edit::assertion::{assert_equal, assert_loads, assert_truth};
+use crate::edit::clone::{Copies, repeat_before};
 use crate::edit::forget::forget_removed_insts;
 use crate::edit::funnel::{copy_edge, retarget, set_edge};
 use crate::edit::iterate::{clone_iterations, copied_edge};
@@ -74,13 +76,16 @@ use crate::options::Options;
 use crate::pass::copying::{Copying, granted};
 use crate::pass::{PassCx, cleanup};
 use crate::remark::Refusal;
-use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, Opcode, types};
+use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, InstructionData, Opcode, types};
 use cranelift_codegen::{CodegenResult, Context};
 use gain::{Gain, Levels};
 use std::fmt;
 
 /// The name of this pass.
 pub(crate) const NAME: &str = "peel";
+
+/// What its rewrites rest on.
+pub(crate) const CLAIMS: &[Claim] = &[Claim::CheckHolds, Claim::CellHolds, Claim::ConditionKnown, Claim::Invariant];
 
 /// The reasons for which it leaves a loop alone.
 pub(crate) const REASONS: &[&str] = &[
@@ -262,6 +267,7 @@ impl Plan {
     /// Lets what the last copy has computed stand for what the loop would compute again.
     fn replace_repeated(&self, func: &mut Function, last: &Copies) {
         for &inst in &self.gain.repeated {
+            self.assert_repeated(func, inst, last);
             if let [result] = func.dfg.inst_results(inst)[..] {
                 func.dfg.detach_inst_results(inst);
                 func.dfg.change_to_alias(result, last.value(result));
@@ -270,10 +276,29 @@ impl Plan {
         }
     }
 
+    /// Asserts that `inst`, which the loop does not do again, would do what it did in the last copy.
+    fn assert_repeated(&self, func: &mut Function, inst: Inst, last: &Copies) {
+        match (func.dfg.insts[inst], func.dfg.inst_results(inst).first().copied()) {
+            (InstructionData::CondTrap { opcode, arg, .. }, _) => {
+                assert_truth(func, inst, Claim::CheckHolds, (arg, opcode == Opcode::Trapz));
+            }
+            (InstructionData::Load { .. }, Some(result)) => assert_loads(func, inst, inst, last.value(result)),
+            (_, Some(result)) if is_marked(func) && Effects::of(func, inst).is_pure() => {
+                let again = repeat_before(func, inst, inst);
+                assert_equal(func, inst, Claim::Invariant, [again, last.value(result)]);
+            }
+            _ => {}
+        }
+    }
+
     /// Lets the back edge pass what the header has got for parameters that are the same from now on.
     fn keep_params(&self, func: &mut Function) {
         let mut args: Vec<_> = self.back_edge.args(func).collect();
         for &index in &self.gain.params {
+            let kept = func.dfg.block_params(self.header)[index];
+            if let Some(next) = args[index].as_value() {
+                assert_equal(func, self.back_edge.branch, Claim::Invariant, [next, kept]);
+            }
             args[index] = BlockArg::Value(func.dfg.block_params(self.header)[index]);
         }
         if !self.gain.params.is_empty() {
@@ -284,6 +309,10 @@ impl Plan {
     /// Makes constants of the comparisons that are settled.
     fn settle(&self, func: &mut Function) {
         for &(inst, holds) in &self.gain.settled {
+            if is_marked(func) {
+                let compared = repeat_before(func, inst, inst);
+                assert_truth(func, inst, Claim::ConditionKnown, (compared, holds));
+            }
             func.replace(inst).iconst(types::I8, i64::from(holds));
         }
     }

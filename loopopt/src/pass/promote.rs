@@ -69,6 +69,7 @@ use crate::analysis::loops::{Loop, LoopForest};
 use crate::analysis::memory::{Access, LoopMemory, PrivateSlots, cell_type};
 use crate::analysis::pressure::Pressure;
 use crate::change::Change;
+use crate::claim::Claim;
 use crate::fault::fault;
 use crate::pass::PassCx;
 use crate::pass::licm::MAX_HEIGHT;
@@ -82,6 +83,9 @@ use why::{Because, Decline, Observer};
 
 /// The name of this pass.
 pub(crate) const NAME: &str = "promote";
+
+/// What its rewrites rest on.
+pub(crate) const CLAIMS: &[Claim] = &[Claim::CellHolds];
 
 /// The reasons for which it leaves a loop alone.
 pub(crate) const REASONS: &[&str] = &[

@@ -70,7 +70,9 @@ use crate::analysis::effects::{Effects, is_constant, is_duplicable, only_jumps_t
 use crate::analysis::loops::{Loop, LoopForest, def_block};
 use crate::analysis::trip_count::first_way;
 use crate::change::Change;
+use crate::claim::Claim;
 use crate::edit::MAX_PARAMS;
+use crate::edit::assertion::assert_takes;
 use crate::edit::clone::{Copies, clone_blocks};
 use crate::edit::dead::remove_unused;
 use crate::edit::funnel::{append_arg, copy_edge, funnel, retarget};
@@ -90,6 +92,9 @@ use std::fmt;
 
 /// The name of this pass.
 pub(crate) const NAME: &str = "rotate";
+
+/// What its rewrites rest on.
+pub(crate) const CLAIMS: &[Claim] = &[Claim::BranchTaken];
 
 /// The reasons for which it leaves a loop alone.
 pub(crate) const REASONS: &[&str] = &[
@@ -335,6 +340,7 @@ fn settle_guards(func: &mut Function, plans: &[Rotation], entries: &[Entry]) {
         if let Some(slot) = plan.guard {
             let branch = entry.from_guard.branch;
             unused.extend_from_slice(func.dfg.inst_args(branch));
+            assert_takes(func, branch, Claim::BranchTaken, slot);
             settle(func, branch, slot);
         }
     }

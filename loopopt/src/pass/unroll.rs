@@ -60,6 +60,8 @@ use crate::analysis::entry::Order;
 use crate::analysis::loops::Loop;
 use crate::analysis::trip_count::{Simulation, TripCount, simulate};
 use crate::change::Change;
+use crate::claim::Claim;
+use crate::edit::assertion::assert_takes;
 use crate::edit::clone::Copies;
 use crate::edit::funnel::retarget;
 use crate::edit::iterate::{clone_iterations, settle};
@@ -75,6 +77,9 @@ use std::fmt;
 
 /// The name of this pass.
 pub(crate) const NAME: &str = "unroll";
+
+/// What its rewrites rest on.
+pub(crate) const CLAIMS: &[Claim] = &[Claim::TripCount];
 
 /// The reasons for which it leaves a loop alone.
 pub(crate) const REASONS: &[&str] = &[
@@ -281,6 +286,7 @@ fn settle_all(func: &mut Function, simulation: &Simulation, copies: &[Copies]) {
             let home = func.layout.inst_block(branch).expect("a branch of the loop");
             let block = index.checked_sub(1).map_or(home, |copy| copies[copy].block(home));
             let branch = func.layout.last_inst(block).expect("a branch, or its copy");
+            assert_takes(func, branch, Claim::TripCount, slot);
             settle(func, branch, slot);
         }
     }

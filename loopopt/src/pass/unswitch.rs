@@ -65,6 +65,8 @@ use crate::analysis::effects::{is_constant, is_duplicable};
 use crate::analysis::entry::Order;
 use crate::analysis::loops::{Loop, LoopForest};
 use crate::change::Change;
+use crate::claim::Claim;
+use crate::edit::assertion::{assert_chooses, assert_takes};
 use crate::edit::clone::{Copies, clone_blocks};
 use crate::edit::dead::remove_all_unused;
 use crate::edit::iterate::settle;
@@ -84,6 +86,9 @@ use why::Decline;
 
 /// The name of this pass.
 pub(crate) const NAME: &str = "unswitch";
+
+/// What its rewrites rest on.
+pub(crate) const CLAIMS: &[Claim] = &[Claim::BranchTaken, Claim::ConditionKnown];
 
 /// The reasons for which it leaves a loop alone.
 pub(crate) const REASONS: &[&str] = &[
@@ -413,6 +418,7 @@ impl Plan {
             let home = func.layout.inst_block(branch);
             if let Some(home) = home.filter(|&home| part.blocks.contains(home)) {
                 let branch = func.layout.last_inst(copies.block(home)).expect("a branch, or its copy");
+                assert_takes(func, branch, Claim::BranchTaken, slots[way]);
                 settle(func, branch, slots[way]);
             }
         }
@@ -421,6 +427,7 @@ impl Plan {
             if part.blocks.contains(home) {
                 let result = copies.value(func.dfg.first_result(select));
                 let select = func.dfg.value_def(result).inst().expect("a select, or its copy");
+                assert_chooses(func, select, way);
                 let arm = func.dfg.inst_args(select)[1 + way];
                 func.dfg.detach_inst_results(select);
                 func.dfg.change_to_alias(result, arm);

@@ -75,6 +75,7 @@ use crate::analysis::trip_count;
 use crate::analysis::unwrapped::unwrapped;
 use crate::analysis::view::View;
 use crate::change::Change;
+use crate::claim::Claim;
 use crate::edit::dead::remove_unused;
 use crate::edit::emit::emit_all;
 use crate::edit::offsets::fold_offsets;
@@ -93,6 +94,9 @@ use why::Decline;
 
 /// The name of this pass.
 pub(crate) const NAME: &str = "version";
+
+/// What its rewrites rest on.
+pub(crate) const CLAIMS: &[Claim] = &[Claim::CheckHolds, Claim::NoWrap];
 
 /// The reasons for which it leaves a loop alone.
 pub(crate) const REASONS: &[&str] = &[

@@ -63,6 +63,7 @@ use crate::analysis::exact::Extents;
 use crate::analysis::loops::LoopForest;
 use crate::analysis::view::View;
 use crate::change::Change;
+use crate::claim::Claim;
 use crate::pass::PassCx;
 use crate::pass::licm::MAX_HEIGHT;
 use apply::apply;
@@ -73,6 +74,9 @@ use why::{Because, Decline};
 
 /// The name of this pass.
 pub(crate) const NAME: &str = "widen";
+
+/// What its rewrites rest on.
+pub(crate) const CLAIMS: &[Claim] = &[Claim::SamePlace];
 
 /// The reasons for which it leaves a loop alone.
 pub(crate) const REASONS: &[&str] =

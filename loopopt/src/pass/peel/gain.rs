@@ -253,7 +253,7 @@ impl<'a> Levels<'a> {
         let func = &self.ctx.func;
         let opcode = func.dfg.insts[inst].opcode();
         let effects = Effects::of(func, inst);
-        let is_check = opcode.can_trap() && opcode.side_effects_idempotent();
+        let is_check = opcode.can_trap() && opcode.side_effects_idempotent() && !effects.asserts;
         let is_load = effects.reads && !effects.writes && !effects.fences && self.loads.are_stable(func, inst);
         (is_check || is_load) && self.ctx.domtree.block_dominates(block, self.latch)
     }

@@ -4,6 +4,8 @@ use super::{Cell, Here};
 use crate::analysis::edges::{Edge, edges_into};
 use crate::analysis::loops::def_block;
 use crate::analysis::memory::Access;
+use crate::claim::is_marked;
+use crate::edit::assertion::assert_loads;
 use crate::edit::funnel::append_arg;
 use crate::fault::fault;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
@@ -89,7 +91,8 @@ impl Here<'_> {
             match access.stored {
                 Some(stored) => {
                     value = Some(to_cell(self.func, inst, stored, cell.ty));
-                    if cell.stays.is_none() {
+                    // To compare the cell with memory, that has to be up to date.
+                    if cell.stays.is_none() && !is_marked(self.func) {
                         self.func.layout.remove_inst(inst);
                     }
                 }
@@ -244,6 +247,7 @@ pub(super) fn replace_load(func: &mut Function, load: Inst, cell: Value) {
         Sload8 | Sload16 | Sload32 => cursor.ins().uextend(ty, cell),
         _ => cell,
     };
+    assert_loads(func, load, load, value);
     func.dfg.detach_inst_results(load);
     func.dfg.change_to_alias(result, value);
     func.layout.remove_inst(load);

@@ -4,8 +4,11 @@ use crate::analysis::address::{Sum, mask};
 use crate::analysis::edges::{Edge, edges_from};
 use crate::analysis::effects::leads_to_failure;
 use crate::analysis::guard::Guard;
+use crate::analysis::memory::address_operand;
 use crate::analysis::requirement::Requirement;
 use crate::analysis::view::View;
+use crate::claim::{Claim, asserted};
+use crate::edit::assertion::{assert_fits, assert_takes, assert_truth};
 use crate::edit::iterate::settle;
 use crate::edit::trust::{GoneGuards, trust_at};
 use crate::fault::fault;
@@ -50,6 +53,7 @@ impl Check {
         let func = view.func();
         let check = |kind, requires| Some(Self { inst, block, kind, requires });
         match func.dfg.insts[inst] {
+            InstructionData::CondTrap { .. } if asserted(func, inst).is_some() => None,
             InstructionData::CondTrap { opcode, arg, .. } => {
                 check(Kind::Trap, conditions(view, arg, opcode == Opcode::Trapz)?)
             }
@@ -86,22 +90,42 @@ impl Check {
     pub(super) fn remove(&self, func: &mut Function, guards: &mut GoneGuards) {
         match self.kind {
             Kind::Trap => {
+                let holds = func.dfg.insts[self.inst].opcode() == Opcode::Trapz;
+                assert_truth(func, self.inst, Claim::CheckHolds, (func.dfg.inst_args(self.inst)[0], holds));
                 func.layout.remove_inst(self.inst);
             }
-            Kind::Branch { on } => settle(func, self.inst, if fault!(CheckInverted) { 1 - on } else { on }),
+            Kind::Branch { on } => {
+                assert_takes(func, self.inst, Claim::CheckHolds, on);
+                settle(func, self.inst, if fault!(CheckInverted) { 1 - on } else { on });
+            }
             Kind::Addition => {
                 let [a, b] = func.dfg.inst_args(self.inst)[..] else { return };
+                assert_fits(func, self.inst, Opcode::UaddOverflow, [a, b]);
                 func.replace(self.inst).iadd(a, b);
             }
             Kind::Guard { gives } => {
+                assert_guard_gives(func, (self.inst, self.inst), gives);
                 guards.add(func, self.inst, gives);
                 let result = func.dfg.first_result(self.inst);
                 func.dfg.detach_inst_results(self.inst);
                 func.dfg.change_to_alias(result, gives);
                 func.layout.remove_inst(self.inst);
             }
-            Kind::Guarded { gives } => trust_at(func, self.inst, gives),
+            Kind::Guarded { gives } => {
+                let guard = address_operand(func, self.inst).and_then(|address| func.dfg.value_def(address).inst());
+                if let Some(guard) = guard {
+                    assert_guard_gives(func, (self.inst, guard), gives);
+                }
+                trust_at(func, self.inst, gives);
+            }
         }
+    }
+}
+
+/// Asserts in front of `before` that `guard` chooses `gives`.
+fn assert_guard_gives(func: &mut Function, (before, guard): (Inst, Inst), gives: Value) {
+    if let [condition, yes, _] = *func.dfg.inst_args(guard) {
+        assert_truth(func, before, Claim::CheckHolds, (condition, gives == yes));
     }
 }
 
