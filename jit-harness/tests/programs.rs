@@ -12,10 +12,20 @@ fn subjects() -> Vec<Subject> {
 
 #[test]
 fn all_arms_agree_on_both_inputs_and_with_the_reference() {
-    let options = Options::default();
+    agree_on_both_inputs(&Options::default());
+}
+
+#[test]
+fn what_rewrites_rest_on_holds_on_both_inputs() {
+    let mut options = Options::default();
+    options.assert_claims = true;
+    agree_on_both_inputs(&options);
+}
+
+fn agree_on_both_inputs(options: &Options) {
     for subject in subjects() {
         let name = &subject.name;
-        let agreed = match agree(&subject, &options).unwrap_or_else(|error| panic!("{name}: {error:#}")) {
+        let agreed = match agree(&subject, options).unwrap_or_else(|error| panic!("{name}: {error:#}")) {
             Verdict::Agreed(agreed) => agreed,
             Verdict::Differs(what) => panic!("{name}: {what}"),
         };
