@@ -176,9 +176,12 @@ pub struct Options {
     /// What only the author of the compiler knows. By default nothing but what CLIF says.
     pub embedder: Arc<dyn Embedder>,
 
-    /// `promote`: the most loads and stores of a loop that is looked at. 250, as LLVM's `licm-mssa-max-acc-promotion`: each is
-    /// compared with each other.
+    /// `promote`: the most loads and stores of a loop that is looked at. 250, as LLVM's `licm-mssa-max-acc-promotion`.
     pub promote_max_accesses: usize,
+
+    /// `promote`: the most pairs of addresses of a loop that are compared, those not counted that differ by a constant only, and those
+    /// that were compared for another loop. PLACEHOLDER
+    pub promote_max_pairs: usize,
 
     /// Arguments that `canon` may add to edges so that values leave loops through parameters: above that the function is left
     /// alone. 1,000,000: each value needs one at each exit that leads to a use of it, which is the only thing here that can
@@ -208,6 +211,7 @@ impl Default for Options {
             unshare_max_insts: 4,
             unshare_max_copies: 8,
             promote_max_accesses: 250,
+            promote_max_pairs: 2_000,
             unroll_max_iterations: 16,
             unroll_max_insts: 200,
             unroll_max_copied: 1_000,

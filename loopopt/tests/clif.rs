@@ -166,6 +166,7 @@ fn options(input: &str) -> Result<Options> {
             "never_shrink" => embedder.never_shrink = value.split(',').map(String::from).collect(),
             "checked" => embedder.checked = value.split(',').map(String::from).collect(),
             "promote_max_accesses" => options.promote_max_accesses = value.parse()?,
+            "promote_max_pairs" => options.promote_max_pairs = value.parse()?,
             "widen_max_accesses" => options.widen_max_accesses = value.parse()?,
             "widen_max_questions" => options.widen_max_questions = value.parse()?,
             "sink_max_places" => options.sink_max_places = value.parse()?,

@@ -34,7 +34,7 @@ use crate::analysis::effects::Effects;
 use crate::embedder::Writers;
 use crate::fault::fault;
 use cranelift_codegen::dominator_tree::DominatorTree;
-use cranelift_codegen::entity::{EntitySet, SecondaryMap, packed_option::PackedOption};
+use cranelift_codegen::entity::{EntitySet, SecondaryMap};
 use cranelift_codegen::ir::{
     Block, DebugTag, Function, Inst, InstructionData, MemFlagsData, Opcode, StackSlot, Type, Value, types,
 };
@@ -78,25 +78,30 @@ impl Access {
     /// Whether the two may touch the same byte, one of them in an earlier iteration of a loop than the other or not, as
     /// long as the values that their addresses are made of are the same for both.
     pub fn may_alias(&self, other: &Self, private: &PrivateSlots) -> bool {
-        if fault!(NothingAliases) || self.flags.readonly() || other.flags.readonly() {
-            return false;
-        }
-        if let (Some(a), Some(b)) = (self.flags.alias_region(), other.flags.alias_region())
-            && a != b
-        {
-            return false;
-        }
-        if private.slot_of(self) != private.slot_of(other) {
-            return false;
-        }
-        if let (Some(a), Some(b)) = (self.address.slot(), other.address.slot())
-            && a != b
-        {
+        if self.is_kept_apart(other) {
             return false;
         }
         let bits = self.address.bits();
         let apart = |difference| are_apart(difference, bits, self.size, other.size);
-        !self.address.differences(&other.address).is_some_and(|all| all.into_iter().all(apart))
+        !self.distances(other, private).is_some_and(|all| all.into_iter().all(apart))
+    }
+
+    /// Whether the flags of the two say that they do not overlap, whatever their addresses are.
+    pub fn is_kept_apart(&self, other: &Self) -> bool {
+        if fault!(NothingAliases) || self.flags.readonly() || other.flags.readonly() {
+            return true;
+        }
+        let regions = self.flags.alias_region().zip(other.flags.alias_region());
+        regions.is_some_and(|(a, b)| a != b)
+    }
+
+    /// How far this address can be from that of `other`, if that is known; nowhere near it if there are no such numbers.
+    pub fn distances(&self, other: &Self, private: &PrivateSlots) -> Option<Vec<u64>> {
+        let slots = self.address.slot().zip(other.address.slot());
+        if private.keeps_apart(self.operand, other.operand) || slots.is_some_and(|(a, b)| a != b) {
+            return Some(Vec::new());
+        }
+        self.address.differences(&other.address)
     }
 }
 
@@ -134,11 +139,26 @@ fn memory_type(func: &Function, inst: Inst) -> Option<Type> {
 }
 
 /// The stack slots that nobody but the plain loads and stores of the function can touch.
+///
+/// This is what the function was when it was looked at. A pass that keeps it while it adds values may add no other use of an address
+/// than there was, and tells it of the copies that it makes ([`add_copy`](Self::add_copy)); of other new values it says that they may
+/// be addresses in any slot.
 #[derive(Clone, Debug, Default)]
 pub struct PrivateSlots {
     slots: EntitySet<StackSlot>,
-    /// The slot that a value is an address in: for private slots, this knows all such values.
-    made_from: SecondaryMap<Value, PackedOption<StackSlot>>,
+    origins: SecondaryMap<Value, Origin>,
+}
+
+/// Which private slot a value is an address in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Origin {
+    /// Any or none: a value that did not exist when the function was looked at.
+    #[default]
+    Unknown,
+    /// None.
+    Elsewhere,
+    /// This one, if it is private.
+    Slot(StackSlot),
 }
 
 impl PrivateSlots {
@@ -153,6 +173,7 @@ impl PrivateSlots {
         }
         // In reverse postorder, operands come before what is made of them.
         for &block in domtree.cfg_rpo() {
+            func.dfg.block_params(block).iter().for_each(|&param| private.origins[param] = Origin::Elsewhere);
             for inst in func.layout.block_insts(block) {
                 private.visit(func, inst);
             }
@@ -160,19 +181,32 @@ impl PrivateSlots {
         private
     }
 
+    /// Gets to know what a pass has added: a copy of an instruction that computes an address from values that are known.
+    pub fn add_copy(&mut self, func: &Function, inst: Inst) {
+        let is_known = |value: Value| self.origins[value] != Origin::Unknown;
+        if !self.is_empty() && !fault!(StaleSlots) && func.dfg.inst_values(inst).all(is_known) {
+            self.visit(func, inst);
+        }
+    }
+
     fn visit(&mut self, func: &Function, inst: Inst) {
-        let Self { slots: private, made_from } = self;
-        let slots: Vec<_> = func.dfg.inst_values(inst).filter_map(|value| made_from[value].expand()).collect();
+        let Self { slots: private, origins } = self;
+        let slot_of = |value: Value| match origins[value] {
+            Origin::Slot(slot) => Some(slot),
+            Origin::Elsewhere | Origin::Unknown => None,
+        };
+        let slots: Vec<_> = func.dfg.inst_values(inst).filter_map(slot_of).collect();
+        func.dfg.inst_results(inst).iter().for_each(|&result| origins[result] = Origin::Elsewhere);
         match func.dfg.insts[inst] {
             InstructionData::StackAddr { stack_slot, .. } => {
-                made_from[func.dfg.first_result(inst)] = stack_slot.into();
+                origins[func.dfg.first_result(inst)] = Origin::Slot(stack_slot);
             }
             InstructionData::Binary { opcode: Opcode::Iadd | Opcode::Isub, .. } if slots.len() == 1 => {
-                made_from[func.dfg.first_result(inst)] = slots[0].into();
+                origins[func.dfg.first_result(inst)] = Origin::Slot(slots[0]);
             }
             InstructionData::Load { .. } => {}
             InstructionData::Store { args: [stored, _], .. } => {
-                if let Some(slot) = made_from[stored].expand() {
+                if let Origin::Slot(slot) = origins[stored] {
                     private.remove(slot);
                 }
             }
@@ -195,9 +229,27 @@ impl PrivateSlots {
         self.slot_at(access.operand)
     }
 
-    /// The private slot that `address` is in.
+    /// The private slot that `address` is in, if it is sure to be in one.
     fn slot_at(&self, address: Value) -> Option<StackSlot> {
-        self.made_from[address].expand().filter(|&slot| self.slots.contains(slot))
+        match self.origin(address) {
+            Origin::Slot(slot) => Some(slot),
+            Origin::Elsewhere | Origin::Unknown => None,
+        }
+    }
+
+    /// Whether one of the two addresses is sure to be in a private slot that the other is not in.
+    fn keeps_apart(&self, a: Value, b: Value) -> bool {
+        let (a, b) = (self.origin(a), self.origin(b));
+        a != b && a != Origin::Unknown && b != Origin::Unknown
+    }
+
+    /// Which private slot `address` is in.
+    fn origin(&self, address: Value) -> Origin {
+        match self.origins[address] {
+            Origin::Slot(slot) if !self.slots.contains(slot) => Origin::Elsewhere,
+            Origin::Unknown if self.is_empty() || fault!(StaleSlots) => Origin::Elsewhere,
+            origin => origin,
+        }
     }
 
     /// Whether there is none.
@@ -210,7 +262,7 @@ impl PrivateSlots {
 #[derive(Clone, Debug, Default)]
 pub struct LoopMemory {
     /// Its plain loads and stores.
-    pub accesses: Vec<Access>,
+    pub accesses: Vec<Inst>,
     /// The first thing that memory may not be moved across: a call, an atomic, a fence.
     pub fence: Option<Inst>,
 }
@@ -231,13 +283,13 @@ impl LoopMemory {
         for (inst, effects) in effects_on_memory(func, blocks) {
             if effects.fences {
                 fence.get_or_insert(inst);
-            } else if effects.reads || effects.writes {
+            } else if address_operand(func, inst).is_some() {
                 insts.push((inst, effects));
             }
         }
         let takes_loads = takes_loads(fence);
         let taken = insts.into_iter().filter(|(_, effects)| takes_loads || effects.writes);
-        Self { accesses: taken.filter_map(|(inst, _)| Access::of(func, inst)).collect(), fence }
+        Self { accesses: taken.map(|(inst, _)| inst).collect(), fence }
     }
 }
 
@@ -335,7 +387,8 @@ mod tests {
         let ctx = context(text);
         let private = PrivateSlots::of(&ctx.func, &ctx.domtree);
         let blocks: Vec<_> = ctx.func.layout.blocks().collect();
-        let accesses = LoopMemory::of(&ctx.func, &blocks).accesses;
+        let insts = LoopMemory::of(&ctx.func, &blocks).accesses;
+        let accesses: Vec<_> = insts.into_iter().filter_map(|inst| Access::of(&ctx.func, inst)).collect();
         let pairs = accesses.iter().enumerate().flat_map(|(n, a)| accesses[n + 1..].iter().map(move |b| (a, b)));
         pairs.map(|(a, b)| a.may_alias(b, &private)).collect()
     }
@@ -388,5 +441,37 @@ mod tests {
             }",
         );
         assert_eq!(all, [false]);
+    }
+
+    #[test]
+    fn a_new_address_may_be_in_any_slot_until_it_is_told_of() {
+        let mut ctx = context(
+            "function %f(i64, i64) {
+                ss0 = explicit_slot 16
+            block0(v0: i64, v1: i64):
+                v2 = stack_addr.i64 ss0
+                v3 = iadd v2, v0
+                v4 = load.i64 v3
+                v5 = load.i64 v1
+                return
+            }",
+        );
+        let mut private = PrivateSlots::of(&ctx.func, &ctx.domtree);
+        let block = ctx.func.layout.entry_block().expect("a block");
+        let insts: Vec<_> = ctx.func.layout.block_insts(block).collect();
+        let [sum, inside, outside] = [insts[1], insts[2], insts[3]];
+        let copy = ctx.func.dfg.clone_inst(sum);
+        ctx.func.layout.insert_inst(copy, inside);
+        let again = ctx.func.dfg.first_result(copy);
+        let load = ctx.func.dfg.clone_inst(inside);
+        ctx.func.layout.insert_inst(load, outside);
+        ctx.func.dfg.inst_args_mut(load)[0] = again;
+        let [inside, outside, load] = [inside, outside, load].map(|inst| Access::of(&ctx.func, inst).expect("a load"));
+        assert!(!inside.may_alias(&outside, &private));
+        assert!(load.may_alias(&outside, &private) && load.may_alias(&inside, &private));
+        assert_eq!(private.slot_of(&load), None);
+        private.add_copy(&ctx.func, copy);
+        assert!(!load.may_alias(&outside, &private) && load.may_alias(&inside, &private));
+        assert_eq!(private.slot_of(&load), private.slot_of(&inside));
     }
 }

@@ -45,6 +45,12 @@ impl TripCount {
             Self::Unknown => None,
         }
     }
+
+    /// The most iterations, if anything is known: one more than the loop goes around. 2^128 of them, which a counter of 128 bits can
+    /// do, are one less here.
+    pub fn most_iterations(self) -> Option<u128> {
+        self.most().map(|around| around.saturating_add(1))
+    }
 }
 
 /// How often the loop goes around. Up to `simulated` iterations are tried out.

@@ -27,7 +27,7 @@ pub fn unwrapped(required: Requirement, is_known: &mut dyn FnMut(&Requirement) -
             without(left, is_known).map_or(required.clone(), |(left, less)| {
                 let kept = left.constant_part().min(less);
                 let right = right.clone().offset((less - kept).cast_signed());
-                Requirement::new(*cond, left.offset(-kept.cast_signed()), right)
+                Requirement::new(*cond, left.offset(kept.wrapping_neg().cast_signed()), right)
             })
         }
         _ => required,

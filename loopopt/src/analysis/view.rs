@@ -45,13 +45,17 @@ impl<'a> View<'a> {
         let func = self.func();
         let sum = Sum::with_leaves(func, value, &mut |leaf| {
             let renamed = self.renamed(leaf);
+            // The number counts, not the value: that may stand in a block that does not dominate.
+            if let Some(number) = constant_of(func, renamed) {
+                return Some(Sum::constant(number, func.dfg.value_type(renamed).bits()));
+            }
             let is_sum = renamed != leaf && depth > 0;
             Some(if is_sum { self.sum_of(renamed, depth - 1) } else { Sum::of_leaf(func, renamed) })
         });
         sum.unwrap_or_else(|| Sum::of_leaf(func, value))
     }
 
-    /// The value that `value`, if it is a parameter, is another name for.
+    /// The value that `value`, if it is a parameter, is another name for; or a constant that is the same number, defined anywhere.
     fn renamed(self, value: Value) -> Value {
         let mut value = self.passed_by_one(value);
         for _ in 0..MAX_RENAMINGS {
@@ -124,5 +128,49 @@ impl<'a> View<'a> {
             }
         });
         found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{context, forest};
+
+    #[test]
+    fn a_constant_that_does_not_dominate_is_a_number() {
+        // v20 is 8 whichever way is taken, at any depth of sums of renamed sums.
+        let ctx = context(
+            "function %f(i64) -> i64 {
+            block0(v0: i64):
+                brif v0, block1, block2
+            block1:
+                v1 = iconst.i64 8
+                jump block3(v1)
+            block2:
+                v2 = iconst.i64 8
+                jump block3(v2)
+            block3(v20: i64):
+                v3 = iadd v20, v0
+                jump block4(v3)
+            block4(v21: i64):
+                v4 = iadd v21, v0
+                jump block5(v4)
+            block5(v22: i64):
+                v5 = iadd v22, v0
+                jump block6(v5)
+            block6(v23: i64):
+                v6 = iadd v23, v0
+                return v6
+            }",
+        );
+        let forest = forest(&ctx);
+        let view = View { ctx: &ctx, forest: &forest };
+        let mut known = 0;
+        for number in [3, 4, 5, 6] {
+            let sum = view.sum(Value::from_u32(number)).expect("a number");
+            sum.each_value(&mut |value| assert!(![1, 2].contains(&value.as_u32()), "v{number} is {sum}"));
+            known += usize::from(sum.constant_part() == 8);
+        }
+        assert!(known >= 3, "{known}");
     }
 }

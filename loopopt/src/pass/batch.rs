@@ -340,7 +340,7 @@ impl Plan {
         }
         let strides = Strides::of(view, lp);
         let test = Test::find(view, lp, &strides).ok_or(Decline::NotCounted)?;
-        let most = [count.most().map(|around| around + 1), test.most(func).map(u128::from)].into_iter().flatten().min();
+        let most = [count.most_iterations(), test.most(func).map(u128::from)].into_iter().flatten().min();
         if !options.ignore_cost && most.is_some_and(|most| most < options.batch_min_iterations as u128) {
             return Err(Decline::FewIterations { most, factor });
         }
@@ -519,10 +519,13 @@ fn is_comparison(func: &Function, inst: Inst) -> bool {
 /// When there is a whole batch of so many iterations to do; nothing if that is always so.
 fn batches(test: &Test, count: TripCount, factor: usize) -> Result<Option<Batches>, Decline> {
     let batches = match count {
-        TripCount::Exactly(around) if (around + 1).is_multiple_of(factor as u128) => return Ok(None),
         TripCount::Exactly(around) => {
-            let whole = u64::try_from((around + 1) / factor as u128).unwrap_or(0);
-            let few = Decline::FewIterations { most: Some(around + 1), factor };
+            let iterations = around.checked_add(1).ok_or(Decline::NotCounted)?;
+            if iterations.is_multiple_of(factor as u128) {
+                return Ok(None);
+            }
+            let whole = u64::try_from(iterations / factor as u128).map_err(|_| Decline::NotCounted)?;
+            let few = Decline::FewIterations { most: Some(iterations), factor };
             test.known_batches(whole, factor as u64).ok_or(few)?
         }
         _ => test.batches(factor as u64).ok_or(Decline::NotCounted)?,

@@ -215,7 +215,7 @@ impl Plan {
             back_edge: *back_edge,
             blocks: blocks.to_vec(),
             size,
-            copied: insts().count() * gain.iterations,
+            copied: insts().count().saturating_mul(gain.iterations),
             gain,
             count,
         })
@@ -327,8 +327,8 @@ fn best(levels: &Levels<'_>, size: usize, (options, most): (&Options, usize)) ->
     }
     let mut gains = (1..most.iterations).map(|iterations| levels.gain(iterations));
     let gain = gains.find(|gain| gain.weight == most.weight).unwrap_or(most);
-    let insts = gain.iterations * size;
-    let max = options.peel_max_insts.min(gain.weight * options.peel_max_insts_per_gain);
+    let insts = gain.iterations.saturating_mul(size);
+    let max = options.peel_max_insts.min(gain.weight.saturating_mul(options.peel_max_insts_per_gain));
     if insts > max && !options.ignore_cost {
         return Err(Decline::TooLarge { insts, max });
     }

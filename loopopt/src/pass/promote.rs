@@ -44,6 +44,10 @@
 //!
 //! (P1) a load that goes is not cold, or the stores go; (P2) a register is left.
 //!
+//! # Cost
+//!
+//! Linear in the size of the loop, for each level of a nest, but for what overlaps: see [`neighbours`].
+//!
 //! # Changes
 //!
 //! Instructions, and parameters of blocks. The order of stores at an exit is that of the loop.
@@ -58,6 +62,7 @@
 //! llvm#106367, GCC PR94988 for what goes wrong.
 
 mod carry;
+mod neighbours;
 mod recurrence;
 mod why;
 
@@ -66,7 +71,7 @@ use crate::analysis::effects::Effects;
 use crate::analysis::entry::{FirstIteration, Order};
 use crate::analysis::loops::def_block;
 use crate::analysis::loops::{Loop, LoopForest};
-use crate::analysis::memory::{Access, LoopMemory, PrivateSlots, cell_type};
+use crate::analysis::memory::{LoopMemory, cell_type};
 use crate::analysis::pressure::Pressure;
 use crate::change::Change;
 use crate::claim::Claim;
@@ -77,8 +82,9 @@ use crate::remark::Said;
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, MemFlagsData, Type};
-use cranelift_codegen::{CodegenResult, Context, FxHashMap};
-use std::collections::BTreeMap;
+use cranelift_codegen::{CodegenResult, Context, FxHashMap, FxHashSet};
+use neighbours::{Addresses, Located, Neighbours, Place};
+use std::rc::Rc;
 use why::{Because, Decline, Observer};
 
 /// The name of this pass.
@@ -91,6 +97,7 @@ pub(crate) const CLAIMS: &[Claim] = &[Claim::CellHolds];
 pub(crate) const REASONS: &[&str] = &[
     "nothing-stored",
     "too-many-accesses",
+    "too-many-pairs",
     "irreducible",
     "mixed-types",
     "aliased",
@@ -107,7 +114,7 @@ pub(crate) const REASONS: &[&str] = &[
 /// Promotes in all loops, the inner ones first.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
     let forest = cx.lend_forest(ctx);
-    let private = PrivateSlots::of(&ctx.func, &ctx.domtree);
+    let mut addresses = Addresses::new(ctx);
     let order = Order::of(&ctx.func, &ctx.domtree);
     let heights = forest.heights();
     let mut changed = false;
@@ -117,7 +124,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
             continue;
         }
         let blocks = order.sorted(forest.blocks(lp));
-        let mut here = Here::new(ctx, &forest, &private, lp, &blocks);
+        let mut here = Here::new(ctx, (&forest, lp), &mut addresses, &blocks);
         let result = match heights[lp] <= MAX_HEIGHT {
             true => here.promote(cx),
             false => Err(here.say(Decline::TooDeep)),
@@ -145,10 +152,12 @@ struct Here<'a> {
     cfg: &'a ControlFlowGraph,
     domtree: &'a DominatorTree,
     forest: &'a LoopForest,
-    private: &'a PrivateSlots,
+    addresses: &'a mut Addresses,
     lp: Loop,
     /// The blocks of the loop in reverse postorder.
     blocks: &'a [Block],
+    /// The loop as it is, once that is needed. Forgotten when a cell is carried.
+    seen: Option<Seen>,
     /// Made when the first cell needs a register.
     pressure: Option<Pressure>,
     /// The first instruction of each exit before stores were put there.
@@ -157,9 +166,35 @@ struct Here<'a> {
     done: Vec<String>,
 }
 
+/// What a loop does to memory, and what of that may overlap.
+struct Memory {
+    accesses: Vec<Rc<Located>>,
+    /// A call, an atomic, a fence.
+    fence: Option<Inst>,
+    /// The most pairs of bases to compare.
+    max_pairs: usize,
+    neighbours: Option<Neighbours>,
+}
+
+impl Memory {
+    /// Made when the first cell asks: most loops have none.
+    fn neighbours(&mut self) -> &mut Neighbours {
+        let Self { accesses, max_pairs, neighbours, .. } = self;
+        neighbours.get_or_insert_with(|| Neighbours::of(accesses, *max_pairs))
+    }
+}
+
+/// What can be seen of an iteration from outside.
+struct Seen {
+    /// Loads and stores that run on each entry of the loop, and before anything that can be observed if they may trap.
+    first: FxHashSet<Inst>,
+    /// The first thing that shows memory to others.
+    observer: Option<Inst>,
+}
+
 /// A cell whose address is the same in each iteration, with all its accesses in the loop, in the order in which they run.
 struct Cell {
-    accesses: Vec<Access>,
+    accesses: Vec<Rc<Located>>,
     /// The type of its bytes.
     ty: Type,
     /// The offset from the address operand of the first access.
@@ -175,9 +210,8 @@ struct Cell {
 impl<'a> Here<'a> {
     fn new(
         ctx: &'a mut Context,
-        forest: &'a LoopForest,
-        private: &'a PrivateSlots,
-        lp: Loop,
+        (forest, lp): (&'a LoopForest, Loop),
+        addresses: &'a mut Addresses,
         blocks: &'a [Block],
     ) -> Self {
         let Context { func, cfg, domtree, .. } = ctx;
@@ -186,9 +220,10 @@ impl<'a> Here<'a> {
             cfg,
             domtree,
             forest,
-            private,
+            addresses,
             lp,
             blocks,
+            seen: None,
             pressure: None,
             exit_points: FxHashMap::default(),
             done: Vec::new(),
@@ -196,10 +231,10 @@ impl<'a> Here<'a> {
     }
 
     fn promote(&mut self, cx: &mut PassCx<'_>) -> Result<(), Said> {
-        let memory = self.memory(cx).map_err(|why| self.say(why))?;
+        let mut memory = self.memory(cx).map_err(|why| self.say(why))?;
         let mut said = None;
         for group in self.groups(&memory) {
-            let why = match self.prove(cx, &memory, group).and_then(|cell| self.judge(cx, &cell).map(|()| cell)) {
+            let why = match self.prove(cx, &mut memory, group).and_then(|cell| self.judge(cx, &cell).map(|()| cell)) {
                 Ok(cell) if cx.fuel.take() => {
                     said = cell.stays.clone().map(|why| self.say(why)).or(said);
                     self.apply(&cell);
@@ -210,7 +245,7 @@ impl<'a> Here<'a> {
             };
             said = Some(self.say(why));
         }
-        said = said.or(self.promote_recurrences(cx, &memory));
+        said = said.or(self.promote_recurrences(cx, &mut memory));
         said.map_or(Ok(()), Err)
     }
 
@@ -219,7 +254,7 @@ impl<'a> Here<'a> {
     }
 
     /// What the loop does to memory, if there is something for this pass in it.
-    fn memory(&self, cx: &PassCx<'_>) -> Result<LoopMemory, Decline> {
+    fn memory(&mut self, cx: &PassCx<'_>) -> Result<Memory, Decline> {
         let mut insts = self.blocks.iter().flat_map(|&block| self.func.layout.block_insts(block));
         if !insts.any(|inst| matches!(self.func.dfg.insts[inst], InstructionData::Store { .. })) {
             return Err(Decline::NothingStored);
@@ -228,32 +263,29 @@ impl<'a> Here<'a> {
             return Err(Decline::Irreducible { entry });
         }
         // Behind a fence, only cells in slots of its own are carried.
-        let memory = match self.private.is_empty() {
+        let LoopMemory { accesses, fence } = match self.addresses.private.is_empty() {
             true => LoopMemory::without_fenced_loads(self.func, self.blocks),
             false => LoopMemory::of(self.func, self.blocks),
         };
-        let (accesses, max) = (memory.accesses.len(), cx.options.promote_max_accesses);
-        if accesses > max { Err(Decline::TooManyAccesses { accesses, max }) } else { Ok(memory) }
+        let (count, max) = (accesses.len(), cx.options.promote_max_accesses);
+        if count > max {
+            return Err(Decline::TooManyAccesses { accesses: count, max });
+        }
+        let accesses = accesses.into_iter().filter_map(|inst| self.addresses.locate(self.func, inst)).collect();
+        Ok(Memory { accesses, fence, max_pairs: cx.options.promote_max_pairs, neighbours: None })
     }
 
-    /// The accesses to each address that is the same in each iteration and is stored to.
-    fn groups(&self, memory: &LoopMemory) -> Vec<Vec<Access>> {
-        let mut groups = BTreeMap::<&Sum, Vec<&Access>>::new();
+    /// The accesses to each address that is the same in each iteration and is stored to, in the order in which they are first stored
+    /// to, so that stores at the exits keep that order.
+    fn groups(&self, memory: &Memory) -> Vec<Vec<Rc<Located>>> {
+        let mut groups = FxHashMap::<Place, Vec<&Rc<Located>>>::default();
         for access in &memory.accesses {
-            groups.entry(&access.address).or_default().push(access);
+            groups.entry(access.place).or_default().push(access);
         }
-        let mut groups: Vec<Vec<Access>> = groups
-            .into_values()
-            .filter(|group| group.iter().any(|access| access.stored.is_some()))
-            .filter(|group| self.is_invariant(&group[0].address))
-            .map(|group| group.into_iter().cloned().collect())
-            .collect();
-        // In the order in which they are first stored to, so that stores at the exits keep that order.
-        let rank = |inst: Inst| memory.accesses.iter().position(|access| access.inst == inst);
-        groups.sort_by_key(|group| {
-            group.iter().find(|access| access.stored.is_some()).and_then(|store| rank(store.inst))
-        });
-        groups
+        let stores = memory.accesses.iter().filter(|access| access.stored.is_some());
+        let stored = stores.filter_map(|store| groups.remove(&store.place));
+        let invariant = stored.filter(|group| self.is_invariant(&group[0].address));
+        invariant.map(|group| group.into_iter().cloned().collect()).collect()
     }
 
     fn is_invariant(&self, address: &Sum) -> bool {
@@ -265,41 +297,20 @@ impl<'a> Here<'a> {
     }
 
     /// (L1) to (L5)
-    fn prove(&self, cx: &PassCx<'_>, memory: &LoopMemory, accesses: Vec<Access>) -> Result<Cell, Decline> {
+    fn prove(&mut self, cx: &PassCx<'_>, memory: &mut Memory, accesses: Vec<Rc<Located>>) -> Result<Cell, Decline> {
         let first = &accesses[0];
-        let Some(ty) = cell_type(self.func, first.inst) else {
-            return Err(Decline::MixedTypes { a: first.inst, b: first.inst });
-        };
-        let is_like_first = |access: &&Access| {
-            cell_type(self.func, access.inst) == Some(ty)
-                && access.flags.explicit_endianness() == first.flags.explicit_endianness()
-        };
-        if let Some(other) = accesses.iter().find(|access| !is_like_first(access)) {
-            return Err(Decline::MixedTypes { a: first.inst, b: other.inst });
-        }
+        let ty = self.cell_type(&accesses)?;
         if accesses.iter().any(|access| cx.options.is_asynchronous(self.func, access.flags)) {
             return Err(Decline::Asynchronous { access: first.inst });
         }
-        let is_private = self.private.slot_of(first).is_some();
+        let is_private = self.addresses.private.slot_of(first).is_some();
         if let Some(fence) = memory.fence.filter(|_| !is_private) {
             return Err(Decline::Fenced { access: first.inst, fence });
         }
-        let is_own = |access: &Access| accesses.iter().any(|own| own.inst == access.inst);
-        let mut overlapping = memory.accesses.iter().filter(|other| !is_own(other)).filter(|other| {
-            // One region, or none, need not be that of all accesses to the cell.
-            accesses.iter().any(|own| own.may_alias(other, self.private))
-        });
-        let (mut seen_by, mut clobber) = (None, None);
-        overlapping.by_ref().for_each(|other| {
-            let place = if other.stored.is_some() { &mut clobber } else { &mut seen_by };
-            place.get_or_insert(other.inst);
-        });
-        if let Some(other) = clobber {
-            return Err(Decline::Aliased { access: first.inst, other });
-        }
+        let seen_by = self.prove_alone(memory, &accesses)?;
         let starts_with_store = self.starts_with_store(&accesses);
         let entry = self.entry_flags(&accesses);
-        if !self.is_made_of(carry::address_of(self.func, first.inst), &|_| false) {
+        if !self.is_made_of(carry::address_of(self.func, first.inst), &|_, _| None) {
             return Err(Decline::NotCertain { access: first.inst });
         }
         if entry.is_none() && !starts_with_store {
@@ -311,36 +322,91 @@ impl<'a> Here<'a> {
         Ok(Cell { ty, offset, accesses, entry, starts_with_store, stays })
     }
 
+    /// (L1): the type of the bytes of the cell.
+    fn cell_type(&self, accesses: &[Rc<Located>]) -> Result<Type, Decline> {
+        let first = &accesses[0];
+        let Some(ty) = cell_type(self.func, first.inst) else {
+            return Err(Decline::MixedTypes { a: first.inst, b: first.inst });
+        };
+        let is_like_first = |access: &&Rc<Located>| {
+            cell_type(self.func, access.inst) == Some(ty)
+                && access.flags.explicit_endianness() == first.flags.explicit_endianness()
+        };
+        match accesses.iter().find(|access| !is_like_first(access)) {
+            Some(other) => Err(Decline::MixedTypes { a: first.inst, b: other.inst }),
+            None => Ok(ty),
+        }
+    }
+
+    /// (L2): that no store but those of the cell may overlap it. Gives a load that may.
+    fn prove_alone(&mut self, memory: &mut Memory, accesses: &[Rc<Located>]) -> Result<Option<Inst>, Decline> {
+        let access = accesses[0].inst;
+        let max = memory.max_pairs;
+        let too_many = |_| Decline::TooManyPairs { access, max };
+        let neighbours = memory.neighbours();
+        let is_other = |other: &Located| other.place != accesses[0].place;
+        // One region, or none, need not be that of all accesses to the cell.
+        let kind = |access: &Located| (access.flags.alias_region(), access.flags.readonly());
+        let mut kinds = Vec::new();
+        let mut seen_by = None;
+        for own in accesses {
+            if kinds.contains(&kind(own)) {
+                continue;
+            }
+            kinds.push(kind(own));
+            if let Some(other) = neighbours.store(self.addresses, own, is_other).map_err(too_many)? {
+                return Err(Decline::Aliased { access, other });
+            }
+            if seen_by.is_none() {
+                seen_by = neighbours.load(self.addresses, own, is_other).map_err(too_many)?;
+            }
+        }
+        Ok(seen_by)
+    }
+
     /// Whether a store comes before all other accesses in each iteration.
-    fn starts_with_store(&self, accesses: &[Access]) -> bool {
+    fn starts_with_store(&self, accesses: &[Rc<Located>]) -> bool {
         let first = &accesses[0];
         first.stored.is_some()
             && accesses.iter().all(|access| self.domtree.dominates(first.inst, access.inst, &self.func.layout))
     }
 
     /// (L3): the flags of a load of the cell that may be done before the loop.
-    fn entry_flags(&self, accesses: &[Access]) -> Option<MemFlagsData> {
+    fn entry_flags(&mut self, accesses: &[Rc<Located>]) -> Option<MemFlagsData> {
         let movable = accesses.iter().find(|a| a.stored.is_none() && a.flags.notrap() && a.flags.can_move());
-        if let Some(load) = movable {
-            return Some(load.flags);
-        }
-        let mut first = FirstIteration::new(self.func, self.forest, self.domtree, self.lp);
+        let first = movable.or_else(|| accesses.first().filter(|first| self.seen().first.contains(&first.inst)));
+        first.map(|access| access.flags)
+    }
+
+    /// What can be seen of the loop as it is. Linear in the size of the loop, if it was forgotten.
+    fn seen(&mut self) -> &Seen {
+        let seen = self.seen.take().unwrap_or_else(|| self.look());
+        self.seen.insert(seen)
+    }
+
+    fn look(&self) -> Seen {
+        let mut walk = FirstIteration::new(self.func, self.forest, self.domtree, self.lp);
+        let mut seen = Seen { first: FxHashSet::default(), observer: None };
         for &block in self.blocks {
-            first.enter(block);
+            walk.enter(block);
             for inst in self.func.layout.block_insts(block) {
-                if let Some(access) = accesses.iter().find(|access| access.inst == inst) {
-                    let certain = first.reaches(block) && first.detour().is_none();
-                    let unseen = access.flags.notrap() || first.observable().is_none();
-                    return (certain && unseen).then_some(access.flags);
+                let effects = Effects::of(self.func, inst);
+                let is_certain = || walk.reaches(block) && walk.detour().is_none();
+                let unseen = !effects.traps || walk.observable().is_none();
+                if (effects.reads || effects.writes) && unseen && is_certain() {
+                    seen.first.insert(inst);
                 }
-                first.pass(self.func, inst);
+                if effects.traps || effects.fences || effects.diverges {
+                    seen.observer.get_or_insert(inst);
+                }
+                walk.pass_effects(inst, effects);
             }
         }
-        None
+        seen
     }
 
     /// (L4), (L5): why the stores have to stay, if so.
-    fn prove_stores(&self, accesses: &[Access], invisible: bool, seen_by: Option<Inst>) -> Option<Decline> {
+    fn prove_stores(&mut self, accesses: &[Rc<Located>], invisible: bool, seen_by: Option<Inst>) -> Option<Decline> {
         let store = accesses.iter().find(|access| access.stored.is_some()).expect("a cell is stored to").inst;
         let stays = |because| Some(Decline::StoreStays { store, because });
         if let Some(load) = seen_by.filter(|_| !fault!(UnseenStores)) {
@@ -349,12 +415,7 @@ impl<'a> Here<'a> {
         if invisible {
             return None;
         }
-        let observes = |&inst: &Inst| {
-            let effects = Effects::of(self.func, inst);
-            effects.traps || effects.fences || effects.diverges
-        };
-        let mut insts = self.blocks.iter().flat_map(|&block| self.func.layout.block_insts(block));
-        if let Some(trap) = insts.find(observes).filter(|_| !fault!(StoresPassTraps)) {
+        if let Some(trap) = self.seen().observer.filter(|_| !fault!(StoresPassTraps)) {
             return stays(Observer::Trap(trap));
         }
         let is_certain = |exit: Block| {
@@ -379,7 +440,7 @@ impl<'a> Here<'a> {
             return Ok(());
         }
         let header_is_hot = !self.func.is_effectively_cold(self.forest.data(self.lp).header);
-        let is_cold = |access: &Access| {
+        let is_cold = |access: &Rc<Located>| {
             let block = self.func.layout.inst_block(access.inst).expect("an access is in the layout");
             header_is_hot && self.func.is_effectively_cold(block)
         };

@@ -134,7 +134,7 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>, only: Option<&EntitySet<Block>>) -> 
         let max = options.unroll_max_copied;
         let mut is_too_large = || size_up_to(&ctx.func, cx.forest(ctx).blocks(lp), max) > max;
         let plan = match ctx.func.dfg.num_insts() > max && is_too_large() {
-            true => Err(Decline::TooLarge { insts: max + 1, max }),
+            true => Err(Decline::TooLarge { insts: max.saturating_add(1), max }),
             false => Plan::prove(ctx, cx, lp).and_then(|plan| plan.judge(ctx, options)),
         };
         match plan {
@@ -204,7 +204,7 @@ impl Plan {
             inner: inner.map(|inner| forest.data(inner).header).collect(),
             simulation,
             size: size_up_to(func, blocks, options.unroll_max_copied),
-            copied: insts().count() * around,
+            copied: insts().count().saturating_mul(around),
         })
     }
 
@@ -252,7 +252,7 @@ impl Plan {
 fn size_up_to(func: &Function, blocks: &[Block], max: usize) -> usize {
     let insts = blocks.iter().flat_map(|&block| func.layout.block_insts(block));
     let counts = |inst: &_| !is_constant(func, *inst) && func.dfg.insts[*inst].opcode() != Opcode::Jump;
-    insts.filter(counts).take(max + 1).count()
+    insts.filter(counts).take(max.saturating_add(1)).count()
 }
 
 /// Unrolls the loops of `plans` and removes what cannot be reached any more.

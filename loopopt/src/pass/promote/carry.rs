@@ -1,17 +1,18 @@
 //! Carries the value of a cell through a loop: parameters where values meet, and at the exits.
 
+use super::neighbours::Located;
 use super::{Cell, Here};
 use crate::analysis::edges::{Edge, edges_into};
 use crate::analysis::loops::def_block;
-use crate::analysis::memory::Access;
 use crate::claim::is_marked;
 use crate::edit::assertion::assert_loads;
 use crate::edit::funnel::append_arg;
 use crate::fault::fault;
+use cranelift_codegen::FxHashMap;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::{Block, Function, Inst, InstBuilder, MemFlagsData, Opcode, Type, Value};
-use cranelift_codegen::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 /// What a cell holds at the end of each block, as far as it is known.
 type AtEnd = FxHashMap<Block, Option<Value>>;
@@ -21,7 +22,13 @@ impl Here<'_> {
     pub(super) fn apply(&mut self, cell: &Cell) {
         let first = &cell.accesses[0];
         let name = self.func.dfg.display_inst(first.inst).to_string();
-        let address = self.make_before(address_of(self.func, first.inst), &|_| None);
+        let address = self.make_before(address_of(self.func, first.inst), &|_, _| None);
+        self.seen = None;
+        let mut by_block = FxHashMap::<Block, Vec<&Rc<Located>>>::default();
+        for access in &cell.accesses {
+            let home = self.func.layout.inst_block(access.inst).expect("an access is in the layout");
+            by_block.entry(home).or_default().push(access);
+        }
         let header = self.forest.data(self.lp).header;
         let mut params = Vec::new();
         let mut at_end = AtEnd::default();
@@ -38,7 +45,8 @@ impl Here<'_> {
                 true => carried,
                 false => self.at_start(block, cell, &at_end, &mut params),
             };
-            at_end.insert(block, self.walk(block, cell, start, &mut loads));
+            let accesses = by_block.get(&block).map_or(&[][..], Vec::as_slice);
+            at_end.insert(block, self.walk(accesses, cell, start, &mut loads));
         }
         for block in params {
             let edges: Vec<_> = edges_into(self.func, self.cfg, block).collect();
@@ -82,12 +90,16 @@ impl Here<'_> {
         })
     }
 
-    /// Replaces the accesses of `block`, at whose start the cell holds `value`. Gives what it holds at the end.
-    fn walk(&mut self, block: Block, cell: &Cell, mut value: Option<Value>, loads: &mut usize) -> Option<Value> {
-        let own: FxHashSet<Inst> = cell.accesses.iter().map(|access| access.inst).collect();
-        let insts: Vec<_> = self.func.layout.block_insts(block).filter(|inst| own.contains(inst)).collect();
-        for inst in insts {
-            let access = cell.accesses.iter().find(|access| access.inst == inst).expect("an access of the cell");
+    /// Replaces the accesses of a block, at whose start the cell holds `value`. Gives what it holds at the end.
+    fn walk(
+        &mut self,
+        accesses: &[&Rc<Located>],
+        cell: &Cell,
+        mut value: Option<Value>,
+        loads: &mut usize,
+    ) -> Option<Value> {
+        for access in accesses {
+            let inst = access.inst;
             match access.stored {
                 Some(stored) => {
                     value = Some(to_cell(self.func, inst, stored, cell.ty));
@@ -151,15 +163,15 @@ impl Here<'_> {
     }
 
     /// Makes what `value`, a value of the loop, is in the first iteration once more in the preheader. `known` says what
-    /// stands there for some values. [`is_made_of`](Self::is_made_of) has to have said that it can be made.
-    pub(super) fn make_before(&mut self, value: Value, known: &dyn Fn(Value) -> Option<Value>) -> Value {
+    /// stands there for some values. [`is_made_of`](Self::is_made_of) has to have said that it can be made, with the same known.
+    pub(super) fn make_before(&mut self, value: Value, known: &dyn Fn(&Function, Value) -> Option<Value>) -> Value {
         let mut made = FxHashMap::<Value, Value>::default();
         let mut stack = vec![value];
         let jump = self.entry_edge().branch;
         while let Some(&value) = stack.last() {
             let ready = |made: &FxHashMap<_, _>, func: &Function, value| {
                 let outside = def_block(func, value).is_none_or(|def| !self.forest.contains(self.lp, def));
-                made.get(&value).copied().or_else(|| known(value)).or(outside.then_some(value))
+                made.get(&value).copied().or_else(|| known(func, value)).or(outside.then_some(value))
             };
             if ready(&made, self.func, value).is_some() {
                 stack.pop();
@@ -173,6 +185,7 @@ impl Here<'_> {
                 let new: Vec<_> = args.iter().filter_map(|&arg| ready(&made, self.func, arg)).collect();
                 self.func.dfg.overwrite_inst_values(copy, new.into_iter());
                 self.func.layout.insert_inst(copy, jump);
+                self.addresses.private.add_copy(self.func, copy);
                 if !self.func.srcloc(inst).is_default() {
                     self.func.set_srcloc(copy, self.func.srcloc(inst));
                 }
@@ -182,17 +195,18 @@ impl Here<'_> {
                 stack.extend(missing);
             }
         }
-        made.get(&value).copied().or_else(|| known(value)).unwrap_or(value)
+        made.get(&value).copied().or_else(|| known(self.func, value)).unwrap_or(value)
     }
 
     /// Whether `value` is made by a few pure instructions of values from outside the loop and of such as `known` knows.
-    pub(super) fn is_made_of(&self, value: Value, known: &dyn Fn(Value) -> bool) -> bool {
+    pub(super) fn is_made_of(&self, value: Value, known: &dyn Fn(&Function, Value) -> Option<Value>) -> bool {
         /// As many as the analysis of addresses looks at.
         const MAX_INSTS: usize = 32;
         let mut stack = vec![value];
         for _ in 0..MAX_INSTS {
             let Some(value) = stack.pop() else { return true };
-            if known(value) || def_block(self.func, value).is_none_or(|def| !self.forest.contains(self.lp, def)) {
+            let outside = def_block(self.func, value).is_none_or(|def| !self.forest.contains(self.lp, def));
+            if outside || known(self.func, value).is_some() {
                 continue;
             }
             let Some(inst) = self.func.dfg.value_def(value).inst() else { return false };
@@ -212,7 +226,7 @@ pub(super) fn address_of(func: &Function, access: Inst) -> Value {
 }
 
 /// Flags for a store that stands for several: what all of them have.
-fn exit_flags(accesses: &[Access], flags: MemFlagsData) -> MemFlagsData {
+fn exit_flags(accesses: &[Rc<Located>], flags: MemFlagsData) -> MemFlagsData {
     let region = flags.alias_region();
     let shared = accesses.iter().all(|access| access.flags.alias_region() == region);
     let mut all = MemFlagsData::new().with_trap_code(flags.trap_code()).with_alias_region(region.filter(|_| shared));

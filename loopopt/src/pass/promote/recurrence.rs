@@ -28,29 +28,32 @@
 //!
 //! GCC's predictive commoning; Callahan, Carr and Kennedy, "Improving register allocation for subscripted variables", 1990.
 
-use super::Here;
 use super::carry::{address_of, replace_load, to_cell};
+use super::neighbours::Located;
 use super::why::Decline;
+use super::{Here, Memory};
 use crate::analysis::address::Sum;
 use crate::analysis::edges::Edge;
 use crate::analysis::loops::def_block;
-use crate::analysis::memory::{Access, LoopMemory, cell_type};
+use crate::analysis::memory::{Access, cell_type};
 use crate::edit::funnel::append_arg;
 use crate::fault::fault;
 use crate::pass::PassCx;
 use crate::remark::Said;
+use cranelift_codegen::FxHashMap;
 use cranelift_codegen::ir::{Block, BlockArg, Function, Value, ValueDef};
+use std::rc::Rc;
 use std::slice;
 
 /// A load that the store of the iteration before has the value for.
 struct Recurrence {
-    load: Access,
-    store: Access,
+    load: Rc<Located>,
+    store: Rc<Located>,
 }
 
 impl Here<'_> {
     /// Carries all such cells. Gives the reason why one is not, if there is one.
-    pub(super) fn promote_recurrences(&mut self, cx: &mut PassCx<'_>, memory: &LoopMemory) -> Option<Said> {
+    pub(super) fn promote_recurrences(&mut self, cx: &mut PassCx<'_>, memory: &mut Memory) -> Option<Said> {
         let mut said = None;
         for Recurrence { load, store } in self.recurrences(memory) {
             match self.prove_recurrence(cx, memory, &load, &store).and_then(|()| self.judge_load(cx, &load)) {
@@ -63,21 +66,23 @@ impl Here<'_> {
     }
 
     /// The loads of the loop whose address is, in the next iteration, that of a store.
-    fn recurrences(&self, memory: &LoopMemory) -> Vec<Recurrence> {
-        let is_own = |access: &&Access| {
+    fn recurrences(&self, memory: &Memory) -> Vec<Recurrence> {
+        let is_own = |access: &&Rc<Located>| {
             let block = self.func.layout.inst_block(access.inst);
             block.is_some_and(|block| self.forest.innermost(block) == Some(self.lp))
                 && !self.is_invariant(&access.address)
         };
-        let stores: Vec<_> =
-            memory.accesses.iter().filter(|access| access.stored.is_some()).filter(is_own).cloned().collect();
+        let mut stores = FxHashMap::<(&Sum, u32), &Rc<Located>>::default();
+        for store in memory.accesses.iter().filter(|access| access.stored.is_some()).filter(is_own) {
+            stores.entry((&store.address, store.size)).or_insert(store);
+        }
         let mut found = Vec::new();
         for load in memory.accesses.iter().filter(|access| access.stored.is_none()).filter(is_own) {
             if stores.is_empty() {
                 break;
             }
             let Some(next) = self.next_address(load) else { continue };
-            if let Some(store) = stores.iter().find(|store| store.address == next && store.size == load.size) {
+            if let Some(&store) = stores.get(&(&next, load.size)) {
                 found.push(Recurrence { load: load.clone(), store: store.clone() });
             }
         }
@@ -100,20 +105,22 @@ impl Here<'_> {
     /// What the back edge passes for `value`, if that is a parameter of the header.
     fn back_edge_arg(&self, value: Value) -> Option<Value> {
         let [back_edge] = self.forest.data(self.lp).back_edges[..] else { return None };
-        self.header_arg(back_edge, value)
+        header_arg(self.func, self.forest.data(self.lp).header, back_edge, value)
     }
 
-    fn header_arg(&self, edge: Edge, value: Value) -> Option<Value> {
-        header_arg(self.func, self.forest.data(self.lp).header, edge, value)
+    /// What the header's parameters are in the first iteration.
+    fn first_values(&self) -> impl Fn(&Function, Value) -> Option<Value> + use<> {
+        let (header, entry) = (self.forest.data(self.lp).header, self.entry_edge());
+        move |func, value| header_arg(func, header, entry, value)
     }
 
     /// (R1) to (R4)
     fn prove_recurrence(
-        &self,
+        &mut self,
         cx: &PassCx<'_>,
-        memory: &LoopMemory,
-        load: &Access,
-        store: &Access,
+        memory: &mut Memory,
+        load: &Rc<Located>,
+        store: &Located,
     ) -> Result<(), Decline> {
         let access = load.inst;
         let type_of = |access: &Access| (cell_type(self.func, access.inst), access.flags.explicit_endianness());
@@ -126,16 +133,16 @@ impl Here<'_> {
         if let Some(fence) = memory.fence {
             return Err(Decline::Fenced { access, fence });
         }
-        let clobbers = |other: &&Access| {
-            other.stored.is_some()
-                && other.inst != store.inst
-                && (other.may_alias(load, self.private) || other.may_alias(store, self.private))
-        };
-        if let Some(other) = memory.accesses.iter().find(clobbers).filter(|_| !fault!(CellChangesInBetween)) {
-            return Err(Decline::Aliased { access, other: other.inst });
+        let max = memory.max_pairs;
+        for place in [&**load, store] {
+            let clobber = memory.neighbours().store(self.addresses, place, |other| other.inst != store.inst);
+            let clobber = clobber.map_err(|_| Decline::TooManyPairs { access, max })?;
+            if let Some(other) = clobber.filter(|_| !fault!(CellChangesInBetween)) {
+                return Err(Decline::Aliased { access, other });
+            }
         }
         let comes_first = self.domtree.dominates(load.inst, store.inst, &self.func.layout);
-        if !comes_first && store.may_alias(load, self.private) {
+        if !comes_first && store.may_alias(load, &self.addresses.private) {
             return Err(Decline::Aliased { access, other: store.inst });
         }
         let latch = self.forest.data(self.lp).back_edges[0].source(self.func);
@@ -143,9 +150,7 @@ impl Here<'_> {
         if !self.domtree.block_dominates(home, latch) {
             return Err(Decline::NotCertain { access: store.inst });
         }
-        let entry = self.entry_edge();
-        let is_known = |value| self.header_arg(entry, value).is_some();
-        let can_be_made = self.is_made_of(address_of(self.func, load.inst), &is_known);
+        let can_be_made = self.is_made_of(address_of(self.func, load.inst), &self.first_values());
         if !can_be_made || self.entry_flags(slice::from_ref(load)).is_none() {
             return Err(Decline::NotCertain { access });
         }
@@ -169,13 +174,8 @@ impl Here<'_> {
     fn carry_along(&mut self, load: &Access, store: &Access) {
         let ty = cell_type(self.func, load.inst).expect("a plain access has a type");
         let (header, entry) = (self.forest.data(self.lp).header, self.entry_edge());
-        let firsts: Vec<_> = entry.args(self.func).collect();
-        let params = self.func.dfg.block_params(header).to_vec();
-        let known = move |value: Value| {
-            let position = params.iter().position(|&param| param == value)?;
-            firsts[position].as_value()
-        };
-        let address = self.make_before(address_of(self.func, load.inst), &known);
+        let address = self.make_before(address_of(self.func, load.inst), &self.first_values());
+        self.seen = None;
         let offset = self.func.dfg.insts[load.inst].load_store_offset().expect("a plain access");
         let value = self.load_before(ty, load.flags, (address, offset), load.inst);
         let param = self.func.dfg.append_block_param(header, ty);

@@ -12,6 +12,8 @@ pub(super) enum Decline {
     NothingStored,
     /// The loop has more loads and stores than the options allow.
     TooManyAccesses { accesses: usize, max: usize },
+    /// Too many pairs of addresses would have to be compared for this cell.
+    TooManyPairs { access: Inst, max: usize },
     /// A cycle inside the loop has no header, and so no place for what its iterations pass on.
     Irreducible { entry: Block },
     /// (L1) The cell is accessed with different types or byte orders.
@@ -58,6 +60,7 @@ impl Refusal for Because<'_> {
         match self.why {
             Decline::NothingStored => "nothing-stored",
             Decline::TooManyAccesses { .. } => "too-many-accesses",
+            Decline::TooManyPairs { .. } => "too-many-pairs",
             Decline::Irreducible { .. } => "irreducible",
             Decline::MixedTypes { .. } => "mixed-types",
             Decline::Aliased { .. } => "aliased",
@@ -75,6 +78,7 @@ impl Refusal for Because<'_> {
     fn help(&self) -> &'static str {
         match self.why {
             Decline::TooManyAccesses { .. } => "raise Options::promote_max_accesses",
+            Decline::TooManyPairs { .. } => "give accesses that never overlap different alias regions",
             Decline::Irreducible { .. } => "enter the cycle at one block only",
             Decline::Aliased { .. } | Decline::StoreStays { because: Observer::Load(_), .. } => {
                 "give the two different alias regions, if they never overlap"
@@ -97,6 +101,9 @@ impl fmt::Display for Because<'_> {
             Decline::NothingStored => f.write_str(self.fixed().unwrap_or_default()),
             Decline::TooManyAccesses { accesses, max } => {
                 write!(f, "the loop has {accesses} loads and stores, more than {max}")
+            }
+            Decline::TooManyPairs { access, max } => {
+                write!(f, "whether \"{}\" is alone takes more than {max} comparisons of addresses", show(access))
             }
             Decline::Irreducible { entry } => {
                 write!(f, "the cycle through {entry} inside the loop can be entered elsewhere too")

@@ -10,7 +10,7 @@ use crate::edit::construct::{Construction, EndValues};
 use crate::edit::labels::leave_labels;
 use cranelift_codegen::Context;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
-use cranelift_codegen::ir::{Endianness, Function, InstBuilder, MemFlagsData, Opcode, Type, Value};
+use cranelift_codegen::ir::{Endianness, Function, InstBuilder, InstructionData, MemFlagsData, Opcode, Type, Value};
 
 /// Rewrites all accesses. Leaves aliases behind.
 pub(super) fn rewrite(ctx: &mut Context, ends: &mut EndValues, variable: &Variable, native: Endianness) {
@@ -76,11 +76,8 @@ fn cast(func: &mut Function, access: Access, value: Value, ty: Type, native: End
     if from == ty {
         return value;
     }
-    if let Some(inst) = func.dfg.value_def(value).inst()
-        && func.dfg.insts[inst].opcode() == Opcode::Bitcast
-        && func.dfg.value_type(func.dfg.inst_args(inst)[0]) == ty
-    {
-        return func.dfg.resolve_aliases(func.dfg.inst_args(inst)[0]);
+    if let Some(original) = cast_from(func, value, native).filter(|&original| func.dfg.value_type(original) == ty) {
+        return original;
     }
     let mut flags = MemFlagsData::new();
     if from.lane_count() != ty.lane_count() {
@@ -89,8 +86,53 @@ fn cast(func: &mut Function, access: Access, value: Value, ty: Type, native: End
     at(func, access).ins().bitcast(ty, flags, value)
 }
 
+/// What `value` was cast from in the byte order of memory. A cast that changes the number of lanes puts bytes elsewhere in the other
+/// order.
+fn cast_from(func: &Function, value: Value, native: Endianness) -> Option<Value> {
+    let inst = func.dfg.value_def(value).inst()?;
+    let InstructionData::LoadNoOffset { opcode: Opcode::Bitcast, flags, arg } = func.dfg.insts[inst] else {
+        return None;
+    };
+    let original = func.dfg.resolve_aliases(arg);
+    let keeps_lanes = func.dfg.value_type(original).lane_count() == func.dfg.value_type(value).lane_count();
+    let order = func.dfg.mem_flags[flags].explicit_endianness();
+    (keeps_lanes || order == Some(native)).then_some(original)
+}
+
 /// Right before `access`, with its source location.
 fn at(func: &mut Function, access: Access) -> FuncCursor<'_> {
     let srcloc = func.srcloc(access.inst);
     FuncCursor::new(func).at_inst(access.inst).with_srcloc(srcloc)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{block, context};
+    use cranelift_codegen::ir::types;
+
+    #[test]
+    fn a_cast_in_the_other_byte_order_is_not_undone() {
+        for (flag, order, other) in
+            [("little", Endianness::Little, Endianness::Big), ("big", Endianness::Big, Endianness::Little)]
+        {
+            let mut ctx = context(&format!(
+                "function %f(i64x2, i64) {{
+                    ss0 = explicit_slot 16
+                block0(v0: i64x2, v1: i64):
+                    v2 = bitcast.i32x4 {flag} v0
+                    v3 = bitcast.f64 v1
+                    v4 = stack_addr.i64 ss0
+                    store v2, v4
+                    return
+                }}"
+            ));
+            let insts: Vec<_> = ctx.func.layout.block_insts(block(0)).collect();
+            let access = Access { inst: insts[3], ty: types::I32X4, start: 0 };
+            let [v0, v1, v2, v3] = [0, 1, 2, 3].map(Value::from_u32);
+            assert_eq!(cast(&mut ctx.func, access, v2, types::I64X2, order), v0);
+            assert_ne!(cast(&mut ctx.func, access, v2, types::I64X2, other), v0);
+            assert_eq!(cast(&mut ctx.func, access, v3, types::I64, other), v1, "one lane has one order");
+        }
+    }
 }
