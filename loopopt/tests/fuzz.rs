@@ -150,6 +150,17 @@ fn analyses_are_as_defined() -> Result<()> {
     Ok(())
 }
 
+/// Polls and addresses of handlers, which no call shows.
+#[test]
+fn marked_instructions_stay() -> Result<()> {
+    for (body, shape) in [("polls", Shape::PollingLoop), ("handlers", Shape::HandlerAddress)] {
+        let statistics = run(body, 4_000)?;
+        println!("{body}: {shape:?} in {:.1} %", statistics.share_with(shape));
+        ensure!(statistics.share_with(shape) > 1.0, "{body} looks at little");
+    }
+    Ok(())
+}
+
 /// Mistakes that a pass is told to make are found: a generator that cannot show them would prove nothing.
 #[test]
 fn every_fault_is_found() -> Result<()> {

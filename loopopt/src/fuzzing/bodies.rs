@@ -1,8 +1,8 @@
 //! What is demanded of the passes for each program: the bodies of the fuzz targets.
 
-use super::generate::{TestCase, generate, guarded_code};
+use super::generate::{TestCase, generate, guarded_code, random_words};
 use super::statistics::Statistics;
-use crate::oracle::{Arm, Compiled, Difference, Pipeline, Rewrite, Settings, check_with, rewrite};
+use crate::oracle::{Arm, Compiled, Difference, Pipeline, Rewrite, Settings, check_with, optimizing_isa, rewrite};
 use crate::{Embedder, LoopOptimizer, Options};
 use anyhow::{Result, anyhow};
 use arbitrary::Unstructured;
@@ -37,6 +37,8 @@ pub static BODIES: &[Body] = &[
     Body { name: "unoptimized", run: unoptimized },
     Body { name: "analyses", run: analyses },
     Body { name: "effects", run: effects },
+    Body { name: "polls", run: polls },
+    Body { name: "handlers", run: handlers },
     Body { name: "settles", run: settles },
     Body { name: "fuel", run: fuel },
     Body { name: "stress", run: stress },
@@ -79,17 +81,9 @@ fn message(panic: &dyn Any) -> &str {
 
 /// The bytes that a seed stands for: a few to some thousand.
 pub fn bytes_of(seed: u64) -> Vec<u8> {
-    // SplitMix64, by Sebastiano Vigna.
-    let mut state = seed;
-    let mut next = || {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = state;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    };
-    let words = 16 + next() as usize % 256;
-    (0..words).flat_map(|_| next().to_le_bytes()).collect()
+    let mut random = random_words(seed);
+    let words = 16 + random.next().map_or(0, |word| word as usize % 256);
+    random.take(words).flat_map(u64::to_le_bytes).collect()
 }
 
 fn strict() -> Options {
@@ -163,6 +157,18 @@ fn analyses(case: &TestCase, statistics: &mut Statistics) -> Result<()> {
 fn effects(case: &TestCase, statistics: &mut Statistics) -> Result<()> {
     statistics.add_program();
     super::effects::check(case)
+}
+
+/// Loops that look at what other threads write go on doing so.
+fn polls(case: &TestCase, statistics: &mut Statistics) -> Result<()> {
+    statistics.add_program();
+    super::marked::check_polls(case, &optimizing_isa()?, statistics)
+}
+
+/// Addresses of exception handlers go on naming them.
+fn handlers(case: &TestCase, statistics: &mut Statistics) -> Result<()> {
+    statistics.add_program();
+    super::marked::check_handlers(case, &optimizing_isa()?, statistics)
 }
 
 /// Passes that give loops a shape and an order are done after one run.

@@ -74,6 +74,11 @@ impl Statistics {
         }
     }
 
+    /// Counts a program that has this.
+    pub(super) fn note(&mut self, shape: Shape) {
+        *self.shapes.entry(shape).or_default() += 1;
+    }
+
     /// Counts a program of which nothing else is counted.
     pub(super) fn add_program(&mut self) {
         self.programs += 1;

@@ -141,5 +141,11 @@ impl Placement {
     }
 }
 
+/// The host's target, as arms are optimized for it.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn optimizing_isa() -> anyhow::Result<cranelift_codegen::isa::OwnedTargetIsa> {
+    isa::host(isa::Use::Optimize, true)
+}
+
 /// Something in the place of loopopt: it rewrites a function that `Context::optimize` has been through.
 pub type Rewrite<'a> = dyn FnMut(&mut Context, &dyn TargetIsa) -> CodegenResult<Report> + 'a;

@@ -72,6 +72,18 @@ pub(super) enum Feature {
     Sparse,
     /// Accesses that are known to be in range say so.
     Trusted,
+    /// Loops with several counters of different widths, of which one ends the loop and others are checked.
+    Ranges = 32,
+    /// A few places in memory that are accessed under many names.
+    Disguises = 33,
+    /// Irreducible cycles around and beside loops.
+    Entries = 34,
+    /// Pointers that are kept in memory, and step.
+    Pointers = 35,
+    /// Fields of stack slots that inner loops count in, and outer loops write at an index.
+    SlotNests = 36,
+    /// Loops that only a trap ends.
+    Doomed = 37,
     /// Loops walk over arrays with checks, in all shapes. This bit leaves the programs alone that show the rarest faults.
     Checks = 51,
 }
@@ -152,6 +164,42 @@ pub enum Shape {
     LoadedBranch,
     /// A rare block of a loop calls, and comes back.
     RareCall,
+    /// A loop has counters of different widths.
+    MixedCounters,
+    /// A loop has a second exit test, on any of its counters.
+    SecondExit,
+    /// A loop ends when a counter is equal to something that it need not come to.
+    EndsAtEqual,
+    /// A bound is a sum or a multiple that may wrap.
+    BoundFromWrap,
+    /// A checked index was narrowed.
+    Narrowed,
+    /// A checked index has a factor that may vanish.
+    Vanishing,
+    /// A checked index has the start of a counter added or taken away.
+    CancelledStart,
+    /// A place in memory is accessed by an address that does not look like it.
+    Disguised,
+    /// An address is loaded from a variable that is written more than once.
+    PointerVariable,
+    /// An address is a parameter of a block in which ways meet.
+    PointerParam,
+    /// A cycle with two entries around a loop.
+    EntriesAround,
+    /// A cycle with two entries behind a loop whose exits lead to both.
+    EntriesBeside,
+    /// A pointer that is kept in memory steps through an array.
+    PointerCell,
+    /// A field of a slot is counted in by an inner loop, and may be written by an outer one.
+    SlotNest,
+    /// A loop has no exit but a trap.
+    Doomed,
+    /// Some call is made because it just differs from another in what ends a loop.
+    EdgeCall,
+    /// A loop looks at something in each iteration that another thread may write.
+    PollingLoop,
+    /// The address of an exception handler is taken.
+    HandlerAddress,
 }
 
 /// A set of features.
@@ -168,6 +216,8 @@ impl Features {
             _ => a | b,
         };
         let mut features = Self(bits >> 8);
+        let is_special = features.0 & SPECIAL_PROGRAM == SPECIAL_PROGRAM;
+        features.remove(&SPECIAL);
         if random.chance(20) {
             features.remove(&NOT_INTERPRETED);
         }
@@ -178,7 +228,47 @@ impl Features {
             // A load is lowered as a part of its user, if both are in one block, and traps at the place of that.
             features.remove(&[Feature::OutOfRange]);
         }
+        if is_special {
+            features.specialize(random);
+        }
         features
+    }
+
+    /// Makes it a program with one or two of the special features, and not much else.
+    fn specialize(&mut self, random: &mut Choices<'_, '_>) {
+        let specials = [random.weighted(&SPECIAL_SHARES), random.weighted(&SPECIAL_SHARES)];
+        self.add(specials[0]);
+        if random.chance(30) {
+            self.add(specials[1]);
+        }
+        if random.chance(70) {
+            self.add(Feature::Sparse);
+        }
+        if random.chance(70) {
+            self.remove(&NOISE);
+        }
+        if random.chance(90) || self.has(Feature::Disguises) {
+            self.add(Feature::Trusted);
+        }
+        if random.chance(85) || self.has(Feature::Disguises) || self.has(Feature::Pointers) {
+            self.add(Feature::Memory);
+        }
+        if self.has(Feature::Disguises) && random.chance(70) {
+            self.remove(&[Feature::Regions]);
+        }
+        if self.has(Feature::Pointers) {
+            // Behind the image are the pointers.
+            self.remove(&[Feature::OutOfRange]);
+        }
+    }
+
+    fn add(&mut self, feature: Feature) {
+        self.0 |= 1 << feature as u64;
+    }
+
+    /// Whether it has one of the special features.
+    pub(super) fn is_special(self) -> bool {
+        SPECIAL.iter().any(|&feature| self.has(feature))
     }
 
     pub(super) fn has(self, feature: Feature) -> bool {
@@ -202,4 +292,42 @@ const NOT_INTERPRETED: [Feature; 8] = [
     Feature::SequencePoints,
     Feature::Endless,
     Feature::Escapes,
+];
+
+/// Only programs with both of these bits have special features. The others are what they would be without those.
+const SPECIAL_PROGRAM: u64 = 1 << 40 | 1 << 41;
+
+/// What only special programs have.
+const SPECIAL: [Feature; 6] =
+    [Feature::Ranges, Feature::Disguises, Feature::Entries, Feature::Pointers, Feature::SlotNests, Feature::Doomed];
+
+const SPECIAL_SHARES: [(usize, Feature); 6] = [
+    (8, Feature::Ranges),
+    (5, Feature::Disguises),
+    (3, Feature::Entries),
+    (2, Feature::Pointers),
+    (2, Feature::SlotNests),
+    (1, Feature::Doomed),
+];
+
+/// What is in the way of special features.
+const NOISE: [Feature; 18] = [
+    Feature::OutOfRange,
+    Feature::Hosts,
+    Feature::Functions,
+    Feature::TryCalls,
+    Feature::Floats,
+    Feature::Vectors,
+    Feature::Partial,
+    Feature::Atomics,
+    Feature::Tables,
+    Feature::Cold,
+    Feature::Marks,
+    Feature::SequencePoints,
+    Feature::Shuffled,
+    Feature::Escapes,
+    Feature::Series,
+    Feature::Cells,
+    Feature::Polls,
+    Feature::Checks,
 ];

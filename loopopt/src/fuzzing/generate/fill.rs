@@ -30,6 +30,8 @@ pub(super) struct Fill<'a, 'u, 'd> {
     pub(super) known: Known,
     /// Slots for data, all of [`SLOT`](super::memory::SLOT) bytes.
     pub(super) slots: Vec<StackSlot>,
+    /// Holds an address of a place with several names.
+    pub(super) variable: Option<StackSlot>,
     pub(super) regions: Regions,
     outline: &'a Outline,
     private: HashSet<Value>,
@@ -62,6 +64,7 @@ impl<'a, 'u, 'd> Fill<'a, 'u, 'd> {
             index,
             known: Known::default(),
             slots: Vec::new(),
+            variable: None,
             regions: outline.regions,
             outline,
             private,
@@ -128,6 +131,7 @@ impl<'a, 'u, 'd> Fill<'a, 'u, 'd> {
             }
             self.pos.goto_first_insertion_point(block);
             self.initialize_slots();
+            self.new_variable();
             if self.features().has(Feature::Locals) {
                 self.new_local();
             }
@@ -182,6 +186,8 @@ impl<'a, 'u, 'd> Fill<'a, 'u, 'd> {
     fn learn(&mut self, value: Value) {
         if let Some(&stride) = self.outline.walkers.get(&value) {
             self.known.pointers.push(Pointer::walker(value, stride));
+        } else if self.outline.pointers.contains(&value) {
+            self.known.pointers.push(Pointer::place(value));
         } else if !self.private.contains(&value) {
             self.known.values.push(value);
         }

@@ -85,7 +85,7 @@ impl Counter {
     }
 }
 
-fn holds(condition: IntCC, a: i128, b: i128, bits: u32) -> bool {
+pub(super) fn holds(condition: IntCC, a: i128, b: i128, bits: u32) -> bool {
     let mask = u128::MAX >> (128 - bits);
     let (ua, ub) = (a as u128 & mask, b as u128 & mask);
     match condition {

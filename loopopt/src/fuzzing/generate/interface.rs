@@ -19,7 +19,10 @@ impl Interface {
     pub(super) fn draw(random: &mut Choices<'_, '_>) -> Self {
         let features = Features::draw(random);
         let count = if features.has(Feature::Functions) { 2 + random.below(2) } else { 1 };
-        let functions = (0..count).map(|_| function(random, features)).collect();
+        let mut functions: Vec<Signature> = (0..count).map(|_| function(random, features)).collect();
+        if features.has(Feature::Ranges) {
+            functions[0].params.extend([types::I32, types::I32, types::I64].map(AbiParam::new));
+        }
         let hosts = (0..3).map(|_| host(random, features)).collect();
         Self { features, functions, hosts }
     }

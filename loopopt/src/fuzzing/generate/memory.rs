@@ -15,6 +15,8 @@ use cranelift_codegen::ir::{
 
 /// Size of the memory image in bytes.
 pub(super) const IMAGE: usize = 512;
+/// Bytes behind the image for pointers, in programs that keep some.
+pub(super) const POINTERS: usize = 64;
 /// Size of a stack slot for data.
 pub(super) const SLOT: u32 = 32;
 
@@ -78,6 +80,11 @@ impl Pointer {
         Self { value, offset: 0, room: Some(room), align: 1, region: Some(SLOT_REGION), writable: true }
     }
 
+    /// The address of one of the places that have several names.
+    pub(super) fn place(value: Value) -> Self {
+        Self { value, offset: 0, room: Some(8), align: 8, region: Some(HIGH.index), writable: true }
+    }
+
     /// An address around which elements of a part of the image can be accessed.
     pub(super) fn element(value: Value, part: Part) -> Self {
         Self { value, offset: 0, room: Some(part.len), align: 1, region: Some(part.index), writable: true }
@@ -106,6 +113,7 @@ impl Fill<'_, '_, '_> {
 
     /// A load or a store, if there is memory.
     pub(super) fn access(&mut self) {
+        self.may_assign();
         match self.random.below(10) {
             0..=4 => self.load(),
             5 if self.features().has(Feature::Atomics) => self.atomic(),
@@ -264,6 +272,11 @@ impl Fill<'_, '_, '_> {
 
     /// An address: one that is known, or a new one.
     pub(super) fn pointer(&mut self, writes: bool) -> Option<Pointer> {
+        if self.features().has(Feature::Disguises) && self.features().has(Feature::Memory) && self.random.chance(45) {
+            let pointer = self.disguised();
+            self.known.pointers.push(pointer);
+            return Some(pointer);
+        }
         let outer = self.in_front();
         let known = &self.known.pointers[..outer.map_or(self.known.pointers.len(), |outer| outer.pointers)];
         let fitting: Vec<Pointer> = known.iter().copied().filter(|pointer| pointer.writable || !writes).collect();

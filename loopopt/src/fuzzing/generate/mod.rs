@@ -11,8 +11,11 @@
 mod cases;
 mod cells;
 mod choices;
+mod disguises;
 mod dominance;
 mod effects;
+mod entries;
+mod expr;
 mod features;
 mod fill;
 mod induction;
@@ -24,6 +27,8 @@ mod loops;
 mod memory;
 mod outline;
 mod plan;
+mod pointers;
+mod ranges;
 mod series;
 mod statements;
 mod walks;
@@ -46,9 +51,17 @@ const WORK: u64 = 512;
 /// The same for the other functions, which are called in loops.
 const WORK_OF_CALLEES: u64 = 16;
 
+/// How many words of random numbers there are for calls at edges.
+const EDGE_WORDS: usize = 2048;
+
 /// The trap of accesses that a guard checks, and of no others.
 pub(super) fn guarded_code() -> TrapCode {
     TrapCode::unwrap_user(9)
+}
+
+/// The number of the region that is written by other threads, for bodies that say so.
+pub(super) fn polled_region() -> u32 {
+    memory::LOW.index as u32
 }
 
 /// A program, and calls to compare it by.
@@ -70,10 +83,11 @@ pub struct TestCase {
 pub fn generate(bytes: &mut Unstructured<'_>) -> arbitrary::Result<TestCase> {
     let random = &mut Choices::new(bytes);
     let interface = Interface::draw(random);
-    let cases = cases::draw(random, &interface);
+    let mut cases = cases::draw(random, &interface);
     let mut functions = Vec::new();
     let mut endless = false;
     let mut shapes = BTreeSet::new();
+    let mut countings = Vec::new();
     for index in 0..interface.functions.len() {
         let name = UserFuncName::testcase(Interface::function_name(index));
         let mut func = Function::with_name_signature(name, interface.functions[index].clone());
@@ -82,14 +96,39 @@ pub fn generate(bytes: &mut Unstructured<'_>) -> arbitrary::Result<TestCase> {
         shapes.extend(&outline.shapes);
         Fill::run(&mut func, random, (&interface, index), (&outline, &mut shapes));
         endless |= outline.endless;
+        countings.extend(outline.countings);
         functions.push(func);
     }
     if interface.features.has(Feature::Escapes) {
         functions.push(locals::poke_function(random));
     }
+    let seed = random.word();
+    let bytes = &pseudorandom(seed, EDGE_WORDS);
+    let calls = cases::edges(&mut Choices::new(&mut Unstructured::new(bytes)), &interface, &functions[0], &countings);
+    endless |= !calls.end;
+    cases.retain(|case| calls.ends(case));
+    cases.extend(calls.cases);
+    shapes.extend(calls.shape);
     let program =
         Program::new(functions).unwrap_or_else(|error| panic!("the generator makes valid programs: {error:#}"));
-    Ok(TestCase { program, cases, endless, shapes, seed: random.word() })
+    Ok(TestCase { program, cases, endless, shapes, seed })
+}
+
+/// Random bytes, always the same for a seed.
+pub(super) fn pseudorandom(seed: u64, words: usize) -> Vec<u8> {
+    (0..words).zip(random_words(seed)).flat_map(|(_, word)| word.to_le_bytes()).collect()
+}
+
+/// SplitMix64, by Sebastiano Vigna.
+pub(super) fn random_words(seed: u64) -> impl Iterator<Item = u64> {
+    let mut state = seed;
+    std::iter::repeat_with(move || {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = state;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    })
 }
 
 impl<'d> Arbitrary<'d> for TestCase {

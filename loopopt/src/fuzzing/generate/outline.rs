@@ -10,6 +10,7 @@ use super::features::{Feature, Features, Shape};
 use super::interface::Interface;
 use super::memory::{Regions, draw_regions};
 use super::plan::{Control, Progress};
+use super::ranges::Counting;
 use super::walks::Walk;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::{Block, BlockArg, Function, InstBuilder, Type, Value, types};
@@ -98,6 +99,10 @@ pub(super) struct Outline {
     pub(super) endless: bool,
     pub(super) regions: Regions,
     pub(super) shapes: BTreeSet<Shape>,
+    /// Loops that end for some arguments only.
+    pub(super) countings: Vec<Counting>,
+    /// Parameters of blocks that are addresses of places with several names.
+    pub(super) pointers: HashSet<Value>,
 }
 
 /// Something that a statement can leave for.
@@ -142,7 +147,8 @@ impl<'a, 'u, 'd> Draft<'a, 'u, 'd> {
         work: u64,
     ) -> Outline {
         let regions = draw_regions(func, random, interface.features);
-        let room = random.pick(&[4, 12, 24, 8, 40, 16]);
+        let room =
+            random.pick(if interface.features.is_special() { &[4, 6, 8, 12, 16] } else { &[4, 12, 24, 8, 40, 16] });
         let mut draft = Self {
             pos: FuncCursor::new(func),
             random,
@@ -155,7 +161,8 @@ impl<'a, 'u, 'd> Draft<'a, 'u, 'd> {
             params: Vec::new(),
         };
         let entry = draft.entry();
-        let end = draft.looping(entry).and_then(|at| draft.region(at, 3));
+        let first = if draft.features().is_special() { draft.special(entry) } else { draft.looping(entry) };
+        let end = first.and_then(|at| draft.region(at, 3));
         if let Some(end) = end {
             draft.finish(end, End::Return);
         }

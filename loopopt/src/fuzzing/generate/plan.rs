@@ -119,7 +119,8 @@ impl Draft<'_, '_, '_> {
             // There is no end to what they can be.
             self.outline.counters.retain(|counter, _| !plan.starts.contains(counter));
         }
-        let walks = self.features().has(Feature::Memory) && self.random.chance(30);
+        let may_walk = self.features().has(Feature::Memory) && !self.features().has(Feature::Pointers);
+        let walks = may_walk && self.random.chance(30);
         if walks && (ends || !matches!(plan.test.fuel, Fuel::None)) {
             self.walk(at, &mut plan);
         }

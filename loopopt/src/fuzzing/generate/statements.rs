@@ -59,6 +59,15 @@ const CHECKED_STATEMENTS: [(usize, Statement); 14] = [
     (3, Statement::RareCall),
 ];
 
+const SPECIAL_STATEMENTS: [(usize, Feature); 6] = [
+    (2, Feature::Ranges),
+    (2, Feature::Disguises),
+    (2, Feature::Entries),
+    (2, Feature::Pointers),
+    (2, Feature::SlotNests),
+    (1, Feature::Doomed),
+];
+
 impl Draft<'_, '_, '_> {
     /// Up to so many statements, the first of them in `at`. Gives the block after them, if one of them goes on.
     pub(super) fn region(&mut self, at: Block, most: usize) -> Option<Block> {
@@ -78,6 +87,9 @@ impl Draft<'_, '_, '_> {
     fn statement(&mut self, at: Block) -> Option<Block> {
         let features = self.features();
         let has_checks = features.has(Feature::Checks);
+        if features.is_special() && self.random.chance(40) {
+            return self.special(at);
+        }
         match self.random.weighted(if has_checks { &CHECKED_STATEMENTS[..] } else { &STATEMENTS }) {
             Statement::Loop if self.frames.len() < 5 => self.looping(at),
             Statement::If => self.branching(at),
@@ -102,6 +114,32 @@ impl Draft<'_, '_, '_> {
             Statement::Poll if self.may_poll() => Some(self.poll(at)),
             _ => Some(at),
         }
+    }
+
+    /// A statement that only special programs have.
+    pub(super) fn special(&mut self, at: Block) -> Option<Block> {
+        let features = self.features();
+        let may_count = self.countings_fit();
+        match self.random.weighted(&SPECIAL_STATEMENTS) {
+            Feature::Ranges if features.has(Feature::Ranges) && may_count => Some(self.ranges(at)),
+            Feature::Disguises if features.has(Feature::Disguises) => self.meeting(at),
+            Feature::Entries if features.has(Feature::Entries) => Some(self.entries(at)),
+            Feature::Pointers if features.has(Feature::Pointers) => Some(self.pointer_cell(at)),
+            Feature::SlotNests if features.has(Feature::SlotNests) => Some(self.slot_nest(at)),
+            Feature::Doomed if features.has(Feature::Doomed) || features.has(Feature::Disguises) => {
+                Some(self.doomed(at))
+            }
+            _ if features.has(Feature::Ranges) && may_count => Some(self.ranges(at)),
+            _ if self.frames.len() < 5 => self.looping(at),
+            _ => Some(at),
+        }
+    }
+
+    /// Whether there may be another loop that ends for some arguments only. What calls are made with is known of the first
+    /// function alone.
+    fn countings_fit(&self) -> bool {
+        let is_first = self.pos.func.name.to_string() == format!("%{}", super::effects::main_name());
+        is_first && self.outline.countings.len() < 2 && self.depth() < 2 && self.work > 4
     }
 
     /// What a branch depends on that says nothing else.
