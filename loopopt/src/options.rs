@@ -179,8 +179,9 @@ pub struct Options {
     /// `promote`: the most loads and stores of a loop that is looked at. 250, as LLVM's `licm-mssa-max-acc-promotion`.
     pub promote_max_accesses: usize,
 
-    /// `promote`: the most pairs of addresses of a loop that are compared, those not counted that differ by a constant only, and those
-    /// that were compared for another loop. PLACEHOLDER
+    /// `promote`: the most pairs of addresses of a loop that are compared, without those that differ by a constant only and those that were
+    /// compared for another loop. 2,000: a pair takes 0.25 µs, so that this is a tenth of what Cranelift takes for a loop of 240
+    /// accesses, and 40 addresses of which no two overlap are told apart; there are registers for fewer.
     pub promote_max_pairs: usize,
 
     /// Arguments that `canon` may add to edges so that values leave loops through parameters: above that the function is left

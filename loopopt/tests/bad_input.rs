@@ -142,6 +142,54 @@ fn contexts_that_were_not_optimized() -> Result<()> {
     Ok(())
 }
 
+/// What is counted against a limit may be as large as the limit: no sum and no product of both wraps.
+#[test]
+fn limits_of_any_size() -> Result<()> {
+    let isa = isa(&[("enable_llvm_abi_extensions", "true")])?;
+    let files = functions()?;
+    for (limit, ignore_cost) in [0, 1, usize::MAX].into_iter().flat_map(|limit| [(limit, false), (limit, true)]) {
+        let mut options = Options::default();
+        (options.verify_each_pass, options.ignore_cost) = (true, ignore_cost);
+        // Not those that alone keep copies from growing without end: `max_function_insts`, the iterations that are tried out.
+        let limits = [
+            &mut options.rotate_max_header_insts,
+            &mut options.slots_max_live,
+            &mut options.layout_max_exits,
+            &mut options.unshare_max_insts,
+            &mut options.unshare_max_copies,
+            &mut options.sink_max_places,
+            &mut options.sink_max_values,
+            &mut options.unroll_max_insts,
+            &mut options.peel_max_insts,
+            &mut options.peel_max_insts_per_gain,
+            &mut options.peel_max_copied,
+            &mut options.unswitch_max_insts,
+            &mut options.unswitch_min_saved,
+            &mut options.transfer_max_insts,
+            &mut options.transfer_max_inner_iterations,
+            &mut options.version_max_requirements,
+            &mut options.version_min_iterations,
+            &mut options.batch_min_iterations,
+            &mut options.batch_max_insts,
+            &mut options.batch_max_copied,
+            &mut options.batch_max_iterations,
+            &mut options.unroll_max_copied,
+            &mut options.widen_max_accesses,
+            &mut options.widen_max_questions,
+            &mut options.promote_max_accesses,
+            &mut options.promote_max_pairs,
+        ];
+        limits.into_iter().for_each(|each| *each = limit);
+        for (path, functions) in &files {
+            for func in functions {
+                let what = || format!("limits of {limit}: {} in {}", func.name, path.display());
+                run(func.clone(), &isa, options.clone()).with_context(what)?;
+            }
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn functions_without_code() -> Result<()> {
     let isa = isa(&[])?;

@@ -361,6 +361,13 @@ mod tests {
     }
 
     #[test]
+    fn as_many_iterations_as_fit() {
+        assert_eq!(TripCount::Exactly(7).most_iterations(), Some(8));
+        assert_eq!(TripCount::AtMost(u128::MAX).most_iterations(), Some(u128::MAX));
+        assert_eq!(TripCount::Unknown.most_iterations(), None);
+    }
+
+    #[test]
     fn several_exits() {
         let text = |first: &str| {
             format!(

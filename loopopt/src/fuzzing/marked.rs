@@ -4,6 +4,7 @@
 use super::generate::TestCase;
 use super::generate::{Shape, polled_region};
 use super::statistics::Statistics;
+use crate::analysis::effects::Effects;
 use crate::analysis::loops::{Loop, LoopForest};
 use crate::{Embedder, LoopOptimizer, Options, Writers};
 use anyhow::{Context as _, Result, anyhow, ensure};
@@ -33,7 +34,7 @@ fn options() -> Options {
 }
 
 /// Every loop that looks at something in each iteration that other threads may write does so in the output: each loop there
-/// that holds an instruction of its own body holds such a load as well.
+/// that holds a store or a branch of its own body holds such a load as well.
 pub(super) fn check_polls(case: &TestCase, isa: &OwnedTargetIsa, statistics: &mut Statistics) -> Result<()> {
     for func in case.program.functions() {
         let mut context = Context::for_function(func.clone());
@@ -45,15 +46,10 @@ pub(super) fn check_polls(case: &TestCase, isa: &OwnedTargetIsa, statistics: &mu
         run(&mut context, isa, options())?;
         let forest = LoopForest::new(&context.func, &context.cfg, &context.domtree);
         for lp in forest.loops() {
-            let marks = |blocks: &mut dyn Iterator<Item = Block>| -> BTreeSet<u32> {
-                blocks
-                    .flat_map(|block| context.func.layout.block_insts(block))
-                    .map(|inst| mark(&context, inst))
-                    .collect()
-            };
-            let own = marks(&mut forest.own_blocks(lp));
-            let all = marks(&mut forest.blocks(lp).iter().copied());
-            let lost = own.iter().find(|&&mark| mark > 0 && mark % 2 == 0 && !all.contains(&(mark + 1)));
+            // What is pure may have come from a loop around.
+            let own = marks(&context, forest.own_blocks(lp), |effects| effects.writes || effects.terminates);
+            let all = marks(&context, forest.blocks(lp).iter().copied(), |effects| effects.reads);
+            let lost = own.iter().find(|&&mark| mark % 2 == 0 && !all.contains(&(mark + 1)));
             let header = forest.data(lp).header;
             ensure!(lost.is_none(), "the loop at {header} polls no more:\n{}", context.func.display());
         }
@@ -101,9 +97,12 @@ fn polls_of(context: &Context, forest: &LoopForest, lp: Loop) -> Vec<Inst> {
         .collect()
 }
 
-fn mark(context: &Context, inst: Inst) -> u32 {
-    let location = context.func.srcloc(inst);
-    if location.is_default() { 0 } else { location.bits() }
+/// The marks of all instructions in some blocks that have such effects.
+fn marks(context: &Context, blocks: impl Iterator<Item = Block>, has: impl Fn(Effects) -> bool) -> BTreeSet<u32> {
+    let insts = blocks.flat_map(|block| context.func.layout.block_insts(block));
+    let insts = insts.filter(|&inst| has(Effects::of(&context.func, inst)));
+    let locations = insts.map(|inst| context.func.srcloc(inst));
+    locations.filter(|location| !location.is_default()).map(SourceLoc::bits).collect()
 }
 
 fn run(context: &mut Context, isa: &OwnedTargetIsa, options: Options) -> Result<()> {

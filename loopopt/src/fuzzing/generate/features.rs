@@ -302,9 +302,9 @@ const SPECIAL: [Feature; 6] =
     [Feature::Ranges, Feature::Disguises, Feature::Entries, Feature::Pointers, Feature::SlotNests, Feature::Doomed];
 
 const SPECIAL_SHARES: [(usize, Feature); 6] = [
-    (8, Feature::Ranges),
-    (5, Feature::Disguises),
-    (3, Feature::Entries),
+    (12, Feature::Ranges),
+    (6, Feature::Disguises),
+    (4, Feature::Entries),
     (2, Feature::Pointers),
     (2, Feature::SlotNests),
     (1, Feature::Doomed),

@@ -61,6 +61,16 @@ pub(super) struct Counting {
     limit: u64,
 }
 
+/// What loops look like that compilers make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Style {
+    /// One counter walks over a range of narrower numbers, and is narrowed to be checked, as WebAssembly has it.
+    Walked,
+    /// A narrow counter is checked beside a wide one that ends the loop.
+    Beside,
+    Any,
+}
+
 /// Which test ends a loop, and in which iteration.
 pub(super) type Ending = (u64, usize);
 
@@ -135,7 +145,7 @@ impl Draft<'_, '_, '_> {
         if bottom.is_empty() {
             self.frames.last_mut().expect("inside of a loop").again = Some((header, true));
         }
-        let body = if self.random.chance(40) { self.region(block, 1) } else { Some(block) };
+        let body = if self.random.chance(25) { self.region(block, 1) } else { Some(block) };
         let Some(mut latch) = body else { return };
         let args = self.next_args(latch, &frame);
         let nexts: Vec<Value> = (args.iter().flatten()).filter_map(BlockArg::as_value).collect();
@@ -216,41 +226,56 @@ impl Draft<'_, '_, '_> {
 
     /// Decides on a loop.
     fn counting(&mut self) -> Counting {
-        let wide = usize::from(self.features().has(Feature::Wide));
-        let tested = self.random.weighted(&[
-            (6, types::I64),
-            (5, types::I32),
-            (1, types::I16),
-            (1, types::I8),
-            (wide, types::I128),
-        ]);
-        let mut counters = vec![self.range_counter(tested)];
-        for _ in 0..self.random.pick(&[1, 1, 0, 2]) {
-            let ty = self.random.weighted(&[(4, types::I32), (2, types::I64), (2, types::I16), (2, types::I8)]);
-            counters.push(self.range_counter(ty));
-        }
-        if counters.iter().any(|(start, _)| start.ty() != tested) {
-            self.note(Shape::MixedCounters);
-        }
+        let style = self.random.pick(&[Style::Walked, Style::Beside, Style::Any]);
+        let counters = self.range_counters(style);
         let mut tests = Vec::new();
-        for _ in 0..1 + self.random.below(2) {
-            tests.push(self.range_check(&counters));
+        for _ in 0..self.random.pick(&[1, 1, 2]) {
+            tests.push(self.range_check(style, &counters));
         }
-        let exit = self.range_exit(&counters, 0);
+        let exit = self.range_exit(style, &counters, 0);
         match exit.stage {
             Stage::Top => tests.insert(0, exit),
             _ => tests.push(exit),
         }
-        if self.random.chance(20) {
+        if self.random.chance(15) {
             self.note(Shape::SecondExit);
             let index = self.random.below(counters.len());
-            let mut exit = self.range_exit(&counters, index);
+            let mut exit = self.range_exit(Style::Any, &counters, index);
             if exit.stage == Stage::Top {
                 exit.stage = Stage::Bottom;
             }
             tests.push(exit);
         }
         Counting { counters, tests, limit: self.work.clamp(1, ITERATIONS) }
+    }
+
+    fn range_counters(&mut self, style: Style) -> Vec<(Expr, i128)> {
+        let (wide, any) = (usize::from(self.features().has(Feature::Wide)), usize::from(style == Style::Any));
+        let tested = self.random.weighted(&[
+            (6, types::I64),
+            (1 + 4 * any, types::I32),
+            (any, types::I16),
+            (any, types::I8),
+            (wide, types::I128),
+        ]);
+        let first = match style {
+            Style::Walked => (self.number(tested), self.random.pick(&[1, 1, 1, -1, 2, 4])),
+            Style::Beside | Style::Any => self.range_counter(tested),
+        };
+        let mut counters = vec![first];
+        let others = match style {
+            Style::Walked => 0,
+            Style::Beside => 1,
+            Style::Any => self.random.pick(&[1, 1, 0, 2]),
+        };
+        for _ in 0..others {
+            let ty = self.random.weighted(&[(6, types::I32), (any, types::I64), (1, types::I16), (1, types::I8)]);
+            counters.push(self.range_counter(ty));
+        }
+        if counters.iter().any(|(start, _)| start.ty() != tested) {
+            self.note(Shape::MixedCounters);
+        }
+        counters
     }
 
     fn range_counter(&mut self, ty: Type) -> (Expr, i128) {
@@ -276,7 +301,12 @@ impl Draft<'_, '_, '_> {
         let numbers: Vec<(usize, Type)> = (signature.iter().map(|param| param.value_type).enumerate())
             .filter(|&(index, ty)| fits(ty) && !(has_memory && index == 0))
             .collect();
-        let (index, from) = self.random.pick(&numbers);
+        // Mostly one of those that there are for this, and one that fits.
+        let own = &numbers[numbers.len().saturating_sub(3)..];
+        let some = if self.random.chance(85) { own } else { &numbers };
+        let (index, from) = self.random.pick(some);
+        let exact = own.iter().rev().find(|(_, from)| *from == ty).copied();
+        let (index, from) = exact.filter(|_| self.random.chance(35)).unwrap_or((index, from));
         self.in_type(Expr::Param(index, from), ty)
     }
 
@@ -301,11 +331,12 @@ impl Draft<'_, '_, '_> {
         if half != types::I8 && self.random.chance(20) { half.half_width().unwrap_or(half) } else { half }
     }
 
-    fn range_exit(&mut self, counters: &[(Expr, i128)], index: usize) -> Test {
+    fn range_exit(&mut self, style: Style, counters: &[(Expr, i128)], index: usize) -> Test {
         let (start, step) = &counters[index];
         let ty = start.ty();
         let bits = ty.bits();
-        let bound = match self.random.below(20) {
+        let is_walked = style == Style::Walked;
+        let bound = match self.random.below(if is_walked { 10 } else { 20 }) {
             0..=8 => self.number(ty),
             9..=11 if let Expr::Constant(_, first) = start => {
                 // A few steps on, or all the way round.
@@ -337,6 +368,7 @@ impl Draft<'_, '_, '_> {
         let down = [UnsignedLessThanOrEqual, SignedLessThanOrEqual, UnsignedLessThan, SignedLessThan];
         let condition = match self.random.below(10) {
             0..=3 => Equal,
+            4 | 5 if is_walked => Equal,
             4..=8 => self.random.pick(if *step > 0 { &up } else { &down }),
             _ => condition(self.random),
         };
@@ -348,15 +380,15 @@ impl Draft<'_, '_, '_> {
     }
 
     /// A check of an index that counts.
-    fn range_check(&mut self, counters: &[(Expr, i128)]) -> Test {
-        let others = self.random.chance(75) && counters.len() > 1;
+    fn range_check(&mut self, style: Style, counters: &[(Expr, i128)]) -> Test {
+        let others = self.random.chance(if style == Style::Beside { 95 } else { 75 }) && counters.len() > 1;
         let at = if others { 1 + self.random.below(counters.len() - 1) } else { self.random.below(counters.len()) };
-        let index = self.range_index(counters, at);
+        let index = self.range_index(style, counters, at);
         let ty = index.ty();
         let bits = ty.bits();
         let mut len = match self.random.below(10) {
-            0..=6 => self.number(ty),
-            7 | 8 => Expr::Constant(ty, wrap(i128::from(self.random.pick(&[100_u8, 16, 64, 200])), bits)),
+            0..=7 => self.number(ty),
+            8 => Expr::Constant(ty, wrap(i128::from(self.random.pick(&[100_u8, 16, 64, 200])), bits)),
             _ => Expr::Constant(ty, self.random.integer(bits)),
         };
         let how = self.random.weighted(&[(6, How::Trap), (2, How::Branch), (1, How::Exit)]);
@@ -379,9 +411,14 @@ impl Draft<'_, '_, '_> {
     }
 
     /// A number that is computed from a counter.
-    fn range_index(&mut self, counters: &[(Expr, i128)], at: usize) -> Expr {
+    fn range_index(&mut self, style: Style, counters: &[(Expr, i128)], at: usize) -> Expr {
         let mut index = Expr::Counter(at, counters[at].0.ty());
-        if index.ty().bits() > 8 && index.ty() != types::I128 && self.random.chance(30) {
+        let share = match style {
+            Style::Walked => 85,
+            Style::Beside => 5,
+            Style::Any => 30,
+        };
+        if index.ty().bits() > 8 && index.ty() != types::I128 && self.random.chance(share) {
             self.note(Shape::Narrowed);
             let narrow = self.narrower(index.ty());
             index = Expr::Convert(Opcode::Ireduce, narrow, Box::new(index));
@@ -390,7 +427,7 @@ impl Draft<'_, '_, '_> {
                 index = Expr::binary(Opcode::Band, index, mask);
             }
         }
-        if index.ty() != types::I64 && self.random.chance(75) {
+        if index.ty() != types::I64 && self.random.chance(if style == Style::Any { 75 } else { 95 }) {
             index = self.in_type(index, types::I64);
         }
         let ty = index.ty();
@@ -400,8 +437,8 @@ impl Draft<'_, '_, '_> {
             let (opcode, by) = if self.random.chance(60) { (Opcode::Ishl, by) } else { (Opcode::Imul, 1 << by) };
             index = Expr::binary(opcode, index, Expr::Constant(ty, by));
         }
-        if self.random.chance(35) {
-            let opcode = self.random.pick(&[Opcode::Iadd, Opcode::Isub]);
+        if self.random.chance(if style == Style::Walked { 15 } else { 35 }) {
+            let opcode = self.random.pick(&[Opcode::Iadd, Opcode::Iadd, Opcode::Isub]);
             let more = match self.random.below(5) {
                 0 => Expr::Constant(ty, i128::from(self.random.pick(&[1_i8, 4, -1, 16]))),
                 1 => self.number(ty),
