@@ -332,7 +332,8 @@ fn latches(writer: &mut Writer, count: usize) -> Val {
             let [way, next] = [(); 2].map(|()| writer.block());
             writer.end(format_args!("brif {byte}, {way}, {next}"));
             writer.start(way, 0);
-            let own: Vec<Val> = carried.iter().map(|value| writer.value(format_args!("bxor {value}, {byte}"))).collect();
+            let own: Vec<Val> =
+                carried.iter().map(|value| writer.value(format_args!("bxor {value}, {byte}"))).collect();
             writer.end(format_args!("jump {join}{}", list(&own)));
             writer.start(next, 0);
         }

@@ -68,7 +68,9 @@ impl Runner<'_> {
             match (&expectation, holds) {
                 (Expectation::Anything, true) => writeln!(out, "line {line}: {call}: {seen}")?,
                 (_, true) => writeln!(out, "line {line}: {call}: ok")?,
-                (_, false) => writeln!(out, "line {line}: {call}: FAILED: {seen}, expected {}", expected(&expectation))?,
+                (_, false) => {
+                    writeln!(out, "line {line}: {call}: FAILED: {seen}, expected {}", expected(&expectation))?
+                }
             }
             if outcome != Outcome::TimedOut {
                 ended.push(call);
@@ -112,7 +114,8 @@ impl Runner<'_> {
         match guard(|| check(self.program, &cases, self.options)) {
             Ok(_) => Ok(Ending::Fine),
             Err(error) => {
-                let what = difference(error).map_err(|error| in_file(&self.input.name, &error, "nothing was compared"))?;
+                let what =
+                    difference(error).map_err(|error| in_file(&self.input.name, &error, "nothing was compared"))?;
                 writeln!(out, "DIFFERS: {what}")?;
                 Ok(Ending::Differs)
             }

@@ -62,7 +62,8 @@ pub(super) fn run(args: &BenchArgs, out: &mut dyn Write) -> Result<Ending> {
 }
 
 fn print(scaling: &Scaling, out: &mut dyn Write) -> io::Result<()> {
-    let header = ["direction", "size", "baseline", "loopopt", "ratio", "exponents", "loop passes", "lower", "most time in:"];
+    let header =
+        ["direction", "size", "baseline", "loopopt", "ratio", "exponents", "loop passes", "lower", "most time in:"];
     let mut table = Columns::new(&header);
     for Growth { name, sizes, rows } in &scaling.directions {
         for (index, (size, row)) in sizes.iter().zip(rows).enumerate() {
@@ -82,7 +83,10 @@ fn print(scaling: &Scaling, out: &mut dyn Write) -> io::Result<()> {
     }
     writeln!(out, "{table}\n")?;
     writeln!(out, "exponents of the baseline and of the loop passes: 1 is linear, 2 is quadratic in the size")?;
-    writeln!(out, "lower: time to lower the code with loopopt by that without; shares are of the baseline's compile time")
+    writeln!(
+        out,
+        "lower: time to lower the code with loopopt by that without; shares are of the baseline's compile time"
+    )
 }
 
 /// How the baseline and the loop passes have grown since the size before.

@@ -18,8 +18,7 @@ pub(super) fn render(draft: &Draft, settings: Settings) -> String {
         }
         text.push('\n');
     }
-    let mut compiled =
-        draft.program().and_then(|program| Compiled::new(&program, Pipeline::None, settings));
+    let mut compiled = draft.program().and_then(|program| Compiled::new(&program, Pipeline::None, settings));
     for Case { call, memory } in &draft.cases {
         let outcome = compiled.as_mut().ok().and_then(|compiled| compiled.observe(call, memory).ok());
         let line = match outcome.map(|observation| observation.outcome) {

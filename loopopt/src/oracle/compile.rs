@@ -140,8 +140,10 @@ pub(super) type Midend<'a> = dyn FnMut(&mut Context, &dyn TargetIsa) -> Result<O
 /// Runs Cranelift's own optimizations.
 pub(super) fn optimize(context: &mut Context, isa: &dyn TargetIsa) -> Result<()> {
     let name = context.func.name.to_string();
-    let optimized =
-        named(|| format!("Cranelift panics when it optimizes {name}"), || context.optimize(isa, &mut ControlPlane::default()));
+    let optimized = named(
+        || format!("Cranelift panics when it optimizes {name}"),
+        || context.optimize(isa, &mut ControlPlane::default()),
+    );
     optimized.map_err(|error| codegen_error(&error))
 }
 

@@ -58,7 +58,7 @@ impl Header {
                     let isa = &isas[0];
                     Target::of_isa(&**isa, changed(isa.flags(), &defaults), asking(&lines, Some(index)))?
                 }
-                IsaSpec::None(_) => Err("it is of another architecture than this machine".to_owned()),
+                IsaSpec::None(_) => Err(Target::not_this_machine()?),
             };
             match found {
                 Ok(target) => header.targets.push(target),
@@ -142,7 +142,8 @@ mod tests {
 
     #[test]
     fn settings_between_foreign_targets_are_no_mistake() {
-        let header = read("test run\ntarget x86_64\nset opt_level=none\ntarget s390x\nset opt_level=speed\n\nfunction %f() {}");
+        let header =
+            read("test run\ntarget x86_64\nset opt_level=none\ntarget s390x\nset opt_level=speed\n\nfunction %f() {}");
         assert_eq!(header.rest, "test run\n\n\n\n\n\nfunction %f() {}\n");
         assert_eq!((header.targets.len(), header.foreign.len()), (1, 1));
         assert_eq!((header.foreign[0].line, &header.foreign[0].target[..]), (4, "s390x"));

@@ -129,8 +129,7 @@ fn may_overflow_in_srem(function: &Function) -> bool {
     };
     let mut insts = function.layout.blocks().flat_map(|block| function.layout.block_insts(block));
     insts.any(|inst| {
-        dfg.insts[inst].opcode() == Opcode::Srem
-            && constant(dfg.inst_args(inst)[1]).is_none_or(|divisor| divisor == -1)
+        dfg.insts[inst].opcode() == Opcode::Srem && constant(dfg.inst_args(inst)[1]).is_none_or(|divisor| divisor == -1)
     })
 }
 
@@ -141,27 +140,28 @@ fn is_wide_access(function: &Function, inst: Inst) -> bool {
 }
 
 fn is_known(function: &Function, inst: Inst) -> bool {
-    !is_wide_access(function, inst) && !matches!(
-        function.dfg.insts[inst].opcode(),
-        Opcode::CallIndirect
-            | Opcode::ReturnCallIndirect
-            | Opcode::FuncAddr
-            | Opcode::TryCall
-            | Opcode::TryCallIndirect
-            | Opcode::GetExceptionHandlerAddress
-            | Opcode::SymbolValue
-            | Opcode::TlsValue
-            | Opcode::DynamicStackAddr
-            | Opcode::GetFramePointer
-            | Opcode::GetStackPointer
-            | Opcode::GetReturnAddress
-            | Opcode::GetPinnedReg
-            | Opcode::SetPinnedReg
-            | Opcode::StackSwitch
-            | Opcode::SequencePoint
-            | Opcode::Debugtrap
-            | Opcode::Bitcast
-    )
+    !is_wide_access(function, inst)
+        && !matches!(
+            function.dfg.insts[inst].opcode(),
+            Opcode::CallIndirect
+                | Opcode::ReturnCallIndirect
+                | Opcode::FuncAddr
+                | Opcode::TryCall
+                | Opcode::TryCallIndirect
+                | Opcode::GetExceptionHandlerAddress
+                | Opcode::SymbolValue
+                | Opcode::TlsValue
+                | Opcode::DynamicStackAddr
+                | Opcode::GetFramePointer
+                | Opcode::GetStackPointer
+                | Opcode::GetReturnAddress
+                | Opcode::GetPinnedReg
+                | Opcode::SetPinnedReg
+                | Opcode::StackSwitch
+                | Opcode::SequencePoint
+                | Opcode::Debugtrap
+                | Opcode::Bitcast
+        )
 }
 
 /// The values that may be addresses of stack slots.

@@ -70,7 +70,7 @@ impl Target {
     pub(super) fn of_isa(isa: &dyn TargetIsa, flags: Vec<Setting>, lines: String) -> Result<Result<Self, String>> {
         let host = Self::host().isa(Use::Lower, true)?;
         if host.triple().architecture != isa.triple().architecture {
-            return Ok(Err(format!("this machine is {}", host.triple().architecture)));
+            return Ok(Err(Self::not_this_machine()?));
         }
         let own = host.isa_flags();
         let has = |name| own.iter().any(|value| value.name == name && value.as_bool() == Some(true));
@@ -81,6 +81,12 @@ impl Target {
             return Ok(Err(format!("this machine lacks {}", names.join(", "))));
         }
         Ok(Ok(Self::new(flags, Some(asked.iter().map(setting).collect()), lines)))
+    }
+
+    /// Why code for another architecture cannot run.
+    pub(super) fn not_this_machine() -> Result<String> {
+        let host = Self::host().isa(Use::Lower, true)?;
+        Ok(format!("this machine is {}", host.triple().architecture))
     }
 
     /// The lines of a file that ask for it.

@@ -75,8 +75,8 @@ mod thunk;
 pub use call::{Arg, Call, HostCall, Observation, Outcome};
 pub use compare::{Agreement, Arm, Case, Difference, Mismatch, check, check_reports, check_with, rewrite};
 pub use compile::{Compiled, CompiledFunction};
-pub use interpret::{Interpreted, interpret};
 pub use header::Foreign;
+pub use interpret::{Interpreted, interpret};
 pub use program::{Bench, Expectation, Program, Programs, Run};
 pub use run::Prepared;
 

@@ -109,8 +109,8 @@ impl Program {
         let file = parse_test(&header.rest, ParseOptions::default()).map_err(|error| at_line(&error))?;
         ensure!(!file.functions.is_empty(), "there is no function");
         if let ([], [first, rest @ ..]) = (&header.targets[..], &header.foreign[..]) {
-            let more = if rest.is_empty() { String::new() } else { format!(", and {} more are not either", rest.len()) };
-            bail!("line {}: target {} is not this machine's: {}{more}", first.line, first.target, first.reason);
+            let others = rest.iter().map(|foreign| format!(", nor is target {}", foreign.target)).collect::<String>();
+            bail!("line {}: target {} is not this machine's ({}){others}", first.line, first.target, first.reason);
         }
         let lines: Vec<usize> = file.functions.iter().map(|(_, details)| details.location.line_number).collect();
         let functions: Vec<Function> = file.functions.into_iter().map(|(function, _)| function).collect();

@@ -291,7 +291,12 @@ pub(super) struct Decision {
 
 impl Decision {
     /// What `candidate` decides in the loop.
-    pub(super) fn of(func: &Function, deciders: &Deciders, candidate: &Candidate, is_inside: impl Fn(Block) -> bool) -> Self {
+    pub(super) fn of(
+        func: &Function,
+        deciders: &Deciders,
+        candidate: &Candidate,
+        is_inside: impl Fn(Block) -> bool,
+    ) -> Self {
         let mut decision = Self { branches: BTreeMap::new(), selects: Vec::new() };
         for &inst in deciders.on(func, candidate.condition) {
             if !func.layout.inst_block(inst).is_some_and(&is_inside) {
