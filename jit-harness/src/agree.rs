@@ -1,7 +1,7 @@
 //! That loopopt changes nothing that can be seen: what has to hold before anything is timed.
 
-use crate::error::{guard, in_file};
-use crate::input::CANNOT_COMPILE;
+use crate::error::guard;
+use crate::input::cannot_compile;
 use crate::subject::Subject;
 use anyhow::{Result, bail};
 use cranelift_codegen::data_value::{DataValue, DisplayDataValues};
@@ -36,7 +36,7 @@ pub fn agree<'a>(subject: &'a Subject, options: &'a Options) -> Result<Verdict<'
         Ok(agreement) => agreement,
         Err(error) => {
             let differs = difference(error).map(Verdict::Differs);
-            return differs.map_err(|error| in_file(&subject.name, &error, CANNOT_COMPILE));
+            return differs.map_err(|error| cannot_compile(&subject.name, &error));
         }
     };
     if agreement.compared == 0 {

@@ -38,7 +38,7 @@ pub enum Command {
 pub struct BenchArgs {
     /// CLIF files: each `; bench:` line is a program, without any each `; run:` line. Without files: all samples.
     pub files: Vec<PathBuf>,
-    /// Only programs with this in their name, or with this tag.
+    /// Only programs with this in their name, or with this tag; of `--scaling`, only directions with this in their name.
     #[arg(long, value_name = "TEXT")]
     pub filter: Option<String>,
     /// Fewer samples: all sample programs within a minute.
@@ -48,11 +48,14 @@ pub struct BenchArgs {
     #[arg(long, value_name = "PATH")]
     pub json: Option<PathBuf>,
     /// Time the programs' C kernels as well, compiled by `cc -O2` without vectorization.
-    #[arg(long, conflicts_with = "compile_time")]
+    #[arg(long, conflicts_with_all = ["compile_time", "scaling"])]
     pub native: bool,
     /// Measure the compiler instead: time per pass, growth with size, peak memory.
     #[arg(long, conflicts_with_all = ["files", "filter"])]
     pub compile_time: bool,
+    /// Measure whether compile time grows faster than the function, in each direction in which it can grow.
+    #[arg(long, conflicts_with_all = ["files", "compile_time"])]
+    pub scaling: bool,
     /// The optimizer's settings.
     #[command(flatten)]
     pub optimizer: OptimizerArgs,

@@ -8,12 +8,13 @@ use std::io;
 use std::panic::{self, AssertUnwindSafe, PanicHookInfo};
 
 thread_local! {
-    static LAST_PANIC: RefCell<String> = const { RefCell::new(String::new()) };
+    /// The source line of the last panic, as it is printed behind a message.
+    static LAST_PLACE: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
 /// Makes panics silent: [`guard`] turns them into errors.
 pub fn silence_panics() {
-    panic::set_hook(Box::new(|info| LAST_PANIC.set(describe(info))));
+    panic::set_hook(Box::new(|info| LAST_PLACE.set(place(info))));
 }
 
 /// A panic as an error.
@@ -38,27 +39,25 @@ impl fmt::Display for Panicked {
 /// Runs `f`, with a panic as an error, [`Panicked`]: some valid CLIF makes Cranelift panic, and that is for the user to
 /// know.
 pub fn guard<T>(f: impl FnOnce() -> Result<T>) -> Result<T> {
-    panic::catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|payload| {
-        let described = LAST_PANIC.take();
-        Err(if described.is_empty() { Panicked(message(&*payload)) } else { Panicked(described) }.into())
-    })
+    panic::catch_unwind(AssertUnwindSafe(f))
+        .unwrap_or_else(|payload| Err(Panicked(format!("{}{}", message(&*payload), LAST_PLACE.take())).into()))
 }
 
-/// What a panic says that [`silence_panics`] did not see.
+/// What a panic says. The oracle has put in front of it whose panic it is, if it is one of a compilation.
 fn message(payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<String>().map(String::as_str);
-    format!("panic: {}", text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("no message"))
+    let text = text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("no message");
+    let is_named = ["Cranelift panics ", "loopopt panics "].iter().any(|start| text.starts_with(start));
+    if is_named { text.to_owned() } else { format!("panic: {text}") }
 }
 
-/// What the panic says, and the source line without the folders that are different on each machine.
-fn describe(info: &PanicHookInfo<'_>) -> String {
-    let what = info.payload_as_str().unwrap_or("no message");
-    let place = info.location().map_or(String::new(), |location| {
+/// The source line of a panic without the folders that are different on each machine.
+fn place(info: &PanicHookInfo<'_>) -> String {
+    info.location().map_or(String::new(), |location| {
         let mut parts: Vec<&str> = location.file().rsplit('/').take(4).collect();
         parts.reverse();
         format!(" ({}:{})", parts.join("/"), location.line())
-    });
-    format!("panic: {what}{place}")
+    })
 }
 
 /// An error in a file: `FILE:LINE: what is wrong; what to do`.

@@ -1,12 +1,13 @@
 //! Programs from files, with the names and lines that messages need.
 
-use crate::error::{guard, in_file};
+use crate::error::{Panicked, guard, in_file};
+use crate::names::with_unique_names;
 use crate::subject::{sample_case, sample_text};
-use anyhow::{Context as _, Result, anyhow, bail};
+use anyhow::{Context as _, Error, Result, anyhow, bail};
 use cranelift_codegen::ir::Block;
 use cranelift_codegen::ir::entities::AnyEntity;
 use cranelift_reader::{ParseOptions, parse_test};
-use loopopt::oracle::{Call, Case, Compiled, Pipeline, Program, Settings};
+use loopopt::oracle::{Call, Case, Compiled, Foreign, Pipeline, Program, Settings};
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
@@ -14,19 +15,19 @@ use std::path::Path;
 /// Bytes of memory that `mem` points to in calls from files and from the command line.
 const IMAGE: usize = 64 << 10;
 
-/// What to do about a program that cannot be compiled.
-pub const CANNOT_COMPILE: &str =
-    "use what Cranelift and the harness support: functions of one file, host functions, no data";
-
 /// A file and the program in it.
 #[derive(Debug)]
 pub struct Input {
     /// The name of the file, for messages.
     pub name: String,
-    /// What it holds.
+    /// What it holds, with another name for each function after the first of one name.
     pub text: String,
-    /// The program.
+    /// The program, for the first target of the file that is this machine's.
     pub program: Program,
+    /// The same for the other targets that are.
+    pub others: Vec<Program>,
+    /// The targets that are not.
+    pub foreign: Vec<Foreign>,
 }
 
 impl Input {
@@ -37,9 +38,11 @@ impl Input {
             Some(text) => text,
             None => read(path, &name)?,
         };
-        let program = Program::parse(&text)
+        let text = with_unique_names(&text).into_owned();
+        let mut parsed = Program::parse_all(&text)
             .map_err(|error| in_file(&name, &error, "correct the file, or give another that is valid CLIF"))?;
-        Ok(Self { name, text, program })
+        let program = parsed.programs.remove(0);
+        Ok(Self { name, text, program, others: parsed.programs, foreign: parsed.foreign })
     }
 
     /// The names of the functions, without `%`.
@@ -69,8 +72,17 @@ impl Input {
 
     /// Compiles the program.
     pub fn compile(&self, pipeline: Pipeline<'_>) -> Result<Compiled> {
-        guard(|| Compiled::new(&self.program, pipeline, Settings::default()))
-            .map_err(|error| in_file(&self.name, &error, CANNOT_COMPILE))
+        self.compile_program(&self.program, pipeline)
+    }
+
+    /// Compiles one of the programs of the file. What fails without loopopt as well is reported as it fails there.
+    pub fn compile_program(&self, program: &Program, pipeline: Pipeline<'_>) -> Result<Compiled> {
+        let compile = |pipeline| guard(|| Compiled::new(program, pipeline, Settings::default()));
+        let compiled = compile(pipeline).or_else(|error| match pipeline {
+            Pipeline::LoopOpt(_) => compile(Pipeline::Speed).and(Err(error)),
+            Pipeline::None | Pipeline::Speed => Err(error),
+        });
+        compiled.map_err(|error| cannot_compile(&self.name, &error))
     }
 
     /// A call from text.
@@ -101,7 +113,11 @@ impl Input {
 
     /// The line of each block of each function, as far as the reader knows them.
     pub fn block_lines(&self) -> HashMap<(String, Block), usize> {
-        let Ok(file) = parse_test(&self.text, ParseOptions::default()) else { return HashMap::new() };
+        // The reader takes some headers for wrong that are not.
+        let header = self.text.lines().take_while(|line| !line.trim_start().starts_with("function ")).count();
+        let lines = self.text.lines().enumerate().map(|(at, line)| if at < header { "" } else { line });
+        let text: String = lines.flat_map(|line| [line, "\n"]).collect();
+        let Ok(file) = parse_test(&text, ParseOptions::default()) else { return HashMap::new() };
         let mut lines = HashMap::new();
         for (function, details) in &file.functions {
             let name = function.name.to_string().trim_start_matches('%').to_owned();
@@ -113,6 +129,17 @@ impl Input {
         }
         lines
     }
+}
+
+/// An error of a compilation, with what to do about it.
+pub fn cannot_compile(name: &str, error: &Error) -> Error {
+    let is_panic = error.is::<Panicked>() || error.to_string().starts_with("Cranelift panics ");
+    let advice = if is_panic {
+        "report it to whose panic it is, and leave the function out until it is mended"
+    } else {
+        "use what Cranelift and the harness support: functions of one file, host functions, no data"
+    };
+    in_file(name, error, advice)
 }
 
 /// The calls in the `run:`, `print:`, `call:`, `trap:` and `bench:` comments of a text, with their lines, in the order of

@@ -4,12 +4,12 @@
 //! entry, progress                                     around a command
 //! command   what the user asked for, one file each
 //!    │
-//! input → subject → agree → arms → sample → stats     from a file to figures, one type per phase
+//! names → input → subject → agree → arms → sample → stats     from a file to figures, one type per phase
 //!    │                                └ schedule
 //! native    the same kernels in C
 //! report    figures as a table or as JSON
 //! listing → machine                                   what was emitted, and the loops in it
-//! generate, heap                                      for measuring the compiler
+//! generate, scaling, heap                             for measuring the compiler
 //! probe → bisect, reduce                              what to do about a program that fails
 //! ```
 //!
@@ -28,12 +28,14 @@ pub mod heap;
 pub mod input;
 pub mod listing;
 pub mod machine;
+pub mod names;
 pub mod native;
 pub mod probe;
 pub mod progress;
 pub mod reduce;
 pub mod report;
 pub mod sample;
+pub mod scaling;
 pub mod schedule;
 pub mod stats;
 pub mod subject;

@@ -391,3 +391,118 @@ fn wrong_command_lines() {
         assert!(help.contains(&format!("\n  {command} ")), "{help}");
     }
 }
+
+/// A file as Cranelift's own run tests are.
+const FOREIGN: &str = "test interpret
+test run
+set enable_multi_ret_implicit_sret
+target aarch64
+set opt_level=speed
+target x86_64
+set preserve_frame_pointers=true
+target x86_64 has_sse3 has_ssse3 has_sse41
+set opt_level=speed_and_size
+target s390x has_mie3
+
+function %f(i64) -> i64 {
+block0(v0: i64):
+    v1 = iadd v0, v0
+    return v1
+}
+; run: %f(1) == 2
+";
+
+#[test]
+fn run_takes_each_target_of_this_machine() {
+    let bench = Bench::new();
+    let file = bench.file("foreign.clif", FOREIGN);
+    let settings = "set enable_multi_ret_implicit_sret, set opt_level=speed";
+    let expected = format!(
+        "line 4: target aarch64: not run, this machine is x86_64\n\
+         line 10: target s390x has_mie3: not run, this machine is x86_64\n\
+         {settings}, target x86_64:\nline 17: %f(1): ok\n\
+         {settings}, set preserve_frame_pointers=true, target x86_64 has_sse3 has_ssse3 has_sse41:\nline 17: %f(1): ok\n"
+    );
+    assert_eq!(bench.prints(&["run", &file]), expected);
+    assert!(bench.prints(&["show", &file, "--asm"]).contains("%f"));
+    let none = FOREIGN.replace("target x86_64", "target riscv64").replace(" has_sse3 has_ssse3 has_sse41", "");
+    let none = bench.file("none.clif", none);
+    bench.complains(
+        &["run", &none],
+        &["none.clif:4: target aarch64", "this machine is x86_64", "target s390x has_mie3"],
+    );
+}
+
+#[test]
+fn the_flags_of_a_file_are_in_the_code() {
+    let bench = Bench::new();
+    let function = "function %f(i64) -> i64 {\nblock0(v0: i64):\n    v1 = popcnt v0\n    return v1\n}\n";
+    let code = |header: &str| {
+        let file = bench.file("flags.clif", format!("{header}\n{function}"));
+        bench.prints(&["show", &file, "--asm"])
+    };
+    assert!(code("target x86_64 has_popcnt").contains("popcnt"));
+    assert!(!code("target x86_64").contains("popcnt"), "the target has nothing that is not named");
+}
+
+#[test]
+fn functions_of_one_name_can_be_told_apart() {
+    let bench = Bench::new();
+    let second = "\nfunction %f(i32) -> i32 {\nblock0(v0: i32):\n    return v0\n}\n; run: %f(5) == 5\n";
+    let first =
+        "function %f(i64) -> i64 {\nblock0(v0: i64):\n    v1 = iadd v0, v0\n    return v1\n}\n; run: %f(1) == 2\n";
+    let file = bench.file("twice.clif", format!("{first}{second}"));
+    assert_eq!(bench.prints(&["run", &file]), "line 6: %f(1): ok\nline 12: %f_2(5): ok\n");
+    assert_eq!(bench.prints(&["run", &file, "--function", "f_2"]), "line 12: %f_2(5): ok\n");
+    assert_eq!(bench.prints(&["run", &file, "--invoke", "f_2(7)"]), "7 (i32)\n");
+    bench.complains(&["run", &file, "--function", "g"], &["%f, %f_2"]);
+}
+
+#[test]
+fn a_panic_of_cranelift_is_named_as_such() {
+    let bench = Bench::new();
+    let text =
+        "function %v(i64, i64 sret) -> i64 {\nblock0(v0: i64, v1: i64):\n    return v0\n}\n; run: %v(3, 4) == 3\n";
+    let file = bench.file("panics.clif", text);
+    let words = ["panics.clif: Cranelift panics when it lowers %v: No return values are allowed", "cranelift-codegen"];
+    for command in ["run", "bisect", "reduce", "show"] {
+        bench.complains(&[command, &file], &words);
+    }
+}
+
+#[test]
+fn where_the_interpreter_is_wrong_nothing_differs() {
+    let bench = Bench::new();
+    let text = "function %rem(i32, i32) -> i32 {
+block0(v0: i32, v1: i32):
+    v2 = srem v0, v1
+    return v2
+}
+; run: %rem(0x80000000, -1) == 0
+; run: %rem(7, 4) == 3
+function %wide(i64, i64) -> i128 {
+    ss0 = explicit_slot 16
+block0(v0: i64, v1: i64):
+    v2 = iconcat v0, v1
+    v3 = stack_addr.i64 ss0
+    store v2, v3
+    v4 = load.i128 v3
+    return v4
+}
+; run: %wide(1, 0) == 1
+";
+    let file = bench.file("wide.clif", text);
+    assert_eq!(bench.prints(&["run", &file]).matches(": ok\n").count(), 3);
+}
+
+#[test]
+fn scaling_shows_each_direction() {
+    let bench = Bench::new();
+    let output = bench.prints(&["bench", "--scaling", "--quick", "--filter", "depth", "--json", "scaling.json"]);
+    assert_eq!(output.lines().filter(|line| line.contains(" %, ")).count(), 4, "{output}");
+    let record: Value = serde_json::from_str(&fs::read_to_string(bench.path("scaling.json")).expect("it was written"))
+        .expect("it is JSON");
+    assert_eq!(record["directions"][0]["name"], "depth");
+    assert_eq!(record["directions"][0]["rows"].as_array().map(Vec::len), Some(4));
+    bench.complains(&["bench", "--scaling", "--filter", "width"], &["depth", "parameters"]);
+}

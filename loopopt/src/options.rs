@@ -121,6 +121,10 @@ pub struct Options {
     /// `unswitch`: the most instructions that the copies of one loop may add at once if cost does not count. 1,000, as for `unroll`.
     pub unswitch_max_copied: usize,
 
+    /// `unswitch`: how many blocks it may look at in search of a branch, for each block of the function, in all rounds. 32: a look at a
+    /// block takes about 20 ns, so that the search takes a twentieth of Cranelift's own time at most.
+    pub unswitch_max_looks: usize,
+
     /// `transfer`: the most instructions, without constants and jumps, from the rare part to the end of the iteration. 100, as for
     /// `peel`: they are copied once, and the copy is cold, so that it costs its size and nothing else.
     pub transfer_max_insts: usize,
@@ -228,6 +232,7 @@ impl Default for Options {
             unswitch_max_versions: 8,
             unswitch_min_saved: 4,
             unswitch_max_copied: 1_000,
+            unswitch_max_looks: 32,
             transfer_max_insts: 100,
             transfer_max_inner_iterations: 64,
             transfer_max_copied: 1_000,

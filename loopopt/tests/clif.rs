@@ -156,6 +156,7 @@ fn options(input: &str) -> Result<Options> {
             "peel_max_iterations" => options.peel_max_iterations = value.parse()?,
             "max_function_insts" => options.max_function_insts = value.parse()?,
             "unswitch_max_insts" => options.unswitch_max_insts = value.parse()?,
+            "unswitch_max_looks" => options.unswitch_max_looks = value.parse()?,
             "unswitch_max_versions" => options.unswitch_max_versions = value.parse()?,
             "transfer_max_insts" => options.transfer_max_insts = value.parse()?,
             "transfer_max_inner_iterations" => options.transfer_max_inner_iterations = value.parse()?,

@@ -3,8 +3,7 @@
 use super::Ending;
 use crate::bisect::{Bisection, Culprit, run as bisect};
 use crate::cli::BisectArgs;
-use crate::error::in_file;
-use crate::input::{CANNOT_COMPILE, Input};
+use crate::input::{Input, cannot_compile};
 use crate::listing::count;
 use anyhow::{Result, bail};
 use similar::TextDiff;
@@ -15,7 +14,7 @@ pub(super) fn run(args: &BisectArgs, out: &mut dyn Write) -> Result<Ending> {
     let input = Input::open(&args.calls.file)?;
     let cases = input.cases(args.calls.function.as_deref(), &args.calls.invoke)?;
     let bisection = bisect(&input.program, &cases, &options);
-    match bisection.map_err(|error| in_file(&input.name, &error, CANNOT_COMPILE))? {
+    match bisection.map_err(|error| cannot_compile(&input.name, &error))? {
         Bisection::Agrees { rewrites, compared, undecided } => {
             require_compared(&input, [compared, undecided])?;
             let (rewrites, calls) = (count(amount(rewrites), "rewrite"), count(compared, "call"));

@@ -45,24 +45,24 @@ struct CompileTime {
 /// One function, or several of them together, compiled one after the other: a compiler that sees one function over and over
 /// again runs from caches and branch predictors that know it by heart, which the larger of two compilers profits from more.
 #[derive(Debug, Serialize)]
-struct Row {
+pub(super) struct Row {
     name: String,
     blocks: usize,
     loops: usize,
     /// Optimizing at `opt_level=speed` and lowering.
-    baseline_ns: f64,
+    pub(super) baseline_ns: f64,
     /// The same with loopopt between.
-    loopopt_ns: f64,
+    pub(super) loopopt_ns: f64,
     /// `Context::optimize` alone.
     optimize_ns: f64,
     /// `LoopOptimizer::run` alone.
-    run_ns: f64,
+    pub(super) run_ns: f64,
     /// Lowering, register allocation and emission alone, without and with loopopt.
-    lower_ns: [f64; 2],
+    pub(super) lower_ns: [f64; 2],
     /// The most memory in use, without and with loopopt.
     peak_bytes: [usize; 2],
     /// Time in each pass.
-    passes: Vec<(&'static str, f64)>,
+    pub(super) passes: Vec<(&'static str, f64)>,
 }
 
 /// What one compilation costs.
@@ -101,14 +101,15 @@ pub(super) fn run(args: &BenchArgs, out: &mut dyn Write) -> Result<Ending> {
     Ok(Ending::Fine)
 }
 
-struct Meter<'a> {
-    isa: &'a dyn TargetIsa,
-    options: &'a Options,
+/// Compiles with both arms.
+pub(super) struct Meter<'a> {
+    pub(super) isa: &'a dyn TargetIsa,
+    pub(super) options: &'a Options,
 }
 
 impl Meter<'_> {
     /// Compiles one function with both arms in turn and keeps the shortest times.
-    fn row(&self, name: &str, function: &Function, repeat: usize) -> Result<Row> {
+    pub(super) fn row(&self, name: &str, function: &Function, repeat: usize) -> Result<Row> {
         let mut rows = self.rows(vec![(name, function.clone())], repeat)?;
         Ok(rows.remove(0))
     }

@@ -7,6 +7,7 @@ pub mod explain;
 mod list;
 mod reduce;
 mod run;
+mod scaling;
 mod show;
 
 use crate::cli::{Cli, Command};
@@ -39,6 +40,7 @@ impl Ending {
 pub fn run(cli: &Cli, out: &mut dyn Write) -> Result<Ending> {
     match &cli.command {
         Command::Bench(args) if args.compile_time => compile_time::run(args, out),
+        Command::Bench(args) if args.scaling => scaling::run(args, out),
         Command::Bench(args) => bench::run(args, out),
         Command::Run(args) => run::run(args, out),
         Command::Explain(args) => explain::run(args, out),

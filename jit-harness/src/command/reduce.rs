@@ -3,8 +3,7 @@
 use super::Ending;
 use super::bisect::{not_compared, require_compared};
 use crate::cli::ReduceArgs;
-use crate::error::in_file;
-use crate::input::{CANNOT_COMPILE, Input, image};
+use crate::input::{Input, cannot_compile, image};
 use crate::listing::count;
 use crate::reduce::{Reduced, Reduction, run as reduce};
 use anyhow::{Context as _, Result, anyhow, bail};
@@ -26,7 +25,7 @@ pub(super) fn run(args: &ReduceArgs, out: &mut dyn Write) -> Result<Ending> {
         require_writable(path)?;
     }
     let reduction = reduce(&input.program, &cases, &options, Duration::from_secs(args.seconds));
-    match reduction.map_err(|error| in_file(&input.name, &error, CANNOT_COMPILE))? {
+    match reduction.map_err(|error| cannot_compile(&input.name, &error))? {
         Reduction::Agrees(agreement) => {
             let undecided = agreement.timed_out + agreement.overflowed;
             require_compared(&input, [agreement.compared, undecided])?;

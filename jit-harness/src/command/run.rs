@@ -3,87 +3,122 @@
 use super::Ending;
 use crate::agree::difference;
 use crate::cli::RunArgs;
-use crate::error::in_file;
+use crate::error::{guard, in_file};
 use crate::input::{Input, image};
 use anyhow::{Result, bail};
 use cranelift_codegen::data_value::DataValue;
 use loopopt::Options;
-use loopopt::oracle::{Call, Case, Compiled, Expectation, Outcome, Pipeline, Program, Run, check};
+use loopopt::oracle::{Call, Case, Compiled, Expectation, Foreign, Outcome, Pipeline, Program, Run, check};
 use std::io::Write;
 
 pub(super) fn run(args: &RunArgs, out: &mut dyn Write) -> Result<Ending> {
     let options = args.optimizer.options()?;
     let input = Input::open(&args.file)?;
-    match &args.invoke {
-        Some(text) => invoke(&input, input.call(text)?, &options, out),
-        None => run_comments(&input, args.function.as_deref(), &options, out),
+    for Foreign { line, target, reason } in &input.foreign {
+        writeln!(out, "line {line}: target {target}: not run, {reason}")?;
     }
-}
-
-/// Makes one call and prints what it returns.
-fn invoke(input: &Input, call: Call, options: &Options, out: &mut dyn Write) -> Result<Ending> {
-    let outcome = outcome(input, &mut input.compile(Pipeline::LoopOpt(options))?, &call)?;
-    writeln!(out, "{}", describe(&outcome, &input.program, &call))?;
-    let ending = match outcome {
-        // The other arms would take as long, and what does not end cannot be compared.
-        Outcome::TimedOut => return Ok(Ending::Trapped),
-        Outcome::Trapped { .. } => Ending::Trapped,
-        Outcome::Returned(_) => Ending::Fine,
-    };
-    let compared = compare(input, vec![call], options, out)?;
-    Ok(if compared == Ending::Fine { ending } else { compared })
-}
-
-/// Makes the calls of the `; run:` lines and checks what they return.
-fn run_comments(input: &Input, function: Option<&str>, options: &Options, out: &mut dyn Write) -> Result<Ending> {
-    let names = input.selected(function)?;
-    let advice = "write it as in `; run: %f(1) == 2`";
-    let runs = input.program.runs(&input.text).map_err(|error| in_file(&input.name, &error, advice))?;
-    let runs: Vec<Run> = runs.into_iter().filter(|run| names.contains(&run.call.function)).collect();
-    if runs.is_empty() {
-        let name = names.first().map_or("f", String::as_str);
-        bail!("{}: no `; run:` line to run; add one, or make a call with --invoke '{name}(…)'", input.name);
-    }
-    let mut compiled = input.compile(Pipeline::LoopOpt(options))?;
-    let (total, mut failed) = (runs.len(), 0);
-    let mut ended = Vec::new();
-    for Run { line, call, expectation } in runs {
-        let outcome = outcome(input, &mut compiled, &call)?;
-        let holds = matches!(&outcome, Outcome::Returned(values) if expectation.holds(values));
-        failed += usize::from(!holds);
-        let seen = describe(&outcome, &input.program, &call);
-        match (&expectation, holds) {
-            (Expectation::Anything, true) => writeln!(out, "line {line}: {call}: {seen}")?,
-            (_, true) => writeln!(out, "line {line}: {call}: ok")?,
-            (_, false) => writeln!(out, "line {line}: {call}: FAILED: {seen}, expected {}", expected(&expectation))?,
+    let mut worst = Ending::Fine;
+    for program in std::iter::once(&input.program).chain(&input.others) {
+        if !input.others.is_empty() {
+            writeln!(out, "{}:", program.target_lines().lines().collect::<Vec<_>>().join(", "))?;
         }
-        if outcome != Outcome::TimedOut {
-            ended.push(call);
+        let runner = Runner { input: &input, program, options: &options };
+        let ending = match &args.invoke {
+            Some(text) => runner.invoke(input.call(text)?, out)?,
+            None => runner.run_comments(args.function.as_deref(), out)?,
+        };
+        worst = if worst == Ending::Fine { ending } else { worst };
+    }
+    Ok(worst)
+}
+
+/// A program of a file, for one of its targets.
+struct Runner<'a> {
+    input: &'a Input,
+    program: &'a Program,
+    options: &'a Options,
+}
+
+impl Runner<'_> {
+    /// Makes one call and prints what it returns.
+    fn invoke(&self, call: Call, out: &mut dyn Write) -> Result<Ending> {
+        let outcome = self.outcome(&mut self.compile()?, &call)?;
+        writeln!(out, "{}", describe(&outcome, self.program, &call))?;
+        let ending = match outcome {
+            // The other arms would take as long, and what does not end cannot be compared.
+            Outcome::TimedOut => return Ok(Ending::Trapped),
+            Outcome::Trapped { .. } => Ending::Trapped,
+            Outcome::Returned(_) => Ending::Fine,
+        };
+        let compared = self.compare(vec![call], out)?;
+        Ok(if compared == Ending::Fine { ending } else { compared })
+    }
+
+    /// Makes the calls of the `; run:` lines and checks what they return.
+    fn run_comments(&self, function: Option<&str>, out: &mut dyn Write) -> Result<Ending> {
+        let runs = self.runs(function)?;
+        let mut compiled = self.compile()?;
+        let (total, mut failed) = (runs.len(), 0);
+        let mut ended = Vec::new();
+        for Run { line, call, expectation } in runs {
+            let outcome = self.outcome(&mut compiled, &call)?;
+            let holds = matches!(&outcome, Outcome::Returned(values) if expectation.holds(values));
+            failed += usize::from(!holds);
+            let seen = describe(&outcome, self.program, &call);
+            match (&expectation, holds) {
+                (Expectation::Anything, true) => writeln!(out, "line {line}: {call}: {seen}")?,
+                (_, true) => writeln!(out, "line {line}: {call}: ok")?,
+                (_, false) => {
+                    writeln!(out, "line {line}: {call}: FAILED: {seen}, expected {}", expected(&expectation))?
+                }
+            }
+            if outcome != Outcome::TimedOut {
+                ended.push(call);
+            }
         }
+        let ending = self.compare(ended, out)?;
+        if failed > 0 {
+            writeln!(out, "{failed} of {total} calls failed")?;
+            return Ok(Ending::Differs);
+        }
+        Ok(ending)
     }
-    let ending = compare(input, ended, options, out)?;
-    if failed > 0 {
-        writeln!(out, "{failed} of {total} calls failed")?;
-        return Ok(Ending::Differs);
+
+    /// The calls of the `; run:` lines that are asked for.
+    fn runs(&self, function: Option<&str>) -> Result<Vec<Run>> {
+        let (name, text) = (&self.input.name, &self.input.text);
+        let names = self.input.selected(function)?;
+        let advice = "write it as in `; run: %f(1) == 2`";
+        let runs = self.program.runs(text).map_err(|error| in_file(name, &error, advice))?;
+        let runs: Vec<Run> = runs.into_iter().filter(|run| names.contains(&run.call.function)).collect();
+        if runs.is_empty() {
+            let function = names.first().map_or("f", String::as_str);
+            bail!("{name}: no `; run:` line to run; add one, or make a call with --invoke '{function}(…)'");
+        }
+        Ok(runs)
     }
-    Ok(ending)
-}
 
-fn outcome(input: &Input, compiled: &mut Compiled, call: &Call) -> Result<Outcome> {
-    let observation = compiled.observe(call, &image());
-    let advice = "call it with what its signature and its memory flags allow";
-    Ok(observation.map_err(|error| in_file(&input.name, &error, advice))?.outcome)
-}
+    fn compile(&self) -> Result<Compiled> {
+        self.input.compile_program(self.program, Pipeline::LoopOpt(self.options))
+    }
 
-/// Compares all arms on these calls.
-fn compare(input: &Input, calls: Vec<Call>, options: &Options, out: &mut dyn Write) -> Result<Ending> {
-    let cases: Vec<Case> = calls.into_iter().map(|call| Case { call, memory: image() }).collect();
-    match check(&input.program, &cases, options) {
-        Ok(_) => Ok(Ending::Fine),
-        Err(error) => {
-            let what = difference(error).map_err(|error| in_file(&input.name, &error, "nothing was compared"))?;
-            writeln!(out, "DIFFERS: {what}")?;
-            Ok(Ending::Differs)
+    fn outcome(&self, compiled: &mut Compiled, call: &Call) -> Result<Outcome> {
+        let observation = compiled.observe(call, &image());
+        let advice = "call it with what its signature and its memory flags allow";
+        Ok(observation.map_err(|error| in_file(&self.input.name, &error, advice))?.outcome)
+    }
+
+    /// Compares all arms on these calls.
+    fn compare(&self, calls: Vec<Call>, out: &mut dyn Write) -> Result<Ending> {
+        let cases: Vec<Case> = calls.into_iter().map(|call| Case { call, memory: image() }).collect();
+        match guard(|| check(self.program, &cases, self.options)) {
+            Ok(_) => Ok(Ending::Fine),
+            Err(error) => {
+                let what =
+                    difference(error).map_err(|error| in_file(&self.input.name, &error, "nothing was compared"))?;
+                writeln!(out, "DIFFERS: {what}")?;
+                Ok(Ending::Differs)
+            }
         }
     }
 }

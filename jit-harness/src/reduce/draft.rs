@@ -1,12 +1,13 @@
 //! A program while it is made smaller, and how large it is.
 
+use anyhow::Result;
 use cranelift_codegen::cursor::{Cursor as _, FuncCursor};
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::{
     Block, BlockArg, ConstantData, ExternalName, Function, Inst, InstBuilder as _, InstructionData, MemFlagsData,
     Opcode, SourceLoc, Type, UserFuncName, Value, ValueDef, types,
 };
-use loopopt::oracle::{Arg, Case};
+use loopopt::oracle::{Arg, Case, Program};
 use std::collections::HashSet;
 
 /// A change to a draft. `None` if there is nothing any more that it could change.
@@ -19,18 +20,30 @@ pub(super) type Edit = Box<dyn Fn(&mut Draft) -> Option<()>>;
 pub(super) struct Draft {
     pub(super) functions: Vec<Function>,
     pub(super) cases: Vec<Case>,
+    /// What the functions come from, which knows the target.
+    original: Program,
 }
 
 /// What the structure takes, then what numbers and flags take. An edit that makes neither smaller is no step forward.
 pub(super) type Size = (usize, usize);
 
 impl Draft {
-    pub(super) fn new(functions: &[Function], cases: &[Case]) -> Self {
-        let mut functions = functions.to_vec();
+    pub(super) fn new(original: &Program, cases: &[Case]) -> Self {
+        let mut functions = original.functions().to_vec();
         for func in &mut functions {
             func.dfg.resolve_all_aliases();
         }
-        Self { functions, cases: cases.to_vec() }
+        Self { functions, cases: cases.to_vec(), original: original.clone() }
+    }
+
+    /// The functions as a program.
+    pub(super) fn program(&self) -> Result<Program> {
+        self.original.with_functions(self.functions.clone())
+    }
+
+    /// The lines of a file that ask for its target.
+    pub(super) fn target_lines(&self) -> &str {
+        self.original.target_lines()
     }
 
     pub(super) fn function(&mut self, name: &UserFuncName) -> Option<&mut Function> {

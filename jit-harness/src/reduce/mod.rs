@@ -82,7 +82,7 @@ pub fn run_with(
     }
     let mut judge = Judge { suspects, kind: failure.kind().clone(), settings };
     judge.choose_limit(program, cases);
-    let best = Draft::new(program.functions(), cases);
+    let best = Draft::new(program, cases);
     let deadline = Instant::now() + budget;
     let mut search = Search { best, failure, judge, deadline, candidates: 0 };
     search.shrink();
@@ -169,7 +169,7 @@ impl Search<'_> {
                 return Ok(None);
             }
             self.candidates += 1;
-            let program = Program::new(draft.functions.clone())?;
+            let program = draft.program()?;
             Ok(self.judge.failure(&program, &draft.cases))
         });
         if let Ok(Some(failure)) = attempt {

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 /// The functions and their calls. A call that returns without loopopt says what it returns.
 pub(super) fn render(draft: &Draft, settings: Settings) -> String {
-    let mut text = String::new();
+    let mut text = draft.target_lines().to_owned();
     for func in &draft.functions {
         // Behind an instruction stand the constants that it uses.
         for line in func.display().to_string().lines() {
@@ -18,8 +18,7 @@ pub(super) fn render(draft: &Draft, settings: Settings) -> String {
         }
         text.push('\n');
     }
-    let mut compiled =
-        Program::new(draft.functions.clone()).and_then(|program| Compiled::new(&program, Pipeline::None, settings));
+    let mut compiled = draft.program().and_then(|program| Compiled::new(&program, Pipeline::None, settings));
     for Case { call, memory } in &draft.cases {
         let outcome = compiled.as_mut().ok().and_then(|compiled| compiled.observe(call, memory).ok());
         let line = match outcome.map(|observation| observation.outcome) {

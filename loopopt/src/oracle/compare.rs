@@ -1,6 +1,6 @@
 //! The comparison itself.
 
-use super::compile::{Compiled, codegen_error, optimize};
+use super::compile::{Compiled, codegen_error, optimize, run_rewrite};
 use super::interpret::{Interpreted, interpret};
 use super::{Call, HostCall, Observation, Outcome, Pipeline, Program, Rewrite, Settings};
 use crate::{LoopOptimizer, Options, Report};
@@ -150,13 +150,11 @@ pub fn check_with(
     settings: Settings,
     rewrite: &mut Rewrite<'_>,
 ) -> Result<Agreement> {
+    // First what loopopt has no part in: what fails there is not of its making.
+    let none = Compiled::new(program, Pipeline::None, settings)?;
+    let speed = Compiled::new(program, Pipeline::Speed, settings)?;
     let (optimized, defect) = compile_strictly(program, settings, rewrite)?;
-    let mut arms = Arms {
-        program,
-        none: Compiled::new(program, Pipeline::None, settings)?,
-        speed: Compiled::new(program, Pipeline::Speed, settings)?,
-        optimized,
-    };
+    let mut arms = Arms { program, none, speed, optimized };
     let mut agreement = Agreement::default();
     for (number, case) in cases.iter().enumerate() {
         arms.compare(number, case, &mut agreement)?;
@@ -208,7 +206,7 @@ fn rewrite_strictly(
     rewrite: &mut Rewrite<'_>,
 ) -> Result<(Report, Option<Difference>)> {
     let before = context.func.to_string();
-    let report = rewrite(context, isa).map_err(|error| codegen_error(&error)).context("loopopt fails")?;
+    let report = run_rewrite(context, isa, rewrite)?;
     let once = context.func.to_string();
     let function = context.func.name.to_string();
     if !report.changed && before != once {

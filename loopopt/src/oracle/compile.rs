@@ -5,7 +5,7 @@
 
 use super::code::CodeMemory;
 use super::host::{Import, Session};
-use super::isa::{self, Use};
+use super::isa::Use;
 use super::library;
 use super::native;
 use super::thunk::Shim;
@@ -23,7 +23,7 @@ use cranelift_module::{FuncId, Linkage, Module, ModuleError, default_libcall_nam
 use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -95,7 +95,7 @@ impl Compiled {
     pub fn with_rewrite(program: &Program, settings: Settings, rewrite: &mut Rewrite<'_>) -> Result<Self> {
         Self::build(program, settings, &mut |context, isa| {
             optimize(context, isa)?;
-            rewrite(context, isa).map(Some).map_err(|error| codegen_error(&error).context("loopopt fails"))
+            run_rewrite(context, isa, rewrite).map(Some)
         })
     }
 
@@ -139,7 +139,28 @@ pub(super) type Midend<'a> = dyn FnMut(&mut Context, &dyn TargetIsa) -> Result<O
 
 /// Runs Cranelift's own optimizations.
 pub(super) fn optimize(context: &mut Context, isa: &dyn TargetIsa) -> Result<()> {
-    context.optimize(isa, &mut ControlPlane::default()).map_err(|error| codegen_error(&error))
+    let name = context.func.name.to_string();
+    let optimized = named(
+        || format!("Cranelift panics when it optimizes {name}"),
+        || context.optimize(isa, &mut ControlPlane::default()),
+    );
+    optimized.map_err(|error| codegen_error(&error))
+}
+
+/// Runs loopopt, or what is in its place.
+pub(super) fn run_rewrite(context: &mut Context, isa: &dyn TargetIsa, rewrite: &mut Rewrite<'_>) -> Result<Report> {
+    let name = context.func.name.to_string();
+    let report = named(|| format!("loopopt panics on {name}"), || rewrite(context, isa));
+    report.map_err(|error| codegen_error(&error)).context("loopopt fails")
+}
+
+/// Runs a step. If it panics, the panic says whose step it was, and the reason.
+fn named<T>(who: impl FnOnce() -> String, step: impl FnOnce() -> T) -> T {
+    catch_unwind(AssertUnwindSafe(step)).unwrap_or_else(|payload| {
+        let text = payload.downcast_ref::<String>().map(String::as_str);
+        let reason = text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("no message");
+        resume_unwind(Box::new(format!("{}: {reason}", who())))
+    })
 }
 
 /// The error, with the first finding of the verifier if it is from there.
@@ -176,7 +197,7 @@ struct Builder {
 impl Builder {
     fn new(program: &Program, settings: Settings) -> Result<Self> {
         native::require()?;
-        let lowering = isa::host(Use::Lower, settings.verifier)?;
+        let lowering = program.target().isa(Use::Lower, settings.verifier)?;
         let mut builder = JITBuilder::with_isa(lowering, default_libcall_names());
 
         builder.symbols(library::symbols());
@@ -190,7 +211,7 @@ impl Builder {
         }
         Ok(Self {
             module,
-            optimizing: isa::host(Use::Optimize, settings.verifier)?,
+            optimizing: program.target().isa(Use::Optimize, settings.verifier)?,
             defined,
             imported: Vec::new(),
             session: Arc::default(),
@@ -206,7 +227,13 @@ impl Builder {
         let clif = context.func.clone();
         self.link(&mut context.func)?;
         let start = Instant::now();
-        self.module.define_function(id, context).map_err(module_error)?;
+        let is_changed = report.as_ref().is_some_and(|report| report.changed);
+        let input = if is_changed { " as loopopt leaves it" } else { "" };
+        let defined = named(
+            || format!("Cranelift panics when it lowers %{name}{input}"),
+            || self.module.define_function(id, context),
+        );
+        defined.map_err(module_error)?;
         compile_time += start.elapsed();
         let code = context.compiled_code().expect("the function was compiled just now");
         self.code.push((id, CodeRange::new(name, code)));

@@ -4,6 +4,9 @@
 //! know. So a program is looked through first. What passes has scalar values only, no recursion (the interpreter would
 //! recurse on the Rust stack), and addresses that come from `stack_addr` and are used for nothing but accesses: what they
 //! are is another matter in machine code.
+//!
+//! In a few things the interpreter is known to differ from machine code, and has nothing to say: `srem` of the smallest number by -1,
+//! which is a trap there and 0 in machine code, and loads and stores of 128 bits.
 
 use super::{Arg, Call, Program};
 use cranelift_codegen::data_value::DataValue;
@@ -48,6 +51,11 @@ pub fn interpret(program: &Program, call: &Call, fuel: u64) -> Option<Interprete
     let name = format!("%{}", call.function);
     let result = catch_unwind(AssertUnwindSafe(|| interpreter.call_by_name(&name, &args))).ok()?;
     match result {
+        Ok(ControlFlow::Trap(CraneliftTrap::User(TrapCode::INTEGER_OVERFLOW)))
+            if program.functions().iter().any(may_overflow_in_srem) =>
+        {
+            None
+        }
         Ok(ControlFlow::Return(values)) => Some(Interpreted::Returned(values.to_vec())),
         Ok(ControlFlow::Trap(CraneliftTrap::User(code))) => Some(Interpreted::Trapped(code)),
         Err(InterpreterError::FuelExhausted) => Some(Interpreted::TimedOut),
@@ -110,28 +118,50 @@ fn callee(function: &Function, inst: Inst) -> Option<String> {
     }
 }
 
+/// Whether the function has an `srem` by what may be -1.
+fn may_overflow_in_srem(function: &Function) -> bool {
+    let dfg = &function.dfg;
+    let constant = |value| match dfg.insts[dfg.value_def(dfg.resolve_aliases(value)).inst()?] {
+        InstructionData::UnaryImm { opcode: Opcode::Iconst, imm } => {
+            Some(imm.sign_extend_from_width(dfg.value_type(value).bits()).bits())
+        }
+        _ => None,
+    };
+    let mut insts = function.layout.blocks().flat_map(|block| function.layout.block_insts(block));
+    insts.any(|inst| {
+        dfg.insts[inst].opcode() == Opcode::Srem && constant(dfg.inst_args(inst)[1]).is_none_or(|divisor| divisor == -1)
+    })
+}
+
+/// Whether the instruction is a load or store of 128 bits.
+fn is_wide_access(function: &Function, inst: Inst) -> bool {
+    let opcode = function.dfg.insts[inst].opcode();
+    (opcode.can_load() || opcode.can_store()) && function.dfg.ctrl_typevar(inst) == types::I128
+}
+
 fn is_known(function: &Function, inst: Inst) -> bool {
-    !matches!(
-        function.dfg.insts[inst].opcode(),
-        Opcode::CallIndirect
-            | Opcode::ReturnCallIndirect
-            | Opcode::FuncAddr
-            | Opcode::TryCall
-            | Opcode::TryCallIndirect
-            | Opcode::GetExceptionHandlerAddress
-            | Opcode::SymbolValue
-            | Opcode::TlsValue
-            | Opcode::DynamicStackAddr
-            | Opcode::GetFramePointer
-            | Opcode::GetStackPointer
-            | Opcode::GetReturnAddress
-            | Opcode::GetPinnedReg
-            | Opcode::SetPinnedReg
-            | Opcode::StackSwitch
-            | Opcode::SequencePoint
-            | Opcode::Debugtrap
-            | Opcode::Bitcast
-    )
+    !is_wide_access(function, inst)
+        && !matches!(
+            function.dfg.insts[inst].opcode(),
+            Opcode::CallIndirect
+                | Opcode::ReturnCallIndirect
+                | Opcode::FuncAddr
+                | Opcode::TryCall
+                | Opcode::TryCallIndirect
+                | Opcode::GetExceptionHandlerAddress
+                | Opcode::SymbolValue
+                | Opcode::TlsValue
+                | Opcode::DynamicStackAddr
+                | Opcode::GetFramePointer
+                | Opcode::GetStackPointer
+                | Opcode::GetReturnAddress
+                | Opcode::GetPinnedReg
+                | Opcode::SetPinnedReg
+                | Opcode::StackSwitch
+                | Opcode::SequencePoint
+                | Opcode::Debugtrap
+                | Opcode::Bitcast
+        )
 }
 
 /// The values that may be addresses of stack slots.

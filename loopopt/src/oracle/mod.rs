@@ -62,6 +62,7 @@ mod call;
 mod code;
 mod compare;
 mod compile;
+mod header;
 mod host;
 mod interpret;
 mod isa;
@@ -74,8 +75,9 @@ mod thunk;
 pub use call::{Arg, Call, HostCall, Observation, Outcome};
 pub use compare::{Agreement, Arm, Case, Difference, Mismatch, check, check_reports, check_with, rewrite};
 pub use compile::{Compiled, CompiledFunction};
+pub use header::Foreign;
 pub use interpret::{Interpreted, interpret};
-pub use program::{Bench, Expectation, Program, Run};
+pub use program::{Bench, Expectation, Program, Programs, Run};
 pub use run::Prepared;
 
 use crate::{Options, Report};

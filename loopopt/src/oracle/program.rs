@@ -1,19 +1,30 @@
 //! Programs, and the calls that stand in their comments.
 
-use super::isa::{self, Use};
+use super::header::{Foreign, Header, at_line};
+use super::isa::{Target, Use};
 use super::{Arg, Call, run};
-use anyhow::{Context as _, Error, Result, anyhow, bail, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::{AbiParam, Function, Signature, Type, UserFuncName};
 use cranelift_codegen::isa::CallConv;
 use cranelift_codegen::verify_function;
-use cranelift_reader::{ParseError, ParseOptions, RunCommand, parse_run_command, parse_test};
+use cranelift_reader::{ParseOptions, RunCommand, parse_run_command, parse_test};
 use std::collections::HashSet;
 
 /// Functions that call each other by name, and host functions by any other name.
 #[derive(Clone, Debug)]
 pub struct Program {
     functions: Vec<Function>,
+    target: Target,
+}
+
+/// The program of a file for each target of it that is this machine's.
+#[derive(Clone, Debug)]
+pub struct Programs {
+    /// One or more.
+    pub programs: Vec<Program>,
+    /// The targets that are not this machine's.
+    pub foreign: Vec<Foreign>,
 }
 
 /// A call that a `run:` or `print:` comment asks for.
@@ -66,33 +77,69 @@ impl Program {
     ///
     /// Fails if two names are equal or the verifier finds anything.
     pub fn new(functions: Vec<Function>) -> Result<Self> {
-        for function in &functions {
-            verify(function)?;
-        }
-        Self::of_verified(functions)
+        Self::new_for(Target::host(), functions)
     }
 
-    /// The program of a CLIF file. Its `test`, `set` and `target` lines must be right but mean nothing, except that
-    /// `test run` makes the host's calling convention the default, as in Cranelift.
-    ///
-    /// Fails if the text is not CLIF, with the line in the message, or as [`Program::new`].
+    /// A program of other functions, for the same target. Fails as [`Program::new`].
+    pub fn with_functions(&self, functions: Vec<Function>) -> Result<Self> {
+        Self::new_for(self.target.clone(), functions)
+    }
+
+    fn new_for(target: Target, functions: Vec<Function>) -> Result<Self> {
+        for function in &functions {
+            verify(function, &target)?;
+        }
+        Self::of_verified(target, functions)
+    }
+
+    /// The program of a CLIF file, for the first of its targets that is this machine's; see [`Program::parse_all`].
     pub fn parse(text: &str) -> Result<Self> {
-        let file = parse_test(text, ParseOptions::default()).map_err(|error| at_line(&error))?;
+        Ok(Self::parse_all(text)?.programs.swap_remove(0))
+    }
+
+    /// The programs of a CLIF file, one for each of its `target` lines that is this machine's, with the settings of the `set` lines
+    /// before it, and with nothing of the processor but what the line names. A file without such a line has one, for the host with
+    /// all that it can do. `opt_level` is what an arm is made of, and a few settings are the oracle's own. Of the `test` lines,
+    /// `test run` makes the host's calling convention the default, as in Cranelift, and the others mean nothing.
+    ///
+    /// Fails if the text is not CLIF, with the line in the message, if this machine can run none of the targets, or as
+    /// [`Program::new`].
+    pub fn parse_all(text: &str) -> Result<Programs> {
+        let header = Header::read(text)?;
+        let file = parse_test(&header.rest, ParseOptions::default()).map_err(|error| at_line(&error))?;
         ensure!(!file.functions.is_empty(), "there is no function");
+        if let ([], [first, rest @ ..]) = (&header.targets[..], &header.foreign[..]) {
+            let others = rest.iter().map(|foreign| format!(", nor is target {}", foreign.target)).collect::<String>();
+            bail!("line {}: target {} is not this machine's ({}){others}", first.line, first.target, first.reason);
+        }
         let lines: Vec<usize> = file.functions.iter().map(|(_, details)| details.location.line_number).collect();
         let functions: Vec<Function> = file.functions.into_iter().map(|(function, _)| function).collect();
-        for (function, line) in functions.iter().zip(lines) {
-            verify(function).with_context(|| format!("line {line}"))?;
-        }
-        Self::of_verified(functions)
+        let program = |target: Target| {
+            for (function, line) in functions.iter().zip(&lines) {
+                verify(function, &target).with_context(|| format!("line {line}"))?;
+            }
+            Self::of_verified(target, functions.clone())
+        };
+        let programs = header.targets.into_iter().map(program).collect::<Result<_>>()?;
+        Ok(Programs { programs, foreign: header.foreign })
     }
 
-    fn of_verified(functions: Vec<Function>) -> Result<Self> {
+    fn of_verified(target: Target, functions: Vec<Function>) -> Result<Self> {
         let mut names = HashSet::new();
         for function in &functions {
             ensure!(names.insert(&function.name), "there are two functions {}", function.name);
         }
-        Ok(Self { functions })
+        Ok(Self { functions, target })
+    }
+
+    /// What the code is made for.
+    pub(super) fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// The `set` and `target` lines of a file that ask for what the code is made for. Empty if that is the host as it is.
+    pub fn target_lines(&self) -> &str {
+        self.target.lines()
     }
 
     /// The functions.
@@ -192,8 +239,8 @@ impl Program {
     }
 }
 
-fn verify(function: &Function) -> Result<()> {
-    let isa = isa::host(Use::Optimize, true)?;
+fn verify(function: &Function, target: &Target) -> Result<()> {
+    let isa = target.isa(Use::Optimize, true)?;
     let name = Program::name_of(function)
         .with_context(|| format!("the function name {} is not of the form %name", function.name))?;
     match verify_function(function, &*isa).map_err(|errors| errors.0.into_iter().next()) {
@@ -201,10 +248,6 @@ fn verify(function: &Function) -> Result<()> {
         Err(Some(first)) => bail!("%{name} is not valid CLIF: {first}"),
         Err(None) => bail!("%{name} is not valid CLIF"),
     }
-}
-
-fn at_line(error: &ParseError) -> Error {
-    anyhow!("line {}: {}", error.location.line_number, error.message)
 }
 
 /// The word of a comment like `; word: rest` or `; word`, and the rest.

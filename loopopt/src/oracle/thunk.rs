@@ -7,7 +7,7 @@
 use super::code::CodeMemory;
 use super::compile::{CodeRange, codegen_error};
 use super::host::{self, Import};
-use super::isa::{self, Use};
+use super::isa::{Target, Use};
 use super::native::{Mapping, Slot};
 use anyhow::{Context as _, Result, ensure};
 use cranelift_codegen::binemit::Reloc;
@@ -165,13 +165,13 @@ fn build(signature: Signature, body: impl FnOnce(&mut FunctionBuilder<'_>, &[Val
     builder.seal_block(block);
     let params = builder.block_params(block).to_vec();
     body(&mut builder, &params);
-    builder.finalize(isa::host(Use::Lower, true)?.frontend_config());
+    builder.finalize(Target::host().isa(Use::Lower, true)?.frontend_config());
     Ok(function)
 }
 
 /// The machine code, and where in it the address of a hole goes.
 fn compile(function: Function) -> Result<(CompiledCode, Option<usize>)> {
-    let isa = isa::host(Use::Lower, true)?;
+    let isa = Target::host().isa(Use::Lower, true)?;
     let signature = function.signature.clone();
     let mut context = Context::for_function(function);
     context

@@ -68,6 +68,8 @@ pub(crate) struct PassCx<'a> {
     pub(crate) is_closed: bool,
     /// Whether the function has to be left alone after all.
     pub(crate) gave_up: bool,
+    /// How many blocks `unswitch` may still look at. Nothing as long as it has not looked.
+    pub(crate) unswitch_looks: Option<usize>,
     /// For each header that a pass made, the header of the same loop in the function as it came in.
     origins: FxHashMap<Block, Block>,
     /// For headers of loops that were peeled, how many iterations were taken out.
@@ -97,6 +99,7 @@ impl<'a> PassCx<'a> {
             ctrl_plane,
             remarks: RemarkLog::default(),
             gave_up: false,
+            unswitch_looks: None,
             wants_cleanup: false,
             wants_another_round: false,
             is_settled: false,

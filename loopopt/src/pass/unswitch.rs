@@ -40,7 +40,8 @@
 //! of the way; (P2) the instructions that the versions add, times the versions that the loop has already, are not many:
 //! so they cannot multiply; (P3) there are not too many versions; (P4) neither the loop nor the branch is cold; (P5) a `select` is
 //! enough to do without: the instructions for the other value go as well. (P6) If there is a loop inside, the branch stands
-//! in it, or costs nothing to decide: beside a loop it takes no time. (P7) The function may not grow without limit.
+//! in it, or costs nothing to decide: beside a loop it takes no time. (P7) The function may not grow without limit. (P8) The search
+//! may not take long: of each loop some branches are looked at, and each look takes blocks of an allowance that grows with the function.
 //!
 //! The branch leaves the outermost loop for which that holds, one loop at a time otherwise.
 //!
@@ -75,12 +76,13 @@ use crate::fault::fault;
 use crate::options::Options;
 use crate::pass::PassCx;
 use crate::pass::copying::{Copying, granted};
-use candidates::{Candidate, Decision, MAX_CANDIDATES, candidates, known_way};
+use candidates::{Candidate, Deciders, Decision, Found, MAX_CANDIDATES, candidates, known_way};
 use cranelift_codegen::entity::{EntitySet, SecondaryMap};
 use cranelift_codegen::ir::{
     Block, BlockArg, BlockCall, Function, InstBuilder, JumpTableData, Opcode, Value, ValueDef,
 };
-use cranelift_codegen::{CodegenResult, Context};
+use cranelift_codegen::{CodegenResult, Context, FxHashSet};
+use std::cell::Cell;
 use std::fmt::Write;
 use why::Decline;
 
@@ -101,6 +103,7 @@ pub(crate) const REASONS: &[&str] = &[
     "not-duplicable",
     "cold",
     "function-too-large",
+    "search-too-long",
     "withheld",
 ];
 
@@ -110,24 +113,32 @@ const MAX_RUNS: usize = 8;
 /// Unswitches all loops that can be and should be.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
     let mut change = Change::Nothing;
+    let mut touched = None;
     for _ in 0..MAX_RUNS {
-        let (plans, formed) = granted(ctx, cx, NAME, plan)?;
+        let (plans, formed) = granted(ctx, cx, NAME, |ctx, cx| plan(ctx, cx, touched.as_ref()))?;
         change = change.max(formed);
         if plans.is_empty() {
             break;
         }
-        apply(ctx, cx, &plans)?;
+        touched = Some(apply(ctx, cx, &plans)?);
         change = Change::Cfg;
     }
     Ok(cx.settled(change))
 }
 
-/// The loops to unswitch, none inside another.
-fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
+/// The loops to unswitch, none inside another. If there are any `touched`, only these headers' loops and those around them: for the
+/// others, the answer is what it was.
+fn plan(ctx: &Context, cx: &mut PassCx<'_>, touched: Option<&FxHashSet<Block>>) -> Vec<Plan> {
     let mut plans = Vec::new();
     let forest = cx.lend_forest(ctx);
-    let mut found = candidates(&ctx.func, &forest, cx.options);
-    let sizes = if found.is_empty() { Sizes::default() } else { sizes(&ctx.func, &forest) };
+    let wanted = touched.map(|touched| with_loops_around(&forest, touched));
+    let is_wanted = |lp: Loop| wanted.as_ref().is_none_or(|wanted| wanted.contains(lp));
+    let mut found = candidates(&ctx.func, &forest, cx.options, is_wanted);
+    let any = !found.is_empty();
+    let sizes = if any { sizes(&ctx.func, &forest) } else { Sizes::default() };
+    let deciders = if any { Deciders::of(&ctx.func, &forest) } else { Deciders::default() };
+    let blocks = ctx.func.dfg.num_blocks();
+    let left = Cell::new(*cx.unswitch_looks.get_or_insert(blocks.saturating_mul(cx.options.unswitch_max_looks)));
     let mut done = EntitySet::new();
     for lp in forest.loops() {
         let data = forest.data(lp);
@@ -135,13 +146,13 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
             done.insert(lp);
             continue;
         }
-        if cx.is_slow(data.header) {
+        if !is_wanted(lp) || cx.is_slow(data.header) {
             continue;
         }
         let [entry] = data.entries[..] else { continue };
         let (options, versions) = (cx.options, cx.versions(data.header));
-        let looks = Looks { ctx, forest: &forest, lp, entry, options, versions, sizes: &sizes };
-        match looks.best(found.remove(&lp).unwrap_or_default()) {
+        let search = Search { ctx, forest: &forest, sizes: &sizes, deciders: &deciders, left: &left, options };
+        match (Looks { search, lp, entry, versions }).best(found.remove(&lp).unwrap_or_default()) {
             Ok(plan) => {
                 done.insert(lp);
                 plans.push(plan);
@@ -150,27 +161,54 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
             Err(_) => {}
         }
     }
+    cx.unswitch_looks = Some(left.get());
     cx.return_forest(forest);
     plans
 }
 
-/// A loop, and what decides about it.
-struct Looks<'a> {
+/// The loops of these headers, and all loops around them.
+fn with_loops_around(forest: &LoopForest, headers: &FxHashSet<Block>) -> EntitySet<Loop> {
+    let mut loops = EntitySet::with_capacity(forest.len());
+    for lp in forest.loops().filter(|&lp| headers.contains(&forest.data(lp).header)) {
+        let mut next = Some(lp);
+        while let Some(lp) = next.filter(|&lp| loops.insert(lp)) {
+            next = forest.data(lp).parent;
+        }
+    }
+    loops
+}
+
+/// What is known of the function, for all of its loops.
+#[derive(Clone, Copy)]
+struct Search<'a> {
     ctx: &'a Context,
     forest: &'a LoopForest,
+    options: &'a Options,
+    sizes: &'a Sizes,
+    deciders: &'a Deciders,
+    /// How many blocks may still be looked at.
+    left: &'a Cell<usize>,
+}
+
+/// A loop, and what decides about it.
+struct Looks<'a> {
+    search: Search<'a>,
     lp: Loop,
     entry: Edge,
-    options: &'a Options,
     /// How many loops there are that were this one when the function came in.
     versions: usize,
-    sizes: &'a Sizes,
 }
 
 impl Looks<'_> {
-    /// The candidate that adds the fewest instructions.
-    fn best(&self, candidates: Vec<Candidate>) -> Result<Plan, Decline> {
+    /// The candidate that adds the fewest instructions, as far as they are looked at.
+    fn best(&self, found: Found) -> Result<Plan, Decline> {
+        let Found { candidates, mut others } = found;
         let mut best: Result<Plan, Decline> = Err(Decline::NothingInvariant);
         for candidate in candidates {
+            if self.search.left.get() == 0 {
+                others += 1;
+                continue;
+            }
             let plan = self.prove(candidate).and_then(|plan| self.judge(plan));
             best = match (best, plan) {
                 (Ok(best), Ok(plan)) if plan.copied < best.copied => Ok(plan),
@@ -179,21 +217,21 @@ impl Looks<'_> {
                 (Err(one), Err(other)) => Err(if other.rank() > one.rank() { other } else { one }),
             };
         }
-        best
+        if others > 0 { best.map_err(|_| Decline::SearchTooLong { others }) } else { best }
     }
 
     fn prove(&self, candidate: Candidate) -> Result<Plan, Decline> {
-        let Self { ctx, forest, lp, entry, .. } = *self;
+        let Self { search: Search { ctx, forest, options, .. }, lp, entry, .. } = *self;
         let func = &ctx.func;
         if let Some(why) = candidate.why_not() {
             return Err(why);
         }
-        let max = self.options.unswitch_max_versions.max(MAX_CANDIDATES);
+        let max = options.unswitch_max_versions.max(MAX_CANDIDATES);
         if candidate.ways() > max {
             return Err(Decline::TooManyVersions { versions: candidate.ways(), max });
         }
         let header = forest.data(lp).header;
-        let decision = Decision::of(func, forest.blocks(lp), &candidate);
+        let decision = Decision::of(func, self.search.deciders, &candidate, |block| forest.contains(lp, block));
         let known = known_way(ctx, &candidate, entry.source(func));
         let ways: Vec<usize> = known.map_or_else(|| (0..candidate.ways()).collect(), |way| vec![way]);
         let mut parts: Vec<Part> = ways.into_iter().map(|way| Part::new(func, way, header)).collect();
@@ -210,7 +248,7 @@ impl Looks<'_> {
             header,
             entry,
             inner: blocks.iter().filter_map(|&block| forest.loop_of_header(block)).collect(),
-            size: blocks.iter().map(|&block| self.sizes[block].counted as usize).sum(),
+            size: blocks.iter().map(|&block| self.search.sizes[block].counted as usize).sum(),
             growth,
             copied: parts[1..].iter().map(|part| part.copied).sum(),
             all_blocks: blocks.to_vec(),
@@ -223,17 +261,19 @@ impl Looks<'_> {
     /// Walks through the loop in each of these ways, and returns by how many instructions the loop grows: by what the ways have in
     /// common. They go side by side, so that much in common is found early, and a large loop is not walked through for nothing.
     fn walk(&self, parts: &mut [Part], decision: &Decision) -> Result<usize, Decline> {
-        let max = if self.options.ignore_cost { usize::MAX } else { self.options.unswitch_max_insts };
-        let mut seen = EntitySet::with_capacity(self.ctx.func.dfg.num_blocks());
+        let Search { ctx, options, sizes, left, .. } = self.search;
+        let max = if options.ignore_cost { usize::MAX } else { options.unswitch_max_insts };
+        let mut seen = EntitySet::with_capacity(ctx.func.dfg.num_blocks());
         let (mut growth, mut goes_on) = (0_usize, true);
         while goes_on {
             goes_on = false;
             for part in &mut *parts {
                 let Some(block) = part.stack.pop() else { continue };
                 goes_on = true;
+                left.set(left.get().saturating_sub(1));
                 part.step(block, self, decision);
                 if !seen.insert(block) {
-                    growth += self.sizes[block].counted as usize;
+                    growth += sizes[block].counted as usize;
                 }
             }
             if growth.saturating_mul(self.versions) > max {
@@ -244,7 +284,7 @@ impl Looks<'_> {
     }
 
     fn judge(&self, plan: Plan) -> Result<Plan, Decline> {
-        let options = self.options;
+        let Search { ctx, options, .. } = self.search;
         let loops = plan.parts.iter().filter(|part| part.loops).count();
         let versions = self.versions + loops.saturating_sub(1);
         if versions > options.unswitch_max_versions.max(self.versions) {
@@ -257,7 +297,7 @@ impl Looks<'_> {
         if plan.growth > 0 && plan.candidate.is_beside_loop && !options.ignore_cost {
             return Err(Decline::BesideLoop);
         }
-        if plan.parts.len() > 1 && !options.ignore_cost && self.ctx.func.is_effectively_cold(plan.header) {
+        if plan.parts.len() > 1 && !options.ignore_cost && ctx.func.is_effectively_cold(plan.header) {
             return Err(Decline::Cold);
         }
         Ok(plan)
@@ -287,10 +327,10 @@ impl Part {
 
     /// Goes on from a block of it.
     fn step(&mut self, block: Block, looks: &Looks<'_>, decision: &Decision) {
-        let Looks { ctx, forest, lp, .. } = *looks;
+        let Looks { search: Search { ctx, forest, sizes, .. }, lp, .. } = *looks;
         let header = forest.data(lp).header;
-        self.size += looks.sizes[block].counted as usize;
-        self.copied += looks.sizes[block].all as usize;
+        self.size += sizes[block].counted as usize;
+        self.copied += sizes[block].all as usize;
         decision.ways_from(&ctx.func, block, self.way, |next| {
             self.loops |= next == header;
             if forest.contains(lp, next) && self.blocks.insert(next) {
@@ -470,8 +510,9 @@ impl Plan {
     }
 }
 
-/// Unswitches the loops of `plans` and removes what cannot be reached any more.
-fn apply(ctx: &mut Context, cx: &mut PassCx<'_>, plans: &[Plan]) -> CodegenResult<()> {
+/// Unswitches the loops of `plans` and removes what cannot be reached any more. Returns the headers of what they have become.
+fn apply(ctx: &mut Context, cx: &mut PassCx<'_>, plans: &[Plan]) -> CodegenResult<FxHashSet<Block>> {
+    let mut touched = FxHashSet::default();
     let order = Order::of(&ctx.func, &ctx.domtree);
     let forest = cx.lend_forest(ctx);
     for plan in plans {
@@ -484,6 +525,8 @@ fn apply(ctx: &mut Context, cx: &mut PassCx<'_>, plans: &[Plan]) -> CodegenResul
             let loops = plan.parts.iter().filter(|part| holds(part)).count();
             (1..loops).for_each(|_| cx.add_version(header));
             all.iter().for_each(|copies| cx.header_moved(header, copies.block(header)));
+            touched.insert(header);
+            touched.extend(all.iter().map(|copies| copies.block(header)));
         }
     }
     ctx.func.dfg.resolve_all_aliases();
@@ -493,5 +536,5 @@ fn apply(ctx: &mut Context, cx: &mut PassCx<'_>, plans: &[Plan]) -> CodegenResul
     remove_all_unused(&mut ctx.func);
     cx.lose_form();
     cx.wants_another_round = true;
-    Ok(())
+    Ok(touched)
 }

@@ -73,9 +73,23 @@ impl Candidate {
     }
 }
 
-/// For each loop the candidates in it, in the order of its blocks.
-pub(super) fn candidates(func: &Function, forest: &LoopForest, options: &Options) -> BTreeMap<Loop, Vec<Candidate>> {
-    let mut all = BTreeMap::<Loop, Vec<Candidate>>::new();
+/// The candidates of one loop.
+#[derive(Default)]
+pub(super) struct Found {
+    /// The first of them, in the order of the blocks.
+    pub(super) candidates: Vec<Candidate>,
+    /// How many there are besides.
+    pub(super) others: usize,
+}
+
+/// For each loop that is `wanted` the candidates in it.
+pub(super) fn candidates(
+    func: &Function,
+    forest: &LoopForest,
+    options: &Options,
+    wanted: impl Fn(Loop) -> bool,
+) -> BTreeMap<Loop, Found> {
+    let mut all = BTreeMap::<Loop, Found>::new();
     let mut finder = Finder { func, forest, heights: forest.heights(), options, uses: None };
     for block in func.layout.blocks() {
         let Some(innermost) = forest.innermost(block) else { continue };
@@ -87,9 +101,13 @@ pub(super) fn candidates(func: &Function, forest: &LoopForest, options: &Options
             for _ in 0..MAX_LEVELS {
                 let Some(lp) = next else { break };
                 let Some(candidate) = finder.candidate(lp, inst) else { break };
-                let found = all.entry(lp).or_default();
-                if found.len() < MAX_CANDIDATES {
-                    found.push(candidate);
+                if wanted(lp) {
+                    let found = all.entry(lp).or_default();
+                    if found.candidates.len() < MAX_CANDIDATES {
+                        found.candidates.push(candidate);
+                    } else {
+                        found.others += 1;
+                    }
                 }
                 next = forest.data(lp).parent;
             }
@@ -223,6 +241,46 @@ fn leads_to_trap(func: &Function, block: Block) -> bool {
     false
 }
 
+/// The branches and selects in loops by what decides them, so that those on one condition are found without a look at all others.
+#[derive(Default)]
+pub(super) struct Deciders(FxHashMap<Key, Vec<Inst>>);
+
+impl Deciders {
+    /// Those of all loops. Linear in the size of the function.
+    pub(super) fn of(func: &Function, forest: &LoopForest) -> Self {
+        let mut deciders = FxHashMap::<Key, Vec<Inst>>::default();
+        for block in func.layout.blocks().filter(|&block| forest.innermost(block).is_some()) {
+            for inst in func.layout.block_insts(block) {
+                if matches!(func.dfg.insts[inst].opcode(), Opcode::Brif | Opcode::BrTable | Opcode::Select) {
+                    deciders.entry(Key::of(func, func.dfg.inst_args(inst)[0])).or_default().push(inst);
+                }
+            }
+        }
+        Self(deciders)
+    }
+
+    /// Those that may be on this condition.
+    fn on(&self, func: &Function, condition: Value) -> &[Inst] {
+        self.0.get(&Key::of(func, condition)).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// What is equal for values that [`is_same`] takes for the same.
+#[derive(PartialEq, Eq, Hash)]
+enum Key {
+    Computed(InstructionData),
+    Other(Value),
+}
+
+impl Key {
+    fn of(func: &Function, value: Value) -> Self {
+        match func.dfg.value_def(value) {
+            ValueDef::Result(inst, 0) => Self::Computed(func.dfg.insts[inst]),
+            _ => Self::Other(value),
+        }
+    }
+}
+
 /// What is settled in a loop once the way of a candidate is known.
 pub(super) struct Decision {
     /// Branches, with the number of their destination for each way.
@@ -232,28 +290,28 @@ pub(super) struct Decision {
 }
 
 impl Decision {
-    /// What `candidate` decides in `blocks`.
-    pub(super) fn of(func: &Function, blocks: &[Block], candidate: &Candidate) -> Self {
+    /// What `candidate` decides in the loop.
+    pub(super) fn of(
+        func: &Function,
+        deciders: &Deciders,
+        candidate: &Candidate,
+        is_inside: impl Fn(Block) -> bool,
+    ) -> Self {
         let mut decision = Self { branches: BTreeMap::new(), selects: Vec::new() };
-        for &block in blocks {
-            if let Some(table) = &candidate.table {
-                let last = func.layout.last_inst(block);
-                let same = last.and_then(|last| Some((last, slots_of_table(func, last, (candidate, table))?)));
-                decision.branches.extend(same);
+        for &inst in deciders.on(func, candidate.condition) {
+            if !func.layout.inst_block(inst).is_some_and(&is_inside) {
                 continue;
             }
-            for inst in func.layout.block_insts(block) {
-                match func.dfg.insts[inst] {
-                    InstructionData::Brif { arg, .. } if is_same(func, arg, candidate.condition) => {
-                        decision.branches.insert(inst, vec![0, 1]);
-                    }
-                    InstructionData::Ternary { opcode: Opcode::Select, args: [arg, ..] }
-                        if is_same(func, arg, candidate.condition) =>
-                    {
-                        decision.selects.push(inst);
-                    }
-                    _ => {}
+            let is_on_it = is_same(func, func.dfg.inst_args(inst)[0], candidate.condition);
+            match (func.dfg.insts[inst].opcode(), &candidate.table) {
+                (Opcode::BrTable, Some(table)) => {
+                    decision.branches.extend(slots_of_table(func, inst, (candidate, table)).map(|slots| (inst, slots)));
                 }
+                (Opcode::Brif, None) if is_on_it => {
+                    decision.branches.insert(inst, vec![0, 1]);
+                }
+                (Opcode::Select, None) if is_on_it => decision.selects.push(inst),
+                _ => {}
             }
         }
         decision

@@ -22,6 +22,8 @@ pub(super) enum Decline {
     NotDuplicable(String),
     /// (P4) The loop, or the branch, is cold.
     Cold,
+    /// (P8) There are more branches than were looked at.
+    SearchTooLong { others: usize },
 }
 
 impl Decline {
@@ -35,6 +37,7 @@ impl Decline {
             Self::NotDuplicable(_) => 4,
             Self::TooManyVersions { .. } => 5,
             Self::TooLarge { .. } => 6,
+            Self::SearchTooLong { .. } => 7,
         }
     }
 }
@@ -50,6 +53,7 @@ impl Refusal for Decline {
             Self::TooManyVersions { .. } => "too-many-versions",
             Self::NotDuplicable(_) => "not-duplicable",
             Self::Cold => "cold",
+            Self::SearchTooLong { .. } => "search-too-long",
         }
     }
 
@@ -64,6 +68,7 @@ impl Refusal for Decline {
         match self {
             Self::TooLarge { .. } => "raise Options::unswitch_max_insts if the loop is hot",
             Self::TooManyVersions { .. } => "raise Options::unswitch_max_versions if the loop is hot",
+            Self::SearchTooLong { .. } => "split the loop, or raise Options::unswitch_max_looks",
             Self::Cold => "do not mark the loop or the branch cold if it runs often",
             Self::NothingInvariant
             | Self::Check
@@ -95,6 +100,10 @@ impl fmt::Display for Decline {
                 write!(f, "there would be {versions} versions of the loop; there may be {max}")
             }
             Self::NotDuplicable(opcode) => write!(f, "the loop holds {opcode}, which must not be copied"),
+            Self::SearchTooLong { others } => write!(
+                f,
+                "{others} of the branches that go the same way in each iteration were not looked at: the search takes too long"
+            ),
             Self::Cold => write!(f, "the loop, or its branch that goes the same way in each iteration, is cold"),
         }
     }
