@@ -18,6 +18,8 @@ mod implication;
 pub mod induction;
 pub mod invariant;
 pub mod iterations;
+#[cfg(feature = "fuzzing")]
+pub mod lemmas;
 pub mod loops;
 pub mod memory;
 pub(crate) mod numbers;
