@@ -19,6 +19,8 @@ pub mod induction;
 mod integer;
 pub mod invariant;
 pub mod iterations;
+#[cfg(feature = "fuzzing")]
+pub mod lemmas;
 pub mod loops;
 pub mod memory;
 pub(crate) mod numbers;

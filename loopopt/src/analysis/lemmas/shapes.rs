@@ -1,0 +1,501 @@
+//! Loops of the shapes that the engines reason about, as CLIF: a counter of one width beside a test of another, each comparison, both
+//! directions, tested at the top or at the bottom, before or behind the step; and something that is computed from the counters and
+//! compared.
+//!
+//! The first numbers of a shape are told apart by its number, so that all combinations of them come up; the others are thrown.
+
+use std::fmt::Write;
+
+/// All comparisons.
+pub(super) const CONDITIONS: [&str; 10] = ["eq", "ne", "ult", "ule", "ugt", "uge", "slt", "sle", "sgt", "sge"];
+
+/// Shapes after which all combinations of what matters most have come up: comparison, direction, place of the test, what is tested, how
+/// widths are mixed, and which counter is checked.
+pub(super) const COMBINATIONS: u64 = (CONDITIONS.len() * 2 * 2 * 2 * Test::ALL.len() * Checked::ALL.len()) as u64;
+
+/// What is done to a counter before it is compared.
+#[derive(Clone, Copy)]
+enum Part {
+    /// It is reduced, if it is wide.
+    Narrow,
+    /// It is extended, if it is narrow.
+    Wide,
+    /// The same by its sign.
+    Signed,
+    /// A constant is added.
+    Plus,
+    /// Something that does not change is added.
+    Other,
+    /// It is shifted: by a few bits, or by as many that only one or none of the narrow type remains.
+    Shift,
+    Times,
+    Mask,
+}
+
+/// Indices and addresses as front ends make them.
+const RECIPES: &[&[Part]] = {
+    use Part::{Mask, Narrow, Other, Plus, Shift, Signed, Times, Wide};
+    &[
+        &[],
+        &[Plus],
+        &[Wide],
+        &[Wide, Other],
+        &[Wide, Shift],
+        &[Wide, Shift, Other],
+        &[Wide, Plus],
+        &[Wide, Times],
+        &[Narrow],
+        &[Narrow, Other],
+        &[Narrow, Wide],
+        &[Narrow, Wide],
+        &[Narrow, Wide, Plus],
+        &[Narrow, Wide, Other],
+        &[Narrow, Wide, Shift],
+        &[Narrow, Signed],
+        &[Narrow, Signed, Plus],
+        &[Narrow, Plus, Wide],
+        &[Narrow, Shift, Wide],
+        &[Narrow, Shift, Wide, Plus],
+        &[Narrow, Times, Plus, Wide, Other],
+        &[Narrow, Mask, Wide],
+        &[Mask, Shift, Plus],
+    ]
+};
+
+/// Numbers thrown from a seed.
+pub(super) struct Dice(u64);
+
+impl Dice {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x1234_5678_9abc_def1)
+    }
+
+    /// A number below `sides`.
+    pub(super) fn throw(&mut self, sides: usize) -> usize {
+        // SplitMix64.
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((mixed ^ mixed >> 31) % sides as u64) as usize
+    }
+
+    pub(super) fn pick<T: Copy>(&mut self, of: &[T]) -> T {
+        of[self.throw(of.len())]
+    }
+
+    pub(super) fn one_in(&mut self, sides: usize) -> bool {
+        self.throw(sides) == 0
+    }
+}
+
+/// The two widths that a shape mixes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Widths {
+    /// Bits of the narrower type.
+    pub narrow: u32,
+    /// Bits of the wider type.
+    pub wide: u32,
+}
+
+/// A value and its bits.
+#[derive(Clone, Copy)]
+struct Number {
+    value: u32,
+    bits: u32,
+}
+
+/// What is compared to end the loop.
+#[derive(Clone, Copy)]
+enum Test {
+    Narrow,
+    Wide,
+    /// A narrow counter with a wide number.
+    Extended,
+    ExtendedBySign,
+    /// A wide counter with a narrow number.
+    Reduced,
+}
+
+impl Test {
+    const ALL: [Self; 5] = [Self::Narrow, Self::Wide, Self::Extended, Self::ExtendedBySign, Self::Reduced];
+
+    /// The bits of the counter, and of what it is compared with.
+    fn types(self, Widths { narrow, wide }: Widths) -> (u32, u32) {
+        match self {
+            Self::Narrow => (narrow, narrow),
+            Self::Wide => (wide, wide),
+            Self::Extended | Self::ExtendedBySign => (narrow, wide),
+            Self::Reduced => (wide, narrow),
+        }
+    }
+}
+
+/// Of what the check is: the counter that ends the loop, or another one.
+#[derive(Clone, Copy)]
+enum Checked {
+    Counter,
+    Narrow,
+    Wide,
+}
+
+impl Checked {
+    const ALL: [Self; 3] = [Self::Counter, Self::Narrow, Self::Wide];
+}
+
+/// What matters most of a shape.
+struct Plan {
+    cond: &'static str,
+    is_down: bool,
+    /// The test comes at the top of the loop, not at the bottom.
+    is_top: bool,
+    /// It is of the next number, not of this one.
+    tests_next: bool,
+    test: Test,
+    checked: Checked,
+    has_check: bool,
+}
+
+impl Plan {
+    /// By the digits of the number of a shape: see [`COMBINATIONS`].
+    fn new(number: u64, has_check: bool) -> Self {
+        let mut digits = number;
+        let mut digit = |base: usize| {
+            let digit = (digits % base as u64) as usize;
+            digits /= base as u64;
+            digit
+        };
+        let cond = CONDITIONS[digit(CONDITIONS.len())];
+        let [is_down, is_top, tests_next] = [0; 3].map(|_| digit(2) == 1);
+        let (test, checked) = (Test::ALL[digit(Test::ALL.len())], Checked::ALL[digit(Checked::ALL.len())]);
+        Self { cond, is_down, is_top, tests_next, test, checked, has_check }
+    }
+}
+
+/// What the blocks of a loop are made of.
+struct Entered {
+    counter: Number,
+    second: Option<Number>,
+    /// What ends the loop.
+    bound: Number,
+    /// What may be added to an index.
+    added: Number,
+    /// What the check compares with.
+    limit: Number,
+}
+
+/// The way to the header with what is passed to it.
+fn jump_to_header(first: Number, second: Option<Number>) -> String {
+    let passed = [Some(first), second].into_iter().flatten();
+    let passed: Vec<String> = passed.map(|number| format!("v{}", number.value)).collect();
+    format!("block1({})", passed.join(", "))
+}
+
+/// A loop.
+pub(super) struct Shape {
+    /// The function. Its parameters are what the counters start at, what ends the loop, and what the check compares with.
+    pub(super) text: String,
+    /// The bits of the parameters.
+    pub(super) params: [u32; 3],
+}
+
+/// Writes a shape.
+struct Writer {
+    dice: Dice,
+    widths: Widths,
+    text: String,
+    next: u32,
+    /// Constants of the shape are far from each other, or not.
+    has_large: bool,
+    /// Starts and ends are mostly constants.
+    prefers_constants: bool,
+}
+
+impl Shape {
+    /// The shape of this number. Without a check the loop ends by its test alone.
+    pub(super) fn new(number: u64, widths: Widths, has_check: bool) -> Self {
+        let dice = Dice::new(number);
+        let mut writer =
+            Writer { dice, widths, text: String::new(), next: 0, has_large: false, prefers_constants: !has_check };
+        writer.has_large = writer.dice.one_in(3);
+        writer.shape(&Plan::new(number, has_check))
+    }
+}
+
+impl Writer {
+    fn line(&mut self, line: &str) {
+        writeln!(self.text, "    {line}").expect("text");
+    }
+
+    fn new_value(&mut self, bits: u32) -> Number {
+        self.next += 1;
+        Number { value: self.next - 1, bits }
+    }
+
+    /// `opcode.type` of some values.
+    fn op(&mut self, opcode: &str, bits: u32, args: &[Number]) -> Number {
+        let result = self.new_value(bits);
+        let args: Vec<String> = args.iter().map(|arg| format!("v{}", arg.value)).collect();
+        let ty = match opcode {
+            "uextend" | "sextend" | "ireduce" => format!(".i{bits}"),
+            _ => String::new(),
+        };
+        self.line(&format!("v{} = {opcode}{ty} {}", result.value, args.join(", ")));
+        result
+    }
+
+    fn constant(&mut self, number: i64, bits: u32) -> Number {
+        let result = self.new_value(bits);
+        let unused = 64 - bits;
+        let number = (number << unused) >> unused;
+        self.line(&format!("v{} = iconst.i{bits} {number}", result.value));
+        result
+    }
+
+    fn compare(&mut self, cond: &str, [left, right]: [Number; 2]) -> Number {
+        let result = self.new_value(8);
+        self.line(&format!("v{} = icmp {cond} v{}, v{}", result.value, left.value, right.value));
+        result
+    }
+
+    /// `number` in so many bits.
+    fn convert(&mut self, number: Number, bits: u32) -> Number {
+        match number.bits.cmp(&bits) {
+            std::cmp::Ordering::Equal => number,
+            std::cmp::Ordering::Less => {
+                let opcode = self.dice.pick(&["uextend", "uextend", "uextend", "sextend"]);
+                self.op(opcode, bits, &[number])
+            }
+            std::cmp::Ordering::Greater => self.op("ireduce", bits, &[number]),
+        }
+    }
+
+    /// A constant: small, or at an edge of a type.
+    fn any_constant(&mut self, bits: u32) -> Number {
+        let half = 1_i64 << (self.widths.narrow - 1);
+        let number = match self.has_large && self.dice.one_in(2) {
+            true => self.dice.pick(&[half, half - 1, 2 * half, 2 * half - 1, -3, -1, half + half / 2, -half]),
+            false => self.dice.throw(12) as i64,
+        };
+        self.constant(number, bits)
+    }
+
+    /// What a counter starts at, or what it is compared with: mostly `param`, or made of it.
+    fn invariant(&mut self, param: Number, bits: u32) -> Number {
+        match self.dice.throw(8) {
+            0 | 1 => self.any_constant(bits),
+            2..6 if self.prefers_constants => self.any_constant(bits),
+            2 => {
+                let by = self.constant(2, param.bits);
+                let shifted = self.op("ishl", param.bits, &[param, by]);
+                let one = self.constant(1, param.bits);
+                let sum = self.op("iadd", param.bits, &[shifted, one]);
+                self.convert(sum, bits)
+            }
+            3 => {
+                let number = self.convert(param, bits);
+                let added = self.any_constant(bits);
+                self.op("iadd", bits, &[number, added])
+            }
+            _ => self.convert(param, bits),
+        }
+    }
+
+    /// What is computed from `counter`, and `other`, which the loop does not change: mostly as programs do, or anything.
+    fn computed(&mut self, counter: Number, other: Number) -> Number {
+        if self.dice.one_in(4) {
+            return (0..1 + self.dice.throw(3)).fold(counter, |number, _| self.anything(number, other));
+        }
+        // A wide counter is mostly the narrow one of a front end.
+        let is_narrowed = counter.bits == self.widths.wide && self.dice.one_in(2);
+        let recipe = if is_narrowed { &[Part::Narrow, Part::Wide] } else { self.dice.pick(RECIPES) };
+        recipe.iter().fold(counter, |number, part| self.part(*part, number, other))
+    }
+
+    fn part(&mut self, part: Part, number: Number, other: Number) -> Number {
+        let Widths { narrow, wide } = self.widths;
+        let bits = number.bits;
+        match part {
+            Part::Narrow => {
+                if bits == wide {
+                    self.op("ireduce", narrow, &[number])
+                } else {
+                    number
+                }
+            }
+            Part::Wide => {
+                if bits == narrow {
+                    self.op("uextend", wide, &[number])
+                } else {
+                    number
+                }
+            }
+            Part::Signed => {
+                if bits == narrow {
+                    self.op("sextend", wide, &[number])
+                } else {
+                    number
+                }
+            }
+            Part::Plus => {
+                let added = self.any_constant(bits);
+                let opcode = self.dice.pick(&["iadd", "iadd", "isub"]);
+                self.op(opcode, bits, &[number, added])
+            }
+            Part::Other => {
+                let other = self.convert(other, bits);
+                let opcode = self.dice.pick(&["iadd", "iadd", "isub"]);
+                self.op(opcode, bits, &[number, other])
+            }
+            Part::Shift => {
+                let by = self.dice.pick(&[1, 2, 3, i64::from(narrow) - 2, i64::from(narrow)]);
+                let by = self.constant(by, bits);
+                self.op("ishl", bits, &[number, by])
+            }
+            Part::Times => {
+                let times = self.dice.pick(&[3, 4, 10, -1, -2]);
+                let times = self.constant(times, bits);
+                self.op("imul", bits, &[number, times])
+            }
+            Part::Mask => {
+                let mask = self.dice.pick(&[1, 7, 15, -2, -4]);
+                let mask = self.constant(mask, bits);
+                self.op("band", bits, &[number, mask])
+            }
+        }
+    }
+
+    /// What one instruction makes of `number`.
+    fn anything(&mut self, number: Number, other: Number) -> Number {
+        const PARTS: [Part; 8] =
+            [Part::Narrow, Part::Wide, Part::Signed, Part::Plus, Part::Other, Part::Shift, Part::Times, Part::Mask];
+        if !self.dice.one_in(3) {
+            let part = self.dice.pick(&PARTS);
+            return self.part(part, number, other);
+        }
+        let bits = number.bits;
+        let opcode = self.dice.pick(&["ushr", "udiv", "urem", "umin", "umax", "smin", "smax", "bor", "bxor"]);
+        let by = match opcode {
+            "ushr" => self.constant(1, bits),
+            "udiv" | "urem" => self.constant(5, bits),
+            _ => self.convert(other, bits),
+        };
+        self.op(opcode, bits, &[number, by])
+    }
+
+    /// The shape of which this is the plan.
+    fn shape(mut self, plan: &Plan) -> Shape {
+        let Widths { narrow, wide } = self.widths;
+        let params = [0; 3].map(|_| if self.dice.one_in(4) { wide } else { narrow });
+        let numbers = params.map(|bits| self.new_value(bits));
+        let entered = self.entry(plan, numbers);
+        self.iteration(plan, &entered);
+        let types = params.map(|bits| format!("i{bits}"));
+        let named: Vec<String> = (0..3).map(|index| format!("v{index}: {}", types[index])).collect();
+        let (types, named) = (types.join(", "), named.join(", "));
+        let text = format!("function %f({types}) {{\nblock0({named}):\n{}block3:\n    return\n}}\n", self.text);
+        Shape { text, params }
+    }
+
+    /// What is in front of the loop, and its header.
+    fn entry(&mut self, plan: &Plan, [start, end, limit]: [Number; 3]) -> Entered {
+        let Widths { narrow, wide } = self.widths;
+        let (counted, compared) = plan.test.types(self.widths);
+        let first = self.invariant(start, counted);
+        let added = if self.dice.one_in(3) { first } else { start };
+        let bound = self.invariant(end, compared);
+        let other_start = self.dice.pick(&[start, first, end]);
+        let other = match plan.checked {
+            Checked::Counter => None,
+            Checked::Narrow => Some(self.invariant(other_start, narrow)),
+            Checked::Wide => Some(self.invariant(other_start, wide)),
+        };
+        let (counter, second) = (self.new_value(counted), other.map(|other| self.new_value(other.bits)));
+        let entered = jump_to_header(first, other);
+        if self.dice.one_in(3) {
+            let bits = first.bits.max(bound.bits);
+            let sides =
+                [first, bound].map(|side| if side.bits == bits { side } else { self.op("uextend", bits, &[side]) });
+            let guard = self.compare(plan.cond, sides);
+            self.line(&format!("brif v{}, {entered}, block3", guard.value));
+        } else {
+            self.line(&format!("jump {entered}"));
+        }
+        let params = [Some(counter), second].into_iter().flatten();
+        let params: Vec<String> = params.map(|param| format!("v{}: i{}", param.value, param.bits)).collect();
+        writeln!(self.text, "block1({}):", params.join(", ")).expect("text");
+        Entered { counter, second, bound, added, limit }
+    }
+
+    /// The blocks of the loop.
+    fn iteration(&mut self, plan: &Plan, entered: &Entered) {
+        let &Entered { counter, second, bound, .. } = entered;
+        let steps: &[i64] = if self.has_large { &[1, 2, 3, 64, 127, 100] } else { &[1, 1, 1, 1, 2, 3, 4] };
+        let step = self.dice.pick(steps) * if plan.is_down { -1 } else { 1 };
+        let second_step = self.dice.pick(steps) * self.dice.pick(&[1, 1, 1, -1]);
+        let checks_first = !plan.is_top || self.dice.one_in(4);
+        if plan.has_check && checks_first {
+            self.check(entered);
+        }
+        let next = (!plan.is_top || plan.tests_next).then(|| self.steps(counter, step));
+        let tested = self.tested(plan.test, next.filter(|_| plan.tests_next).unwrap_or(counter));
+        let sides = if self.dice.one_in(4) { [bound, tested] } else { [tested, bound] };
+        let test = self.compare(plan.cond, sides);
+        let leaves_if_true = plan.cond == "eq" || self.dice.one_in(4);
+        if plan.is_top {
+            let ways = if leaves_if_true { "block3, block2" } else { "block2, block3" };
+            self.line(&format!("brif v{}, {ways}", test.value));
+            writeln!(self.text, "block2:").expect("text");
+            if plan.has_check && !checks_first {
+                self.check(entered);
+            }
+        }
+        let next = next.unwrap_or_else(|| self.steps(counter, step));
+        let second_next = second.map(|second| self.steps(second, second_step));
+        let again = jump_to_header(next, second_next);
+        self.line(&match (plan.is_top, leaves_if_true) {
+            (true, _) => format!("jump {again}"),
+            (false, true) => format!("brif v{}, block3, {again}", test.value),
+            (false, false) => format!("brif v{}, {again}, block3", test.value),
+        });
+    }
+
+    /// What is compared of a counter.
+    fn tested(&mut self, test: Test, counter: Number) -> Number {
+        match test {
+            Test::Narrow | Test::Wide => counter,
+            Test::Extended => self.op("uextend", self.widths.wide, &[counter]),
+            Test::ExtendedBySign => self.op("sextend", self.widths.wide, &[counter]),
+            Test::Reduced => self.op("ireduce", self.widths.narrow, &[counter]),
+        }
+    }
+
+    fn steps(&mut self, counter: Number, by: i64) -> Number {
+        let by = self.constant(by, counter.bits);
+        self.op("iadd", counter.bits, &[counter, by])
+    }
+
+    /// A check of what is computed from a counter against the limit, or a constant, or something that moves too.
+    fn check(&mut self, entered: &Entered) {
+        let &Entered { counter, second, added, limit, .. } = entered;
+        let counter = second.unwrap_or(counter);
+        let left = self.computed(counter, added);
+        let right = match self.dice.throw(12) {
+            0 => self.any_constant(left.bits),
+            1 => {
+                let limit = self.convert(limit, left.bits);
+                let less = self.constant(-4, left.bits);
+                self.op("iadd", left.bits, &[limit, less])
+            }
+            2 => {
+                let moves = self.computed(counter, limit);
+                self.convert(moves, left.bits)
+            }
+            _ => self.convert(limit, left.bits),
+        };
+        let cond =
+            if self.dice.one_in(3) { self.dice.pick(&CONDITIONS) } else { self.dice.pick(&["ult", "ult", "ule"]) };
+        let sides = if self.dice.one_in(8) { [right, left] } else { [left, right] };
+        let check = self.compare(cond, sides);
+        self.line(&format!("trapz v{}, user7", check.value));
+    }
+}

@@ -1,0 +1,21 @@
+//! The engines say nothing of small loops that a run of them does not show: `LOOPOPT_LEMMAS=<shapes>` tries more of them.
+
+use loopopt::analysis::lemmas::{Effort, check};
+use std::env;
+
+#[test]
+fn the_engines_are_right_about_small_loops() {
+    let shapes = env::var("LOOPOPT_LEMMAS").ok().map(|count| count.parse().expect("LOOPOPT_LEMMAS is a number"));
+    let effort = Effort { shapes: shapes.unwrap_or(Effort::SHORT.shapes), ..Effort::SHORT };
+    let tallies = check(effort);
+    tallies.iter().for_each(|tally| println!("{tally}"));
+    assert_eq!(tallies.len(), 8, "each engine is asked");
+    for tally in &tallies {
+        // An engine that says nothing is right, and not tested.
+        assert!(tally.answered * 20 > tally.asked && tally.held * 20 > tally.cases, "too few answers: {tally}");
+        for (shape, why, text) in tally.failures.iter().take(3) {
+            println!("; {}\n; shape {shape}: {why}\n{text}", tally.name);
+        }
+    }
+    assert!(tallies.iter().all(|tally| tally.failures.is_empty()), "an engine is wrong");
+}
