@@ -215,7 +215,8 @@ impl Memory<'_> {
         let func = &self.ctx.func;
         let mut access = Access::of(func, inst)?;
         if !self.same.is_empty() {
-            let mut leaf = |leaf| Some(self.same.get(&leaf).map_or(Sum::of_leaf(func, leaf), |&same| Sum::of(func, same)));
+            let mut leaf =
+                |leaf| Some(self.same.get(&leaf).map_or(Sum::of_leaf(func, leaf), |&same| Sum::of(func, same)));
             let offset = func.dfg.insts[inst].load_store_offset()?;
             if let Some(address) = Sum::with_leaves(func, access.operand, &mut leaf) {
                 access.address = address.offset(offset.into());
@@ -388,7 +389,11 @@ mod tests {
             v3 = load.i64 v0
             store v5, v0
             v4 = load.i64 v0";
-        assert_eq!(known(&format!("{carried}\n{ends}")), ["v4 is v5"], "and v3 is not what the iteration before stored");
+        assert_eq!(
+            known(&format!("{carried}\n{ends}")),
+            ["v4 is v5"],
+            "and v3 is not what the iteration before stored"
+        );
     }
 
     #[test]

@@ -68,7 +68,9 @@ pub fn polls(
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Seen {
     /// On the way itself, behind so many instructions.
-    OnTheWay { insts: usize },
+    OnTheWay {
+        insts: usize,
+    },
     Steady,
     Changing,
 }

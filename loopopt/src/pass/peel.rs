@@ -339,10 +339,7 @@ impl Refusal for Decline {
             }
             Self::ColdLoop => "do not mark the loop cold if it runs often",
             Self::NoCleanup => "optimize at speed, and nest less deeply",
-            Self::NotInnermost
-            | Self::NothingToWin
-            | Self::FewIterations { .. }
-            | Self::NotDuplicable(_) => "",
+            Self::NotInnermost | Self::NothingToWin | Self::FewIterations { .. } | Self::NotDuplicable(_) => "",
         }
     }
 
