@@ -131,6 +131,14 @@ faults! {
     IgnoredEscape,
     /// `construct`: a block in which definitions meet passes on what it got, not what it writes (llvm#57780).
     StaleAtEnd,
+    /// `available`: what is in memory stays there behind a store that may be to it (an ignored alias).
+    AvailableBehindStore,
+    /// `available`: where ways meet, what one of them knows is known (golang/go#40367).
+    AvailableOnOneWay,
+    /// `available`: what memory held on the way into a loop, it holds in each iteration (wasmtime#14111's class).
+    AvailableAroundLoops,
+    /// `polls`: a load on which alone a loop ends is one like all others.
+    PollsForgotten,
     /// `unroll`: counters do not wrap (a trip count from a wider type).
     NoWrap,
     /// `unroll`: a decided branch goes the other way (WebKit PR 43470).

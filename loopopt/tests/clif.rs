@@ -22,6 +22,7 @@ use cranelift_codegen::ir::{AliasRegionData, Function, TrapCode, entities::AnyEn
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_codegen::{Context, isa::OwnedTargetIsa};
 use loopopt::analysis::loops::LoopForest;
+use loopopt::fault::{self, Fault};
 use loopopt::oracle::{Call, Case, Compiled, Outcome, Pipeline, Program, check};
 use loopopt::{Embedder, LoopOptimizer, Options, Report, Verdict, Writers};
 use std::collections::BTreeSet;
@@ -60,6 +61,25 @@ fn every_reason_is_seen() -> Result<()> {
     }
     for pass in seen.iter().map(|(pass, _)| pass).filter(|&pass| pass != BUGS).collect::<BTreeSet<_>>() {
         ensure!(loopopt::pass_names().any(|name| name == pass), "{pass} is not a pass");
+    }
+    Ok(())
+}
+
+/// No call shows that a loop has forgotten to poll. The output does.
+#[test]
+fn a_forgotten_poll_is_seen() -> Result<()> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clif/bugs");
+    for name in ["async-poll-behind-unrolled-loop.clif", "async-poll-without-region.clif"] {
+        let text = std::fs::read_to_string(root.join(name))?;
+        let input = text.split(MARKER).next().context("split gives at least one part")?;
+        let options = options(input)?;
+        let output = || -> Result<Vec<Function>> {
+            let functions = cranelift_reader::parse_functions(input)?.into_iter();
+            functions.map(|func| Ok(optimize(func, &options)?.0)).collect()
+        };
+        check_what_stays(input, &output()?)?;
+        let wrong = fault::with(Fault::PollsForgotten, &output)?;
+        ensure!(check_what_stays(input, &wrong).is_err(), "{name} does not show it");
     }
     Ok(())
 }
@@ -154,6 +174,7 @@ fn options(input: &str) -> Result<Options> {
             "unroll_max_insts" => options.unroll_max_insts = value.parse()?,
             "peel_max_insts" => options.peel_max_insts = value.parse()?,
             "peel_max_iterations" => options.peel_max_iterations = value.parse()?,
+            "cleanup_max_depth" => options.cleanup_max_depth = value.parse()?,
             "max_function_insts" => options.max_function_insts = value.parse()?,
             "unswitch_max_insts" => options.unswitch_max_insts = value.parse()?,
             "unswitch_max_looks" => options.unswitch_max_looks = value.parse()?,

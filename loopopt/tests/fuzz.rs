@@ -100,6 +100,9 @@ const RARE_FAULTS: &[(Fault, u64)] = &[
     (Fault::UnseenStores, 6_000),
 ];
 
+/// Faults that only another thread would notice: `tests/clif.rs` finds them in the output.
+const UNSEEN_FAULTS: &[Fault] = &[Fault::PollsForgotten];
+
 #[test]
 fn the_pipeline_changes_no_program() -> Result<()> {
     let statistics = run("pipeline", 20_000)?;
@@ -173,6 +176,9 @@ fn every_fault_is_found() -> Result<()> {
     };
     let work = || -> Result<(), Fault> {
         while let Some(&fault) = Fault::ALL.get(next.fetch_add(1, Ordering::Relaxed)) {
+            if UNSEEN_FAULTS.contains(&fault) {
+                continue;
+            }
             let seed = fault::with(fault, || find(fault))?;
             println!("{fault:?} is found by the program of seed {seed}");
         }

@@ -1,42 +1,53 @@
-//! Cranelift's own mid-end once more.
+//! Cranelift's own mid-end once more, without memory.
 //!
 //! Copies of iterations have constants where the original had parameters: conditions fold, values repeat, checks were done
 //! before. Cranelift's egraph pass knows all that, so it runs again instead of a GVN and folder of ours. What a pass leaves in
 //! one place it sees to itself: the guard of a rotated loop, the test in front of a version, a branch that is decided.
 //!
+//! What the pass knows of memory is not used: its dead stores are read after all where iterations, addresses that fold or ways that never
+//! return make them look dead (`docs/upstream.md`), and no list of such cases would be complete. So it [sees none](hide): no load and no
+//! store is moved, joined or removed by it. Loads that are known from accesses before are found [here](known_loads), by rules that are
+//! those of all other passes, and before the pass runs, so that what is made of them folds with the rest.
+//!
 //! # Needs
 //!
 //! Nothing.
 //!
+//! # Legal when
+//!
+//! Always: the egraph pass for all that is no memory, and (L1) what memory holds is [known](crate::analysis::available).
+//!
 //! # Pays when
 //!
 //! A pass has left something to fold ([`PassCx::wants_cleanup`]). It takes as long as the first run of the egraph pass, half
-//! the time of all loop passes together, so it is not done on suspicion. Not in functions in which
-//! Cranelift would go wrong, nor in nests so deep that it would take too long.
+//! the time of all loop passes together, so it is not done on suspicion, nor in nests so deep that it would take too long.
 //!
 //! # Changes
 //!
-//! Everything that `Context::optimize` changes, but NaN canonicalization, which ran before.
+//! Everything that `Context::optimize` changes, but NaN canonicalization, which ran before, and stores.
+//!
+//! # Not done
+//!
+//! Dead stores stay.
 
-mod trust;
+mod hide;
 
+use crate::analysis::available::known_loads;
 use crate::change::Change;
 use crate::edit::forget::forget_removed_insts;
 use crate::edit::neighbours::keep_neighbours;
 use crate::edit::params::remove_redundant_params;
+use crate::edit::rename::Replaced;
 use crate::pass::PassCx;
-use cranelift_codegen::settings::OptLevel;
+use cranelift_codegen::settings::{self, Configurable, Flags, OptLevel};
 use cranelift_codegen::{CodegenResult, Context};
+use hide::Hidden;
 
 /// The name of this pass.
 pub(crate) const NAME: &str = "cleanup";
 
 /// The reasons for which it leaves a loop alone.
 pub(crate) const REASONS: &[&str] = &[];
-
-/// Loops around a loop above which it does not run: its time grows with the square of the depth. 256: 38 ms for a nest of 250
-/// loops, 1.5 s for one of 1,000, which is no program that anybody has written.
-const MAX_DEPTH: u32 = 256;
 
 /// Runs it if it is wanted, unless the embedder compiles without optimization. Asks for another round: a loop inside another
 /// one may have gone, and a header that was too large may be small enough.
@@ -46,7 +57,12 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         return Ok(Change::Nothing);
     }
     remove_redundant_params(ctx);
-    ctx.egraph_pass(cx.isa, cx.ctrl_plane)?;
+    replace_known_loads(ctx, cx);
+    let hidden = Hidden::take(&mut ctx.func);
+    let result = ctx.egraph_pass(&unverified(), cx.ctrl_plane);
+    hidden.put_back(&mut ctx.func);
+    result?;
+    ctx.verify_if(cx.isa)?;
     ctx.eliminate_unreachable_code(cx.isa)?;
     forget_removed_insts(&mut ctx.func);
     keep_neighbours(&mut ctx.func);
@@ -56,7 +72,27 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
 
 /// Whether it would run if it were wanted.
 pub(crate) fn is_possible(ctx: &Context, cx: &mut PassCx<'_>) -> bool {
+    let most = cx.options.cleanup_max_depth;
     let forest = cx.forest(ctx);
-    let is_deep = forest.loops().any(|lp| forest.data(lp).depth > MAX_DEPTH);
-    cx.isa.flags().opt_level() != OptLevel::None && !is_deep && trust::is_safe(ctx, cx)
+    let is_deep = forest.loops().any(|lp| forest.data(lp).depth > most);
+    cx.isa.flags().opt_level() != OptLevel::None && !is_deep
+}
+
+/// (L1) Lets loads be what memory is known to hold.
+fn replace_known_loads(ctx: &mut Context, cx: &mut PassCx<'_>) {
+    let options = cx.options;
+    let found = known_loads(ctx, cx.forest(ctx), options);
+    let mut replaced = Replaced::default();
+    for (load, value) in found {
+        replaced.insert(ctx.func.dfg.first_result(load), value);
+        ctx.func.layout.remove_inst(load);
+    }
+    replaced.apply(&mut ctx.func);
+}
+
+/// Flags for the egraph pass, which asks them for nothing but whether to verify what is no function now.
+fn unverified() -> Flags {
+    let mut flags = settings::builder();
+    flags.set("enable_verifier", "false").expect("a flag of Cranelift's");
+    Flags::new(flags)
 }

@@ -25,8 +25,7 @@
 //! * (L1) a pure instruction: always;
 //! * (L2) a load: nothing in the loop may write what it reads, no call is in the loop, and no fence and no atomic, unless the
 //!   embedder says that they are nothing to its region, and others do not write it
-//!   ([`Writers`](crate::Writers)), and
-//!   no way out of the loop hangs on it alone ([`polls`](crate::analysis::polls)). If it is `notrap` and `can_move`, that is all. If it is `notrap` only, it also has to run on every entry of the loop. If it
+//!   ([`Writers`](crate::Writers)), and it is no [poll](crate::analysis::polls) of the loop. If it is `notrap` and `can_move`, that is all. If it is `notrap` only, it also has to run on every entry of the loop. If it
 //!   may trap, (L3) has to hold. If the same load has been hoisted already, it is that one;
 //! * (L3) an instruction that may trap: it runs on every entry of the loop and nothing that can be observed comes before it,
 //!   so that its trap is the first thing that anyone notices, as it was
@@ -121,8 +120,9 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         // this pass runs last.
         let Some(preheader) = forest.preheader(&ctx.func, lp) else { continue };
         let blocks = order.sorted(forest.blocks(lp));
-        let place = Place { forest: &forest, cfg: &ctx.cfg, private: &private, lp, preheader };
-        let mut motion = Motion::new(&mut ctx.func, &ctx.domtree, cx, place);
+        let flow = (&ctx.cfg, &ctx.domtree);
+        let place = Place { forest: &forest, flow, private: &private, lp, preheader };
+        let mut motion = Motion::new(&mut ctx.func, cx, place);
         motion.walk(&blocks);
         let Motion { moved, why, reused, .. } = motion;
         assert_no_overlap(&mut ctx.func, &blocks, &moved);
@@ -186,7 +186,7 @@ fn describe(func: &Function, moved: &[Inst], reused: usize) -> String {
 #[derive(Clone, Copy)]
 struct Place<'a> {
     forest: &'a LoopForest,
-    cfg: &'a ControlFlowGraph,
+    flow: (&'a ControlFlowGraph, &'a DominatorTree),
     private: &'a PrivateSlots,
     lp: Loop,
     preheader: Block,
@@ -215,9 +215,9 @@ struct Motion<'a, 'b> {
 }
 
 impl<'a, 'b> Motion<'a, 'b> {
-    fn new(func: &'a mut Function, domtree: &'a DominatorTree, cx: &'a mut PassCx<'b>, place: Place<'a>) -> Self {
+    fn new(func: &'a mut Function, cx: &'a mut PassCx<'b>, place: Place<'a>) -> Self {
         Self {
-            first: FirstIteration::new(func, place.forest, domtree, place.lp),
+            first: FirstIteration::new(func, place.forest, place.flow.1, place.lp),
             func,
             cx,
             place,
@@ -327,8 +327,8 @@ impl<'a, 'b> Motion<'a, 'b> {
         if self.cx.options.is_asynchronous(self.func, flags) {
             return Err(Decline::Asynchronous { load: inst });
         }
-        let (forest, lp) = (self.place.forest, self.place.lp);
-        if self.polls.get_or_insert_with(|| polls(self.func, forest, lp)).contains(&inst) {
+        let Place { forest, flow, lp, .. } = self.place;
+        if self.polls.get_or_insert_with(|| polls(self.func, flow, forest, lp)).binary_search(&inst).is_ok() {
             return Err(Decline::Polls { load: inst });
         }
         let blocks = forest.blocks(lp);
@@ -455,7 +455,7 @@ impl<'a, 'b> Motion<'a, 'b> {
                     home.is_none_or(|home| place.forest.encloses(home, place.lp))
                 };
                 self.available.get_or_insert_with(|| {
-                    let mut loads = available_loads(func, place.cfg, place.preheader, place.private);
+                    let mut loads = available_loads(func, place.flow.0, place.preheader, place.private);
                     loads.retain(is_around);
                     loads
                 })

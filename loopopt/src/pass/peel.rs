@@ -34,9 +34,8 @@
 //!
 //! # Legal when
 //!
-//! (L1) each instruction may be copied. (L2) The loop reads no memory that others may write at any time, unless it calls: a
-//! load whose copy dominates it would be removed. For the same reason loads do not count if nothing but their result decides
-//! whether the loop ends.
+//! (L1) each instruction may be copied. What is done again and again because others may write there is copied like all else, and stays
+//! in the loop: loads of regions that others write, and [polls](crate::analysis::polls).
 //!
 //! # Pays when
 //!
@@ -61,7 +60,7 @@
 mod gain;
 
 use crate::analysis::edges::Edge;
-use crate::analysis::effects::{Effects, is_constant, is_duplicable};
+use crate::analysis::effects::{is_constant, is_duplicable};
 use crate::analysis::loops::{Loop, LoopForest};
 use crate::analysis::trip_count::TripCount;
 use crate::change::Change;
@@ -95,7 +94,6 @@ pub(crate) const REASONS: &[&str] = &[
     "few-iterations",
     "cold-loop",
     "not-duplicable",
-    "asynchronous",
     "no-cleanup",
     "function-too-large",
     "withheld",
@@ -201,13 +199,10 @@ impl Plan {
         if size > options.peel_max_insts && !options.ignore_cost {
             return Err(Decline::TooLarge { insts: size, max: options.peel_max_insts });
         }
-        let levels = Levels::find(ctx, forest, lp, (most, count), levels);
+        let levels = Levels::find(ctx, forest, lp, (options, most, count), levels);
         let gain = best(&levels, size, (options, most))?;
         if let Some(inst) = insts().find(|&inst| !is_duplicable(func, inst)) {
             return Err(Decline::NotDuplicable(func.dfg.insts[inst].opcode().to_string()));
-        }
-        if reads_asynchronously(func, blocks, options) {
-            return Err(Decline::Asynchronous);
         }
         Ok(Self {
             header: data.header,
@@ -335,16 +330,6 @@ fn best(levels: &Levels<'_>, size: usize, (options, most): (&Options, usize)) ->
     Ok(gain)
 }
 
-/// Whether the loop reads memory that others may write at any time, and holds no call.
-fn reads_asynchronously(func: &Function, blocks: &[Block], options: &Options) -> bool {
-    let insts = || blocks.iter().flat_map(|&block| func.layout.block_insts(block));
-    let is_listed = |inst: Inst| {
-        let flags = func.dfg.insts[inst].memflags();
-        flags.is_some_and(|flags| options.is_asynchronous(func, func.dfg.mem_flags[flags]))
-    };
-    insts().any(is_listed) && !insts().any(|inst| Effects::of(func, inst).diverges)
-}
-
 /// Why a loop is not peeled.
 enum Decline {
     /// (P1) There is a loop inside.
@@ -359,8 +344,6 @@ enum Decline {
     ColdLoop,
     /// (L1) An instruction stands for one place in the program.
     NotDuplicable(String),
-    /// (L2) The loop reads memory that others write.
-    Asynchronous,
     /// (P6) Cranelift's egraph pass cannot run once more.
     NoCleanup,
 }
@@ -374,7 +357,6 @@ impl Refusal for Decline {
             Self::FewIterations { .. } => "few-iterations",
             Self::ColdLoop => "cold-loop",
             Self::NotDuplicable(_) => "not-duplicable",
-            Self::Asynchronous => "asynchronous",
             Self::NoCleanup => "no-cleanup",
         }
     }
@@ -385,12 +367,8 @@ impl Refusal for Decline {
                 "raise Options::peel_max_insts or Options::peel_max_insts_per_gain if the loop is hot"
             }
             Self::ColdLoop => "do not mark the loop cold if it runs often",
-            Self::NoCleanup => "optimize at speed, and give all loads and stores an alias region, or none",
-            Self::NotInnermost
-            | Self::NothingToWin
-            | Self::FewIterations { .. }
-            | Self::NotDuplicable(_)
-            | Self::Asynchronous => "",
+            Self::NoCleanup => "optimize at speed, and nest less deeply",
+            Self::NotInnermost | Self::NothingToWin | Self::FewIterations { .. } | Self::NotDuplicable(_) => "",
         }
     }
 
@@ -413,7 +391,6 @@ impl fmt::Display for Decline {
             }
             Self::ColdLoop => write!(f, "the loop is cold"),
             Self::NotDuplicable(opcode) => write!(f, "the loop holds {opcode}, which must not be copied"),
-            Self::Asynchronous => write!(f, "the loop reads memory that others may write at any time"),
             Self::NoCleanup => write!(f, "Cranelift's egraph pass, which would use it, does not run once more"),
         }
     }

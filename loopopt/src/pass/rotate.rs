@@ -30,6 +30,9 @@
 //! nothing is reordered. (LLVM moves invariant instructions and copies the rest; here those that are pure and invariant
 //! are used from the copy, which comes to the same.)
 //!
+//! A [poll](crate::analysis::polls) is among them: its copy in the guard is done once, before the loop, and says nothing of what the loop
+//! reads afterwards. Whoever joins loads has to keep the two apart.
+//!
 //! A value of the header that the body uses has two definitions afterwards, the header's and the copy's; the new header
 //! gets a parameter for it. This covers the cyclic cases (a value that is tested and carried, parameters that feed each
 //! other): the parameters of the old header become parameters of the new one, all at once. Uses behind the loop are

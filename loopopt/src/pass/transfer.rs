@@ -293,8 +293,10 @@ impl Look<'_> {
         }
         let mut loops = forest.blocks(lp).iter().filter_map(|&block| forest.loop_of_header(block));
         let waits_for = shape.rare.iter().find_map(|rare| waits(ctx, (forest, lp), &shape.is_hot, rare.edge));
-        let polled =
-            || loops.find_map(|inner| polls(func, forest, inner).first().map(|&load| func.dfg.first_result(load)));
+        let flow = (&ctx.cfg, &ctx.domtree);
+        let polled = || {
+            loops.find_map(|inner| polls(func, flow, forest, inner).first().map(|&load| func.dfg.first_result(load)))
+        };
         waits_for.or_else(polled).map_or(Ok(()), |value| Err(Decline::Polls(value)))
     }
 

@@ -12,24 +12,28 @@
 //! | comparison of a counter with a constant | from where on it gives the same until the loop ends | the same |
 //!
 //! A check is out one iteration later than its operands settle: the copy has to have done it with these operands, and then it
-//! holds. A load is out if no store in the loop can change what it reads.
+//! holds. A load is out if no store in the loop can change what it reads, the embedder does not say that others write there, and the
+//! loop does not [poll](crate::analysis::polls) with it.
 //!
 //! What is done in each iteration, and gives the same already in the last one that is taken out, is replaced by what the copy
-//! there has computed ([`Gain::repeated`]). The rest is for Cranelift's egraph pass, which takes pure instructions out of the
-//! loop and folds branches on constants. Loads are not left to it: where states of memory meet, it forgets too much.
+//! there has computed ([`Gain::repeated`]). The rest is for `cleanup`, which takes pure instructions out of the
+//! loop and folds branches on constants.
 
 use crate::analysis::edges::edges_into;
 use crate::analysis::effects::{Effects, is_constant};
 use crate::analysis::evaluate::compares;
 use crate::analysis::induction::{inductions, known};
 use crate::analysis::loops::{Loop, LoopForest};
+use crate::analysis::polls::polls;
 use crate::analysis::progression::Arc;
 use crate::analysis::trip_count::{Comparison, TripCount};
 use crate::fault::fault;
+use crate::options::Options;
 use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::ir::condcodes::CondCode;
 use cranelift_codegen::ir::{AliasRegion, Block, Function, Inst, InstructionData, Opcode, Value};
 use cranelift_codegen::{Context, FxHashMap};
+use std::cell::OnceCell;
 
 /// What a value is from some iteration on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,10 +110,13 @@ pub(super) type Scratch = SecondaryMap<Value, Option<Level>>;
 /// The levels of all values of a loop without loops inside.
 pub(super) struct Levels<'a> {
     ctx: &'a Context,
+    options: &'a Options,
     forest: &'a LoopForest,
     lp: Loop,
     latch: Block,
     loads: Loads,
+    /// Found when the first load asks.
+    polls: OnceCell<Vec<Inst>>,
     most: usize,
     levels: &'a mut Scratch,
     /// Comparisons that settle: after how many iterations, and what they give then.
@@ -124,47 +131,18 @@ impl<'a> Levels<'a> {
         ctx: &'a Context,
         forest: &'a LoopForest,
         lp: Loop,
-        (most, count): (usize, TripCount),
+        (options, most, count): (&'a Options, usize, TripCount),
         levels: &'a mut Scratch,
     ) -> Self {
         levels.resize(ctx.func.dfg.num_values());
         let loads = Loads::of(&ctx.func, forest.blocks(lp));
         let latch = forest.latch(&ctx.func, lp).expect("canonical form");
         let settling = settling(ctx, forest, lp, (most, count));
-        let mut found = Self { ctx, forest, lp, latch, loads, most, levels, settling, may_gain: false };
+        let polls = OnceCell::new();
+        let mut found = Self { ctx, options, forest, lp, latch, loads, polls, most, levels, settling, may_gain: false };
         found.set_all(Some(Level::NEVER));
         found.solve();
-        found.leave_polls();
         found
-    }
-
-    /// Takes no load out if a way out of the loop hangs on nothing but what a load gives: the loop may wait for others to write
-    /// there, and would wait forever.
-    fn leave_polls(&mut self) {
-        let settled = self.settled_exits();
-        if settled.is_empty() || self.loads == Loads::No {
-            return;
-        }
-        let loads = std::mem::replace(&mut self.loads, Loads::No);
-        self.set_all(Some(Level::NEVER));
-        self.solve();
-        if self.settled_exits() == settled {
-            self.loads = loads;
-            self.set_all(Some(Level::NEVER));
-            self.solve();
-        }
-    }
-
-    /// The exits of which the condition is the same from some iteration on that is not the first.
-    fn settled_exits(&self) -> Vec<Inst> {
-        let func = &self.ctx.func;
-        let hangs = |inst: &Inst| match func.dfg.insts[*inst] {
-            InstructionData::Brif { arg, .. } | InstructionData::BranchTable { arg, .. } => {
-                (1..usize::MAX).contains(&self.of(arg).out)
-            }
-            _ => false,
-        };
-        self.forest.data(self.lp).exits.iter().map(|exit| exit.branch).filter(hangs).collect()
     }
 
     /// Header parameters, which start with the highest level, get lower ones from round to round, one at least in each, and
@@ -255,7 +233,18 @@ impl<'a> Levels<'a> {
         let effects = Effects::of(func, inst);
         let is_check = opcode.can_trap() && opcode.side_effects_idempotent() && !effects.asserts;
         let is_load = effects.reads && !effects.writes && !effects.fences && self.loads.are_stable(func, inst);
-        (is_check || is_load) && self.ctx.domtree.block_dominates(block, self.latch)
+        (is_check || is_load)
+            && self.ctx.domtree.block_dominates(block, self.latch)
+            && !(is_load && self.reads_what_others_write(inst))
+    }
+
+    /// Whether a load, of which no iteration changes what it reads, has to be done in each all the same.
+    fn reads_what_others_write(&self, load: Inst) -> bool {
+        let Context { func, cfg, domtree, .. } = self.ctx;
+        let flags = func.dfg.insts[load].memflags();
+        let polls = || self.polls.get_or_init(|| polls(func, (cfg, domtree), self.forest, self.lp));
+        flags.is_some_and(|flags| self.options.is_asynchronous(func, func.dfg.mem_flags[flags]))
+            || polls().binary_search(&load).is_ok()
     }
 
     /// Sets the levels of the header's parameters. Returns whether one has changed.
@@ -394,7 +383,7 @@ fn settled(comparison: &Comparison, from: usize, around: u128) -> Option<bool> {
     opposite.is_none_or(|arc| numbers.not_in_before(arc) > around - from).then_some(holds)
 }
 
-/// Which loads read the same in each iteration, as far as Cranelift's egraph pass can tell.
+/// Which loads read the same in each iteration, as far as regions tell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Loads {
     /// Those of other regions than these, to which all stores go; all loads if there is no store.
