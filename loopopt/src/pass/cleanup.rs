@@ -21,7 +21,7 @@
 mod trust;
 
 use crate::change::Change;
-use crate::edit::forget::forget_removed_insts;
+use crate::edit::forget::remove_unreachable;
 use crate::edit::neighbours::keep_neighbours;
 use crate::edit::params::remove_redundant_params;
 use crate::pass::PassCx;
@@ -47,8 +47,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     }
     remove_redundant_params(ctx);
     ctx.egraph_pass(cx.isa, cx.ctrl_plane)?;
-    ctx.eliminate_unreachable_code(cx.isa)?;
-    forget_removed_insts(&mut ctx.func);
+    remove_unreachable(ctx, cx.isa)?;
     keep_neighbours(&mut ctx.func);
     cx.wants_another_round = true;
     Ok(Change::Cfg)
