@@ -61,6 +61,14 @@ faults! {
     ExitValueOfCopy,
     /// `rotate`: uses of a header's value in its own block are replaced as well (golang/go#63670: the loop never ends).
     RenamedInHeader,
+    /// `rotate`: closed form is taken to outlive the edges of a guard that goes one way (a cycle that has become a loop).
+    FormOutlivesEdges,
+    /// `evaluate`: what the first iteration passes on comes back to it through a cycle with a second entry.
+    ForgottenEntry,
+    /// `merge`: a block that a handler's address names is merged away.
+    MergedHandler,
+    /// `clone`: a call with a handler whose address is taken is copied, and has another handler there.
+    CopiedHandler,
     /// `clone`: two instructions share a jump table.
     SharedJumpTable,
     /// `clone`: two instructions share an exception table.

@@ -4,7 +4,7 @@ use crate::analysis::loops::may_have_cycle;
 use crate::change::Change;
 use crate::claim::{Claim, asserts_by_code, mark, unmark};
 use crate::edit::chosen::choose_loaded;
-use crate::edit::forget::forget_removed_insts;
+use crate::edit::forget::remove_unreachable;
 use crate::edit::merge::merge_all;
 use crate::edit::neighbours::keep_neighbours;
 use crate::edit::params::detach_redundant_params;
@@ -242,8 +242,7 @@ impl Driver<'_, '_> {
         if entry.is_some_and(|entry| self.ctx.cfg.pred_iter(entry).next().is_some()) {
             return Err(CodegenError::Unsupported("a branch enters the entry block".into()));
         }
-        self.ctx.eliminate_unreachable_code(self.cx.isa)?;
-        forget_removed_insts(&mut self.ctx.func);
+        remove_unreachable(self.ctx, self.cx.isa)?;
         resolve_aliases(&mut self.ctx.func);
         trust_checked(&mut self.ctx.func, self.cx.options);
         // A front end that passes every variable around every loop hides those that do not change.

@@ -103,10 +103,9 @@ fn divides_well(func: &Function, inst: Inst) -> bool {
     }
 }
 
-/// Whether a second copy of `inst` elsewhere is the same to everyone as running `inst` twice. Not so for markers that
-/// stand for one place in the program.
-pub fn is_duplicable(func: &Function, inst: Inst) -> bool {
-    !matches!(func.dfg.insts[inst].opcode(), Opcode::SequencePoint | Opcode::Debugtrap)
+/// Whether `inst` is a marker that stands for one place in the program.
+pub fn is_marker(func: &Function, inst: Inst) -> bool {
+    matches!(func.dfg.insts[inst].opcode(), Opcode::SequencePoint | Opcode::Debugtrap)
 }
 
 /// Whether `inst` is a constant, which costs next to nothing wherever it stands.

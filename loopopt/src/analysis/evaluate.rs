@@ -5,12 +5,24 @@
 //! says what follows from that.
 //!
 //! A block parameter is known if all edges pass the same. Those of loop headers are unknown, unless assumed or if all edges
-//! pass one constant: what the back edge passes is of another iteration. So no value outside a loop follows from what is assumed about its header, and what
-//! is known inside of an inner loop is the same in each of its iterations.
+//! pass one constant: what the back edge passes is of another iteration.
+//!
+//! # What is assumed holds in one iteration only
+//!
+//! Of a value inside the loop in question, it is said what it is each time that it is computed in this iteration; of a value outside, what it
+//! is each time at all. So nothing outside may follow from something inside. It could, along a cycle around the loop: where that is a natural
+//! loop, its header's parameters stop it, but an irreducible cycle has no header. What the loop passes on then comes back by one of
+//! the entries of that cycle, while the first iteration may have been entered by the other. That is why a value outside with an input inside is
+//! unknown ([`Evaluator::leaves`]), whatever the cycle is.
+//!
+//! Inside, nothing more is needed. A value that is not assumed is known only from others that are, and no value from itself, so
+//! that by induction over this chain each computation of it in the iteration gives the same, also in a cycle that goes around several times in
+//! the iteration, has a header or not: every input inside the loop dominates its use, or the edge that passes it, and thus was computed in
+//! the same iteration.
 
 use super::edges::edges_into;
 use super::induction::known;
-use super::loops::{Loop, LoopForest};
+use super::loops::{Loop, LoopForest, def_block};
 use crate::fault::fault;
 use cranelift_codegen::FxHashMap;
 use cranelift_codegen::entity::packed_option::ReservedValue;
@@ -83,7 +95,7 @@ impl<'f> Evaluator<'f> {
             let inputs = self.inputs(top);
             let is_new = |input: &Value| !self.known.contains_key(input) && !stack.contains(input);
             match inputs.as_slice().iter().copied().find(is_new) {
-                _ if self.is_lost(top, inputs.as_slice()) => what = None,
+                _ if self.leaves(top, inputs.as_slice()) || self.is_lost(top, inputs.as_slice()) => what = None,
                 Some(input) if self.budget > 0 && stack.len() < MAX_DEPTH => {
                     self.budget -= 1;
                     if self.is_outside(input) {
@@ -126,12 +138,13 @@ impl<'f> Evaluator<'f> {
     }
 
     fn is_outside(&self, value: Value) -> bool {
-        let home = match self.func.dfg.value_def(value) {
-            ValueDef::Param(block, _) => Some(block),
-            ValueDef::Result(inst, _) => self.func.layout.inst_block(inst),
-            ValueDef::Union(..) => None,
-        };
-        self.inside.is_some_and(|(lp, _)| home.is_none_or(|block| !self.forest.contains(lp, block)))
+        let home = || def_block(self.func, value);
+        self.inside.is_some_and(|(lp, _)| home().is_none_or(|block| !self.forest.contains(lp, block)))
+    }
+
+    /// Whether `value` is outside of the loop in question and one of its inputs inside.
+    fn leaves(&self, value: Value, inputs: &[Value]) -> bool {
+        self.is_outside(value) && !inputs.iter().all(|&input| self.is_outside(input)) && !fault!(ForgottenEntry)
     }
 
     /// Whether `value` cannot be known because one of its inputs is unknown, at a glance.

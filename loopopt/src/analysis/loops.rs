@@ -23,13 +23,15 @@
 //! entries, and are no loops of the forest.
 
 use super::edges::{Edge, edges_between, jump_target, ways_from};
-use super::effects::leads_to_failure;
+use super::effects::{is_marker, leads_to_failure};
+use super::handlers::NamedBlocks;
+use crate::fault::fault;
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::entity::{
     EntityRef, EntitySet, PrimaryMap, SecondaryMap, entity_impl, packed_option::PackedOption,
 };
 use cranelift_codegen::flowgraph::ControlFlowGraph;
-use cranelift_codegen::ir::{Block, Function, Value, ValueDef};
+use cranelift_codegen::ir::{Block, Function, Inst, Value, ValueDef};
 use std::cmp::Reverse;
 use std::ops::Range;
 
@@ -85,6 +87,7 @@ pub struct LoopForest {
     /// The blocks inside loops, those of a loop contiguous.
     blocks: Vec<Block>,
     irreducible: Vec<Block>,
+    named: NamedBlocks,
 }
 
 impl LoopForest {
@@ -131,7 +134,7 @@ impl LoopForest {
             innermost[header] =
                 loops.push(LoopData { header, parent, depth, entries, back_edges, exits, range }).into();
         }
-        Self { loops, innermost, blocks: Vec::new(), irreducible }
+        Self { loops, innermost, blocks: Vec::new(), irreducible, named: NamedBlocks::of(func) }
     }
 
     /// Finds the blocks of each loop, backwards from its back edges, and which loop is in which. Inner loops come first, and a loop
@@ -309,6 +312,21 @@ impl LoopForest {
             return None;
         };
         Some(back_edge.source(func))
+    }
+
+    /// Whether an instruction names `block`, which then has to stay where it is.
+    pub fn is_named(&self, block: Block) -> bool {
+        self.named.contains(block) && !fault!(CopiedHandler)
+    }
+
+    /// Whether a second copy of `inst` elsewhere is the same to everyone as running `inst` twice. Not so for markers that
+    /// stand for one place in the program, and for calls with a handler whose address is taken.
+    pub fn is_duplicable(&self, func: &Function, inst: Inst) -> bool {
+        let ends_named = || {
+            let is_try_call = func.dfg.insts[inst].exception_table().is_some();
+            is_try_call && func.layout.inst_block(inst).is_some_and(|block| self.is_named(block))
+        };
+        !is_marker(func, inst) && !ends_named()
     }
 
     /// The entries of irreducible cycles: blocks that a cycle goes through and that do not dominate it.

@@ -14,6 +14,7 @@ pub mod evaluate;
 pub mod exact;
 mod gathered;
 pub mod guard;
+pub mod handlers;
 mod implication;
 pub mod induction;
 mod integer;

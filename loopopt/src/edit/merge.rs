@@ -10,9 +10,10 @@
 //! ```
 //!
 //! Cranelift does not merge blocks, and a test that stands in a block of its own hides from rotation. A cold and a hot
-//! block stay apart.
+//! block stay apart, and a block that an instruction names stays a block ([`crate::analysis::handlers`]).
 
 use crate::analysis::edges::{Edge, jump_target};
+use crate::analysis::handlers::NamedBlocks;
 use crate::edit::rename::Replaced;
 use crate::fault::fault;
 use cranelift_codegen::dominator_tree::DominatorTree;
@@ -38,12 +39,14 @@ pub(crate) fn merge_all(
     replaced: &mut Replaced,
 ) -> bool {
     let mut merged = false;
+    let named = if fault!(MergedHandler) { NamedBlocks::default() } else { NamedBlocks::of(func) };
     // In reverse postorder the first block of a chain comes first, and each instruction is moved once only.
     for &block in domtree.cfg_rpo() {
         if !func.layout.is_block_inserted(block) {
             continue;
         }
-        while lonely_successor(func, cfg, block).is_some_and(|next| join(func, block, next, replaced)) {
+        let lonely = |func: &Function| lonely_successor(func, cfg, block).filter(|&next| !named.contains(next));
+        while lonely(func).is_some_and(|next| join(func, block, next, replaced)) {
             merged = true;
         }
     }
@@ -56,7 +59,7 @@ fn lonely_successor(func: &Function, cfg: &ControlFlowGraph, block: Block) -> Op
     (cfg.pred_iter(next).take(2).count() == 1).then_some(next)
 }
 
-/// Merges `next`, which no other block enters, into `block` if that jumps to it and both are as hot. What was passed stands in
+/// Merges `next`, which no other block enters and nothing names, into `block` if that jumps to it and both are as hot. What was passed stands in
 /// `replaced` for its parameters. Returns whether it was merged.
 pub(crate) fn join(func: &mut Function, block: Block, next: Block, replaced: &mut Replaced) -> bool {
     let same_heat = func.layout.is_cold(block) == func.layout.is_cold(next);

@@ -64,7 +64,7 @@
 
 use crate::analysis::address::{Sum, Term, mask};
 use crate::analysis::edges::Edge;
-use crate::analysis::effects::{is_constant, is_duplicable};
+use crate::analysis::effects::is_constant;
 use crate::analysis::entry::Order;
 use crate::analysis::loops::Loop;
 use crate::analysis::numbers::limits_of;
@@ -329,7 +329,7 @@ impl Plan {
             return Err(Decline::NotInnermost);
         }
         let insts = || blocks.iter().flat_map(|&block| func.layout.block_insts(block));
-        if let Some(inst) = insts().find(|&inst| !is_duplicable(func, inst)) {
+        if let Some(inst) = insts().find(|&inst| !forest.is_duplicable(func, inst)) {
             return Err(Decline::NotDuplicable(func.dfg.insts[inst].opcode().to_string()));
         }
         let counts = |inst: &_| !is_constant(func, *inst) && func.dfg.insts[*inst].opcode() != Opcode::Jump;

@@ -34,7 +34,7 @@ mod hide;
 
 use crate::analysis::available::known_loads;
 use crate::change::Change;
-use crate::edit::forget::forget_removed_insts;
+use crate::edit::forget::remove_unreachable;
 use crate::edit::neighbours::keep_neighbours;
 use crate::edit::params::remove_redundant_params;
 use crate::edit::rename::Replaced;
@@ -63,8 +63,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     hidden.put_back(&mut ctx.func);
     result?;
     ctx.verify_if(cx.isa)?;
-    ctx.eliminate_unreachable_code(cx.isa)?;
-    forget_removed_insts(&mut ctx.func);
+    remove_unreachable(ctx, cx.isa)?;
     keep_neighbours(&mut ctx.func);
     cx.wants_another_round = true;
     Ok(Change::Cfg)

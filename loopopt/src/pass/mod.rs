@@ -26,7 +26,7 @@ use crate::analysis::loops::{Loop, LoopForest};
 use crate::analysis::trip_count::{self, TripCount};
 use crate::change::Change;
 use crate::claim::Claim;
-use crate::edit::forget::forget_removed_insts;
+use crate::edit::forget::remove_unreachable;
 use crate::fuel::Fuel;
 use crate::options::Options;
 use crate::remark::{Refusal, RemarkLog};
@@ -164,9 +164,7 @@ impl<'a> PassCx<'a> {
     /// The same after edges were taken away: removes what cannot be reached any more.
     pub(crate) fn invalidate_and_prune(&mut self, ctx: &mut Context) -> CodegenResult<()> {
         self.invalidate(ctx, Change::Cfg);
-        ctx.eliminate_unreachable_code(self.isa)?;
-        forget_removed_insts(&mut ctx.func);
-        Ok(())
+        remove_unreachable(ctx, self.isa)
     }
 
     /// What a pass returns if all is up to date after its `change`, so that the pipeline need not see to it.

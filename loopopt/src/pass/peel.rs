@@ -60,7 +60,7 @@
 mod gain;
 
 use crate::analysis::edges::Edge;
-use crate::analysis::effects::{is_constant, is_duplicable};
+use crate::analysis::effects::{Effects, is_constant};
 use crate::analysis::loops::{Loop, LoopForest};
 use crate::analysis::trip_count::TripCount;
 use crate::change::Change;
@@ -201,7 +201,7 @@ impl Plan {
         }
         let levels = Levels::find(ctx, forest, lp, (options, most, count), levels);
         let gain = best(&levels, size, (options, most))?;
-        if let Some(inst) = insts().find(|&inst| !is_duplicable(func, inst)) {
+        if let Some(inst) = insts().find(|&inst| !forest.is_duplicable(func, inst)) {
             return Err(Decline::NotDuplicable(func.dfg.insts[inst].opcode().to_string()));
         }
         Ok(Self {

@@ -56,8 +56,17 @@
 //! # Changes
 //!
 //! Blocks and edges. What becomes one block is joined at once: the preheader with the copy, the latch with the old header, the
-//! new header with the body. A guard that goes one way only becomes a jump. Canonical form has to be made anew: a guard may
-//! leave the loop around, too.
+//! new header with the body. A guard that goes one way only becomes a jump. Canonical form has to be made anew.
+//!
+//! # Closed form
+//!
+//! What is copied keeps closed form for the loop itself, and with all edges in place no loop comes or goes: the guard dominates what the
+//! header did. Two things end closed form:
+//!
+//! * A guard that leaves the loop around is an exit of that loop with values of its own.
+//! * A guard that goes one way takes edges away. An irreducible cycle that is entered at one block only from then on is a loop, with
+//!   values that nobody has closed. Without such cycles no loop is made, and none gets smaller: what goes on from the header inside the loop around
+//!   still does.
 //!
 //! # Not done
 //!
@@ -69,7 +78,7 @@
 //! LLVM `LoopRotationUtils.cpp`; golang/go#63670 for the cyclic cases.
 
 use crate::analysis::edges::{Edge, edges_from, edges_into, edges_of, jump_target};
-use crate::analysis::effects::{Effects, is_constant, is_duplicable, only_jumps_to};
+use crate::analysis::effects::{Effects, is_constant, only_jumps_to};
 use crate::analysis::loops::{Loop, LoopForest, def_block};
 use crate::analysis::trip_count::first_way;
 use crate::change::Change;
@@ -138,12 +147,14 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         cx.fired(&ctx.func, NAME, plan.header, plan.describe(&ctx.func));
     }
     let leaves_parent = plans.iter().any(|plan| plan.guard_leaves_parent);
+    let is_settled = plans.iter().any(|plan| plan.guard.is_some());
+    let may_make_loop = is_settled && !cx.forest(ctx).irreducible().is_empty();
     cx.wants_another_round |= leaves_parent;
-    cx.is_closed &= !leaves_parent;
+    cx.is_closed &= !leaves_parent && (!may_make_loop || fault!(FormOutlivesEdges));
     for (plan, new_header) in plans.iter().zip(apply(&mut ctx.func, &plans)) {
         cx.header_moved(plan.header, new_header);
     }
-    if plans.iter().all(|plan| plan.guard.is_none()) {
+    if !is_settled {
         return Ok(Change::Cfg);
     }
     // The loop around one that never runs may be small enough then.
@@ -161,7 +172,7 @@ struct Rotation {
     into_body: Edge,
     /// The block that it enters.
     body: Block,
-    /// No other edge enters that block.
+    /// No other edge enters that block, and nothing names it.
     body_is_lonely: bool,
     /// For each block that the header leaves the loop to: all edges of the loop that enter it.
     exits: Vec<(Block, Vec<Edge>)>,
@@ -194,7 +205,7 @@ impl Rotation {
         let [into_body] = inside[..] else {
             return Err(Decline::SeveralWaysOn(inside.len()));
         };
-        if let Some(inst) = func.layout.block_insts(header).find(|&inst| !is_duplicable(func, inst)) {
+        if let Some(inst) = func.layout.block_insts(header).find(|&inst| !forest.is_duplicable(func, inst)) {
             return Err(Decline::NotDuplicable(func.dfg.insts[inst].opcode().to_string()));
         }
 
@@ -223,7 +234,7 @@ impl Rotation {
             guard: first_way(ctx, forest, lp),
             into_body,
             body,
-            body_is_lonely: edges_into(func, &ctx.cfg, body).nth(1).is_none(),
+            body_is_lonely: edges_into(func, &ctx.cfg, body).nth(1).is_none() && !forest.is_named(body),
             exits,
             invariant: invariant_results(func, forest, lp, insts()),
             size: insts().filter(|&inst| !is_constant(func, inst)).count(),

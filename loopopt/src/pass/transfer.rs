@@ -60,7 +60,7 @@ mod gain;
 mod why;
 
 use crate::analysis::edges::{Edge, jump_target, ways_from};
-use crate::analysis::effects::{is_constant, is_duplicable};
+use crate::analysis::effects::is_constant;
 use crate::analysis::entry::Order;
 use crate::analysis::loops::{Loop, LoopForest};
 use crate::analysis::memory::PrivateSlots;
@@ -254,9 +254,10 @@ impl Look<'_> {
         let rest = self.reach(&starts, |_| true);
         let rest: Vec<_> = blocks.iter().copied().filter(|&block| rest.contains(block)).collect();
         let twice = rest.iter().filter(|&&block| shape.is_hot.contains(block));
-        // What must not be copied is a fence: with it in the loop, there is nothing to win in any case.
+        // What must not be copied is a fence, or a call: with it in the loop, there is nothing to win in any case. A block that
+        // is named does not move either.
         let mut insts = twice.flat_map(|&block| func.layout.block_insts(block));
-        if insts.any(|inst| !is_duplicable(func, inst)) {
+        if insts.any(|inst| !forest.is_duplicable(func, inst)) || rest.iter().any(|&block| forest.is_named(block)) {
             return Err(Decline::NothingToWin);
         }
         let insts = || rest.iter().flat_map(|&block| func.layout.block_insts(block));

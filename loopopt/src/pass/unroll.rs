@@ -55,7 +55,7 @@
 //! JDK-8275330 for what goes wrong.
 
 use crate::analysis::edges::Edge;
-use crate::analysis::effects::{is_constant, is_duplicable};
+use crate::analysis::effects::is_constant;
 use crate::analysis::entry::Order;
 use crate::analysis::loops::Loop;
 use crate::analysis::trip_count::{Simulation, TripCount, simulate};
@@ -192,7 +192,7 @@ impl Plan {
         let simulation = simulate(ctx, forest, lp, max).ok_or(Decline::NotCounted)?;
         let around = simulation.decided.len() - 1;
         let insts = || blocks.iter().flat_map(|&block| func.layout.block_insts(block));
-        if let Some(inst) = insts().find(|&inst| around > 0 && !is_duplicable(func, inst)) {
+        if let Some(inst) = insts().find(|&inst| around > 0 && !forest.is_duplicable(func, inst)) {
             return Err(Decline::NotDuplicable(func.dfg.insts[inst].opcode().to_string()));
         }
         let inner = forest.loops().filter(|&inner| inner != lp && forest.encloses(lp, inner));

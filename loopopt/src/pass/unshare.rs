@@ -43,7 +43,7 @@
 //! Tail duplication, as code generators do it (LLVM `TailDuplicator.cpp`: blocks of up to two instructions).
 
 use crate::analysis::edges::{Edge, edges_from, edges_into, jump_target};
-use crate::analysis::effects::{is_constant, is_duplicable};
+use crate::analysis::effects::is_constant;
 use crate::analysis::loops::def_block;
 use crate::analysis::loops::{Loop, LoopForest};
 use crate::change::Change;
@@ -54,6 +54,7 @@ use crate::edit::labels::copy_labels;
 use crate::edit::merge::join;
 use crate::edit::rename::{Renames, Replaced, each_use};
 use crate::fault::fault;
+use crate::options::Options;
 use crate::pass::PassCx;
 use crate::remark::Refusal;
 use cranelift_codegen::entity::EntitySet;
@@ -77,7 +78,8 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
             continue;
         }
         let Some(test) = SharedTest::find(ctx, cx.forest(ctx), lp) else { continue };
-        match test.judge(ctx, cx) {
+        let options = cx.options;
+        match test.judge(ctx, cx.forest(ctx), options) {
             Ok(test) if cx.fuel.take() => plans.push(test),
             Ok(_) => cx.declined(&ctx.func, NAME, header, &Decline::Withheld),
             Err(why) => cx.declined(&ctx.func, NAME, header, &why),
@@ -132,7 +134,7 @@ impl SharedTest {
         })
     }
 
-    fn judge(self, ctx: &Context, cx: &PassCx<'_>) -> Result<Self, Decline> {
+    fn judge(self, ctx: &Context, forest: &LoopForest, options: &Options) -> Result<Self, Decline> {
         let func = &ctx.func;
         let insts = || func.layout.block_insts(self.block);
         let values: usize = insts().map(|inst| func.dfg.inst_results(inst).len()).sum();
@@ -140,21 +142,21 @@ impl SharedTest {
         if values + params[0] + params[1] > MAX_PARAMS {
             return Err(Decline::TooLarge { insts: insts().count(), max: MAX_PARAMS });
         }
-        if let Some(inst) = insts().find(|&inst| !is_duplicable(func, inst)) {
+        if let Some(inst) = insts().find(|&inst| !forest.is_duplicable(func, inst)) {
             return Err(Decline::NotDuplicable(func.dfg.insts[inst].opcode().to_string()));
         }
-        if cx.options.ignore_cost {
+        if options.ignore_cost {
             return Ok(self);
         }
         if !self.is_innermost {
             return Err(Decline::NotInnermost);
         }
         let size = insts().filter(|&inst| !is_constant(func, inst)).count() - 1;
-        if size > cx.options.unshare_max_insts {
-            return Err(Decline::TooLarge { insts: size, max: cx.options.unshare_max_insts });
+        if size > options.unshare_max_insts {
+            return Err(Decline::TooLarge { insts: size, max: options.unshare_max_insts });
         }
-        if self.jumps.len() > cx.options.unshare_max_copies {
-            return Err(Decline::TooMany { jumps: self.jumps.len(), max: cx.options.unshare_max_copies });
+        if self.jumps.len() > options.unshare_max_copies {
+            return Err(Decline::TooMany { jumps: self.jumps.len(), max: options.unshare_max_copies });
         }
         Ok(self)
     }

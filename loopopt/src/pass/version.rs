@@ -67,7 +67,6 @@ mod why;
 use crate::analysis::ahead::Ahead;
 use crate::analysis::conditions::{Conditions, Place};
 use crate::analysis::edges::Edge;
-use crate::analysis::effects::is_duplicable;
 use crate::analysis::entry::Order;
 use crate::analysis::loops::{Loop, LoopForest};
 use crate::analysis::requirement::{Requirement, simplified};
@@ -348,7 +347,7 @@ impl Plan {
         if copied > options.version_max_copied {
             return Err(Decline::TooLarge { insts: copied, max: options.version_max_copied });
         }
-        if let Some(inst) = insts().find(|&inst| !is_duplicable(func, inst)) {
+        if let Some(inst) = insts().find(|&inst| !forest.is_duplicable(func, inst)) {
             return Err(Decline::NotDuplicable(func.dfg.insts[inst].opcode().to_string()));
         }
         let mut plan = Self {
