@@ -146,7 +146,7 @@ impl Placement {
 /// The host's target, as arms are optimized for it.
 #[cfg(feature = "fuzzing")]
 pub(crate) fn optimizing_isa() -> anyhow::Result<cranelift_codegen::isa::OwnedTargetIsa> {
-    isa::host(isa::Use::Optimize, true)
+    isa::Target::host().isa(isa::Use::Optimize, true)
 }
 
 /// Something in the place of loopopt: it rewrites a function that `Context::optimize` has been through.
