@@ -177,7 +177,7 @@ impl Memory<'_> {
             available.retain(|inst| self.survives_fence(&self.known[inst], effects.diverges));
             return;
         }
-        if !func.dfg.insts[inst].opcode().can_load() && !func.dfg.insts[inst].opcode().can_store() {
+        if effects.asserts || !func.dfg.insts[inst].opcode().can_load() && !func.dfg.insts[inst].opcode().can_store() {
             return;
         }
         let Some(access) = self.access(inst) else {

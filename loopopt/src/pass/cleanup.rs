@@ -34,6 +34,8 @@ mod hide;
 
 use crate::analysis::available::known_loads;
 use crate::change::Change;
+use crate::claim::Claim;
+use crate::edit::assertion::assert_loads;
 use crate::edit::forget::remove_unreachable;
 use crate::edit::neighbours::keep_neighbours;
 use crate::edit::params::remove_redundant_params;
@@ -45,6 +47,9 @@ use hide::Hidden;
 
 /// The name of this pass.
 pub(crate) const NAME: &str = "cleanup";
+
+/// What its rewrites rest on.
+pub(crate) const CLAIMS: &[Claim] = &[Claim::CellHolds];
 
 /// The reasons for which it leaves a loop alone.
 pub(crate) const REASONS: &[&str] = &[];
@@ -83,6 +88,7 @@ fn replace_known_loads(ctx: &mut Context, cx: &mut PassCx<'_>) {
     let found = known_loads(ctx, cx.forest(ctx), options);
     let mut replaced = Replaced::default();
     for (load, value) in found {
+        assert_loads(&mut ctx.func, load, load, value);
         replaced.insert(ctx.func.dfg.first_result(load), value);
         ctx.func.layout.remove_inst(load);
     }
