@@ -67,8 +67,6 @@ faults! {
     ForgottenEntry,
     /// `merge`: a block that a handler's address names is merged away.
     MergedHandler,
-    /// `clone`: a call with a handler whose address is taken is copied, and has another handler there.
-    CopiedHandler,
     /// `clone`: two instructions share a jump table.
     SharedJumpTable,
     /// `clone`: two instructions share an exception table.

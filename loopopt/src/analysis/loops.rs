@@ -25,7 +25,6 @@
 use super::edges::{Edge, edges_between, jump_target, ways_from};
 use super::effects::{is_marker, leads_to_failure};
 use super::handlers::NamedBlocks;
-use crate::fault::fault;
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::entity::{
     EntityRef, EntitySet, PrimaryMap, SecondaryMap, entity_impl, packed_option::PackedOption,
@@ -316,7 +315,7 @@ impl LoopForest {
 
     /// Whether an instruction names `block`, which then has to stay where it is.
     pub fn is_named(&self, block: Block) -> bool {
-        self.named.contains(block) && !fault!(CopiedHandler)
+        self.named.contains(block)
     }
 
     /// Whether a second copy of `inst` elsewhere is the same to everyone as running `inst` twice. Not so for markers that
