@@ -114,6 +114,25 @@ impl Fill<'_, '_, '_> {
         Pointer::place(value)
     }
 
+    /// A load or a store of a whole place, often of what was loaded before and one more.
+    pub(super) fn touch(&mut self) {
+        self.may_assign();
+        let pointer = self.disguised();
+        let place = self.place_at(pointer, 0, 8);
+        if self.random.chance(40) {
+            let loaded = self.pos.ins().load(types::I64, place.flags, place.address, place.offset);
+            self.keep_value(loaded);
+            return;
+        }
+        let mut value = self.any(types::I64);
+        if self.random.chance(50) {
+            let more = self.pos.ins().iadd_imm_s(value, 1);
+            value = self.keep_value(more);
+        }
+        let inst = self.pos.ins().store(place.flags, value, place.address, place.offset);
+        self.keep(inst);
+    }
+
     /// A number below 4, often of a counter.
     fn place_number(&mut self) -> Value {
         let ty = self.known.counters.last().map_or(types::I64, |&counter| self.pos.func.dfg.value_type(counter));

@@ -39,6 +39,9 @@ impl Fill<'_, '_, '_> {
     /// One instruction, or the few that belong together.
     pub(super) fn instruction(&mut self) {
         let features = self.features();
+        if features.has(Feature::Disguises) && self.random.chance(35) {
+            return self.touch();
+        }
         let least = if features.has(Feature::Sparse) && self.random.chance(50) { 21 } else { 0 };
         match least + self.random.below(50 - least) {
             0 => {

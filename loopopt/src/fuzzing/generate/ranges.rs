@@ -259,7 +259,7 @@ impl Draft<'_, '_, '_> {
             (wide, types::I128),
         ]);
         let first = match style {
-            Style::Walked => (self.number(tested), self.random.pick(&[1, 1, 1, -1, 2, 4])),
+            Style::Walked => (self.own_number(0, tested), self.random.pick(&[1, 1, 1, 1, -1, 2, 4])),
             Style::Beside | Style::Any => self.range_counter(tested),
         };
         let mut counters = vec![first];
@@ -291,6 +291,17 @@ impl Draft<'_, '_, '_> {
         let few = i128::from(self.random.pick(&[2_i8, 3, 4, 8, 16]));
         let far = 1 << (self.random.below(ty.bits() as usize - 1));
         (start, self.random.weighted(&[(8, 1), (2, -1), (2, few), (1, -few), (2, far), (1, -far)]))
+    }
+
+    /// One of the parameters that there are for this, mostly extended without sign: the first two are narrow.
+    fn own_number(&mut self, which: usize, ty: Type) -> Expr {
+        let params = &self.pos.func.signature.params;
+        let index = params.len() - 3 + which;
+        let param = Expr::Param(index, params[index].value_type);
+        if param.ty().bits() < ty.bits() && self.random.chance(85) {
+            return Expr::Convert(Opcode::Uextend, ty, Box::new(param));
+        }
+        if param.ty() == ty { param } else { self.number(ty) }
     }
 
     /// A parameter as a value of this type.
@@ -336,14 +347,16 @@ impl Draft<'_, '_, '_> {
         let ty = start.ty();
         let bits = ty.bits();
         let is_walked = style == Style::Walked;
+        let is_own = is_walked || (style == Style::Beside && self.random.chance(30));
         let bound = match self.random.below(if is_walked { 10 } else { 20 }) {
-            0..=8 => self.number(ty),
-            9..=11 if let Expr::Constant(_, first) = start => {
+            0..=8 if is_own => self.own_number(1, ty),
+            0..=6 => self.number(ty),
+            7..=9 if let Expr::Constant(_, first) = start => {
                 // A few steps on, or all the way round.
                 let steps = self.random.below(9) as i128 - 2;
                 Expr::Constant(ty, wrap(first.wrapping_add(step.wrapping_mul(steps)), bits))
             }
-            9..=13 => {
+            7..=13 => {
                 let end = self.random.pick(&[0, i128::MAX >> (128 - bits), i128::MIN >> (128 - bits)]);
                 Expr::Constant(ty, wrap(end.wrapping_add(self.random.below(9) as i128 - 4), bits))
             }
@@ -387,6 +400,7 @@ impl Draft<'_, '_, '_> {
         let ty = index.ty();
         let bits = ty.bits();
         let mut len = match self.random.below(10) {
+            0..=5 if style != Style::Any => self.own_number(2, ty),
             0..=7 => self.number(ty),
             8 => Expr::Constant(ty, wrap(i128::from(self.random.pick(&[100_u8, 16, 64, 200])), bits)),
             _ => Expr::Constant(ty, self.random.integer(bits)),
@@ -422,7 +436,7 @@ impl Draft<'_, '_, '_> {
             self.note(Shape::Narrowed);
             let narrow = self.narrower(index.ty());
             index = Expr::Convert(Opcode::Ireduce, narrow, Box::new(index));
-            if self.random.chance(15) {
+            if self.random.chance(8) {
                 let mask = Expr::Constant(narrow, i128::from(self.random.pick(&[63_i8, 7, -2, -4])));
                 index = Expr::binary(Opcode::Band, index, mask);
             }
