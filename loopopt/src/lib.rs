@@ -64,7 +64,7 @@
 //! | `transfer` | a rare part of a loop becomes a part of a loop around it, where it no longer stands in the way of the rest |
 //! | `unroll` | a loop that runs a few times becomes its iterations |
 //! | `peel` | the first iterations are taken out, so that the others need not do again what they did |
-//! | `cleanup` | Cranelift's egraph pass once more, if a pass has left something to fold |
+//! | `cleanup` | Cranelift's egraph pass once more, without memory, and loads that are known, if a pass has left something to fold |
 //! | `widen` | addresses that are computed in 32 bits and extended are computed in 64 bits |
 //! | `promote` | a memory cell that a loop reads and writes again and again is carried in a register |
 //! | `batch` | a loop that runs often does several iterations for each time that it tests whether there are more |
