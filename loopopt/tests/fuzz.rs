@@ -32,7 +32,8 @@ const FLOORS: &[(&str, f64)] = &[
     ("batch", 35.0),
 ];
 
-/// The share of programs, in percent, that have what passes look for: some way below what it is.
+/// The share of programs, in percent, that have what passes look for: some way below what it is. About one program in four is
+/// special, and has little of what the others have.
 const SHAPES: &[(Shape, f64)] = &[
     (Shape::Local, 15.0),
     (Shape::LocalPart, 9.0),
@@ -80,11 +81,11 @@ const SHAPES: &[(Shape, f64)] = &[
     (Shape::Disguised, 1.5),
     (Shape::PointerVariable, 0.4),
     (Shape::PointerParam, 1.2),
-    (Shape::EntriesAround, 0.4),
-    (Shape::EntriesBeside, 0.3),
-    (Shape::PointerCell, 0.4),
-    (Shape::SlotNest, 0.4),
-    (Shape::Doomed, 0.8),
+    (Shape::EntriesAround, 0.3),
+    (Shape::EntriesBeside, 0.2),
+    (Shape::PointerCell, 0.3),
+    (Shape::SlotNest, 0.3),
+    (Shape::Doomed, 0.7),
     (Shape::EdgeCall, 3.0),
 ];
 
