@@ -125,8 +125,10 @@ pub struct Options {
     /// `unswitch`: the most instructions that the copies of one loop may add at once if cost does not count. 1,000, as for `unroll`.
     pub unswitch_max_copied: usize,
 
-    /// `unswitch`: how many blocks it may look at in search of a branch, for each block of the function, in all rounds. 32: a look at a
-    /// block takes about 20 ns, so that the search takes a twentieth of Cranelift's own time at most.
+    /// `unswitch`: how many blocks it may look at in search of a branch, for each block of the function, in all rounds. 128: two
+    /// searches of a loop and of one inside it with 16 branches each. A look takes some 300 instructions. Without a limit, two nested
+    /// loops with 32 branches that leave them at once took 115 million instructions, where `Context::optimize` took 1.4 million
+    /// (callgrind); with 32, 2.5 million.
     pub unswitch_max_looks: usize,
 
     /// `transfer`: the most instructions, without constants and jumps, from the rare part to the end of the iteration. 100, as for

@@ -205,6 +205,10 @@ impl Looks<'_> {
         let Found { candidates, mut others } = found;
         let mut best: Result<Plan, Decline> = Err(Decline::NothingInvariant);
         for candidate in candidates {
+            // Nothing is better than one that copies nothing.
+            if best.as_ref().is_ok_and(|best| best.copied == 0) {
+                break;
+            }
             if self.search.left.get() == 0 {
                 others += 1;
                 continue;
