@@ -39,6 +39,10 @@ faults! {
     OnlyTheFirstValue,
     /// `version`: what the loop has come to before its test is taken for what it has come to behind it (OMR 2c2cc0111).
     OneIterationLess,
+    /// `version`: terms of an integer cancel although it overflows (a range of which the end is below the start).
+    TermsCancel,
+    /// `version`: an integer is multiplied although it overflows (a factor that is 0 modulo two to the bits).
+    FactorsVanish,
     /// `widen`: 32-bit sums do not wrap (LLVM IndVarSimplify's class of `nuw` that does not hold).
     SumsNeverWrap,
     /// `widen`: the step of a counter is taken for positive.

@@ -137,6 +137,11 @@ impl Sum {
         self.most_as_integer().map_or(mask(self.bits), |most| most)
     }
 
+    /// A number that this is at least as an unsigned one.
+    pub fn least(&self) -> u64 {
+        if self.never_wraps() { self.constant } else { 0 }
+    }
+
     /// Whether all terms, as unsigned numbers, and the constant are sure to add up without wraparound.
     pub fn never_wraps(&self) -> bool {
         self.most_as_integer().is_some()

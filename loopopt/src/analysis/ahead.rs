@@ -19,12 +19,18 @@
 //! Inside an extension, a narrower sum moves in its own arc, that of all numbers: it must not wrap there. A product with
 //! something that does not change moves by that times as much.
 //!
+//! A loop inside that starts where the loop around is, `for j = i + 1; j < m`, comes to `m - 1` at the most, wherever it starts: there the counter is
+//! taken for anything from 0 to its end, which is the same in each iteration of the loop around.
+//!
 //! What changes in no known way, but is one of a few numbers, such as `x & 255`, is taken for all of them.
 //!
 //! A sum of numbers that are extended without sign, such as the address of an access to the memory of WebAssembly, has bits to spare:
 //! there one comparison does. From the least number on that it is in any iteration, all by which it moves is added up, in the
 //! wider type; if that is at most what it is compared with, and this is no more than the narrower type can tell, nothing has
 //! wrapped.
+//!
+//! Starts are numbers modulo two to their bits, and distances are true integers ([`super::integer`]): what is added to them, or what they
+//! are multiplied by, is required not to overflow, whatever cancels.
 //!
 //! What is asked for is again made of sums and comparisons, so that it can be asked for in front of the loop around.
 //!
@@ -36,7 +42,8 @@
 //! (JDK-8307683, openj9#15477, golang/go#26116).
 
 use super::address::{Sum, Term, mask};
-use super::iterations::{Counted, Iterations, is_negative};
+use super::integer::{Integer, Needs};
+use super::iterations::{Counted, Iterations, magnitude};
 use super::loops::Loop;
 use super::numbers::limits_of;
 use super::requirement::{Requirement, arc};
@@ -97,11 +104,11 @@ impl<'a> Ahead<'a> {
         }
         let counted = self.counted[lp].get_or_insert_with(|| Counted::new(view, lp));
         let mut iterations = counted.until(view.ctx, check).unwrap_or_default();
-        let requires = std::mem::take(&mut iterations.requires);
+        let needs = std::mem::take(&mut iterations.needs);
         let is_branch = view.func().dfg.insts[check.0].opcode().is_branch();
         let is_value = |sum: &Sum| matches!(sum.terms(), [(Term::Value(_), 1)]) && sum.constant_part() == 0;
         let takes_all = !is_branch && !is_value(if left_stays { right } else { left });
-        let mut walk = Walk { view, lp, counted, iterations, requires, takes_all };
+        let mut walk = Walk { view, lp, counted, iterations, needs, may_start_at_zero: true, takes_all };
         match required {
             Requirement::Compare { cond, left, right } if right_stays => walk.stays(*cond, left, right)?,
             Requirement::Compare { cond, left, right } if left_stays => walk.stays(cond.swap_args(), right, left)?,
@@ -111,15 +118,16 @@ impl<'a> Ahead<'a> {
                 return Err(walk.obstacle(changes));
             }
         }
-        Ok(walk.requires)
+        Ok(walk.needs.into_vec())
     }
 }
 
-/// How a sum moves in a loop: never above `start` and all of `up`, nor below `start` without all of `down`.
+/// How a sum moves in a loop: modulo two to its bits it is `start`, and an integer that is at most all of `up`, less one that is at most all of
+/// `down`.
 struct Moves {
     start: Sum,
-    up: Vec<Sum>,
-    down: Vec<Sum>,
+    up: Vec<Integer>,
+    down: Vec<Integer>,
 }
 
 /// Gathers what is required for one question.
@@ -128,7 +136,9 @@ struct Walk<'a> {
     lp: Loop,
     counted: &'a Counted,
     iterations: Iterations,
-    requires: Vec<Requirement>,
+    needs: Needs,
+    /// Whether a counter may be taken for anything from 0 to the last that it is: not where it has to be between its ends.
+    may_start_at_zero: bool,
     /// Whether what is one of a few numbers is taken for all of them: not where a branch or a check asks for that number itself, which
     /// may well be larger now and then.
     takes_all: bool,
@@ -137,15 +147,15 @@ struct Walk<'a> {
 impl Walk<'_> {
     /// Requires that `left cond right` holds in all iterations, `right` being always the same.
     fn stays(&mut self, cond: IntCC, left: &Sum, right: &Sum) -> Result<(), Obstacle> {
-        let already = self.requires.len();
+        let already = self.needs.len();
         match self.stays_as_integer(cond, left, right) {
             Ok(true) => return Ok(()),
-            Ok(false) | Err(Obstacle::TooLong) => self.requires.truncate(already),
+            Ok(false) | Err(Obstacle::TooLong) => self.needs.truncate(already),
             Err(why) => return Err(why),
         }
         let moves = self.moves(left, left.bits(), MAX_DEPTH)?;
         let (from, to) = arc(cond, right);
-        self.requires.push(Requirement::new(cond, moves.start.clone(), right.clone()));
+        self.needs.require(Requirement::new(cond, moves.start.clone(), right.clone()));
         self.has_room(&moves, &from, &to)
     }
 
@@ -157,57 +167,56 @@ impl Walk<'_> {
             return Ok(false);
         }
         let bits = left.bits();
-        let mut end = Sum::constant(left.constant_part(), bits);
+        let mut end = Integer::constant(left.constant_part(), bits);
         for (term, factor) in left.terms() {
             let alone = Sum::of_term(term.clone(), *factor, bits);
             let most = match term {
-                _ if self.view.is_invariant(self.lp, &alone) => alone,
+                // It does not wrap, as `left` does not.
+                _ if self.view.is_invariant(self.lp, &alone) => Integer::of(alone),
                 Term::Extended { signed: false, sum } => {
                     let most = self.largest(sum, bits, MAX_DEPTH - 1)?;
                     self.keep_narrow(&most, (sum.bits(), *factor), right);
-                    most.times(*factor)
+                    most.times(*factor, &mut self.needs)
                 }
                 _ => return Ok(false),
             };
-            end.add(&most, 1).ok_or(Obstacle::TooLong)?;
+            end = end.plus(&most, &mut self.needs).ok_or(Obstacle::TooLong)?;
         }
-        let fits = end.never_wraps();
-        self.requires.push(Requirement::new(cond, end, right.clone()));
-        Ok(fits)
+        self.needs.require(Requirement::new(cond, end.sum().clone(), right.clone()));
+        Ok(true)
     }
 
     /// The least number that `sum` is, extended, and all by which it moves, if it does not wrap.
-    fn largest(&mut self, sum: &Sum, wide: u32, depth: usize) -> Result<Sum, Obstacle> {
+    fn largest(&mut self, sum: &Sum, wide: u32, depth: usize) -> Result<Integer, Obstacle> {
         let moves = self.moves(sum, wide, depth)?;
         let mut least = moves.start;
         for distance in moves.down.iter().filter(|_| !fault!(OnlyTheFirstValue)) {
-            let distance = distance.reduced(least.bits()).ok_or(Obstacle::TooLong)?;
+            let distance = distance.sum().reduced(least.bits()).ok_or(Obstacle::TooLong)?;
             least = least.minus(&distance).ok_or(Obstacle::TooLong)?;
         }
-        let mut largest = least.extended(wide, false);
+        let mut largest = Integer::of(least).extended(wide);
         for distance in moves.up.iter().chain(&moves.down).filter(|_| !fault!(OnlyTheFirstValue)) {
-            largest.add(distance, 1).ok_or(Obstacle::TooLong)?;
+            largest = largest.plus(distance, &mut self.needs).ok_or(Obstacle::TooLong)?;
         }
         Ok(largest)
     }
 
     /// Requires that `most`, of which a multiple is required to be at most `right`, fits into so many bits.
-    fn keep_narrow(&mut self, most: &Sum, (narrow, factor): (u32, u64), right: &Sum) {
+    fn keep_narrow(&mut self, most: &Integer, (narrow, factor): (u32, u64), right: &Sum) {
         let limit = mask(narrow);
-        if most.never_wraps() && most.most() <= limit {
-            return;
-        }
         let bits = right.bits();
         let is_length = |all: &u64| {
             narrow >= MIN_BITS_OF_LENGTHS
-                && most.as_constant().is_none()
-                && most.constant_part() <= limit
+                && most.sum().as_constant().is_none()
+                && most.sum().constant_part() <= limit
+                && most.can_be_multiplied(factor)
                 && *all <= mask(bits)
                 && right.as_constant().is_none_or(|right| right <= *all)
         };
-        self.requires.push(match limit.checked_mul(factor).filter(is_length) {
+        let all = limit.checked_mul(factor).filter(|all| most.most() > limit && is_length(all));
+        self.needs.require(match all {
             Some(all) => Requirement::at_most(right.clone(), Sum::constant(all, bits)),
-            None => Requirement::at_most(most.clone(), Sum::constant(limit, bits)),
+            None => most.at_most(Sum::constant(limit, bits)),
         });
     }
 
@@ -218,6 +227,7 @@ impl Walk<'_> {
         }
         // Only what moves by the same in each iteration is between its ends there.
         self.takes_all = false;
+        self.may_start_at_zero = false;
         let least = if cond == cond.unsigned() { 0 } else { 1 << (left.bits() - 1) };
         let least = Sum::constant(least, left.bits());
         let most = least.clone().offset(-1);
@@ -228,14 +238,14 @@ impl Walk<'_> {
             let mut end = moves.start.clone();
             for (distances, sign) in [(&moves.up, 1), (&moves.down, u64::MAX)] {
                 for distance in distances {
-                    end = end.plus(distance, sign).ok_or(Obstacle::TooLong)?;
+                    end = end.plus(distance.sum(), sign).ok_or(Obstacle::TooLong)?;
                 }
             }
             ends.push((moves.start, end));
         }
         let (right, left) = (ends.pop().expect("two"), ends.pop().expect("two"));
-        self.requires.push(Requirement::new(cond, left.0, right.0));
-        self.requires.push(Requirement::new(cond, left.1, right.1));
+        self.needs.require(Requirement::new(cond, left.0, right.0));
+        self.needs.require(Requirement::new(cond, left.1, right.1));
         Ok(())
     }
 
@@ -246,10 +256,10 @@ impl Walk<'_> {
             if distances.is_empty() || fault!(OnlyTheFirstValue) {
                 continue;
             }
-            let mut room = room.ok_or(Obstacle::TooLong)?;
+            // On the circle, from a number in the arc to an end of the arc.
+            let mut room = Integer::of(room.ok_or(Obstacle::TooLong)?);
             for distance in distances {
-                self.requires.push(Requirement::at_most(distance.clone(), room.clone()));
-                room = room.minus(distance).ok_or(Obstacle::TooLong)?;
+                room = room.minus(distance, &mut self.needs).ok_or(Obstacle::TooLong)?;
             }
         }
         Ok(())
@@ -261,6 +271,9 @@ impl Walk<'_> {
         let start = Sum::constant(sum.constant_part(), bits);
         let mut moves = Moves { start, up: Vec::new(), down: Vec::new() };
         let mut step = Sum::constant(0, bits);
+        if let Some(moves) = self.moves_from_zero(sum, wide) {
+            return Ok(moves);
+        }
         for (term, factor) in sum.terms() {
             let alone = Sum::of_term(term.clone(), *factor, bits);
             if self.view.is_invariant(self.lp, &alone) {
@@ -283,13 +296,50 @@ impl Walk<'_> {
                 let (factor, is_down) = magnitude(&step);
                 let times = self.iterations.times.as_ref().ok_or(Obstacle::NoCount)?;
                 let (times, factor) = times.multiplied(factor);
-                let times = self.fitted(times, wide)?;
-                let distance = self.multiple(times, factor)?;
+                let distance = self.fitted(times, wide)?.times(factor, &mut self.needs);
                 if is_down { moves.down.push(distance) } else { moves.up.push(distance) }
             }
             None => return Err(self.obstacle(sum)),
         }
         Ok(moves)
+    }
+
+    /// How a sum of one counter and of what does not change moves, if that is said best from 0 on: the least number of the counter, read without
+    /// sign, changes in a loop around this one, the largest does not, and it is known that the one is not above the other.
+    fn moves_from_zero(&mut self, sum: &Sum, wide: u32) -> Option<Moves> {
+        if !self.may_start_at_zero || self.view.forest.data(self.lp).parent.is_none() {
+            return None;
+        }
+        let bits = sum.bits();
+        let is_invariant =
+            |(term, factor): &&(Term, u64)| self.view.is_invariant(self.lp, &Sum::of_term(term.clone(), *factor, bits));
+        let mut changing = sum.terms().iter().filter(|term| !is_invariant(term));
+        let (Some((Term::Value(value), factor)), None) = (changing.next(), changing.next()) else { return None };
+        let rest = sum.minus(&Sum::of_term(Term::Value(*value), *factor, bits))?;
+        let counter = self.counted.counters.iter().find(|counter| counter.param == *value)?;
+        let [least, largest] = self.iterations.times.as_ref()?.ends(counter, bits)?;
+        let begins_below = rest.as_constant().is_some_and(|rest| rest > mask(bits) / 2);
+        let is_negative = *factor > mask(bits) / 2;
+        let cancels = rest.plus(&least, *factor)?.terms().len() < rest.terms().len() + least.terms().len();
+        if begins_below || is_negative || cancels || !self.changes_further_out(&least, &largest) {
+            return None;
+        }
+        if !self.needs.imply(&Requirement::at_most(least.clone(), largest.clone())) {
+            let with_sign = Requirement::new(IntCC::SignedLessThanOrEqual, least.clone(), largest.clone());
+            let zero = Sum::constant(0, bits);
+            self.needs.imply(&with_sign).then_some(())?;
+            self.needs.require(Requirement::new(IntCC::SignedGreaterThanOrEqual, least, zero));
+        }
+        let up = Integer::of(largest).extended(wide).times(*factor, &mut self.needs);
+        Some(Moves { start: rest, up: vec![up], down: Vec::new() })
+    }
+
+    /// Whether the innermost loop around this one in which `least` changes is one in which `largest` does not.
+    fn changes_further_out(&self, least: &Sum, largest: &Sum) -> bool {
+        let forest = self.view.forest;
+        let around = std::iter::successors(forest.data(self.lp).parent, |&lp| forest.data(lp).parent);
+        let mut changing = around.filter(|&lp| !self.view.is_invariant(lp, least));
+        changing.next().is_some_and(|lp| self.view.is_invariant(lp, largest))
     }
 
     /// How `inner`, which must not wrap, moves.
@@ -312,12 +362,13 @@ impl Walk<'_> {
         let Some(counter) = self.counted.counters.iter().find(|counter| counter.param == value) else {
             if let Some((least, distance)) = self.within(value, bits) {
                 moves.add(&Sum::constant(least, bits), factor)?;
-                return self.scale((vec![Sum::constant(distance, bits)], Vec::new()), factor, wide, moves);
+                let distance = Integer::constant(distance, bits);
+                return self.scale((vec![distance], Vec::new()), factor, wide, moves);
             }
             return match self.masked(value, bits).filter(|_| depth > 0 && bits < wide) {
                 Some(masked) => {
                     let most = self.largest(&masked, wide, depth - 1)?;
-                    self.requires.push(Requirement::at_most(most.clone(), Sum::constant(mask(bits), wide)));
+                    self.needs.require(most.at_most(Sum::constant(mask(bits), wide)));
                     self.scale((vec![most], Vec::new()), factor, wide, moves)
                 }
                 None => self.follow_product((value, factor), wide, moves),
@@ -330,7 +381,7 @@ impl Walk<'_> {
             return moves.add(&start, factor);
         }
         match &self.iterations.moved {
-            Some((param, distance, up)) if *param == value && distance.bits() == bits => {
+            Some((param, distance, up)) if *param == value && distance.sum().bits() == bits => {
                 let (distance, up) = (vec![distance.clone()], *up);
                 moves.add(&start, factor)?;
                 let (up, down) = if up { (distance, Vec::new()) } else { (Vec::new(), distance) };
@@ -379,12 +430,9 @@ impl Walk<'_> {
         }
         let inner = self.moves(&changes, wide, 0)?;
         moves.add(&inner.start.product(&stays), factor)?;
-        let stays = stays.extended(wide, false);
+        let stays = Integer::of(stays).extended(wide);
         let [up, down] = [inner.up, inner.down].map(|distances| {
-            let products = distances.into_iter().map(|distance| {
-                self.requires.push(Requirement::Fits { left: distance.clone(), right: stays.clone() });
-                distance.product(&stays)
-            });
+            let products = distances.into_iter().map(|distance| distance.product(&stays, &mut self.needs));
             products.collect()
         });
         self.scale((up, down), factor, wide, moves)
@@ -393,7 +441,7 @@ impl Walk<'_> {
     /// Adds `factor` times these distances, upwards and downwards.
     fn scale(
         &mut self,
-        (up, down): (Vec<Sum>, Vec<Sum>),
+        (up, down): (Vec<Integer>, Vec<Integer>),
         factor: u64,
         wide: u32,
         moves: &mut Moves,
@@ -401,32 +449,16 @@ impl Walk<'_> {
         let (factor, swaps) = magnitude(&Sum::constant(factor, moves.start.bits()));
         for (distances, is_down) in [(up, false), (down, true)] {
             for distance in distances {
-                let distance = self.fitted(distance, wide)?;
-                let distance = self.multiple(distance, factor)?;
+                let distance = self.fitted(distance, wide)?.times(factor, &mut self.needs);
                 if is_down == swaps { moves.up.push(distance) } else { moves.down.push(distance) }
             }
         }
         Ok(())
     }
 
-    /// An unsigned number in so many bits, which it has to fit into.
-    fn fitted(&mut self, number: Sum, bits: u32) -> Result<Sum, Obstacle> {
-        if number.bits() <= bits {
-            return Ok(number.extended(bits, false));
-        }
-        let most = Sum::constant((1 << bits) - 1, number.bits());
-        self.requires.push(Requirement::at_most(number.clone(), most));
-        number.reduced(bits).ok_or(Obstacle::TooLong)
-    }
-
-    /// A multiple of an unsigned number, which must not overflow.
-    fn multiple(&mut self, number: Sum, factor: u64) -> Result<Sum, Obstacle> {
-        let most = mask(number.bits());
-        if factor > 1 {
-            let limit = Sum::constant(most / factor, number.bits());
-            self.requires.push(Requirement::at_most(number.clone(), limit));
-        }
-        Ok(number.times(factor))
+    /// An integer in so many bits, which it has to fit into.
+    fn fitted(&mut self, number: Integer, bits: u32) -> Result<Integer, Obstacle> {
+        number.fitted(bits, &mut self.needs).ok_or(Obstacle::TooLong)
     }
 
     /// What is in the way of following `sum`.
@@ -441,11 +473,4 @@ impl Moves {
         self.start = self.start.plus(sum, factor).ok_or(Obstacle::TooLong)?;
         Ok(())
     }
-}
-
-/// A constant without its sign, and whether it is negative.
-fn magnitude(number: &Sum) -> (u64, bool) {
-    let is_down = is_negative(number);
-    let number = if is_down { number.times(u64::MAX) } else { number.clone() };
-    (number.as_constant().unwrap_or(0), is_down)
 }

@@ -14,11 +14,14 @@
 //! `t0 - b`, in the arc too, the same formula from there gives the number of the last iteration. In a loop that tests at the
 //! bottom, this is what its guard says.
 //!
-//! All of it is modular arithmetic: no sum has to be free of overflow, and none is taken to be.
+//! All of it is modular arithmetic: no sum has to be free of overflow, and none is taken to be. What comes out of it, how far a number
+//! moves on the circle, is an integer, less than two to the bits of what is tested ([`super::integer`]). That the start is below the end is
+//! not said by it: with `!=`, the way from one to the other may lead through 0.
 
 use super::address::{Sum, Term, constant_of, mask};
 use super::edges::{Edge, edges_into};
 use super::effects::leads_to_failure;
+use super::integer::{Integer, Needs};
 use super::loops::Loop;
 use super::requirement::{Requirement, arc};
 use super::view::View;
@@ -65,15 +68,30 @@ struct Test {
 /// How often counters step: as often as a number goes into another.
 #[derive(Clone, Debug)]
 pub(super) struct Times {
-    room: Sum,
+    room: Integer,
     by: u64,
     /// Whether nothing remains.
     is_exact: bool,
 }
 
 impl Times {
+    /// What a counter is at least and at most while it moves no further than what is tested does, both modulo two to `bits`: if it does not
+    /// wrap on the way, which is so if the first is not above the second.
+    pub(super) fn ends(&self, counter: &Counter, bits: u32) -> Option<[Sum; 2]> {
+        let (step, is_down) = magnitude(&counter.step);
+        if !(1..=self.by).contains(&step) || self.room.most() > mask(bits) {
+            return None;
+        }
+        let room = match self.room.sum() {
+            room if room.bits() >= bits => room.reduced(bits)?,
+            room => room.clone().extended(bits, false),
+        };
+        let start = counter.start.reduced(bits)?;
+        Some(if is_down { [start.minus(&room)?, start] } else { [start.clone(), start.plus(&room, 1)?] })
+    }
+
     /// Two numbers, of which the product is `factor` times this.
-    pub(super) fn multiplied(&self, factor: u64) -> (Sum, u64) {
+    pub(super) fn multiplied(&self, factor: u64) -> (Integer, u64) {
         match self.is_exact && factor.is_multiple_of(self.by) {
             true => (self.room.clone(), factor / self.by),
             false => (self.room.clone().divided(self.by), factor),
@@ -87,9 +105,9 @@ pub(super) struct Iterations {
     /// How often the counters step, if that is known.
     pub(super) times: Option<Times>,
     /// A counter that steps by a number that is not known, by how much it moves in all, and whether upwards.
-    pub(super) moved: Option<(Value, Sum, bool)>,
+    pub(super) moved: Option<(Value, Integer, bool)>,
     /// What that rests on.
-    pub(super) requires: Vec<Requirement>,
+    pub(super) needs: Needs,
 }
 
 impl Counted {
@@ -176,7 +194,8 @@ impl Test {
         let behind = behind || is_late;
         let start = self.start(behind)?;
         let (from, to) = arc(self.cond, &self.bound);
-        let mut requires: Vec<_> = self.requires.iter().cloned().collect();
+        let mut needs = Needs::default();
+        needs.extend(self.requires.iter().cloned());
         let distance = self.distance();
         let mut room = self.room(behind)?;
         let mut is_exact = distance.as_constant() == Some(1);
@@ -187,13 +206,13 @@ impl Test {
             is_exact = true;
             if !is_multiple(func, &room, by) {
                 let whole = room.clone().divided(by).times(by);
-                requires.push(Requirement::new(IntCC::Equal, room.clone(), whole));
+                needs.require(Requirement::new(IntCC::Equal, room.clone(), whole));
             }
         } else {
-            requires.push(Requirement::new(self.cond, start, self.bound.clone()));
+            needs.require(Requirement::new(self.cond, start, self.bound.clone()));
             let gap = from.minus(&to)?.offset(-1);
             if !(distance.as_constant() == Some(1) && self.leaves_a_gap()) {
-                requires.push(Requirement::at_most(distance.clone(), gap));
+                needs.require(Requirement::at_most(distance.clone(), gap));
             }
         }
         if is_late {
@@ -202,9 +221,11 @@ impl Test {
             let whole = (room_is / by).checked_add(1)?.checked_mul(by).filter(|whole| *whole <= mask(bits))?;
             (room, is_exact) = (Sum::constant(whole, bits), true);
         }
+        // On the circle, from a number in the arc to the end of the arc: less than once around.
+        let room = Integer::of(room);
         Some(match (self.counter, distance.as_constant()) {
-            (None, Some(by)) => Iterations { times: Some(Times { room, by, is_exact }), moved: None, requires },
-            (Some(param), _) => Iterations { times: None, moved: Some((param, room, self.up)), requires },
+            (None, Some(by)) => Iterations { times: Some(Times { room, by, is_exact }), moved: None, needs },
+            (Some(param), _) => Iterations { times: None, moved: Some((param, room, self.up)), needs },
             (None, None) => return None,
         })
     }
@@ -319,6 +340,13 @@ fn is_multiple(func: &Function, sum: &Sum, by: u64) -> bool {
     let is_one_of_terms =
         |(term, factor): &(Term, u64)| is_one(*factor) || matches!(term, Term::Value(value) if is_rounded(*value));
     by.is_power_of_two() && is_one(sum.constant_part()) && sum.terms().iter().all(is_one_of_terms)
+}
+
+/// A constant without its sign, and whether it is negative. 0 if it is not a constant.
+pub(super) fn magnitude(number: &Sum) -> (u64, bool) {
+    let is_down = is_negative(number);
+    let number = if is_down { number.times(u64::MAX) } else { number.clone() };
+    (number.as_constant().unwrap_or(0), is_down)
 }
 
 /// Whether a step is to be taken for one downwards: a negative constant, or negative factors only.

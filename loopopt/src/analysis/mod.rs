@@ -16,6 +16,7 @@ mod gathered;
 pub mod guard;
 mod implication;
 pub mod induction;
+mod integer;
 pub mod invariant;
 pub mod iterations;
 #[cfg(feature = "fuzzing")]

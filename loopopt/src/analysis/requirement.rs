@@ -1,4 +1,7 @@
 //! What has to hold of some integers, and what is known of them without looking further.
+//!
+//! Both sides are numbers modulo two to their bits, read with or without sign as the condition says: `n - 1` is the largest number if `n` is
+//! 0. What follows from a requirement follows from it so; of true integers speaks the module `integer`.
 
 use super::address::{Sum, mask};
 use super::evaluate::compares;
@@ -58,6 +61,7 @@ impl Requirement {
 /// Fewer comparisons that are enough for these, where they stand for each other.
 ///
 /// * `a <= r` goes if `e <= r` and `a <= r - e`: nothing wraps there, and `r - e` is not more than `r`.
+/// * `a <= n - 1`, `a != n` and `0 < n` go if `a < n`.
 /// * `1 < n` goes if `3 < n`; and then `a <= n - 2` goes if `a <= n - 4`, as neither wraps.
 /// * `0 < n` and `a <= n - 1` together are `a < n`.
 ///
@@ -90,10 +94,24 @@ pub fn simplified(required: Vec<Requirement>) -> Vec<Requirement> {
     required
 }
 
+/// That one number is less than another one, or at most that.
+struct Less<'r> {
+    signed: bool,
+    strict: bool,
+    smaller: &'r Sum,
+    larger: &'r Sum,
+}
+
+/// Whether `asked` follows from one of these.
+pub(super) fn follows(required: &[Requirement], asked: &Requirement) -> bool {
+    required.iter().any(|one| one.implies(asked))
+}
+
 /// Whether one of them follows from others.
 fn is_implied(required: &[Requirement], index: usize) -> bool {
-    if let Some((least, n)) = required[index].as_above() {
-        return required.iter().filter_map(Requirement::as_above).any(|(other, same)| same == n && other > least);
+    let (before, after) = (&required[..index], &required[index + 1..]);
+    if follows(before, &required[index]) || follows(after, &required[index]) {
+        return true;
     }
     let Some((a, r)) = required[index].as_at_most() else { return false };
     is_implied_by_room(required, (a, r)) || is_implied_by_less(required, (a, r))
@@ -120,6 +138,49 @@ fn is_implied_by_room(required: &[Requirement], (a, r): (&Sum, &Sum)) -> bool {
 }
 
 impl Requirement {
+    /// Whether `other` holds wherever this does, as far as that is seen at once.
+    fn implies(&self, other: &Self) -> bool {
+        if self == other {
+            return true;
+        }
+        let Some(Less { signed, strict, smaller, larger }) = self.as_less() else { return false };
+        if let Self::Compare { cond: IntCC::NotEqual, left, right } = other {
+            return strict && [(left, right), (right, left)].contains(&(smaller, larger));
+        }
+        let Some(asked) = other.as_less().filter(|asked| asked.signed == signed) else { return false };
+        // With something below the larger one, and something above the smaller one, nothing wraps next to them.
+        let is_next = strict && !asked.strict;
+        let is_weaker = strict || !asked.strict;
+        match (asked.smaller == smaller, asked.larger == larger) {
+            (true, true) => is_weaker,
+            (true, false) if is_next && *asked.larger == larger.clone().offset(-1) => true,
+            (false, true) if is_next && *asked.smaller == smaller.clone().offset(1) => true,
+            (true, false) if !signed && is_weaker => {
+                larger.as_constant().zip(asked.larger.as_constant()).is_some_and(|(own, asked)| own <= asked)
+            }
+            (false, true) if !signed => asked
+                .smaller
+                .as_constant()
+                .is_some_and(|number| if is_weaker { smaller.least() >= number } else { smaller.least() > number }),
+            _ => false,
+        }
+    }
+
+    /// The same as an order of two numbers, if it is one.
+    fn as_less(&self) -> Option<Less<'_>> {
+        let Self::Compare { cond, left, right } = self else { return None };
+        let signed = *cond != cond.unsigned();
+        let (strict, swapped) = match cond.unsigned() {
+            IntCC::UnsignedLessThan => (true, false),
+            IntCC::UnsignedLessThanOrEqual => (false, false),
+            IntCC::UnsignedGreaterThan => (true, true),
+            IntCC::UnsignedGreaterThanOrEqual => (false, true),
+            _ => return None,
+        };
+        let (smaller, larger) = if swapped { (right, left) } else { (left, right) };
+        Some(Less { signed, strict, smaller, larger })
+    }
+
     /// The sides of `left <= right`, unsigned.
     fn as_at_most(&self) -> Option<(&Sum, &Sum)> {
         match self {
