@@ -184,9 +184,9 @@ pub fn formulas() -> Vec<Formula> {
         for cond in CONDITIONS {
             arcs(cond, widths, &mut all);
             conditions(cond, widths, &mut all);
-            [true, false].into_iter().for_each(|up| counts(cond, widths, up, &mut all));
         }
         multiples(widths, &mut all);
+        [true, false].into_iter().for_each(|up| counts(widths, up, &mut all));
     }
     for widths in MIXED {
         extensions(widths, &mut all);
@@ -263,34 +263,23 @@ fn conditions(cond: IntCC, widths: Widths, all: &mut Vec<Formula>) {
     });
 }
 
-/// A number that starts in an arc and steps by no more than the numbers that are not in it are has left it when there is no room for
-/// another step, and not before. What it has moved by is any number here, and so in particular a multiple of the step.
-fn counts(cond: IntCC, widths: Widths, up: bool, all: &mut Vec<Formula>) {
-    let bits = widths.wide;
-    let bound = value(0, widths);
-    let (from, to) = arc(cond, &bound);
-    let (way, opcode) = if up { ("up", "bvadd") } else { ("down", "bvsub") };
-    for leaves in [false, true] {
-        let mut logic = Logic::new(widths);
-        let [first, last, right] = [&from, &to, &bound].map(|sum| logic.sum(sum));
-        let [start, moved, step] = ["start", "moved", "step"].map(|name| logic.any(name, bits));
-        let room = if up { format!("(bvsub {last} {start})") } else { format!("(bvsub {start} {first})") };
-        let mut given = vec![
-            compare(cond, &start, &right),
-            format!("(bvule {step} (bvsub (bvsub {first} {last}) {}))", constant(1, bits)),
-            format!("(bvule {moved} {room})"),
-        ];
-        let holds = |moved: &str| compare(cond, &format!("({opcode} {start} {moved})"), &right);
-        let (what, follows) = match leaves {
-            false => ("stays as long as there is room", holds(&moved)),
-            true => {
-                given.push(format!("(bvult (bvsub {room} {moved}) {step})"));
-                ("has left when there is none", format!("(not {})", holds(&format!("(bvadd {moved} {step})"))))
-            }
-        };
-        let name = format!("a counter that goes {way} while it is {cond} than a bound {what}");
-        all.push(logic.formula(name, given, follows));
-    }
+/// A number in an arc has left it after the first step for which there is no room, if a step does not lead across what is not in the
+/// arc. The arc is `0 ..= last`, as circles have no start; with less than a step left, there are `rest` numbers up to its end.
+fn counts(widths: Widths, up: bool, all: &mut Vec<Formula>) {
+    let mut logic = Logic::new(widths);
+    let [last, rest, step] = ["last", "rest", "step"].map(|name| logic.any(name, widths.wide));
+    let (way, next) = match up {
+        true => ("up", format!("(bvadd (bvsub {last} {rest}) {step})")),
+        false => ("down", format!("(bvsub {rest} {step})")),
+    };
+    let given = vec![
+        format!("(bvule {rest} {last})"),
+        format!("(bvult {rest} {step})"),
+        // The numbers that are not in the arc.
+        format!("(bvule {step} (bvnot {last}))"),
+    ];
+    let name = format!("a number that steps {way} and has no room for a step leaves its arc");
+    all.push(logic.formula(name, given, format!("(bvugt {next} {last})")));
 }
 
 /// A multiple of what is small enough does not overflow, and how often a number goes into another is not more than that.
