@@ -147,7 +147,7 @@ mod tests {
     fn a_mark_leaves_nothing_behind() {
         let mut ctx = context(
             "function %f(i64) {
-                gv0 = vmctx
+                gv0 = symbol %data
             block0(v0: i64):
                 trapz v0, user250
                 return

@@ -312,7 +312,7 @@ impl<'a, 'b> Motion<'a, 'b> {
         if effects.is_pure() {
             return (!self.func.dfg.inst_results(inst).is_empty()).then_some(Ok(()));
         }
-        if effects.writes || effects.fences || effects.diverges {
+        if effects.writes || effects.fences || effects.diverges || effects.asserts {
             return None;
         }
         if effects.reads {
