@@ -224,7 +224,7 @@ impl Default for Options {
             unswitch_max_versions: 8,
             unswitch_min_saved: 4,
             unswitch_max_copied: 1_000,
-            unswitch_max_looks: 32,
+            unswitch_max_looks: 128,
             transfer_max_insts: 100,
             transfer_max_inner_iterations: 64,
             transfer_max_copied: 1_000,
