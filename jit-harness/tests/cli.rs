@@ -441,7 +441,7 @@ fn the_flags_of_a_file_are_in_the_code() {
         let file = bench.file("flags.clif", format!("{header}\n{function}"));
         bench.prints(&["show", &file, "--asm"])
     };
-    assert!(code("target x86_64 has_popcnt").contains("popcnt"));
+    assert!(code("target x86_64 has_popcnt has_sse42").contains("popcnt"));
     assert!(!code("target x86_64").contains("popcnt"), "the target has nothing that is not named");
 }
 

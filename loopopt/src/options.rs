@@ -125,10 +125,9 @@ pub struct Options {
     /// `unswitch`: the most instructions that the copies of one loop may add at once if cost does not count. 1,000, as for `unroll`.
     pub unswitch_max_copied: usize,
 
-    /// `unswitch`: how many blocks it may look at in search of a branch, for each block of the function, in all rounds. 128: two
-    /// searches of a loop and of one inside it with 16 branches each. A look takes some 300 instructions. Without a limit, two nested
-    /// loops with 32 branches that leave them at once took 115 million instructions, where `Context::optimize` took 1.4 million
-    /// (callgrind); with 32, 2.5 million.
+    /// `unswitch`: how many blocks it may look at in search of a branch, for each block of the function, in all rounds. 128: a look
+    /// takes some 300 instructions. Without a limit, two nested loops with 32 branches that leave them at once took 115 million
+    /// instructions, where `Context::optimize` took 1.4 million; with 128, 13 million (callgrind).
     pub unswitch_max_looks: usize,
 
     /// `transfer`: the most instructions, without constants and jumps, from the rare part to the end of the iteration. 100, as for
@@ -239,7 +238,7 @@ impl Default for Options {
             unswitch_max_versions: 8,
             unswitch_min_saved: 4,
             unswitch_max_copied: 1_000,
-            unswitch_max_looks: 32,
+            unswitch_max_looks: 128,
             transfer_max_insts: 100,
             transfer_max_inner_iterations: 64,
             transfer_max_copied: 1_000,

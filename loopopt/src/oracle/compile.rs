@@ -231,9 +231,9 @@ impl Builder {
         let input = if is_changed { " as loopopt leaves it" } else { "" };
         let defined = named(
             || format!("Cranelift panics when it lowers %{name}{input}"),
-            || self.module.define_function(id, context),
+            || self.module.define_function(id, context).map_err(module_error),
         );
-        defined.map_err(module_error)?;
+        defined?;
         compile_time += start.elapsed();
         let code = context.compiled_code().expect("the function was compiled just now");
         self.code.push((id, CodeRange::new(name, code)));

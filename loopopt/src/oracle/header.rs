@@ -86,7 +86,7 @@ fn kind(line: &str) -> Kind {
 }
 
 /// What the reader makes of the `target` line at this index and of the `set` lines before it, or of all `set` lines.
-fn spec<'t>(lines: &[(&'t str, Kind)], target: Option<usize>) -> Result<IsaSpec> {
+fn spec(lines: &[(&str, Kind)], target: Option<usize>) -> Result<IsaSpec> {
     let mut text = String::new();
     for (index, (line, kind)) in lines.iter().enumerate() {
         if is_for(index, *kind, target) {

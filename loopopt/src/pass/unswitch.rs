@@ -205,15 +205,12 @@ impl Looks<'_> {
         let Found { candidates, mut others } = found;
         let mut best: Result<Plan, Decline> = Err(Decline::NothingInvariant);
         for candidate in candidates {
-            // Nothing is better than one that copies nothing.
-            if best.as_ref().is_ok_and(|best| best.copied == 0) {
-                break;
-            }
             if self.search.left.get() == 0 {
                 others += 1;
                 continue;
             }
-            let plan = self.prove(candidate).and_then(|plan| self.judge(plan));
+            let least = best.as_ref().map_or(usize::MAX, |best| best.copied);
+            let plan = self.prove(candidate, least).and_then(|plan| self.judge(plan));
             best = match (best, plan) {
                 (Ok(best), Ok(plan)) if plan.copied < best.copied => Ok(plan),
                 (Ok(best), _) => Ok(best),
@@ -224,7 +221,8 @@ impl Looks<'_> {
         if others > 0 { best.map_err(|_| Decline::SearchTooLong { others }) } else { best }
     }
 
-    fn prove(&self, candidate: Candidate) -> Result<Plan, Decline> {
+    /// Whether it is legal. It is not looked at to the end if it copies `least` instructions or more: another is as good.
+    fn prove(&self, candidate: Candidate, least: usize) -> Result<Plan, Decline> {
         let Self { search: Search { ctx, forest, options, .. }, lp, entry, .. } = *self;
         let func = &ctx.func;
         if let Some(why) = candidate.why_not() {
@@ -239,7 +237,7 @@ impl Looks<'_> {
         let known = known_way(ctx, &candidate, entry.source(func));
         let ways: Vec<usize> = known.map_or_else(|| (0..candidate.ways()).collect(), |way| vec![way]);
         let mut parts: Vec<Part> = ways.into_iter().map(|way| Part::new(func, way, header)).collect();
-        let growth = self.walk(&mut parts, &decision)?;
+        let growth = self.walk(&mut parts, &decision, least)?;
         let stays = (0..parts.len()).rev().max_by_key(|&index| parts[index].copied).expect("a branch has a way");
         parts.swap(0, stays);
         let blocks = forest.blocks(lp);
@@ -270,7 +268,7 @@ impl Looks<'_> {
 
     /// Walks through the loop in each of these ways, and returns by how many instructions the loop grows: by what the ways have in
     /// common. They go side by side, so that much in common is found early, and a large loop is not walked through for nothing.
-    fn walk(&self, parts: &mut [Part], decision: &Decision) -> Result<usize, Decline> {
+    fn walk(&self, parts: &mut [Part], decision: &Decision, least: usize) -> Result<usize, Decline> {
         let Search { ctx, options, sizes, left, .. } = self.search;
         let max = if options.ignore_cost { usize::MAX } else { options.unswitch_max_insts };
         let mut seen = EntitySet::with_capacity(ctx.func.dfg.num_blocks());
@@ -286,7 +284,10 @@ impl Looks<'_> {
                     growth += sizes[block].counted as usize;
                 }
             }
-            if growth.saturating_mul(self.versions) > max {
+            // The largest part stays as it is. What the others hold only grows.
+            let largest = parts.iter().map(|part| part.copied).max().unwrap_or(0);
+            let copied = parts.iter().map(|part| part.copied).sum::<usize>() - largest;
+            if growth.saturating_mul(self.versions) > max || copied >= least {
                 return Err(Decline::TooLarge { insts: growth, versions: self.versions, max });
             }
         }
