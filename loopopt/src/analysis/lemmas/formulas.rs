@@ -28,10 +28,10 @@ const MIXED: [Widths; 4] = [
 ];
 
 /// Lists of requirements that are made simpler, for each pair of widths.
-const LISTS: u64 = 40;
+const LISTS: u64 = 16;
 
 /// Sums that are taken apart, for each pair of widths.
-const SUMS: u64 = 30;
+const SUMS: u64 = 20;
 
 /// Something that follows from something, whatever the numbers are.
 #[derive(Clone, Debug)]
