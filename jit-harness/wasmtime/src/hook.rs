@@ -115,11 +115,9 @@ fn translate_claims(func: &mut Function) {
     /// What Wasmtime adds to the number of a trap.
     const TRAP_OFFSET: u8 = 3;
     let code = TrapCode::unwrap_user(Trap::AtomicWaitNonSharedMemory as u8 + TRAP_OFFSET);
-    let blocks: Vec<_> = func.layout.blocks().collect();
-    for inst in blocks.into_iter().flat_map(|block| func.layout.block_insts(block).collect::<Vec<_>>()) {
-        if asserts_by_code(func, inst).is_none() {
-            continue;
-        }
+    let insts = func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
+    let claims: Vec<_> = insts.filter(|&inst| asserts_by_code(func, inst).is_some()).collect();
+    for inst in claims {
         match func.dfg.insts[inst] {
             InstructionData::CondTrap { opcode, arg, .. } => {
                 func.dfg.insts[inst] = InstructionData::CondTrap { opcode, arg, code };

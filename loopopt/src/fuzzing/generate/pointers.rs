@@ -56,8 +56,8 @@ impl Draft<'_, '_, '_> {
         self.pos.func.dfg.block_params(entry)[0]
     }
 
-    /// A pointer that is kept behind the image steps through a part of it.
-    pub(super) fn pointer_cell(&mut self, at: Block) -> Block {
+    /// A pointer that is kept behind the image steps through a part of it. Nothing if what it does on the way never comes back.
+    pub(super) fn pointer_cell(&mut self, at: Block) -> Option<Block> {
         self.note(Shape::PointerCell);
         let memory = self.image();
         let cell = IMAGE as i32 + 8 * self.random.below(4) as i32;
@@ -89,7 +89,11 @@ impl Draft<'_, '_, '_> {
             self.pos.ins().store(cell_flags, next, memory, cell);
         }
         let latch = if self.random.chance(30) { self.region(small.header, 1) } else { Some(small.header) };
-        self.end_small_loop(latch.unwrap_or(small.header), &small)
+        let Some(latch) = latch else {
+            self.frames.pop();
+            return None;
+        };
+        Some(self.end_small_loop(latch, &small))
     }
 
     /// A slot with four numbers: an inner loop counts in one of them, and the outer one writes one that its counter tells.

@@ -124,7 +124,7 @@ impl Draft<'_, '_, '_> {
             Feature::Ranges if features.has(Feature::Ranges) && may_count => Some(self.ranges(at)),
             Feature::Disguises if features.has(Feature::Disguises) => self.meeting(at),
             Feature::Entries if features.has(Feature::Entries) => Some(self.entries(at)),
-            Feature::Pointers if features.has(Feature::Pointers) => Some(self.pointer_cell(at)),
+            Feature::Pointers if features.has(Feature::Pointers) => self.pointer_cell(at),
             Feature::SlotNests if features.has(Feature::SlotNests) => Some(self.slot_nest(at)),
             Feature::Doomed if features.has(Feature::Doomed) || features.has(Feature::Disguises) => {
                 Some(self.doomed(at))
