@@ -42,7 +42,8 @@ const UNROLL: Pass = Pass { name: unroll::NAME, run: unroll::run, reasons: unrol
 const VERSION: Pass =
     Pass { name: version::NAME, run: version::run, reasons: version::REASONS, claims: version::CLAIMS };
 const PEEL: Pass = Pass { name: peel::NAME, run: peel::run, reasons: peel::REASONS, claims: peel::CLAIMS };
-const CLEANUP: Pass = Pass { name: cleanup::NAME, run: cleanup::run, reasons: cleanup::REASONS, claims: cleanup::CLAIMS };
+const CLEANUP: Pass =
+    Pass { name: cleanup::NAME, run: cleanup::run, reasons: cleanup::REASONS, claims: cleanup::CLAIMS };
 const LICM: Pass = Pass { name: licm::NAME, run: licm::run, reasons: licm::REASONS, claims: licm::CLAIMS };
 const PROMOTE: Pass =
     Pass { name: promote::NAME, run: promote::run, reasons: promote::REASONS, claims: promote::CLAIMS };

@@ -3,11 +3,12 @@
 use super::compile::{Compiled, codegen_error, optimize, run_rewrite};
 use super::interpret::{Interpreted, interpret};
 use super::{Call, HostCall, Observation, Outcome, Pipeline, Program, Rewrite, Settings};
+use crate::analysis::edges::{edges_of, jump_target};
 use crate::{LoopOptimizer, Options, Report};
 use anyhow::{Context as _, Result};
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::data_value::DataValue;
-use cranelift_codegen::ir::{Function, Inst, InstructionData, SourceLoc, TrapCode, Type, types};
+use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, SourceLoc, TrapCode, Type, types};
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_codegen::{CodegenResult, Context};
 use std::fmt;
@@ -114,7 +115,7 @@ pub enum Mismatch {
 /// Makes every call in every arm and compares all that an [`Observation`] holds. NaNs are equal to each other as results and
 /// as arguments of host functions; in memory, bytes are compared. The source location of a trap is compared if the two arms
 /// without loopopt agree on it, and not if Cranelift has let another access trap in the place of that: its egraph pass, which
-/// runs again, removes a store that a later one to the same address makes dead, and its lowering makes one instruction of a
+/// runs again, removes a store that a later one to the same address makes dead, lets a branch to a block that only traps trap itself, and its lowering makes one instruction of a
 /// load and a store of the same address, or of a load and what uses it.
 /// A function that is reported as unchanged has to be the same to the letter.
 ///
@@ -297,7 +298,8 @@ fn srcloc(outcome: &Outcome) -> Option<SourceLoc> {
 }
 
 /// Whether it is Cranelift that lets one instruction trap in the place of the other: a store that a later one makes dead, a
-/// load and a store of one place that become one instruction, or a load that becomes a part of its user.
+/// load and a store of one place that become one instruction, a load that becomes a part of its user, or a branch to a block that does
+/// nothing but trap, which becomes a trap at the branch.
 fn trap_for_each_other(program: &Program, a: &Outcome, b: &Outcome) -> bool {
     let (Some((func, a)), Some((_, b))) = (insts_at_trap(program, a), insts_at_trap(program, b)) else { return false };
     a.iter().any(|&a| b.iter().any(|&b| can_stand_for(func, a, b) || can_stand_for(func, b, a)))
@@ -305,7 +307,7 @@ fn trap_for_each_other(program: &Program, a: &Outcome, b: &Outcome) -> bool {
 
 /// Whether the trap of `first` may be seen at `second`.
 fn can_stand_for(func: &Function, first: Inst, second: Inst) -> bool {
-    use InstructionData::{Load, Store};
+    use InstructionData::{Brif, Load, Store, Trap};
     match (func.dfg.insts[first], func.dfg.insts[second]) {
         (Store { .. }, Store { .. }) => true,
         (Load { arg, offset, .. }, Store { args: [_, other], offset: other_offset, .. })
@@ -317,8 +319,21 @@ fn can_stand_for(func: &Function, first: Inst, second: Inst) -> bool {
             let loaded = func.dfg.first_result(first);
             func.dfg.inst_values(second).any(|value| func.dfg.resolve_aliases(value) == loaded)
         }
+        (Trap { .. }, Brif { .. }) => edges_of(func, second)
+            .any(|edge| func.layout.inst_block(first) == Some(behind_jumps(func, edge.target(func)))),
         _ => false,
     }
+}
+
+/// The block that `block` comes to, if it and those behind it only jump on.
+fn behind_jumps(func: &Function, mut block: Block) -> Block {
+    /// Blocks that are followed: what front ends make of one statement.
+    const MAX_JUMPS: usize = 8;
+    for _ in 0..MAX_JUMPS {
+        let Some(next) = jump_target(func, block) else { break };
+        block = next;
+    }
+    block
 }
 
 /// The instructions with the location of a trap. One that is made of a load and a store can come out with no location: then
