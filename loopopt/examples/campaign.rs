@@ -1,8 +1,11 @@
-//! Runs many generated programs: `campaign [body] [count] [first seed] [threads]`.
+//! Runs many generated programs: `campaign [body] [count] [first seed] [threads] [fault]`.
+//!
+//! With a fault, a mistake that the passes are told to make, what fails says which programs show it.
 //!
 //! Prints what differs, with its seed, and at the end how often each pass fired. Of errors that begin alike, the first is
 //! printed and the others are counted.
 
+use loopopt::fault::{self, Fault};
 use loopopt::fuzzing::{BODIES, Body, Statistics};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -22,6 +25,10 @@ fn main() {
     let start = Instant::now();
     let next = AtomicU64::new(first);
     let failures = Mutex::new(BTreeMap::<String, Vec<u64>>::new());
+    let fault = args.get(4).map(|name| {
+        let known = Fault::ALL.iter().find(|fault| format!("{fault:?}") == *name);
+        *known.unwrap_or_else(|| panic!("the faults are {:?}", Fault::ALL))
+    });
     let run = || {
         let mut statistics = Statistics::default();
         loop {
@@ -29,7 +36,12 @@ fn main() {
             if seed >= first + count {
                 return statistics;
             }
-            if let Err(error) = body.run_seed(seed, &mut statistics) {
+            let mut run = || body.run_seed(seed, &mut statistics);
+            let result = match fault {
+                Some(fault) => fault::with(fault, run),
+                None => run(),
+            };
+            if let Err(error) = result {
                 let text = format!("{error:#}");
                 let mut failures = failures.lock().expect("no thread panics");
                 let seeds = failures.entry(kind(&text)).or_default();

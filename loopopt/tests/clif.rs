@@ -11,6 +11,8 @@
 //!   `LOOPOPT_BLESS=rotate` in that folder only. It is made without `batch`, but in the folder of that name or if `passes` names
 //!   it: little would be seen of the others in loops of four iterations. The calls are made with all passes.
 //!
+//! The calls are made once more with all [claims](loopopt::claim) asserted, and with rewrites selected at random.
+//!
 //! The verifier and the check of canonical form run after each pass, and a second run must find nothing.
 //!
 //! The folder `bugs/` is not about a pass but about what no pass may do: bugs that other compilers had, by their number in
@@ -302,6 +304,12 @@ fn compare_calls(input: &str, options: &Options) -> Result<usize> {
     let mut asserted = options.clone();
     asserted.assert_claims = true;
     check(&program, &cases, &asserted).context("with claims asserted")?;
+    for seed in 0..stress_seeds()? {
+        let mut stress = Options::stress(seed);
+        stress.embedder = options.embedder.clone();
+        (stress.assert_claims, stress.verify_each_pass) = (true, true);
+        check(&program, &cases, &stress).with_context(|| format!("with stress seed {seed} and claims asserted"))?;
+    }
     let mut compiled = Compiled::new(&program, Pipeline::None, Default::default())?;
     for run in &runs {
         let seen = compiled.observe(&run.call, &memory)?;
@@ -314,6 +322,11 @@ fn compare_calls(input: &str, options: &Options) -> Result<usize> {
         ensure!(holds, "{call} gives {}, not {expected}", seen.outcome);
     }
     Ok(cases.len())
+}
+
+/// How many selections of rewrites each file is tried with, beside all of them: `LOOPOPT_STRESS=100` for more than one.
+fn stress_seeds() -> Result<u64> {
+    std::env::var("LOOPOPT_STRESS").map_or(Ok(1), |count| count.parse().context("LOOPOPT_STRESS is a number"))
 }
 
 /// The calls of `; trap:` comments and the codes that are expected.

@@ -304,9 +304,9 @@ const SPECIAL: [Feature; 6] =
 const SPECIAL_SHARES: [(usize, Feature); 6] = [
     (12, Feature::Ranges),
     (6, Feature::Disguises),
-    (4, Feature::Entries),
-    (2, Feature::Pointers),
-    (2, Feature::SlotNests),
+    (8, Feature::Entries),
+    (4, Feature::Pointers),
+    (5, Feature::SlotNests),
     (1, Feature::Doomed),
 ];
 
