@@ -103,8 +103,6 @@ faults! {
     WrongExit,
     /// `memory`: no two accesses alias (wasmtime#13508, dotnet#54118).
     NothingAliases,
-    /// `memory`: an address that a pass has made since the slots were looked at is taken for one outside of them.
-    StaleSlots,
     /// `entry`: stores, calls and traps on the way cannot be observed (hoisted above a trap).
     NothingObserves,
     /// `entry`: a block runs on every entry of the loop, whatever the branches (wasmtime#10340).

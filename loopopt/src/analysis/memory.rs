@@ -184,7 +184,7 @@ impl PrivateSlots {
     /// Gets to know what a pass has added: a copy of an instruction that computes an address from values that are known.
     pub fn add_copy(&mut self, func: &Function, inst: Inst) {
         let is_known = |value: Value| self.origins[value] != Origin::Unknown;
-        if !self.is_empty() && !fault!(StaleSlots) && func.dfg.inst_values(inst).all(is_known) {
+        if !self.is_empty() && func.dfg.inst_values(inst).all(is_known) {
             self.visit(func, inst);
         }
     }
@@ -247,7 +247,7 @@ impl PrivateSlots {
     fn origin(&self, address: Value) -> Origin {
         match self.origins[address] {
             Origin::Slot(slot) if !self.slots.contains(slot) => Origin::Elsewhere,
-            Origin::Unknown if self.is_empty() || fault!(StaleSlots) => Origin::Elsewhere,
+            Origin::Unknown if self.is_empty() => Origin::Elsewhere,
             origin => origin,
         }
     }
