@@ -111,7 +111,13 @@ const CLAIMS: &[(Claim, f64)] = &[
 const FAULT_BODIES: &[(&str, u64)] = &[("pipeline", 1_500), ("claims", 6_000), ("handlers", 1_000)];
 
 /// Faults that more programs would be needed for, each with the body and the seed from which on the search finds it.
-const RARE_FAULTS: &[(Fault, &str, u64)] = &[];
+const RARE_FAULTS: &[(Fault, &str, u64)] = &[
+    (Fault::FormOutlivesEdges, "pipeline", 13_700),
+    (Fault::ForgottenEntry, "pipeline", 7_300),
+    (Fault::UnseenStores, "pipeline", 6_800),
+    (Fault::SunkTrap, "pipeline", 2_400),
+    (Fault::CellChangesInBetween, "claims", 8_650),
+];
 
 /// Faults that only another thread would notice: `tests/clif.rs` finds them in the output.
 const UNSEEN_FAULTS: &[Fault] = &[Fault::PollsForgotten];

@@ -371,7 +371,7 @@ impl Plan {
         let copies = clone_iterations(func, blocks, self.back_edge, self.factor - 1);
         let latch = self.back_edge.source(func);
         let always = |block| ctx.domtree.block_dominates(block, latch);
-        let mut unused = stride(func, blocks, &copies, &self.strides, always);
+        let mut unused = stride(func, (blocks, self.back_edge), &copies, &self.strides, always);
         let (last, others) = copies.split_last().expect("a factor of two or more");
         retarget(func, self.back_edge, copies[0].block(self.header));
         let again = copied_edge(func, last, self.back_edge);
