@@ -80,7 +80,7 @@ fn a_forgotten_poll_is_seen() -> Result<()> {
             functions.map(|func| Ok(optimize(func, &options)?.0)).collect()
         };
         check_what_stays(input, &output()?)?;
-        let wrong = fault::with(Fault::PollsForgotten, &output)?;
+        let wrong = fault::with(Fault::PollsForgotten, output)?;
         ensure!(check_what_stays(input, &wrong).is_err(), "{name} does not show it");
     }
     Ok(())

@@ -29,7 +29,7 @@
 //! wider type; if that is at most what it is compared with, and this is no more than the narrower type can tell, nothing has
 //! wrapped.
 //!
-//! Starts are numbers modulo two to their bits, and distances are true integers ([`super::integer`]): what is added to them, or what they
+//! Starts are numbers modulo two to their bits, and distances are true integers (`integer`): what is added to them, or what they
 //! are multiplied by, is required not to overflow, whatever cancels.
 //!
 //! What is asked for is again made of sums and comparisons, so that it can be asked for in front of the loop around.

@@ -438,8 +438,7 @@ mod tests {
 
     #[test]
     fn regions_that_others_write() {
-        let mut options = Options::default();
-        options.embedder = Arc::new(Shared);
+        let options = Options { embedder: Arc::new(Shared), ..Options::default() };
         let known = |body: &str| known_with(body, &options);
         assert!(known("v3 = load.i64 region0 v0\nv4 = load.i64 region0 v0").is_empty());
         assert!(known("store region0 v1, v0\nv4 = load.i64 region0 v0").is_empty());

@@ -13,7 +13,7 @@
 //! is each time at all. So nothing outside may follow from something inside. It could, along a cycle around the loop: where that is a natural
 //! loop, its header's parameters stop it, but an irreducible cycle has no header. What the loop passes on then comes back by one of
 //! the entries of that cycle, while the first iteration may have been entered by the other. That is why a value outside with an input inside is
-//! unknown ([`Evaluator::leaves`]), whatever the cycle is.
+//! unknown (`Evaluator::leaves`), whatever the cycle is.
 //!
 //! Inside, nothing more is needed. A value that is not assumed is known only from others that are, and no value from itself, so
 //! that by induction over this chain each computation of it in the iteration gives the same, also in a cycle that goes around several times in

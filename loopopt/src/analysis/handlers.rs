@@ -15,7 +15,7 @@
 //! handler of the first. The instruction itself is a constant, and may be copied and moved as all are. What the edges of the call lead to may
 //! change: the address is that of the edge.
 //!
-//! What cannot be reached may go, named or not: the call is never on the stack then ([`crate::edit::forget`]).
+//! What cannot be reached may go, named or not: the call is never on the stack then (`edit/forget.rs`).
 
 use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{Block, Function, Inst, InstructionData};

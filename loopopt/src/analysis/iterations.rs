@@ -15,7 +15,7 @@
 //! bottom, this is what its guard says.
 //!
 //! All of it is modular arithmetic: no sum has to be free of overflow, and none is taken to be. What comes out of it, how far a number
-//! moves on the circle, is an integer, less than two to the bits of what is tested ([`super::integer`]). That the start is below the end is
+//! moves on the circle, is an integer, less than two to the bits of what is tested (`integer`). That the start is below the end is
 //! not said by it: with `!=`, the way from one to the other may lead through 0.
 
 use super::address::{Sum, Term, constant_of, mask};

@@ -3,7 +3,7 @@
 //! * [`Ahead`](super::ahead::Ahead): if all that it asks for in front of a loop holds, the check holds in each iteration.
 //! * [`trip_count`](super::trip_count::trip_count) and [`bound`](super::trip_count::bound): the loop goes around so often.
 //! * [`Conditions`](super::conditions::Conditions): a comparison that follows from what is known holds.
-//! * Ranges ([`super::numbers`]), sums ([`super::address`]), what extended sums are ([`super::exact`]), strides ([`super::strides`]).
+//! * Ranges (`numbers`), sums ([`super::address`]), what extended sums are ([`super::exact`]), strides ([`super::strides`]).
 //!
 //! Each is asked about loops of 8 and 16 bits (the module `shapes`), and held to runs of them (`machine`). What they rest on, and what
 //! the rules for sums and requirements answer, is written for a solver, at all widths ([`formulas`](formulas())).
