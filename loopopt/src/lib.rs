@@ -77,6 +77,11 @@
 //! Time and memory are linear in the size of the function; a function without loops and stack slots costs one look at its branches. Input
 //! that does not verify is an error if the ISA's `enable_verifier` is on, as it is by default.
 //!
+//! # Checked proofs
+//!
+//! What a rewrite rests on has a name ([`claim::Claim`]), and with [`Options::assert_claims`] it is asserted while the program runs. For
+//! tests of this library and of compilers that use it.
+//!
 //! # Features
 //!
 //! * `oracle`: `oracle`, which runs functions before and after and compares everything that can be observed.
