@@ -13,66 +13,70 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 
-/// The share of programs, in percent, in which each pass has to fire at least: some way below what it is.
+/// The share of ordinary programs, in percent, in which each pass has to fire at least: some way below what it is.
 const FLOORS: &[(&str, f64)] = &[
     ("slots", 45.0),
     ("rotate", 60.0),
     ("facts", 30.0),
     ("licm", 30.0),
-    ("unswitch", 11.0),
-    ("transfer", 0.6),
+    ("unswitch", 15.0),
+    ("transfer", 1.0),
     ("unroll", 18.0),
     ("peel", 4.0),
     ("promote", 8.0),
     ("sink", 2.0),
     ("layout", 60.0),
     ("schedule", 7.0),
-    ("unshare", 1.4),
+    ("unshare", 2.0),
     ("version", 5.0),
-    ("unguard", 0.05),
+    ("unguard", 0.2),
     ("widen", 1.0),
     ("batch", 35.0),
 ];
 
-/// The share of programs, in percent, that have what passes look for: some way below what it is. About one program in four is
-/// special, and has little of what the others have.
+/// The share of ordinary programs, in percent, that have what passes look for: some way below what it is.
 const SHAPES: &[(Shape, f64)] = &[
     (Shape::Local, 15.0),
     (Shape::LocalPart, 9.0),
-    (Shape::LocalEscapes, 2.0),
-    (Shape::CellUpdate, 6.0),
-    (Shape::CellOverwritten, 3.5),
+    (Shape::LocalEscapes, 3.0),
+    (Shape::CellUpdate, 9.0),
+    (Shape::CellOverwritten, 5.0),
     (Shape::Fields, 18.0),
-    (Shape::Recurrence, 3.0),
-    (Shape::NarrowIndex, 4.2),
+    (Shape::Recurrence, 4.5),
+    (Shape::NarrowIndex, 5.0),
     (Shape::NarrowSum, 1.0),
     (Shape::InvariantLoad, 7.0),
     (Shape::InvariantTrap, 5.0),
     (Shape::InvariantPair, 2.5),
     (Shape::Chain, 1.5),
-    (Shape::InvariantBranch, 6.5),
-    (Shape::TrapAtIteration, 2.8),
+    (Shape::InvariantBranch, 8.0),
+    (Shape::TrapAtIteration, 3.5),
     (Shape::BranchAtIteration, 8.0),
-    (Shape::Flag, 3.4),
-    (Shape::Poll, 1.4),
-    (Shape::RareWay, 4.2),
+    (Shape::Flag, 4.0),
+    (Shape::Poll, 2.0),
+    (Shape::RareWay, 6.0),
     (Shape::Late, 9.0),
     (Shape::Rare, 4.0),
-    (Shape::CheckTrap, 9.0),
-    (Shape::CheckBranch, 8.5),
-    (Shape::CheckCall, 2.2),
-    (Shape::CheckRejoins, 2.2),
-    (Shape::CheckGuard, 0.8),
-    (Shape::CheckOverflow, 2.5),
-    (Shape::CheckZero, 1.4),
-    (Shape::RowMajor, 0.8),
-    (Shape::LoadedLength, 1.1),
-    (Shape::OwnBound, 1.8),
-    (Shape::LagBound, 0.5),
+    (Shape::CheckTrap, 12.0),
+    (Shape::CheckBranch, 10.0),
+    (Shape::CheckCall, 3.0),
+    (Shape::CheckRejoins, 3.0),
+    (Shape::CheckGuard, 1.3),
+    (Shape::CheckOverflow, 3.0),
+    (Shape::CheckZero, 1.7),
+    (Shape::RowMajor, 1.6),
+    (Shape::LoadedLength, 1.4),
+    (Shape::OwnBound, 2.6),
+    (Shape::LagBound, 0.7),
     (Shape::OuterBound, 1.3),
-    (Shape::InvariantTable, 1.4),
-    (Shape::LoadedBranch, 0.5),
-    (Shape::RareCall, 2.0),
+    (Shape::InvariantTable, 1.8),
+    (Shape::LoadedBranch, 0.7),
+    (Shape::RareCall, 2.7),
+];
+
+/// The share of all programs, in percent, that have what proofs went wrong with. About one program in four is special: it has these, and
+/// little of what the others have.
+const SPECIAL_SHAPES: &[(Shape, f64)] = &[
     (Shape::MixedCounters, 4.0),
     (Shape::SecondExit, 1.0),
     (Shape::EndsAtEqual, 3.0),
@@ -126,14 +130,13 @@ const UNSEEN_FAULTS: &[Fault] = &[Fault::PollsForgotten];
 fn the_pipeline_changes_no_program() -> Result<()> {
     let statistics = run("pipeline", 20_000)?;
     println!("{statistics}");
-    for (pass, floor) in FLOORS {
-        let share = statistics.share(pass);
-        ensure!(share >= *floor, "{pass} fires in {share:.1} % of the programs only");
-    }
-    for &(shape, floor) in SHAPES {
-        let share = statistics.share_with(shape);
-        ensure!(share >= floor, "{share:.1} % of the programs have {shape:?} only");
-    }
+    let ordinary = &statistics.ordinary;
+    let passes = FLOORS.iter().map(|&(pass, floor)| (pass.to_owned(), ordinary.share(pass), floor));
+    let shapes = SHAPES.iter().map(|&(shape, floor)| (format!("{shape:?}"), ordinary.share_with(shape), floor));
+    let special =
+        SPECIAL_SHAPES.iter().map(|&(shape, floor)| (format!("{shape:?}"), statistics.share_with(shape), floor));
+    let rare: Vec<_> = passes.chain(shapes).chain(special).filter(|&(_, share, floor)| share < floor).collect();
+    ensure!(rare.is_empty(), "in too few programs, with the share and the floor in percent: {rare:.1?}");
     ensure!(statistics.compared > 2 * statistics.programs, "most calls are compared");
     ensure!(statistics.interpreted > statistics.programs / 2, "many calls are interpreted");
     let trapped = 100 * statistics.trapped / statistics.sampled;

@@ -27,4 +27,4 @@ mod statistics;
 pub use bodies::{BODIES, Body, bytes_of};
 pub use generate::{Shape, TestCase, generate};
 pub use reduce::reduce;
-pub use statistics::Statistics;
+pub use statistics::{Ordinary, Statistics};

@@ -36,10 +36,57 @@ pub struct Statistics {
     pub claims: BTreeMap<Claim, usize>,
     /// Programs in which a pass fired.
     pub fired: BTreeMap<&'static str, usize>,
+    /// The same of the programs that are not [special](TestCase::is_special).
+    pub ordinary: Ordinary,
     /// Loops that a pass declined, by pass and reason.
     pub declined: BTreeMap<(&'static str, &'static str), usize>,
     /// Programs that are compiled in different ways by Cranelift alone, with what is different.
     pub upstream: Vec<String>,
+}
+
+/// What ordinary programs have.
+#[derive(Clone, Debug, Default)]
+pub struct Ordinary {
+    /// How many there are.
+    pub programs: usize,
+    /// Those that have something that a pass may look for.
+    pub shapes: BTreeMap<Shape, usize>,
+    /// Those in which a pass fired.
+    pub fired: BTreeMap<&'static str, usize>,
+}
+
+impl Ordinary {
+    fn add(&mut self, case: &TestCase, fired: impl Iterator<Item = &'static str>) {
+        self.programs += 1;
+        add_all(&mut self.shapes, case.shapes.iter().map(|&shape| (shape, 1)));
+        add_all(&mut self.fired, fired.map(|pass| (pass, 1)));
+    }
+
+    fn merge(&mut self, other: Self) {
+        self.programs += other.programs;
+        add_all(&mut self.shapes, other.shapes);
+        add_all(&mut self.fired, other.fired);
+    }
+
+    /// In how many percent of them a pass fired.
+    pub fn share(&self, pass: &str) -> f64 {
+        percent(self.fired.get(pass).copied(), self.programs)
+    }
+
+    /// How many percent of them have this.
+    pub fn share_with(&self, shape: Shape) -> f64 {
+        percent(self.shapes.get(&shape).copied(), self.programs)
+    }
+}
+
+fn add_all<K: Ord>(counts: &mut BTreeMap<K, usize>, more: impl IntoIterator<Item = (K, usize)>) {
+    for (key, count) in more {
+        *counts.entry(key).or_default() += count;
+    }
+}
+
+fn percent(part: Option<usize>, all: usize) -> f64 {
+    100.0 * part.unwrap_or(0) as f64 / all.max(1) as f64
 }
 
 impl Statistics {
@@ -54,14 +101,15 @@ impl Statistics {
         self.insts += functions
             .map(|func| func.layout.blocks().map(|block| func.layout.block_insts(block).count()).sum::<usize>())
             .sum::<usize>();
-        for &shape in &case.shapes {
-            *self.shapes.entry(shape).or_default() += 1;
-        }
+        add_all(&mut self.shapes, case.shapes.iter().map(|&shape| (shape, 1)));
         self.compared += agreement.compared;
         self.interpreted += agreement.interpreted;
         self.timed_out += agreement.timed_out;
         self.overflowed += agreement.overflowed;
-        self.add_reports(agreement.reports.iter().map(|(_, report)| report));
+        let fired = self.add_reports(agreement.reports.iter().map(|(_, report)| report));
+        if !case.is_special {
+            self.ordinary.add(case, fired.into_iter());
+        }
     }
 
     /// Counts how the calls of a program end.
@@ -89,12 +137,13 @@ impl Statistics {
         self.upstream.push(what);
     }
 
-    fn add_reports<'r>(&mut self, reports: impl Iterator<Item = &'r Report>) {
-        let (mut fired, mut claims) = (BTreeMap::new(), BTreeSet::new());
+    /// Gives the passes that fired.
+    fn add_reports<'r>(&mut self, reports: impl Iterator<Item = &'r Report>) -> BTreeSet<&'static str> {
+        let (mut fired, mut claims) = (BTreeSet::new(), BTreeSet::new());
         let mut loops = 0;
         for report in reports {
             loops += report.loops;
-            fired.extend(report.remarks.fired_counts());
+            fired.extend(report.remarks.fired_counts().into_keys());
             claims.extend(report.claims.keys().copied());
             for remark in &report.remarks {
                 if let Some(reason) = remark.reason() {
@@ -105,12 +154,9 @@ impl Statistics {
         self.programs += 1;
         self.loops += loops;
         self.with_loops += usize::from(loops > 0);
-        for pass in fired.into_keys() {
-            *self.fired.entry(pass).or_default() += 1;
-        }
-        for claim in claims {
-            *self.claims.entry(claim).or_default() += 1;
-        }
+        add_all(&mut self.fired, fired.iter().map(|&pass| (pass, 1)));
+        add_all(&mut self.claims, claims.into_iter().map(|claim| (claim, 1)));
+        fired
     }
 
     /// Adds what another thread counted.
@@ -119,37 +165,28 @@ impl Statistics {
         self.with_loops += other.with_loops;
         self.loops += other.loops;
         self.insts += other.insts;
-        for (shape, count) in other.shapes {
-            *self.shapes.entry(shape).or_default() += count;
-        }
+        self.ordinary.merge(other.ordinary);
+        add_all(&mut self.shapes, other.shapes);
         self.compared += other.compared;
         self.interpreted += other.interpreted;
         self.sampled += other.sampled;
         self.trapped += other.trapped;
         self.timed_out += other.timed_out;
         self.overflowed += other.overflowed;
-        for (claim, count) in other.claims {
-            *self.claims.entry(claim).or_default() += count;
-        }
-        for (pass, count) in other.fired {
-            *self.fired.entry(pass).or_default() += count;
-        }
-        for (reason, count) in other.declined {
-            *self.declined.entry(reason).or_default() += count;
-        }
+        add_all(&mut self.claims, other.claims);
+        add_all(&mut self.fired, other.fired);
+        add_all(&mut self.declined, other.declined);
         self.upstream.extend(other.upstream);
     }
 
     /// In how many percent of the programs a pass fired.
     pub fn share(&self, pass: &str) -> f64 {
-        let fired = self.fired.get(pass).copied().unwrap_or(0);
-        100.0 * fired as f64 / self.programs.max(1) as f64
+        percent(self.fired.get(pass).copied(), self.programs)
     }
 
     /// How many percent of the programs have this.
     pub fn share_with(&self, shape: Shape) -> f64 {
-        let programs = self.shapes.get(&shape).copied().unwrap_or(0);
-        100.0 * programs as f64 / self.programs.max(1) as f64
+        percent(self.shapes.get(&shape).copied(), self.programs)
     }
 }
 
@@ -167,7 +204,7 @@ impl fmt::Display for Statistics {
         )?;
         writeln!(f, "{} of {} sampled calls trapped", self.trapped, self.sampled)?;
         for (claim, programs) in &self.claims {
-            let share = 100.0 * *programs as f64 / self.programs.max(1) as f64;
+            let share = percent(Some(*programs), self.programs);
             writeln!(f, "{claim:?} asserted in {share:.1} %")?;
         }
         for pass in self.fired.keys() {

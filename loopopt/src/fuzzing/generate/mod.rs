@@ -75,6 +75,8 @@ pub struct TestCase {
     pub endless: bool,
     /// What it has that a pass may look for.
     pub shapes: BTreeSet<Shape>,
+    /// Whether it is one of the programs, about one in four, that are made around what proofs went wrong with, and have little else.
+    pub is_special: bool,
     /// For choices of who runs it, for example of rewrites to be done.
     pub seed: u64,
 }
@@ -111,7 +113,7 @@ pub fn generate(bytes: &mut Unstructured<'_>) -> arbitrary::Result<TestCase> {
     shapes.extend(calls.shape);
     let program =
         Program::new(functions).unwrap_or_else(|error| panic!("the generator makes valid programs: {error:#}"));
-    Ok(TestCase { program, cases, endless, shapes, seed })
+    Ok(TestCase { program, cases, endless, shapes, is_special: interface.features.is_special(), seed })
 }
 
 /// Random bytes, always the same for a seed.
