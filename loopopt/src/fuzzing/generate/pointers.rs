@@ -69,7 +69,8 @@ impl Draft<'_, '_, '_> {
         let middle = self.pos.ins().iadd_imm_s(memory, i64::from(HIGH.start + HIGH.len / 2));
         self.pos.ins().store(cell_flags, middle, memory, cell);
         self.outline.private.push(middle);
-        let small = self.small_loop(at, 7);
+        // Seven steps of 16, and 16 more, would come to the cells behind the image.
+        let small = self.small_loop(at, if step == 16 { 3 } else { 7 });
         self.pos.goto_bottom(small.header);
         let pointer = self.pos.ins().load(types::I64, cell_flags, memory, cell);
         let next = self.pos.ins().iadd_imm_s(pointer, step);
