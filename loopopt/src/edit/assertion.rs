@@ -7,7 +7,8 @@ use crate::analysis::address::mask;
 use crate::analysis::edges::{Edge, edges_of};
 use crate::analysis::memory::{Access, address_operand};
 use crate::claim::{Claim, is_marked};
-use cranelift_codegen::cursor::{Cursor, FuncCursor};
+use crate::edit::at;
+use cranelift_codegen::cursor::FuncCursor;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::immediates::Offset32;
 use cranelift_codegen::ir::{
@@ -195,10 +196,4 @@ fn trap_unless(cursor: &mut FuncCursor<'_>, claim: Claim, (condition, holds): (V
     let opcode = if holds { Opcode::Trapz } else { Opcode::Trapnz };
     let ty = cursor.func.dfg.value_type(condition);
     cursor.ins().CondTrap(opcode, ty, claim.trap_code(), condition);
-}
-
-/// Inserts before `inst`, in its name.
-fn at(func: &mut Function, inst: Inst) -> FuncCursor<'_> {
-    let srcloc = func.srcloc(inst);
-    FuncCursor::new(func).at_inst(inst).with_srcloc(srcloc)
 }

@@ -33,3 +33,12 @@ pub(crate) mod ssa;
 pub(crate) mod stride;
 pub(crate) mod trust;
 pub(crate) mod twin;
+
+use cranelift_codegen::cursor::{Cursor, FuncCursor};
+use cranelift_codegen::ir::{Function, Inst};
+
+/// Inserts before `inst`, in its name.
+pub(crate) fn at(func: &mut Function, inst: Inst) -> FuncCursor<'_> {
+    let srcloc = func.srcloc(inst);
+    FuncCursor::new(func).at_inst(inst).with_srcloc(srcloc)
+}

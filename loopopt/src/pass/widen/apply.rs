@@ -8,6 +8,7 @@ use crate::analysis::exact::{Counter, Leaf};
 use crate::analysis::loops::{Loop, LoopForest};
 use crate::analysis::memory::address_operand;
 use crate::analysis::view::View;
+use crate::edit::at;
 use crate::edit::clone::repeat_before;
 use crate::edit::dead::remove_unused;
 use crate::edit::funnel::append_arg;
@@ -16,7 +17,7 @@ use crate::edit::offsets::set_address;
 use crate::edit::rename::rename_uses;
 use crate::edit::replace::{Replacement, replace_params};
 use crate::fault::fault;
-use cranelift_codegen::cursor::{Cursor, FuncCursor};
+use cranelift_codegen::cursor::FuncCursor;
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::ir::{Block, Function, Inst, InstBuilder, Type, Value, ValueDef, types};
 use cranelift_codegen::{Context, FxHashMap};
@@ -242,12 +243,6 @@ fn scale(cursor: &mut FuncCursor<'_>, value: Value, factor: u64) -> Value {
             cursor.ins().imul(value, by)
         }
     }
-}
-
-/// Inserts before `inst`, in its name.
-fn at(func: &mut Function, inst: Inst) -> FuncCursor<'_> {
-    let srcloc = func.srcloc(inst);
-    FuncCursor::new(func).at_inst(inst).with_srcloc(srcloc)
 }
 
 /// Extends a value to 64 bits.
