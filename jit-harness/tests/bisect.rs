@@ -189,10 +189,10 @@ impl Suspect for Faulty {
     }
 }
 
-/// Without `batch`: the first or last place of a function in which these mistakes can be made is to be one that is always run.
+/// Without `partial_unroll`: the first or last place of a function in which these mistakes can be made is to be one that is always run.
 fn optimizer(fuel: Option<u64>) -> LoopOptimizer {
     let mut options = Options::default();
-    options.passes = Some(loopopt::pass_names().filter(|&name| name != "batch").map(String::from).collect());
+    options.passes = Some(loopopt::pass_names().filter(|&name| name != "partial_unroll").map(String::from).collect());
     options.fuel = fuel;
     LoopOptimizer::new(options)
 }

@@ -43,11 +43,11 @@ faults! {
     TermsCancel,
     /// `version`: an integer is multiplied although it overflows (a factor that is 0 modulo two to the bits).
     FactorsVanish,
-    /// `widen`: 32-bit sums do not wrap (LLVM IndVarSimplify's class of `nuw` that does not hold).
+    /// `widen_indices`: 32-bit sums do not wrap (LLVM IndVarSimplify's class of `nuw` that does not hold).
     SumsNeverWrap,
-    /// `widen`: the step of a counter is taken for positive.
+    /// `widen_indices`: the step of a counter is taken for positive.
     StepsUpOnly,
-    /// `unguard`: the check traps where the guard gave the address.
+    /// `guard_to_trap`: the check traps where the guard gave the address.
     UnguardedInverted,
     /// `version`: the fast loop goes on where the check fails (JDK-8307683).
     CheckInverted,
@@ -89,17 +89,17 @@ faults! {
     ForgottenNan,
     /// `layout`: the ways of a branch change places, the condition stays (WebKit PR 43470).
     NotInverted,
-    /// `schedule`: loads and stores pass each other (an ignored alias).
+    /// `order_latch`: loads and stores pass each other (an ignored alias).
     IgnoredAlias,
-    /// `schedule`: what may trap passes stores (hoisted above, or sunk below, a trap).
+    /// `order_latch`: what may trap passes stores (hoisted above, or sunk below, a trap).
     IgnoredTrap,
-    /// `schedule`: operands of a subtraction change places.
+    /// `order_latch`: operands of a subtraction change places.
     SwappedSubtraction,
-    /// `schedule`: the next value is counted up twice (OMR 472a9b3b7).
+    /// `order_latch`: the next value is counted up twice (OMR 472a9b3b7).
     CountedTwice,
     /// `constants`: a constant of the same type will do.
     AnyConstant,
-    /// `unshare`: a copy of the test never leaves the loop.
+    /// `tail_duplicate`: a copy of the test never leaves the loop.
     WrongExit,
     /// `memory`: no two accesses alias (wasmtime#13508, dotnet#54118).
     NothingAliases,
@@ -107,7 +107,7 @@ faults! {
     NothingObserves,
     /// `entry`: a block runs on every entry of the loop, whatever the branches (wasmtime#10340).
     EveryBlockRuns,
-    /// `facts`: what is known behind a check is used for the check (golang/go#40367).
+    /// `elide_checks`: what is known behind a check is used for the check (golang/go#40367).
     FactsOfTheBody,
     /// `conditions`: less and less-or-equal are the same (OMR 2c2cc0111).
     OrEqual,
@@ -129,9 +129,9 @@ faults! {
     UnsignedCell,
     /// `promote`: another store between the store and the load of the next iteration (llvm#195513).
     CellChangesInBetween,
-    /// `slots`: places that overlap are taken for two variables (llvm#64897).
+    /// `mem2reg`: places that overlap are taken for two variables (llvm#64897).
     IgnoredOverlap,
-    /// `slots`: an address that is added to is not one that escapes.
+    /// `mem2reg`: an address that is added to is not one that escapes.
     IgnoredEscape,
     /// `construct`: a block in which definitions meet passes on what it got, not what it writes (llvm#57780).
     StaleAtEnd,
@@ -143,9 +143,9 @@ faults! {
     AvailableAroundLoops,
     /// `polls`: a load on which alone a loop ends is one like all others.
     PollsForgotten,
-    /// `unroll`: counters do not wrap (a trip count from a wider type).
+    /// `full_unroll`: counters do not wrap (a trip count from a wider type).
     NoWrap,
-    /// `unroll`: a decided branch goes the other way (WebKit PR 43470).
+    /// `full_unroll`: a decided branch goes the other way (WebKit PR 43470).
     InvertedExit,
     /// `peel`: the loop starts with the first iteration again (llvm#45284).
     FirstIterationTwice,
@@ -153,9 +153,9 @@ faults! {
     SettledTooEarly,
     /// `peel`: what is known of the later iterations is used in the first (LLVM PR 163720, golang/go#40367).
     SettledEverywhere,
-    /// `batch`: the last test that goes is not looked at (an off-by-one in the bound of a main loop).
+    /// `partial_unroll`: the last test that goes is not looked at (an off-by-one in the bound of a main loop).
     BatchTooLarge,
-    /// `batch`: the bound of a batch does not wrap (OMR 472a9b3b7, HotSpot's limit overflow).
+    /// `partial_unroll`: the bound of a batch does not wrap (OMR 472a9b3b7, HotSpot's limit overflow).
     BatchWraps,
     /// `sink`: a load is taken for pure (a value of memory as it is behind the loop).
     SunkLoad,

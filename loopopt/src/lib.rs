@@ -53,26 +53,26 @@
 //!
 //! | pass | what it gives |
 //! |---|---|
-//! | `slots` | stack slots become values, also in functions without loops |
+//! | `mem2reg` | stack slots become values, also in functions without loops |
 //! | `canon` | the form that the others stand on: one preheader, one back edge, dedicated exits, closed form |
 //! | `rotate` | a loop that tests at the top becomes a guard and a loop that tests at the bottom |
-//! | `unguard` | checked accesses through Spectre guards become checks that trap, if the embedder lets guards go |
-//! | `facts` | checks that branches and checks before them imply are removed |
+//! | `guard_to_trap` | checked accesses through Spectre guards become checks that trap, if the embedder lets guards go |
+//! | `elide_checks` | checks that branches and checks before them imply are removed |
 //! | `licm` | what is the same in each iteration is computed once, before the loop: loads and checks too |
 //! | `unswitch` | a branch that goes the same way in each iteration is taken in front of the loop, which is there once for each way |
 //! | `version` | a loop whose checks can all be tested in front of it is there twice: without them, and as it was |
 //! | `transfer` | a rare part of a loop becomes a part of a loop around it, where it no longer stands in the way of the rest |
-//! | `unroll` | a loop that runs a few times becomes its iterations |
+//! | `full_unroll` | a loop that runs a few times becomes its iterations |
 //! | `peel` | the first iterations are taken out, so that the others need not do again what they did |
 //! | `cleanup` | Cranelift's egraph pass once more, without memory, and loads that are known, if a pass has left something to fold |
-//! | `widen` | addresses that are computed in 32 bits and extended are computed in 64 bits |
+//! | `widen_indices` | addresses that are computed in 32 bits and extended are computed in 64 bits |
 //! | `promote` | a memory cell that a loop reads and writes again and again is carried in a register |
-//! | `batch` | a loop that runs often does several iterations for each time that it tests whether there are more |
+//! | `partial_unroll` | a loop that runs often does several iterations for each time that it tests whether there are more |
 //! | `sink` | what only exits or rare blocks use is computed there |
-//! | `tidy` | undoes what canonical form no longer serves |
-//! | `unshare` | latches that share one test get one each |
+//! | `leave_canonical_form` | undoes what canonical form no longer serves |
+//! | `tail_duplicate` | latches that share one test get one each |
 //! | `layout` | loops are placed in one piece, with the ways out behind them |
-//! | `schedule` | latches are ordered so that a back edge needs no move and is one jump |
+//! | `order_latch` | latches are ordered so that a back edge needs no move and is one jump |
 //!
 //! Time and memory are linear in the size of the function; a function without loops and stack slots costs one look at its branches. Input
 //! that does not verify is an error if the ISA's `enable_verifier` is on, as it is by default.

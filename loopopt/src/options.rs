@@ -43,35 +43,35 @@ pub struct Options {
     /// test that is longer than this takes most of the iteration's time itself.
     pub rotate_max_header_insts: usize,
 
-    /// `slots`: how many variables that were stack slots may be live at the start of a block, on average over all blocks,
+    /// `mem2reg`: how many variables that were stack slots may be live at the start of a block, on average over all blocks,
     /// the arguments of edges counted too. If they are more, only variables that no block takes over from another become
     /// values. 64: most of so many values go back to the stack, and a function of 3,000 blocks takes twice as long to be
-    /// lowered with 60 of them, and five times as long with 300 (x86-64). `slots` itself takes 12 ns for each block of each.
-    pub slots_max_live: usize,
+    /// lowered with 60 of them, and five times as long with 300 (x86-64). `mem2reg` itself takes 12 ns for each block of each.
+    pub mem2reg_max_live: usize,
 
     /// `layout`: the most edges that leave a loop whose branches are put in order. 128: a loop with thousands of them is a whole
     /// function that the Go compiler has wrapped into one, and takes 15 % more code and two thirds more time to be lowered with
     /// its ways out behind it. In other functions of esbuild the code shrinks by 2.6 % with 128, by 1.1 % with 32.
     pub layout_max_exits: usize,
 
-    /// `schedule`: the most instructions in a latch that is put in order. 256: the time can grow with their square, and
+    /// `order_latch`: the most instructions in a latch that is put in order. 256: the time can grow with their square, and
     /// in a longer block one move more does not count.
-    pub schedule_max_insts: usize,
+    pub order_latch_max_insts: usize,
 
-    /// `schedule`: how many users of a parameter may be put before a load or store that stands before them, so that its next value can
+    /// `order_latch`: how many users of a parameter may be put before a load or store that stands before them, so that its next value can
     /// take its register, if that value can be computed again instead. 1: what the user computes lives as long as the parameter
     /// would have. With 6 of them, `nbody-o2` with checks (in Wasmtime) keeps 7 addresses over the loads of an iteration, spills
     /// one, and takes 1.08 of its time; with a sum of its own for the branch, 1.00.
-    pub schedule_max_early: usize,
+    pub order_latch_max_early: usize,
 
-    /// `unshare`: the most instructions, without the branch and constants, of a test that is copied into each latch. 4: a
+    /// `tail_duplicate`: the most instructions, without the branch and constants, of a test that is copied into each latch. 4: a
     /// copy saves one jump per iteration, and costs its size in code and in the branch predictor. With it, the geometric
     /// mean over all samples is 0.870; without the pass it is 0.876, and the sample `switch-loop` is slower than before
-    /// (`jit-harness bench --quick`, with and without `--passes rotate,layout,schedule`).
-    pub unshare_max_insts: usize,
+    /// (`jit-harness bench --quick`, with and without `--passes rotate,layout,order_latch`).
+    pub tail_duplicate_max_insts: usize,
 
-    /// `unshare`: the most latches that get a test of their own. 8, as many as a small interpreter loop has.
-    pub unshare_max_copies: usize,
+    /// `tail_duplicate`: the most latches that get a test of their own. 8, as many as a small interpreter loop has.
+    pub tail_duplicate_max_copies: usize,
 
     /// `sink`: the most places that a value may be computed in instead. 4, as many as a loop has exits in what front ends
     /// emit for one statement: each is a copy of the instruction, and only one of them runs.
@@ -80,17 +80,17 @@ pub struct Options {
     /// `sink`: how many values may leave a loop by one exit, or live through it for one rare block, before a computation stays
     /// inside that would add to them. 4: each takes a register to the end of each iteration, and x86-64 has 14 for all.
     pub sink_max_values: usize,
-    /// `unroll`: the most iterations of a loop that is unrolled. 16, as in GCC (`max-completely-peel-times`): the time to find
+    /// `full_unroll`: the most iterations of a loop that is unrolled. 16, as in GCC (`max-completely-peel-times`): the time to find
     /// out how often a loop runs grows with it.
-    pub unroll_max_iterations: usize,
+    pub full_unroll_max_iterations: usize,
 
-    /// `unroll`: the most instructions that may remain of all iterations after folding. 200, as in GCC
+    /// `full_unroll`: the most instructions that may remain of all iterations after folding. 200, as in GCC
     /// (`max-completely-peeled-insns`).
-    pub unroll_max_insts: usize,
+    pub full_unroll_max_insts: usize,
 
-    /// `unroll`: the most instructions that the copies of one loop may add, before folding and also if cost does not count.
+    /// `full_unroll`: the most instructions that the copies of one loop may add, before folding and also if cost does not count.
     /// 1,000: it bounds the time of nests.
-    pub unroll_max_copied: usize,
+    pub full_unroll_max_copied: usize,
 
     /// `peel`: the most iterations that are taken out of a loop. 7, as LLVM's `unroll-peel-max-count`.
     pub peel_max_iterations: usize,
@@ -103,7 +103,7 @@ pub struct Options {
     /// two, a division for eight. 20: a check pays for a copy of 40.
     pub peel_max_insts_per_gain: usize,
 
-    /// `peel`: the most instructions that the copies of one loop may add, also if cost does not count. 1,000, as for `unroll`.
+    /// `peel`: the most instructions that the copies of one loop may add, also if cost does not count. 1,000, as for `full_unroll`.
     pub peel_max_copied: usize,
 
     /// `cleanup`: loops around a loop above which Cranelift's egraph pass does not run again: its time grows with the square of the depth. 256:
@@ -122,7 +122,7 @@ pub struct Options {
     /// instruction that waits for nothing, and a loop with a branch for it would be as fast.
     pub unswitch_min_saved: usize,
 
-    /// `unswitch`: the most instructions that the copies of one loop may add at once if cost does not count. 1,000, as for `unroll`.
+    /// `unswitch`: the most instructions that the copies of one loop may add at once if cost does not count. 1,000, as for `full_unroll`.
     pub unswitch_max_copied: usize,
 
     /// `unswitch`: how many blocks it may look at in search of a branch, for each block of the function, in all rounds. 128: a look
@@ -138,7 +138,7 @@ pub struct Options {
     /// finished in a slow copy, and a loop that goes around more often is worth to be made fast itself.
     pub transfer_max_inner_iterations: usize,
 
-    /// `transfer`: the most instructions that one copy may add if cost does not count. 1,000, as for `unroll`.
+    /// `transfer`: the most instructions that one copy may add if cost does not count. 1,000, as for `full_unroll`.
     pub transfer_max_copied: usize,
 
     /// `version`: the most instructions of a loop, with those inside it, of which there is a second version. 300: Graal and OMR
@@ -157,26 +157,26 @@ pub struct Options {
     /// is better unrolled.
     pub version_min_iterations: usize,
 
-    /// `batch`: the most iterations at a time. 4, as in V8.
-    pub batch_max_iterations: usize,
+    /// `partial_unroll`: the most iterations at a time. 4, as in V8.
+    pub partial_unroll_max_iterations: usize,
 
-    /// `batch`: how often a loop has to run at least, if that is known. 16: what runs less often and is small is unrolled, and two loops in place
+    /// `partial_unroll`: how often a loop has to run at least, if that is known. 16: what runs less often and is small is unrolled, and two loops in place
     /// of one change which registers the rest of the function has (`tables` in Wasmtime took 1.08 for two loops of 14 iterations).
-    pub batch_min_iterations: usize,
+    pub partial_unroll_min_iterations: usize,
 
-    /// `batch`: the most instructions, without constants and jumps, of all iterations of a batch. 64: with 100 instead, no program of 50
+    /// `partial_unroll`: the most instructions, without constants and jumps, of all iterations of a batch. 64: with 100 instead, no program of 50
     /// from simple front ends is faster (geometric mean 0.901 with 64, 0.900 with 100; `loopopt-wasmtime bench`), and code is larger.
-    pub batch_max_insts: usize,
+    pub partial_unroll_max_insts: usize,
 
-    /// `batch`: the same if cost does not count. 1,000, as for `unroll`.
-    pub batch_max_copied: usize,
+    /// `partial_unroll`: the same if cost does not count. 1,000, as for `full_unroll`.
+    pub partial_unroll_max_copied: usize,
 
-    /// `widen`: the most loads and stores of a loop that are looked at. 250, as for `promote`.
-    pub widen_max_accesses: usize,
+    /// `widen_indices`: the most loads and stores of a loop that are looked at. 250, as for `promote`.
+    pub widen_indices_max_accesses: usize,
 
-    /// `widen`: how often the accesses of one loop may ask what was compared before them. 4: most indices that are known not to
+    /// `widen_indices`: how often the accesses of one loop may ask what was compared before them. 4: most indices that are known not to
     /// wrap start and end at constants, for which nothing has to be asked, and most of the others are pointers that were loaded.
-    pub widen_max_questions: usize,
+    pub widen_indices_max_questions: usize,
 
     /// All passes that copy loops: the most instructions that a function may come to have by that. 20,000: a function of this
     /// size takes Cranelift about 30 ms, and those written by people stay far below.
@@ -214,17 +214,17 @@ impl Default for Options {
             ignore_cost: false,
             assert_claims: false,
             rotate_max_header_insts: 16,
-            slots_max_live: 64,
+            mem2reg_max_live: 64,
             layout_max_exits: 128,
-            schedule_max_insts: 256,
-            schedule_max_early: 1,
-            unshare_max_insts: 4,
-            unshare_max_copies: 8,
+            order_latch_max_insts: 256,
+            order_latch_max_early: 1,
+            tail_duplicate_max_insts: 4,
+            tail_duplicate_max_copies: 8,
             promote_max_accesses: 250,
             promote_max_pairs: 2_000,
-            unroll_max_iterations: 16,
-            unroll_max_insts: 200,
-            unroll_max_copied: 1_000,
+            full_unroll_max_iterations: 16,
+            full_unroll_max_insts: 200,
+            full_unroll_max_copied: 1_000,
             peel_max_iterations: 7,
             peel_max_insts: 100,
             peel_max_insts_per_gain: 20,
@@ -242,12 +242,12 @@ impl Default for Options {
             transfer_max_insts: 100,
             transfer_max_inner_iterations: 64,
             transfer_max_copied: 1_000,
-            batch_max_iterations: 4,
-            batch_min_iterations: 16,
-            batch_max_insts: 64,
-            batch_max_copied: 1_000,
-            widen_max_accesses: 250,
-            widen_max_questions: 4,
+            partial_unroll_max_iterations: 4,
+            partial_unroll_min_iterations: 16,
+            partial_unroll_max_insts: 64,
+            partial_unroll_max_copied: 1_000,
+            widen_indices_max_accesses: 250,
+            widen_indices_max_questions: 4,
             max_function_insts: 20_000,
             embedder: Arc::new(Unknown),
             sink_max_places: 4,

@@ -12,8 +12,8 @@ use crate::edit::rename::Replaced;
 use crate::edit::trust::trust_checked;
 use crate::optimizer::Report;
 use crate::pass::{
-    Pass, PassCx, batch, canon, cleanup, facts, layout, licm, peel, promote, rotate, schedule, sink, slots, tidy,
-    transfer, unguard, unroll, unshare, unswitch, version, widen,
+    Pass, PassCx, partial_unroll, canon, cleanup, elide_checks, layout, licm, peel, promote, rotate, order_latch, sink, mem2reg, leave_canonical_form,
+    transfer, guard_to_trap, full_unroll, tail_duplicate, unswitch, version, widen_indices,
 };
 use cranelift_codegen::entity::EntityRef;
 use cranelift_codegen::ir::{Function, Value};
@@ -30,15 +30,15 @@ enum Step {
     Once(Pass),
 }
 
-const SLOTS: Pass = Pass { name: slots::NAME, run: slots::run, reasons: slots::REASONS, claims: &[] };
+const MEM2REG: Pass = Pass { name: mem2reg::NAME, run: mem2reg::run, reasons: mem2reg::REASONS, claims: &[] };
 const CANON: Pass = Pass { name: canon::NAME, run: canon::run, reasons: canon::REASONS, claims: canon::CLAIMS };
 const ROTATE: Pass = Pass { name: rotate::NAME, run: rotate::run, reasons: rotate::REASONS, claims: rotate::CLAIMS };
-const UNGUARD: Pass = Pass { name: unguard::NAME, run: unguard::run, reasons: unguard::REASONS, claims: &[] };
-const FACTS: Pass = Pass { name: facts::NAME, run: facts::run, reasons: facts::REASONS, claims: facts::CLAIMS };
+const GUARD_TO_TRAP: Pass = Pass { name: guard_to_trap::NAME, run: guard_to_trap::run, reasons: guard_to_trap::REASONS, claims: &[] };
+const ELIDE_CHECKS: Pass = Pass { name: elide_checks::NAME, run: elide_checks::run, reasons: elide_checks::REASONS, claims: elide_checks::CLAIMS };
 const UNSWITCH: Pass =
     Pass { name: unswitch::NAME, run: unswitch::run, reasons: unswitch::REASONS, claims: unswitch::CLAIMS };
 const TRANSFER: Pass = Pass { name: transfer::NAME, run: transfer::run, reasons: transfer::REASONS, claims: &[] };
-const UNROLL: Pass = Pass { name: unroll::NAME, run: unroll::run, reasons: unroll::REASONS, claims: unroll::CLAIMS };
+const FULL_UNROLL: Pass = Pass { name: full_unroll::NAME, run: full_unroll::run, reasons: full_unroll::REASONS, claims: full_unroll::CLAIMS };
 const VERSION: Pass =
     Pass { name: version::NAME, run: version::run, reasons: version::REASONS, claims: version::CLAIMS };
 const PEEL: Pass = Pass { name: peel::NAME, run: peel::run, reasons: peel::REASONS, claims: peel::CLAIMS };
@@ -47,97 +47,97 @@ const CLEANUP: Pass =
 const LICM: Pass = Pass { name: licm::NAME, run: licm::run, reasons: licm::REASONS, claims: licm::CLAIMS };
 const PROMOTE: Pass =
     Pass { name: promote::NAME, run: promote::run, reasons: promote::REASONS, claims: promote::CLAIMS };
-const WIDEN: Pass = Pass { name: widen::NAME, run: widen::run, reasons: widen::REASONS, claims: widen::CLAIMS };
-const BATCH: Pass = Pass { name: batch::NAME, run: batch::run, reasons: batch::REASONS, claims: batch::CLAIMS };
+const WIDEN_INDICES: Pass = Pass { name: widen_indices::NAME, run: widen_indices::run, reasons: widen_indices::REASONS, claims: widen_indices::CLAIMS };
+const PARTIAL_UNROLL: Pass = Pass { name: partial_unroll::NAME, run: partial_unroll::run, reasons: partial_unroll::REASONS, claims: partial_unroll::CLAIMS };
 const SINK: Pass = Pass { name: sink::NAME, run: sink::run, reasons: sink::REASONS, claims: &[] };
 const LAYOUT: Pass = Pass { name: layout::NAME, run: layout::run, reasons: layout::REASONS, claims: &[] };
-const TIDY: Pass = Pass { name: tidy::NAME, run: tidy::run, reasons: tidy::REASONS, claims: &[] };
-const UNSHARE: Pass = Pass { name: unshare::NAME, run: unshare::run, reasons: unshare::REASONS, claims: &[] };
-const SCHEDULE: Pass = Pass { name: schedule::NAME, run: schedule::run, reasons: schedule::REASONS, claims: &[] };
+const LEAVE_CANONICAL_FORM: Pass = Pass { name: leave_canonical_form::NAME, run: leave_canonical_form::run, reasons: leave_canonical_form::REASONS, claims: &[] };
+const TAIL_DUPLICATE: Pass = Pass { name: tail_duplicate::NAME, run: tail_duplicate::run, reasons: tail_duplicate::REASONS, claims: &[] };
+const ORDER_LATCH: Pass = Pass { name: order_latch::NAME, run: order_latch::run, reasons: order_latch::REASONS, claims: &[] };
 
 /// The pipeline as data.
 static STEPS: &[Step] = &[
-    Step::Repeat(&[SLOTS, UNGUARD, CANON, ROTATE, FACTS, LICM, UNSWITCH, VERSION, TRANSFER, UNROLL, PEEL, CLEANUP]),
+    Step::Repeat(&[MEM2REG, GUARD_TO_TRAP, CANON, ROTATE, ELIDE_CHECKS, LICM, UNSWITCH, VERSION, TRANSFER, FULL_UNROLL, PEEL, CLEANUP]),
     Step::Once(CANON),
-    Step::Once(WIDEN),
+    Step::Once(WIDEN_INDICES),
     Step::Once(PROMOTE),
-    Step::Once(BATCH),
+    Step::Once(PARTIAL_UNROLL),
     Step::Once(CANON),
     Step::Once(SINK),
-    Step::Once(TIDY),
-    Step::Once(UNSHARE),
+    Step::Once(LEAVE_CANONICAL_FORM),
+    Step::Once(TAIL_DUPLICATE),
     Step::Once(LAYOUT),
-    Step::Once(SCHEDULE),
+    Step::Once(ORDER_LATCH),
 ];
 
 /// The pipeline for functions without a loop.
-static STEPS_WITHOUT_LOOPS: &[Step] = &[Step::Repeat(&[SLOTS, UNGUARD, CLEANUP])];
+static STEPS_WITHOUT_LOOPS: &[Step] = &[Step::Repeat(&[MEM2REG, GUARD_TO_TRAP, CLEANUP])];
 
 /// `(before, after, why)`: what [`STEPS`] has to respect. A test checks it.
 #[cfg(test)]
 static ORDER: &[(&str, &str, &str)] = &[
-    ("slots", "canon", "slots makes parameters, not all of them in closed form"),
-    ("slots", "rotate", "a test that loads its operands is larger, and hides what it compares"),
-    ("slots", "cleanup", "a value that is known in place of a load folds"),
+    ("mem2reg", "canon", "slots makes parameters, not all of them in closed form"),
+    ("mem2reg", "rotate", "a test that loads its operands is larger, and hides what it compares"),
+    ("mem2reg", "cleanup", "a value that is known in place of a load folds"),
     ("canon", "rotate", "rotate needs preheaders, single back edges, dedicated exits and closed form"),
-    ("rotate", "unroll", "in a rotated loop, the last iteration has no test of the next one"),
+    ("rotate", "full_unroll", "in a rotated loop, the last iteration has no test of the next one"),
     ("rotate", "version", "the guard of a rotated loop says that it runs at least once"),
     ("licm", "version", "a length that is loaded in front of the loop can be tested there"),
-    ("version", "unroll", "a check that is gone need not be copied"),
+    ("version", "full_unroll", "a check that is gone need not be copied"),
     ("version", "peel", "an iteration need not be taken out for a check that is gone"),
     ("rotate", "unswitch", "a test that leaves a loop and never changes is settled by the guard"),
     ("licm", "unswitch", "a condition that is loaded stands before the loop then"),
-    ("unswitch", "unroll", "a copy that leaves at once is its one iteration"),
+    ("unswitch", "full_unroll", "a copy that leaves at once is its one iteration"),
     ("unswitch", "peel", "a branch that goes one way hides nothing of the first iteration"),
     ("licm", "transfer", "what is hoisted with the rare part in the loop needs no loop without"),
     ("unswitch", "transfer", "a rare part that one version of a loop never reaches need not leave it"),
-    ("transfer", "unroll", "the loop that is unrolled or peeled is the fast one"),
+    ("transfer", "full_unroll", "the loop that is unrolled or peeled is the fast one"),
     ("transfer", "peel", "what leaves the fast loop need not be in a copy of the first iteration"),
-    ("unroll", "peel", "the first iteration of a loop that runs a few times need not be taken out"),
-    ("unroll", "cleanup", "the counter is a constant in each iteration"),
+    ("full_unroll", "peel", "the first iteration of a loop that runs a few times need not be taken out"),
+    ("full_unroll", "cleanup", "the counter is a constant in each iteration"),
     ("peel", "cleanup", "what the first iteration did is removed from the loop by the egraph pass"),
-    ("unguard", "facts", "a check that traps proves what a guard does not, and what it implies may go"),
-    ("unguard", "version", "a check of which all is known in front of the loop goes, whatever it was"),
-    ("rotate", "facts", "a guard says of the first iteration what the test says of the others"),
-    ("facts", "licm", "what stands behind a check that is gone may move"),
-    ("facts", "peel", "a check that never fails need not be done once"),
-    ("facts", "cleanup", "a choice that is known folds"),
+    ("guard_to_trap", "elide_checks", "a check that traps proves what a guard does not, and what it implies may go"),
+    ("guard_to_trap", "version", "a check of which all is known in front of the loop goes, whatever it was"),
+    ("rotate", "elide_checks", "a guard says of the first iteration what the test says of the others"),
+    ("elide_checks", "licm", "what stands behind a check that is gone may move"),
+    ("elide_checks", "peel", "a check that never fails need not be done once"),
+    ("elide_checks", "cleanup", "a choice that is known folds"),
     ("rotate", "licm", "what is hoisted from a rotated loop runs only if the loop runs"),
     ("licm", "peel", "what can move without a copy need not be in one"),
     ("licm", "promote", "an address that does not change stands before the loop then"),
-    ("version", "widen", "what has to hold in front of a loop is found from sums of 32 bits"),
-    ("facts", "widen", "a check speaks of the 32-bit counter, and its facts prove that sums do not wrap"),
-    ("unroll", "widen", "what a counter of 32 bits is in each iteration is found from its own additions"),
-    ("peel", "widen", "a loop that is copied is looked at once, not each of its copies"),
-    ("cleanup", "widen", "the egraph pass would put the base and the offset together again"),
-    ("canon", "widen", "a base is computed in the preheader"),
+    ("version", "widen_indices", "what has to hold in front of a loop is found from sums of 32 bits"),
+    ("elide_checks", "widen_indices", "a check speaks of the 32-bit counter, and its facts prove that sums do not wrap"),
+    ("full_unroll", "widen_indices", "what a counter of 32 bits is in each iteration is found from its own additions"),
+    ("peel", "widen_indices", "a loop that is copied is looked at once, not each of its copies"),
+    ("cleanup", "widen_indices", "the egraph pass would put the base and the offset together again"),
+    ("canon", "widen_indices", "a base is computed in the preheader"),
     (
-        "widen",
+        "widen_indices",
         "promote",
         "accesses whose addresses differ by constants are known not to overlap, or to be one recurrence",
     ),
-    ("widen", "batch", "an offset of a 64-bit address says which iteration it is for"),
-    ("promote", "batch", "what is carried from one iteration to the next needs no move between two of a batch"),
-    ("batch", "sink", "what only the end of a batch uses is computed there"),
-    ("batch", "tidy", "the iterations of a batch become one block"),
-    ("batch", "schedule", "the latch is that of a batch"),
-    ("widen", "tidy", "constants are to be made again beside their new uses"),
-    ("widen", "schedule", "a counter of 64 bits takes the register of the one before"),
-    ("promote", "tidy", "cells meet in parameters, and some meet themselves"),
+    ("widen_indices", "partial_unroll", "an offset of a 64-bit address says which iteration it is for"),
+    ("promote", "partial_unroll", "what is carried from one iteration to the next needs no move between two of a batch"),
+    ("partial_unroll", "sink", "what only the end of a batch uses is computed there"),
+    ("partial_unroll", "leave_canonical_form", "the iterations of a batch become one block"),
+    ("partial_unroll", "order_latch", "the latch is that of a batch"),
+    ("widen_indices", "leave_canonical_form", "constants are to be made again beside their new uses"),
+    ("widen_indices", "order_latch", "a counter of 64 bits takes the register of the one before"),
+    ("promote", "leave_canonical_form", "cells meet in parameters, and some meet themselves"),
     ("canon", "sink", "sink looks for what leaves a loop in the arguments of its exit edges"),
     ("cleanup", "sink", "the egraph pass would move what sink has put into rare blocks in front of the loop again"),
-    ("sink", "tidy", "constants are to be made again beside their new uses"),
-    ("sink", "schedule", "what has left the latch needs no place in its order"),
-    ("cleanup", "tidy", "a guard that folds leaves blocks to merge"),
-    ("tidy", "schedule", "the test of a rotated loop is in the latch once both are one block"),
-    ("tidy", "unshare", "a latch that only gathers others is merged with the test first"),
-    ("unshare", "layout", "each copy of a test ends in a branch to be ordered"),
-    ("cleanup", "schedule", "the egraph pass puts pure instructions in an order of its own"),
-    ("layout", "schedule", "an inverted comparison has to stand where the order is made"),
+    ("sink", "leave_canonical_form", "constants are to be made again beside their new uses"),
+    ("sink", "order_latch", "what has left the latch needs no place in its order"),
+    ("cleanup", "leave_canonical_form", "a guard that folds leaves blocks to merge"),
+    ("leave_canonical_form", "order_latch", "the test of a rotated loop is in the latch once both are one block"),
+    ("leave_canonical_form", "tail_duplicate", "a latch that only gathers others is merged with the test first"),
+    ("tail_duplicate", "layout", "each copy of a test ends in a branch to be ordered"),
+    ("cleanup", "order_latch", "the egraph pass puts pure instructions in an order of its own"),
+    ("layout", "order_latch", "an inverted comparison has to stand where the order is made"),
 ];
 
 /// Passes that make no decision: they run whatever the options enable, and take no fuel.
-const MANDATORY: [&str; 3] = [canon::NAME, cleanup::NAME, tidy::NAME];
+const MANDATORY: [&str; 3] = [canon::NAME, cleanup::NAME, leave_canonical_form::NAME];
 
 /// The most rounds of a [`Step::Repeat`]. Each further round is for loops that wait for one inside them, which are rare:
 /// this bounds the time for nests made to be slow.
@@ -158,8 +158,8 @@ pub(crate) fn claims_of(pass: &str) -> &'static [Claim] {
 
 /// Runs all passes on `ctx.func`. If none of the optional ones finds anything to do, the function stays as it was.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Report> {
-    let has_other_work = (cx.options.enables(slots::NAME) && slots::has_slots(&ctx.func))
-        || (cx.options.enables(unguard::NAME) && unguard::has_guards(&ctx.func, cx.options));
+    let has_other_work = (cx.options.enables(mem2reg::NAME) && mem2reg::has_slots(&ctx.func))
+        || (cx.options.enables(guard_to_trap::NAME) && guard_to_trap::has_guards(&ctx.func, cx.options));
     if !has_other_work && !may_have_cycle(&ctx.func) {
         if !ctx.cfg.is_valid() || !ctx.domtree.is_valid() {
             ctx.flowgraph();

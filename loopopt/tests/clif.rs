@@ -8,7 +8,7 @@
 //!   oracle have to agree on each call.
 //! * `; stays: %f load` says that a loop of the output holds a `load`. The oracle cannot see what other threads see.
 //! * Behind `; ---- after ----` stands the exact output. `LOOPOPT_BLESS=1` writes it anew, and
-//!   `LOOPOPT_BLESS=rotate` in that folder only. It is made without `batch`, but in the folder of that name or if `passes` names
+//!   `LOOPOPT_BLESS=rotate` in that folder only. It is made without `partial_unroll`, but in the folder of that name or if `passes` names
 //!   it: little would be seen of the others in loops of four iterations. The calls are made with all passes.
 //!
 //! The calls are made once more with all [claims](loopopt::claim) asserted, and with rewrites selected at random.
@@ -35,7 +35,7 @@ use std::sync::Arc;
 const MEMORY: usize = 4096;
 const MARKER: &str = "; ---- after ----";
 const BUGS: &str = "bugs";
-const BATCH: &str = "batch";
+const BATCH: &str = "partial_unroll";
 
 #[test]
 fn files() {
@@ -169,11 +169,11 @@ fn options(input: &str) -> Result<Options> {
             "rotate_max_header_insts" => options.rotate_max_header_insts = value.parse()?,
             "max_closing_args" => options.max_closing_args = value.parse()?,
             "max_loops" => options.max_loops = value.parse()?,
-            "unshare_max_insts" => options.unshare_max_insts = value.parse()?,
-            "unshare_max_copies" => options.unshare_max_copies = value.parse()?,
-            "slots_max_live" => options.slots_max_live = value.parse()?,
-            "unroll_max_iterations" => options.unroll_max_iterations = value.parse()?,
-            "unroll_max_insts" => options.unroll_max_insts = value.parse()?,
+            "tail_duplicate_max_insts" => options.tail_duplicate_max_insts = value.parse()?,
+            "tail_duplicate_max_copies" => options.tail_duplicate_max_copies = value.parse()?,
+            "mem2reg_max_live" => options.mem2reg_max_live = value.parse()?,
+            "full_unroll_max_iterations" => options.full_unroll_max_iterations = value.parse()?,
+            "full_unroll_max_insts" => options.full_unroll_max_insts = value.parse()?,
             "peel_max_insts" => options.peel_max_insts = value.parse()?,
             "peel_max_iterations" => options.peel_max_iterations = value.parse()?,
             "cleanup_max_depth" => options.cleanup_max_depth = value.parse()?,
@@ -191,12 +191,12 @@ fn options(input: &str) -> Result<Options> {
             "checked" => embedder.checked = value.split(',').map(String::from).collect(),
             "promote_max_accesses" => options.promote_max_accesses = value.parse()?,
             "promote_max_pairs" => options.promote_max_pairs = value.parse()?,
-            "widen_max_accesses" => options.widen_max_accesses = value.parse()?,
-            "widen_max_questions" => options.widen_max_questions = value.parse()?,
+            "widen_indices_max_accesses" => options.widen_indices_max_accesses = value.parse()?,
+            "widen_indices_max_questions" => options.widen_indices_max_questions = value.parse()?,
             "sink_max_places" => options.sink_max_places = value.parse()?,
             "sink_max_values" => options.sink_max_values = value.parse()?,
             "layout_max_exits" => options.layout_max_exits = value.parse()?,
-            "schedule_max_insts" => options.schedule_max_insts = value.parse()?,
+            "order_latch_max_insts" => options.order_latch_max_insts = value.parse()?,
             "version_max_insts" => options.version_max_insts = value.parse()?,
             "version_max_copied" => options.version_max_copied = value.parse()?,
             "version_max_requirements" => options.version_max_requirements = value.parse()?,

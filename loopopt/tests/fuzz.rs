@@ -15,23 +15,23 @@ use std::thread;
 
 /// The share of ordinary programs, in percent, in which each pass has to fire at least: some way below what it is.
 const FLOORS: &[(&str, f64)] = &[
-    ("slots", 45.0),
+    ("mem2reg", 45.0),
     ("rotate", 60.0),
-    ("facts", 30.0),
+    ("elide_checks", 30.0),
     ("licm", 30.0),
     ("unswitch", 15.0),
     ("transfer", 1.0),
-    ("unroll", 18.0),
+    ("full_unroll", 18.0),
     ("peel", 4.0),
     ("promote", 8.0),
     ("sink", 2.0),
     ("layout", 60.0),
-    ("schedule", 7.0),
-    ("unshare", 2.0),
+    ("order_latch", 7.0),
+    ("tail_duplicate", 2.0),
     ("version", 5.0),
-    ("unguard", 0.2),
-    ("widen", 1.0),
-    ("batch", 35.0),
+    ("guard_to_trap", 0.2),
+    ("widen_indices", 1.0),
+    ("partial_unroll", 35.0),
 ];
 
 /// The share of ordinary programs, in percent, that have what passes look for: some way below what it is.

@@ -173,7 +173,7 @@ fn handlers(case: &TestCase, statistics: &mut Statistics) -> Result<()> {
 
 /// Passes that give loops a shape and an order are done after one run.
 fn settles(case: &TestCase, statistics: &mut Statistics) -> Result<()> {
-    let passes = ["rotate", "unshare", "layout", "schedule"].map(str::to_owned);
+    let passes = ["rotate", "tail_duplicate", "layout", "order_latch"].map(str::to_owned);
     let options = Options { passes: Some(passes.into()), ..strict() };
     let settings = Settings { settles: true, ..Settings::default() };
     compare_under(case, settings, &mut rewrite(&options), statistics)

@@ -1,26 +1,26 @@
 //! The passes. Each proves that a rewrite is legal, judges whether it pays, and applies it.
 
-pub(crate) mod batch;
+pub(crate) mod partial_unroll;
 pub(crate) mod canon;
 pub(crate) mod cleanup;
 pub(crate) mod copying;
-pub(crate) mod facts;
+pub(crate) mod elide_checks;
 pub(crate) mod layout;
 pub(crate) mod licm;
 pub(crate) mod peel;
 pub(crate) mod promote;
 pub(crate) mod rotate;
-pub(crate) mod schedule;
+pub(crate) mod order_latch;
 pub(crate) mod sink;
-pub(crate) mod slots;
-pub(crate) mod tidy;
+pub(crate) mod mem2reg;
+pub(crate) mod leave_canonical_form;
 pub(crate) mod transfer;
-pub(crate) mod unguard;
-pub(crate) mod unroll;
-pub(crate) mod unshare;
+pub(crate) mod guard_to_trap;
+pub(crate) mod full_unroll;
+pub(crate) mod tail_duplicate;
 pub(crate) mod unswitch;
 pub(crate) mod version;
-pub(crate) mod widen;
+pub(crate) mod widen_indices;
 
 use crate::analysis::loops::{Loop, LoopForest};
 use crate::analysis::trip_count::{self, TripCount};

@@ -1,0 +1,498 @@
+//! Facts: a check that the loop's own test, or a branch or check before it, implies is removed where it stands.
+//!
+//! ```text
+//!   guard: 0 < n                     guard: 0 < n
+//!     │                                │
+//!     ▼                                ▼
+//!   block1(i): ◄──────┐              block1(i): ◄──────┐
+//!     trapz i < n     │                load a[i]       │
+//!     load a[i]       │     ──►        j = i + 1       │
+//!     j = i + 1       │                brif j < n ─────┘
+//!     brif j < n ─────┘                │
+//!     │                                ▼
+//!     ▼
+//! ```
+//!
+//! No copy is made, and nothing is assumed that the program does not test itself. What is known, and how a proof goes through
+//! the parameters of a header, stands in [`crate::analysis::conditions`] and the module behind it.
+//!
+//! | instruction | becomes |
+//! |---|---|
+//! | `trapz`, `trapnz` | nothing |
+//! | `brif` | a jump |
+//! | `select` | what it chooses |
+//! | `select_spectre_guard` | the same, if the embedder allows |
+//! | `uadd_overflow_trap` | `iadd` |
+//! | `uadd_overflow`, `usub_overflow`, `umul_overflow`, `sadd_overflow`, `ssub_overflow` | the plain operation, and 0 |
+//!
+//! # Needs
+//!
+//! Nothing. With rotated loops more is known: the guard says of the first iteration what the test says of the others.
+//!
+//! # Legal when
+//!
+//! The check cannot fail. All that a proof rests on happened before the check, other checks included: so a check may be removed
+//! because of one before it, and that because of one before it, in this iteration or an earlier one. (L1) A Spectre guard is for
+//! what the processor does, not for what the program does, and stays unless the embedder says otherwise.
+//!
+//! # Pays when
+//!
+//! Always.
+//!
+//! # Changes
+//!
+//! Instructions; blocks and edges if a branch is decided. Wants `cleanup` if a choice or an overflow is decided.
+//!
+//! # Not done
+//!
+//! A check that stays is not looked at again in a later round. Checks outside of loops. Branches by table. A test of the latch is not looked at: if it were decided, the loop would go around
+//! once or forever, which is for `full_unroll` to find.
+//!
+//! # References
+//!
+//! R. Bodik, R. Gupta, V. Sarkar, "ABCD", PLDI 2000. Go's `prove` and `loopbce`; golang/go#40367 (a fact of the body in the
+//! header), golang/go#53600 (steps and limits near the ends of the type), OMR 92e8f4535 (no overflow with sign, but compared
+//! without).
+
+use crate::analysis::conditions::{Conditions, Place};
+use crate::analysis::edges::{destinations, edges_of};
+use crate::analysis::loops::{Loop, LoopForest};
+use crate::change::Change;
+use crate::claim::{Claim, asserted};
+use crate::edit::assertion::{assert_chooses, assert_fits, assert_takes, assert_truth};
+use crate::edit::dead::remove_unused;
+use crate::edit::iterate::settle;
+use crate::edit::params::remove_redundant_params;
+use crate::edit::trust::GoneGuards;
+use crate::fault::fault;
+use crate::pass::PassCx;
+use crate::remark::{Refusal, Said};
+use cranelift_codegen::cursor::{Cursor, FuncCursor};
+use cranelift_codegen::ir::{Block, Function, Inst, InstBuilder, InstructionData, Opcode, Value, types};
+use cranelift_codegen::{CodegenResult, Context, FxHashMap, FxHashSet};
+use std::fmt;
+
+/// The name of this pass.
+pub(crate) const NAME: &str = "elide_checks";
+
+/// What its rewrites rest on.
+pub(crate) const CLAIMS: &[Claim] = &[Claim::CheckHolds, Claim::BranchTaken, Claim::ConditionKnown, Claim::NoWrap];
+
+/// The reasons for which it leaves a loop alone.
+pub(crate) const REASONS: &[&str] = &["nothing-checked", "nothing-known", "not-implied", "guard-stays", "withheld"];
+
+/// Removes all checks in loops that can be.
+pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
+    let forest = cx.lend_forest(ctx);
+    let checks = checks(ctx, cx, &forest);
+    let mut decisions = Decisions::default();
+    decisions.find(ctx, cx, &checks);
+    decisions.remark(ctx, cx, &forest);
+    cx.return_forest(forest);
+    if decisions.found.is_empty() {
+        return Ok(Change::Nothing);
+    }
+    let is_branch = |found: &Found| matches!(found.rewrite, Rewrite::Take(_));
+    let has_branch = decisions.found.iter().any(is_branch);
+    cx.wants_cleanup |=
+        decisions.found.iter().any(|found| matches!(found.rewrite, Rewrite::Choose(_) | Rewrite::Plain));
+    let (mut unused, mut guards) = (Vec::new(), GoneGuards::default());
+    for found in &decisions.found {
+        let inst = found.check.inst;
+        unused.extend_from_slice(ctx.func.dfg.inst_args(inst));
+        if let (Rewrite::Choose(gives), Opcode::SelectSpectreGuard) = (found.rewrite, ctx.func.dfg.insts[inst].opcode())
+        {
+            guards.add(&ctx.func, inst, gives);
+        }
+        found.apply(&mut ctx.func);
+    }
+    guards.trust(&mut ctx.func, cx.options);
+    unused.iter_mut().for_each(|value| *value = ctx.func.dfg.resolve_aliases(*value));
+    ctx.func.dfg.resolve_all_aliases();
+    remove_unused(&mut ctx.func, unused);
+    if !has_branch {
+        return Ok(Change::Insts);
+    }
+    cx.invalidate_and_prune(ctx)?;
+    remove_redundant_params(ctx);
+    Ok(cx.settled(Change::Cfg))
+}
+
+/// An instruction that may do less than it says.
+#[derive(Clone, Copy)]
+struct Check {
+    inst: Inst,
+    lp: Loop,
+    /// What it is there for.
+    worth: Worth,
+}
+
+/// What an instruction is there for, and so how much is done to find out what it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Worth {
+    /// For the case that something is wrong: a trap.
+    Check,
+    /// The same: a branch that goes to a rare block by this edge.
+    Branch { rare: usize },
+    /// It may overflow.
+    Operation,
+    /// Anything else.
+    Little,
+}
+
+impl Worth {
+    fn is_check(self) -> bool {
+        matches!(self, Self::Check | Self::Branch { .. })
+    }
+
+    /// Whether it is worth a search that edge `slot` of a branch, or operand `slot` of a choice, is the one that is taken.
+    fn is_thorough(self, slot: usize) -> bool {
+        match self {
+            Self::Check | Self::Operation => true,
+            Self::Branch { rare } => slot != rare,
+            Self::Little => false,
+        }
+    }
+}
+
+/// All instructions in loops that are looked at, in the order of the loops.
+fn checks(ctx: &Context, cx: &PassCx<'_>, forest: &LoopForest) -> Vec<Check> {
+    let func = &ctx.func;
+    let mut checks = Vec::new();
+    for lp in forest.loops().filter(|&lp| !cx.is_in_slow_loop(forest, lp)) {
+        let own = forest.own_blocks(lp);
+        for inst in own.flat_map(|block| func.layout.block_insts(block)) {
+            let worth = match func.dfg.insts[inst].opcode() {
+                Opcode::Trapz | Opcode::Trapnz if asserted(func, inst).is_some() => continue,
+                Opcode::Trapz | Opcode::Trapnz | Opcode::UaddOverflowTrap | Opcode::SelectSpectreGuard => Worth::Check,
+                Opcode::Brif if is_latch_test(ctx, inst) => continue,
+                Opcode::Brif => rare_way(func, inst).map_or(Worth::Little, |rare| Worth::Branch { rare }),
+                Opcode::Select => Worth::Little,
+                Opcode::UaddOverflow
+                | Opcode::UsubOverflow
+                | Opcode::UmulOverflow
+                | Opcode::SaddOverflow
+                | Opcode::SsubOverflow => Worth::Operation,
+                _ => continue,
+            };
+            checks.push(Check { inst, lp, worth });
+        }
+    }
+    checks
+}
+
+/// Whether an edge of `branch` is a back edge.
+fn is_latch_test(ctx: &Context, branch: Inst) -> bool {
+    let source = ctx.func.layout.inst_block(branch).expect("a branch of a loop");
+    edges_of(&ctx.func, branch).any(|edge| ctx.domtree.block_dominates(edge.target(&ctx.func), source))
+}
+
+/// The edge of `branch` that enters a block that is cold, traps or calls, if there is one.
+fn rare_way(func: &Function, branch: Inst) -> Option<usize> {
+    /// Instructions in which a block has to trap or call.
+    const LOOKED_AT: usize = 8;
+    destinations(func, branch).iter().position(|call| {
+        let block = call.block(&func.dfg.value_lists);
+        let mut opcodes = func.layout.block_insts(block).take(LOOKED_AT).map(|inst| func.dfg.insts[inst].opcode());
+        func.layout.is_cold(block) || opcodes.any(|opcode| opcode == Opcode::Trap || opcode.is_call())
+    })
+}
+
+/// What an instruction becomes.
+#[derive(Clone, Copy)]
+enum Rewrite {
+    /// A check that never fails.
+    Remove,
+    /// A branch that takes one edge only.
+    Take(usize),
+    /// A choice that is known.
+    Choose(Value),
+    /// An addition that never traps.
+    Add,
+    /// An operation of which the second result is 0.
+    Plain,
+}
+
+/// A check that is to be rewritten.
+struct Found {
+    check: Check,
+    rewrite: Rewrite,
+    why: String,
+}
+
+impl Found {
+    fn apply(&self, func: &mut Function) {
+        let inst = self.check.inst;
+        match self.rewrite {
+            Rewrite::Remove => {
+                let holds = func.dfg.insts[inst].opcode() == Opcode::Trapz;
+                assert_truth(func, inst, Claim::CheckHolds, (func.dfg.inst_args(inst)[0], holds));
+                func.layout.remove_inst(inst);
+            }
+            Rewrite::Take(slot) => {
+                assert_takes(func, inst, Claim::BranchTaken, slot);
+                settle(func, inst, slot);
+            }
+            Rewrite::Choose(value) => {
+                assert_chooses(func, inst, usize::from(value != func.dfg.inst_args(inst)[1]));
+                let result = func.dfg.first_result(inst);
+                func.dfg.detach_inst_results(inst);
+                func.dfg.change_to_alias(result, value);
+                func.layout.remove_inst(inst);
+            }
+            Rewrite::Add => {
+                let [a, b] = *func.dfg.inst_args(inst) else { unreachable!("an addition of two values") };
+                assert_fits(func, inst, Opcode::UaddOverflow, [a, b]);
+                func.replace(inst).iadd(a, b);
+            }
+            Rewrite::Plain => replace_by_plain(func, inst),
+        }
+    }
+}
+
+/// Replaces an operation that tells whether it overflows by one that does not, and what it tells by 0.
+fn replace_by_plain(func: &mut Function, inst: Inst) {
+    let [a, b] = *func.dfg.inst_args(inst) else { unreachable!("an operation on two values") };
+    let [result, flag] = *func.dfg.inst_results(inst) else { unreachable!("a result and a flag") };
+    let opcode = func.dfg.insts[inst].opcode();
+    let srcloc = func.srcloc(inst);
+    assert_fits(func, inst, opcode, [a, b]);
+    func.dfg.detach_inst_results(inst);
+    let mut cursor = FuncCursor::new(func).at_inst(inst).with_srcloc(srcloc);
+    let plain = match opcode {
+        Opcode::UaddOverflow | Opcode::SaddOverflow => cursor.ins().iadd(a, b),
+        Opcode::UsubOverflow | Opcode::SsubOverflow => cursor.ins().isub(a, b),
+        _ => cursor.ins().imul(a, b),
+    };
+    let zero = cursor.ins().iconst(types::I8, 0);
+    cursor.func.dfg.change_to_alias(result, plain);
+    cursor.func.dfg.change_to_alias(flag, zero);
+    cursor.func.layout.remove_inst(inst);
+}
+
+/// What becomes of the checks.
+#[derive(Default)]
+struct Decisions {
+    found: Vec<Found>,
+    /// For each loop, the first check that stays.
+    stays: FxHashMap<Loop, Said>,
+    /// Loops with checks that were looked at in an earlier round, and have their remark.
+    asked: FxHashSet<Loop>,
+}
+
+impl Decisions {
+    fn find(&mut self, ctx: &Context, cx: &mut PassCx<'_>, checks: &[Check]) {
+        let mut conditions = Conditions::new(&ctx.func, &ctx.cfg, &ctx.domtree).with_options(cx.options);
+        for &check in checks {
+            if cx.open_checks.contains(&check.inst) {
+                self.asked.insert(check.lp);
+                continue;
+            }
+            let opcode = ctx.func.dfg.insts[check.inst].opcode();
+            let rewrite = rewrite_of(&ctx.func, &mut conditions, check);
+            let is_guard = opcode == Opcode::SelectSpectreGuard;
+            let why = match rewrite {
+                Some(_) if is_guard && !cx.options.embedder.drops_proved_spectre_guards() => {
+                    Decline::GuardStays(check.inst)
+                }
+                Some(rewrite) if cx.fuel.take() => {
+                    let why = describe(&ctx.func, check.inst, conditions.sources());
+                    self.found.push(Found { check, rewrite, why });
+                    continue;
+                }
+                Some(_) => Decline::Withheld,
+                None if !cx.open_checks.insert(check.inst) => continue,
+                None if !check.worth.is_check() && opcode != Opcode::SelectSpectreGuard
+                    || self.stays.contains_key(&check.lp) =>
+                {
+                    continue;
+                }
+                None => missing(&ctx.func, &mut conditions, check.inst),
+            };
+            self.stays.entry(check.lp).or_insert_with(|| Said::new(&Because { func: &ctx.func, why }));
+        }
+    }
+
+    fn remark(&mut self, ctx: &Context, cx: &mut PassCx<'_>, forest: &LoopForest) {
+        let func = &ctx.func;
+        for lp in forest.loops() {
+            if cx.is_in_slow_loop(forest, lp) {
+                continue;
+            }
+            let header = forest.data(lp).header;
+            let gone: Vec<_> = self.found.iter().filter(|found| found.check.lp == lp).collect();
+            if !gone.is_empty() {
+                cx.fired(func, NAME, header, list(&gone));
+            }
+            match self.stays.get(&lp) {
+                _ if self.asked.contains(&lp) => {}
+                Some(why) => cx.declined(func, NAME, header, why),
+                None if cx.has_fired(NAME, header) => cx.retract(NAME, header),
+                None => cx.declined(func, NAME, header, &Because { func, why: Decline::NothingChecked }),
+            }
+        }
+    }
+}
+
+/// What `inst` can become.
+fn rewrite_of(func: &Function, conditions: &mut Conditions<'_>, check: Check) -> Option<Rewrite> {
+    let Check { inst, worth, .. } = check;
+    let args = func.dfg.inst_args(inst);
+    conditions.set_thorough(true);
+    let place = match fault!(FactsOfTheBody) {
+        true => Place::end(func, func.layout.inst_block(inst)?),
+        false => Place::Before(inst),
+    };
+    let mut takes = |slot: usize| {
+        conditions.set_thorough(worth.is_thorough(slot));
+        conditions.is(place, (args[0], slot == 0))
+    };
+    match func.dfg.insts[inst].opcode() {
+        Opcode::Trapz => takes(0).then_some(Rewrite::Remove),
+        Opcode::Trapnz => takes(1).then_some(Rewrite::Remove),
+        Opcode::Brif => [0, 1].into_iter().find(|&slot| takes(slot)).map(Rewrite::Take),
+        Opcode::Select | Opcode::SelectSpectreGuard => {
+            [0, 1].into_iter().find(|&slot| takes(slot)).map(|slot| Rewrite::Choose(args[1 + slot]))
+        }
+        Opcode::UaddOverflowTrap => conditions.never_overflows(inst).then_some(Rewrite::Add),
+        _ => conditions.never_overflows(inst).then_some(Rewrite::Plain),
+    }
+}
+
+/// What would have to be known of a check that stays.
+fn missing(func: &Function, conditions: &mut Conditions<'_>, inst: Inst) -> Decline {
+    let place = Place::Before(inst);
+    let mut operands = func.dfg.inst_args(inst).to_vec();
+    if let Some(compared) = compared(func, inst) {
+        operands = func.dfg.inst_args(compared).to_vec();
+    }
+    let unknown = operands.iter().rev().find(|&&value| !conditions.knows(place, value));
+    match unknown {
+        Some(&value) => Decline::NothingKnown(inst, value),
+        None => Decline::NotImplied(inst),
+    }
+}
+
+/// The comparison that a check is about, if it is about one.
+fn compared(func: &Function, check: Inst) -> Option<Inst> {
+    let &condition = func.dfg.inst_args(check).first()?;
+    let inst = func.dfg.value_def(condition).inst()?;
+    matches!(func.dfg.insts[inst], InstructionData::IntCompare { .. }).then_some(inst)
+}
+
+/// A check in words.
+struct InWords<'a>(&'a Function, Inst);
+
+impl fmt::Display for InWords<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(func, check) = *self;
+        let opcode = func.dfg.insts[check].opcode();
+        match compared(func, check).map(|inst| func.dfg.insts[inst]) {
+            Some(InstructionData::IntCompare { cond, args: [a, b], .. }) => write!(f, "`{opcode}` of `{a} {cond} {b}`"),
+            _ => match func.dfg.inst_args(check) {
+                [a, ..] if opcode == Opcode::Brif || opcode == Opcode::Select => write!(f, "`{opcode} {a}`"),
+                args => {
+                    let args: Vec<_> = args.iter().map(Value::to_string).collect();
+                    write!(f, "`{opcode} {}`", args.join(", "))
+                }
+            },
+        }
+    }
+}
+
+/// What is removed and why, in words.
+fn describe(func: &Function, check: Inst, sources: &[Inst]) -> String {
+    /// Sources that are named.
+    const NAMED: usize = 3;
+    let place = |inst: Inst| func.layout.inst_block(inst).map_or_else(String::new, |block: Block| block.to_string());
+    let name = |&inst: &Inst| match func.dfg.insts[inst].opcode().is_branch() {
+        true => format!("the branch of {}", place(inst)),
+        false => format!("`{}` in {}", func.dfg.insts[inst].opcode(), place(inst)),
+    };
+    let mut names: Vec<_> = sources.iter().take(NAMED).map(name).collect();
+    match sources.len() {
+        0 => names.push("what its operands can be".into()),
+        count if count > NAMED => names.push(format!("{} more", count - NAMED)),
+        _ => {}
+    }
+    format!("{}, implied by {}", InWords(func, check), names.join(", "))
+}
+
+/// What is removed from one loop, in words.
+fn list(gone: &[&Found]) -> String {
+    /// Checks that are named.
+    const NAMED: usize = 4;
+    let mut names: Vec<_> = gone.iter().take(NAMED).map(|found| found.why.clone()).collect();
+    if gone.len() > NAMED {
+        names.push(format!("{} more", gone.len() - NAMED));
+    }
+    format!("decided: {}", names.join("; "))
+}
+
+/// Why a check stays.
+enum Decline {
+    /// There is nothing that could be decided.
+    NothingChecked,
+    /// Of one side, nothing is known where the check stands.
+    NothingKnown(Inst, Value),
+    /// What is known does not imply it.
+    NotImplied(Inst),
+    /// (L1) A guard against speculation that is proved.
+    GuardStays(Inst),
+    /// Fuel is used up, or stress mode says no.
+    Withheld,
+}
+
+/// A reason, with the function that it is about.
+struct Because<'a> {
+    func: &'a Function,
+    why: Decline,
+}
+
+impl Refusal for Because<'_> {
+    fn slug(&self) -> &'static str {
+        match self.why {
+            Decline::NothingChecked => "nothing-checked",
+            Decline::NothingKnown(..) => "nothing-known",
+            Decline::NotImplied(_) => "not-implied",
+            Decline::GuardStays(_) => "guard-stays",
+            Decline::Withheld => "withheld",
+        }
+    }
+
+    fn fixed(&self) -> Option<&'static str> {
+        matches!(self.why, Decline::NothingChecked).then_some("there is no check in it")
+    }
+
+    fn help(&self) -> &'static str {
+        match self.why {
+            Decline::NothingKnown(..) => {
+                "test it before the check: the loop's own test against the same value would do"
+            }
+            Decline::NotImplied(_) => {
+                "a counter that starts at a constant, steps by one and is tested against the same value can be followed"
+            }
+            Decline::GuardStays(_) => {
+                "let `Embedder::drops_proved_spectre_guards` say so if the guard need not hold in speculation"
+            }
+            Decline::NothingChecked | Decline::Withheld => "",
+        }
+    }
+}
+
+impl fmt::Display for Because<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let in_words = |inst| InWords(self.func, inst);
+        match self.why {
+            Decline::NothingChecked => f.write_str(self.fixed().unwrap_or_default()),
+            Decline::NothingKnown(check, value) => {
+                write!(f, "{} stays: nothing is known of {value}", in_words(check))
+            }
+            Decline::NotImplied(check) => {
+                write!(f, "{} stays: what is known does not imply it", in_words(check))
+            }
+            Decline::GuardStays(check) => write!(f, "{} is proved, and stays", in_words(check)),
+            Decline::Withheld => f.write_str("withheld by fuel or stress mode"),
+        }
+    }
+}

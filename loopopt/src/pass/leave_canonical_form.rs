@@ -1,0 +1,72 @@
+//! Undo what canonical form no longer serves.
+//!
+//! Closed form leaves parameters that have one value only where no copy of the loop was made, and a rotated header is
+//! entered by its latch alone. Such parameters go, blocks that form a chain are merged, and the one edge into a latch that
+//! only jumps goes to the header itself, so that the branch that it belongs to ends the loop. Constants that edits have moved
+//! away from their uses are made again beside them. Preheaders, single back
+//! edges and dedicated exits stay: Cranelift would have to split those edges again, with worse places for the blocks.
+//!
+//! # Needs
+//!
+//! Nothing.
+//!
+//! # Legal when
+//!
+//! Always.
+//!
+//! # Changes
+//!
+//! Parameters and blocks.
+
+use crate::analysis::edges::{edges_into, jump_target};
+use crate::analysis::loops::LoopForest;
+use crate::change::Change;
+use crate::edit::constants::replace_and_localize;
+use crate::edit::funnel::skip_block;
+use crate::edit::merge::merge_all;
+use crate::edit::params::detach_redundant_params;
+use crate::edit::rename::Replaced;
+use crate::pass::PassCx;
+use cranelift_codegen::{CodegenResult, Context};
+
+/// The name of this pass.
+pub(crate) const NAME: &str = "leave_canonical_form";
+
+/// The reasons for which it leaves a loop alone.
+pub(crate) const REASONS: &[&str] = &[];
+
+/// Tidies up.
+pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
+    let mut replaced = Replaced::default();
+    detach_redundant_params(ctx, &mut replaced);
+    let skipped = skip_empty_latches(ctx, cx.forest(ctx), &replaced);
+    // No other block has more or fewer edges into it for that, so the old graph still says which can be merged.
+    let merged = merge_all(&mut ctx.func, (&ctx.cfg, &ctx.domtree), &mut replaced);
+    let has_replaced = !replaced.is_empty();
+    let localized = replace_and_localize(&mut ctx.func, replaced);
+    Ok(match (skipped || merged, has_replaced || localized) {
+        (true, _) => Change::Cfg,
+        (false, true) => Change::Insts,
+        (false, false) => Change::Nothing,
+    })
+}
+
+/// Sends the edge into a latch that only jumps on to the header. Returns whether there was any.
+fn skip_empty_latches(ctx: &mut Context, forest: &LoopForest, replaced: &Replaced) -> bool {
+    // Inner loops first.
+    let latches: Vec<_> = forest.loops().rev().filter_map(|lp| forest.latch(&ctx.func, lp)).collect();
+    let mut skipped = false;
+    for latch in latches {
+        let only_jumps = jump_target(&ctx.func, latch).is_some()
+            && ctx.func.layout.first_inst(latch) == ctx.func.layout.last_inst(latch);
+        let mut edges = edges_into(&ctx.func, &ctx.cfg, latch);
+        if let (true, Some(edge), None) = (only_jumps, edges.next(), edges.next())
+            && ctx.func.layout.is_cold(edge.source(&ctx.func)) == ctx.func.layout.is_cold(latch)
+        {
+            drop(edges);
+            skip_block(&mut ctx.func, edge, latch, replaced);
+            skipped = true;
+        }
+    }
+    skipped
+}

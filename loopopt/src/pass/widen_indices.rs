@@ -1,0 +1,135 @@
+//! Widening of index arithmetic: addresses that are computed in 32 bits and extended are computed in 64 bits.
+//!
+//! ```text
+//!     v4 = imul v3, 768                              v4 = imul v3, 768
+//!     jump block1(0)                                 v20 = uextend.i64 v3
+//! block1(v5: i32):                                   v21 = imul v20, 768
+//!     v6 = ishl v5, 3                                v22 = iadd v1, v21
+//!     v7 = iadd v4, v6                               jump block1(0)
+//!     v8 = iadd v7, 0x22000             ──►      block1(v23: i64):
+//!     v9 = uextend.i64 v8                            v24 = ishl v23, 3
+//!     v10 = iadd v1, v9                              v25 = iadd v22, v24
+//!     v11 = load.f64 v10                             v11 = load.f64 v25+0x22000
+//!     v12 = iadd v5, 1                               v26 = iadd v23, 1
+//!                                                    v12 = ireduce.i32 v26
+//!     v13 = icmp ult v12, 96                         v13 = icmp ult v12, 96
+//!     brif v13, block1(v12), block2                  brif v13, block1(v26), block2
+//! ```
+//!
+//! A front end with 32-bit indices, above all one of WebAssembly, adds up in 32 bits what a 64-bit machine would add up in an
+//! addressing mode. If the sum does not wrap, it is the sum of its extended parts: what does not change in the loop is added to the base
+//! in front of it, constants become the offset of the access, and a counter counts in 64 bits from the start, so that nothing has
+//! to be extended. One instruction for each access goes, and often the register of a part that does not change.
+//!
+//! # Needs
+//!
+//! Canonical form.
+//!
+//! # Legal when
+//!
+//! (L1) the extended sum of exact integers stays within the narrow type ([`crate::analysis::exact`]): then the address is the same
+//! number. (L2) A counter is replaced by one of 64 bits if it never wraps. The low half of that is the counter in any case, which is what all
+//! its other uses read.
+//!
+//! The access itself stays where it is, with its flags, and traps if it did.
+//!
+//! # Pays when
+//!
+//! (P1) fewer instructions remain in the loop, if an addressing mode is taken to be `base + index * {1, 2, 4, 8} + offset`, and an
+//! `ireduce` or the extension of what an instruction of 32 bits computes to be free; (P2) there is a register for each base that is
+//! new, those that are no longer needed in the loop counted. The accesses to one base and counter share it, whatever
+//! their offsets are.
+//!
+//! # Changes
+//!
+//! Instructions, and parameters of headers.
+//!
+//! # Not done
+//!
+//! Sums that may wrap are not tested in front of the loop. Pointers that are counted up without a bound that is known stay 32-bit counters.
+//! Targets with 32-bit addresses have nothing to win.
+//!
+//! # References
+//!
+//! LLVM `IndVarSimplify` (widening of induction variables) and `SeparateConstOffsetFromGEP`; HotSpot's `ConvI2L` nodes with a range;
+//! LLVM #123550, #126012 and #215758 for what goes wrong.
+
+mod apply;
+mod gain;
+mod plan;
+mod why;
+
+use crate::analysis::exact::Extents;
+use crate::analysis::loops::LoopForest;
+use crate::analysis::view::View;
+use crate::change::Change;
+use crate::claim::Claim;
+use crate::pass::PassCx;
+use crate::pass::licm::MAX_HEIGHT;
+use apply::apply;
+use cranelift_codegen::ir::{Block, Function, Opcode, types};
+use cranelift_codegen::{CodegenResult, Context};
+use plan::Plan;
+use why::{Because, Decline};
+
+/// The name of this pass.
+pub(crate) const NAME: &str = "widen_indices";
+
+/// What its rewrites rest on.
+pub(crate) const CLAIMS: &[Claim] = &[Claim::SamePlace];
+
+/// The reasons for which it leaves a loop alone.
+pub(crate) const REASONS: &[&str] =
+    &["nothing-extended", "too-many-accesses", "too-deep", "may-wrap", "no-gain", "no-register", "withheld"];
+
+/// Widens what the accesses of all loops need.
+pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
+    if cx.isa.pointer_bits() != 64 {
+        return Ok(Change::Nothing);
+    }
+    let forest = cx.lend_forest(ctx);
+    let plans = plan(ctx, cx, &forest);
+    let change = if plans.is_empty() { Change::Nothing } else { Change::Insts };
+    if change != Change::Nothing {
+        apply(ctx, &forest, &plans);
+    }
+    cx.return_forest(forest);
+    Ok(change)
+}
+
+/// What is to be done to which loop.
+fn plan(ctx: &Context, cx: &mut PassCx<'_>, forest: &LoopForest) -> Vec<Plan> {
+    let view = View { ctx, forest };
+    let mut extents = None;
+    let mut plans = Vec::new();
+    let heights = forest.heights();
+    for lp in forest.loops() {
+        if cx.is_in_slow_loop(forest, lp) {
+            continue;
+        }
+        let header = forest.data(lp).header;
+        let found = match has_extension(&ctx.func, forest.own_blocks(lp)) {
+            false => Err(Decline::NothingExtended),
+            true if heights[lp] > MAX_HEIGHT => Err(Decline::TooDeep),
+            true => Plan::find(view, lp, extents.get_or_insert_with(|| Extents::new(view)), cx),
+        };
+        match found {
+            Ok(plan) if cx.fuel.take() => {
+                cx.fired(&ctx.func, NAME, header, plan.describe());
+                plans.push(plan);
+            }
+            Ok(_) => cx.declined(&ctx.func, NAME, header, &Because { func: &ctx.func, why: Decline::Withheld }),
+            Err(why) => cx.declined(&ctx.func, NAME, header, &Because { func: &ctx.func, why }),
+        }
+    }
+    plans
+}
+
+/// Whether a number is extended to 64 bits in `blocks`.
+fn has_extension(func: &Function, blocks: impl Iterator<Item = Block>) -> bool {
+    let mut insts = blocks.flat_map(|block| func.layout.block_insts(block));
+    insts.any(|inst| {
+        let extends = matches!(func.dfg.insts[inst].opcode(), Opcode::Uextend | Opcode::Sextend);
+        extends && func.dfg.value_type(func.dfg.first_result(inst)) == types::I64
+    })
+}

@@ -1,0 +1,310 @@
+//! Which addresses of a loop are computed in 64 bits, and how.
+
+use super::gain::Gain;
+use super::why::Decline;
+use crate::analysis::address::{Sum, Term, constant_of};
+use crate::analysis::conditions::Place;
+use crate::analysis::effects::Effects;
+use crate::analysis::exact::{Counter, Exact, Extents, Leaf, MayWrap};
+use crate::analysis::loops::Loop;
+use crate::analysis::memory::address_operand;
+use crate::analysis::pressure::Pressure;
+use crate::analysis::view::View;
+use crate::pass::PassCx;
+use cranelift_codegen::FxHashMap;
+use cranelift_codegen::ir::immediates::Offset32;
+use cranelift_codegen::ir::{Block, Inst, StackSlot, Value, types};
+use smallvec::SmallVec;
+
+/// A number of 64 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Wide {
+    /// A value.
+    Value(Value),
+    /// The address of a stack slot.
+    Slot(StackSlot),
+    /// A narrower value that is extended where it is needed.
+    Extended(Leaf),
+    /// The counter of 64 bits that takes the place of a narrower one.
+    Counted(Leaf),
+}
+
+impl Wide {
+    /// The value that it is made of.
+    pub(super) fn value(self) -> Option<Value> {
+        match self {
+            Self::Value(value) | Self::Extended(Leaf { value, .. }) | Self::Counted(Leaf { value, .. }) => Some(value),
+            Self::Slot(_) => None,
+        }
+    }
+}
+
+/// Numbers, each with a factor.
+pub(super) type Terms = SmallVec<[(Wide, u64); 4]>;
+
+/// Accesses of which the addresses differ by constants only.
+#[derive(Clone, Debug)]
+pub(super) struct Group {
+    /// What does not change in the loop: the base.
+    pub(super) fixed: Terms,
+    /// The part of the constant that is no offset of an access.
+    pub(super) far: i64,
+    /// What changes.
+    pub(super) moving: Terms,
+    pub(super) accesses: Vec<(Inst, Offset32)>,
+}
+
+impl Group {
+    /// The value that is the base already, if there is one.
+    pub(super) fn plain_base(&self) -> Option<Value> {
+        match self.fixed[..] {
+            [(Wide::Value(value), 1)] if self.far == 0 => Some(value),
+            _ => None,
+        }
+    }
+
+    /// Whether a base has to be computed in front of the loop.
+    pub(super) fn makes_base(&self) -> bool {
+        self.plain_base().is_none() && (!self.fixed.is_empty() || self.far != 0)
+    }
+}
+
+/// What is to be done to one loop.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    pub(super) lp: Loop,
+    pub(super) groups: Vec<Group>,
+    /// The counters that it needs in 64 bits.
+    pub(super) counters: Vec<(Leaf, Counter)>,
+    gain: Gain,
+}
+
+/// An address: what it adds up, apart from the constant, and that.
+type Address = (Terms, i64);
+
+/// Gathers the groups of one loop.
+struct Finder<'a, 'e> {
+    view: View<'a>,
+    lp: Loop,
+    extents: &'e mut Extents<'a>,
+    groups: Vec<Group>,
+    places: FxHashMap<(Terms, i64), usize>,
+    counters: FxHashMap<Leaf, Counter>,
+    /// Why the first address that cannot be widened cannot.
+    obstacle: Option<(Inst, MayWrap)>,
+    /// Whether an address would be added up otherwise than it is.
+    adds_up: bool,
+}
+
+impl Plan {
+    pub(super) fn find<'a>(
+        view: View<'a>,
+        lp: Loop,
+        extents: &mut Extents<'a>,
+        cx: &PassCx<'_>,
+    ) -> Result<Self, Decline> {
+        let func = view.func();
+        let insts = view.forest.own_blocks(lp).flat_map(|block| func.layout.block_insts(block));
+        let accesses: Vec<_> = insts.filter_map(|inst| Some((inst, address_operand(func, inst)?))).collect();
+        let max = cx.options.widen_indices_max_accesses;
+        if accesses.len() > max {
+            return Err(Decline::TooManyAccesses { accesses: accesses.len(), max });
+        }
+        extents.allow(cx.options.widen_indices_max_questions);
+        let (groups, counters) = (Vec::new(), FxHashMap::default());
+        let (places, obstacle) = (FxHashMap::default(), None);
+        let mut finder = Finder { view, lp, extents, groups, places, counters, obstacle, adds_up: false };
+        for (inst, address) in accesses {
+            finder.add(inst, address);
+        }
+        let Finder { groups, counters, obstacle, adds_up, .. } = finder;
+        if groups.is_empty() {
+            return Err(obstacle.map_or(Decline::NothingExtended, |(inst, why)| Decline::MayWrap { inst, why }));
+        }
+        if !adds_up && !cx.options.ignore_cost {
+            return Err(Decline::NothingAdded);
+        }
+        let mut plan = Self { lp, groups, counters: Vec::new(), gain: Gain::default() };
+        plan.judge(view, cx)?;
+        plan.counters = counters.into_iter().filter(|(leaf, _)| plan.uses(*leaf)).collect();
+        plan.counters.sort_unstable_by_key(|(leaf, _)| *leaf);
+        Ok(plan)
+    }
+
+    /// Leaves out what there is no register for.
+    fn judge(&mut self, view: View<'_>, cx: &PassCx<'_>) -> Result<(), Decline> {
+        let func = view.func();
+        let uses = Gain::uses(func, view.forest.blocks(self.lp));
+        self.gain = Gain::of(view, self.lp, &self.groups, &uses);
+        if cx.options.ignore_cost {
+            return Ok(());
+        }
+        let mut short = None;
+        let mut pressure = None;
+        // Without a new base, it does not matter how many registers there are.
+        while self.gain.bases > 0 {
+            let pressure = pressure.get_or_insert_with(|| Pressure::of(func, view.forest, self.lp, cx.isa));
+            let ([needed, _], [available, _]) = pressure.needed();
+            if self.gain.fits(needed, available) {
+                break;
+            }
+            let rarest = |group: &&(usize, &Group)| group.1.accesses.len();
+            let with_base = self.groups.iter().enumerate().filter(|(_, group)| group.makes_base());
+            let Some((place, _)) = with_base.collect::<Vec<_>>().iter().rev().min_by_key(rarest).copied() else {
+                break;
+            };
+            short = Some(Decline::NoRegister { bases: self.gain.bases, needed, available });
+            self.groups.remove(place);
+            self.gain = Gain::of(view, self.lp, &self.groups, &uses);
+        }
+        match short {
+            Some(short) if self.groups.is_empty() => Err(short),
+            _ if self.gain.after >= self.gain.before => {
+                Err(Decline::NoGain { before: self.gain.before, after: self.gain.after })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn uses(&self, leaf: Leaf) -> bool {
+        let terms = self.groups.iter().flat_map(|group| group.fixed.iter().chain(&group.moving));
+        terms.into_iter().any(|(wide, _)| *wide == Wide::Counted(leaf))
+    }
+
+    pub(super) fn describe(&self) -> String {
+        let Gain { before, after, bases, released } = self.gain;
+        let accesses: usize = self.groups.iter().map(|group| group.accesses.len()).sum();
+        let counters: Vec<_> = self.counters.iter().map(|(leaf, _)| leaf.value.to_string()).collect();
+        let counters = match &counters[..] {
+            [] => String::new(),
+            counters => format!("{} in 64 bits; ", counters.join(", ")),
+        };
+        format!(
+            "{counters}addresses of 64 bits: {accesses}, instructions for them: {after} instead of {before}, \
+             registers: {bases} more, {released} fewer"
+        )
+    }
+}
+
+impl Finder<'_, '_> {
+    /// Adds an access, if its address can be widened.
+    fn add(&mut self, inst: Inst, address: Value) {
+        let func = self.view.func();
+        if func.dfg.value_type(address) != types::I64 {
+            return;
+        }
+        let Some(sum) = self.view.sum(address) else { return };
+        let is_extended = |(term, _): &(Term, u64)| matches!(term, Term::Extended { .. });
+        if !sum.terms().iter().any(is_extended) {
+            return;
+        }
+        let offset = func.dfg.insts[inst].load_store_offset().unwrap_or(0);
+        match self.widened(&sum, Place::Before(inst)) {
+            Ok((terms, constant)) => {
+                self.adds_up |= !is_plain(&sum) || terms.iter().any(|(wide, _)| matches!(wide, Wide::Counted(_)));
+                self.group((inst, offset), (terms, constant));
+            }
+            Err(why) => drop(self.obstacle.get_or_insert((inst, why))),
+        }
+    }
+
+    /// What `sum`, of 64 bits, is without extended sums.
+    fn widened(&mut self, sum: &Sum, place: Place) -> Result<Address, MayWrap> {
+        let mut terms = Terms::new();
+        let mut constant = sum.constant_part().cast_signed();
+        for (term, factor) in sum.terms() {
+            let wide = match term {
+                Term::Value(value) => Wide::Value(*value),
+                Term::Slot(slot) => Wide::Slot(*slot),
+                Term::Extended { signed, sum } => {
+                    let Exact { terms: leaves, constant: own } = self.extents.exact(sum, *signed, place)?;
+                    constant = constant.wrapping_add(own.wrapping_mul(factor.cast_signed()));
+                    for (leaf, count) in leaves {
+                        let wide = self.wide(leaf);
+                        add_term(&mut terms, wide, count.cast_unsigned().wrapping_mul(*factor));
+                    }
+                    continue;
+                }
+                Term::Quotient { .. } | Term::Product(..) => {
+                    return Err(MayWrap { sum: sum.clone(), value: None });
+                }
+            };
+            add_term(&mut terms, wide, *factor);
+        }
+        terms.sort_unstable();
+        Ok((terms, constant))
+    }
+
+    /// A leaf as a number of 64 bits.
+    fn wide(&mut self, leaf: Leaf) -> Wide {
+        let Some(counter) = self.extents.counter(leaf.value, leaf.signed) else { return Wide::Extended(leaf) };
+        if !self.view.forest.encloses(counter.lp, self.lp) {
+            return Wide::Extended(leaf);
+        }
+        self.counters.insert(leaf, counter);
+        Wide::Counted(leaf)
+    }
+
+    fn group(&mut self, (inst, offset): (Inst, i32), (terms, constant): Address) {
+        /// What an offset can be.
+        const NEAR: i64 = i32::MAX as i64;
+        let (view, lp) = (self.view, self.lp);
+        let constant = constant.wrapping_add(offset.into());
+        let (far, near) = match i32::try_from(constant) {
+            Ok(near) => (0, near),
+            Err(_) => (constant & !NEAR, (constant & NEAR) as i32),
+        };
+        let groups = &mut self.groups;
+        let place = *self.places.entry((terms, far)).or_insert_with_key(|(terms, far)| {
+            let (fixed, moving) = terms.iter().copied().partition(|(wide, _)| is_fixed(view, lp, *wide));
+            groups.push(Group { fixed, far: *far, moving, accesses: Vec::new() });
+            groups.len() - 1
+        });
+        self.groups[place].accesses.push((inst, near.into()));
+    }
+}
+
+/// Whether an address is, apart from an offset, one number or the sum of two, of which one is extended: as an addressing mode has it.
+fn is_plain(sum: &Sum) -> bool {
+    let is_leaf = |term: &Term| match term {
+        Term::Extended { sum, .. } => sum.constant_part() == 0 && matches!(sum.terms(), [(Term::Value(_), 1)]),
+        _ => true,
+    };
+    let is_near = i32::try_from(sum.constant_part().cast_signed()).is_ok();
+    sum.terms().len() <= 2 && is_near && sum.terms().iter().all(|(term, factor)| *factor == 1 && is_leaf(term))
+}
+
+/// Adds `factor` times `wide`.
+fn add_term(terms: &mut Terms, wide: Wide, factor: u64) {
+    match terms.iter_mut().find(|(own, _)| *own == wide) {
+        Some((_, own)) => *own = own.wrapping_add(factor),
+        None => terms.push((wide, factor)),
+    }
+    terms.retain(|(_, factor)| *factor != 0);
+}
+
+/// Whether a number can be computed in front of the loop: it is defined there, or by one instruction of the loop, such as an
+/// operation with a constant, which Cranelift makes again in each block.
+fn is_fixed(view: View<'_>, lp: Loop, wide: Wide) -> bool {
+    let func = view.func();
+    let Some(value) = wide.value() else { return true };
+    let is_outside = |value: Value| view.is_defined_outside(lp, value);
+    let is_known = |value: &Value| is_outside(*value) || constant_of(func, *value).is_some();
+    is_outside(value)
+        || func.dfg.value_def(value).inst().is_some_and(|inst| {
+            let is_single = func.dfg.inst_results(inst).len() == 1 && Effects::of(func, inst).is_pure();
+            is_single && func.dfg.inst_args(inst).iter().all(is_known)
+        })
+}
+
+/// The outermost loop around `lp`, itself included, that does not change any of these, so that they can be added up in front of it.
+pub(super) fn home(view: View<'_>, lp: Loop, fixed: &Terms) -> Block {
+    let mut home = lp;
+    while let Some(around) = view.forest.data(home).parent {
+        if !fixed.iter().all(|(wide, _)| is_fixed(view, around, *wide)) {
+            break;
+        }
+        home = around;
+    }
+    view.forest.preheader(view.func(), home).expect("canonical form")
+}
