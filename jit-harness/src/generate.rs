@@ -143,7 +143,7 @@ mod tests {
     use cranelift_codegen::dominator_tree::DominatorTree;
     use cranelift_codegen::flowgraph::ControlFlowGraph;
     use cranelift_codegen::verify_function;
-    use loopopt::analysis::loops::LoopForest;
+    use loopopt::analysis::cfg::loops::LoopForest;
 
     fn forest(function: &Function) -> LoopForest {
         let isa = target::host().expect("the host is known");

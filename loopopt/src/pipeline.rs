@@ -1,19 +1,20 @@
 //! The passes, their order with the reason for it, and the driver.
 
-use crate::analysis::loops::may_have_cycle;
+use crate::analysis::cfg::loops::may_have_cycle;
 use crate::change::Change;
 use crate::claim::{Claim, asserts_by_code, mark, unmark};
-use crate::edit::chosen::choose_loaded;
-use crate::edit::forget::remove_unreachable;
-use crate::edit::merge::merge_all;
-use crate::edit::neighbours::keep_neighbours;
-use crate::edit::params::detach_redundant_params;
-use crate::edit::rename::Replaced;
-use crate::edit::trust::trust_checked;
+use crate::edit::cfg::merge::merge_all;
+use crate::edit::cfg::unreachable::remove_unreachable;
+use crate::edit::forward_select_load::choose_loaded;
+use crate::edit::materialize::drop_trap_flags::trust_checked;
+use crate::edit::materialize::neighbours::keep_neighbours;
+use crate::edit::ssa::params::detach_redundant_params;
+use crate::edit::ssa::rename::Replaced;
 use crate::optimizer::Report;
 use crate::pass::{
-    Pass, PassCx, partial_unroll, canon, cleanup, elide_checks, layout, licm, peel, promote, rotate, order_latch, sink, mem2reg, leave_canonical_form,
-    transfer, guard_to_trap, full_unroll, tail_duplicate, unswitch, version, widen_indices,
+    Pass, PassCx, canon, cleanup, elide_checks, full_unroll, guard_to_trap, layout, leave_canonical_form, licm,
+    mem2reg, order_latch, partial_unroll, peel, promote, rotate, sink, tail_duplicate, transfer, unswitch, version,
+    widen_indices,
 };
 use cranelift_codegen::entity::EntityRef;
 use cranelift_codegen::ir::{Function, Value};
@@ -33,12 +34,19 @@ enum Step {
 const MEM2REG: Pass = Pass { name: mem2reg::NAME, run: mem2reg::run, reasons: mem2reg::REASONS, claims: &[] };
 const CANON: Pass = Pass { name: canon::NAME, run: canon::run, reasons: canon::REASONS, claims: canon::CLAIMS };
 const ROTATE: Pass = Pass { name: rotate::NAME, run: rotate::run, reasons: rotate::REASONS, claims: rotate::CLAIMS };
-const GUARD_TO_TRAP: Pass = Pass { name: guard_to_trap::NAME, run: guard_to_trap::run, reasons: guard_to_trap::REASONS, claims: &[] };
-const ELIDE_CHECKS: Pass = Pass { name: elide_checks::NAME, run: elide_checks::run, reasons: elide_checks::REASONS, claims: elide_checks::CLAIMS };
+const GUARD_TO_TRAP: Pass =
+    Pass { name: guard_to_trap::NAME, run: guard_to_trap::run, reasons: guard_to_trap::REASONS, claims: &[] };
+const ELIDE_CHECKS: Pass = Pass {
+    name: elide_checks::NAME,
+    run: elide_checks::run,
+    reasons: elide_checks::REASONS,
+    claims: elide_checks::CLAIMS,
+};
 const UNSWITCH: Pass =
     Pass { name: unswitch::NAME, run: unswitch::run, reasons: unswitch::REASONS, claims: unswitch::CLAIMS };
 const TRANSFER: Pass = Pass { name: transfer::NAME, run: transfer::run, reasons: transfer::REASONS, claims: &[] };
-const FULL_UNROLL: Pass = Pass { name: full_unroll::NAME, run: full_unroll::run, reasons: full_unroll::REASONS, claims: full_unroll::CLAIMS };
+const FULL_UNROLL: Pass =
+    Pass { name: full_unroll::NAME, run: full_unroll::run, reasons: full_unroll::REASONS, claims: full_unroll::CLAIMS };
 const VERSION: Pass =
     Pass { name: version::NAME, run: version::run, reasons: version::REASONS, claims: version::CLAIMS };
 const PEEL: Pass = Pass { name: peel::NAME, run: peel::run, reasons: peel::REASONS, claims: peel::CLAIMS };
@@ -47,17 +55,47 @@ const CLEANUP: Pass =
 const LICM: Pass = Pass { name: licm::NAME, run: licm::run, reasons: licm::REASONS, claims: licm::CLAIMS };
 const PROMOTE: Pass =
     Pass { name: promote::NAME, run: promote::run, reasons: promote::REASONS, claims: promote::CLAIMS };
-const WIDEN_INDICES: Pass = Pass { name: widen_indices::NAME, run: widen_indices::run, reasons: widen_indices::REASONS, claims: widen_indices::CLAIMS };
-const PARTIAL_UNROLL: Pass = Pass { name: partial_unroll::NAME, run: partial_unroll::run, reasons: partial_unroll::REASONS, claims: partial_unroll::CLAIMS };
+const WIDEN_INDICES: Pass = Pass {
+    name: widen_indices::NAME,
+    run: widen_indices::run,
+    reasons: widen_indices::REASONS,
+    claims: widen_indices::CLAIMS,
+};
+const PARTIAL_UNROLL: Pass = Pass {
+    name: partial_unroll::NAME,
+    run: partial_unroll::run,
+    reasons: partial_unroll::REASONS,
+    claims: partial_unroll::CLAIMS,
+};
 const SINK: Pass = Pass { name: sink::NAME, run: sink::run, reasons: sink::REASONS, claims: &[] };
 const LAYOUT: Pass = Pass { name: layout::NAME, run: layout::run, reasons: layout::REASONS, claims: &[] };
-const LEAVE_CANONICAL_FORM: Pass = Pass { name: leave_canonical_form::NAME, run: leave_canonical_form::run, reasons: leave_canonical_form::REASONS, claims: &[] };
-const TAIL_DUPLICATE: Pass = Pass { name: tail_duplicate::NAME, run: tail_duplicate::run, reasons: tail_duplicate::REASONS, claims: &[] };
-const ORDER_LATCH: Pass = Pass { name: order_latch::NAME, run: order_latch::run, reasons: order_latch::REASONS, claims: &[] };
+const LEAVE_CANONICAL_FORM: Pass = Pass {
+    name: leave_canonical_form::NAME,
+    run: leave_canonical_form::run,
+    reasons: leave_canonical_form::REASONS,
+    claims: &[],
+};
+const TAIL_DUPLICATE: Pass =
+    Pass { name: tail_duplicate::NAME, run: tail_duplicate::run, reasons: tail_duplicate::REASONS, claims: &[] };
+const ORDER_LATCH: Pass =
+    Pass { name: order_latch::NAME, run: order_latch::run, reasons: order_latch::REASONS, claims: &[] };
 
 /// The pipeline as data.
 static STEPS: &[Step] = &[
-    Step::Repeat(&[MEM2REG, GUARD_TO_TRAP, CANON, ROTATE, ELIDE_CHECKS, LICM, UNSWITCH, VERSION, TRANSFER, FULL_UNROLL, PEEL, CLEANUP]),
+    Step::Repeat(&[
+        MEM2REG,
+        GUARD_TO_TRAP,
+        CANON,
+        ROTATE,
+        ELIDE_CHECKS,
+        LICM,
+        UNSWITCH,
+        VERSION,
+        TRANSFER,
+        FULL_UNROLL,
+        PEEL,
+        CLEANUP,
+    ]),
     Step::Once(CANON),
     Step::Once(WIDEN_INDICES),
     Step::Once(PROMOTE),
@@ -106,7 +144,11 @@ static ORDER: &[(&str, &str, &str)] = &[
     ("licm", "peel", "what can move without a copy need not be in one"),
     ("licm", "promote", "an address that does not change stands before the loop then"),
     ("version", "widen_indices", "what has to hold in front of a loop is found from sums of 32 bits"),
-    ("elide_checks", "widen_indices", "a check speaks of the 32-bit counter, and its facts prove that sums do not wrap"),
+    (
+        "elide_checks",
+        "widen_indices",
+        "a check speaks of the 32-bit counter, and its facts prove that sums do not wrap",
+    ),
     ("full_unroll", "widen_indices", "what a counter of 32 bits is in each iteration is found from its own additions"),
     ("peel", "widen_indices", "a loop that is copied is looked at once, not each of its copies"),
     ("cleanup", "widen_indices", "the egraph pass would put the base and the offset together again"),
@@ -117,7 +159,11 @@ static ORDER: &[(&str, &str, &str)] = &[
         "accesses whose addresses differ by constants are known not to overlap, or to be one recurrence",
     ),
     ("widen_indices", "partial_unroll", "an offset of a 64-bit address says which iteration it is for"),
-    ("promote", "partial_unroll", "what is carried from one iteration to the next needs no move between two of a batch"),
+    (
+        "promote",
+        "partial_unroll",
+        "what is carried from one iteration to the next needs no move between two of a batch",
+    ),
     ("partial_unroll", "sink", "what only the end of a batch uses is computed there"),
     ("partial_unroll", "leave_canonical_form", "the iterations of a batch become one block"),
     ("partial_unroll", "order_latch", "the latch is that of a batch"),

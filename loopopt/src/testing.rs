@@ -1,6 +1,6 @@
 //! Help for unit tests: contexts from CLIF text.
 
-use crate::analysis::loops::LoopForest;
+use crate::analysis::cfg::loops::LoopForest;
 use cranelift_codegen::ir::Block;
 use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_codegen::settings::{self, Configurable};

@@ -23,7 +23,7 @@ use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::{AliasRegionData, Function, TrapCode, entities::AnyEntity};
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_codegen::{Context, isa::OwnedTargetIsa};
-use loopopt::analysis::loops::LoopForest;
+use loopopt::analysis::cfg::loops::LoopForest;
 use loopopt::fault::{self, Fault};
 use loopopt::oracle::{Call, Case, Compiled, Outcome, Pipeline, Program, check};
 use loopopt::{Embedder, LoopOptimizer, Options, Report, Verdict, Writers};

@@ -12,7 +12,7 @@ use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::{Block, Function};
 use cranelift_codegen::isa::TargetIsa;
-use loopopt::analysis::loops::{Loop, LoopForest};
+use loopopt::analysis::cfg::loops::{Loop, LoopForest};
 use loopopt::{LoopOptimizer, Options, Remark, Report, Verdict};
 use std::collections::HashMap;
 use std::io::{self, Write};

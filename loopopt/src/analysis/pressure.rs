@@ -9,9 +9,9 @@
 //!
 //! What does not fit is spilled, and Cranelift's allocator reloads it in the loop.
 
-use crate::analysis::edges::each_use;
-use crate::analysis::effects::is_constant;
-use crate::analysis::loops::{Loop, LoopForest};
+use crate::analysis::cfg::edges::each_use;
+use crate::analysis::cfg::loops::{Loop, LoopForest};
+use crate::analysis::memory::effects::is_constant;
 use cranelift_codegen::FxHashMap;
 use cranelift_codegen::ir::{Function, Inst, Type, Value, ValueDef};
 use cranelift_codegen::isa::TargetIsa;

@@ -7,32 +7,12 @@ pub(crate) const MAX_PARAMS: usize = 60_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TooManyParams;
 
-pub(crate) mod assertion;
-pub(crate) mod behind;
-pub(crate) mod chosen;
-pub(crate) mod clone;
-pub(crate) mod close;
-pub(crate) mod constants;
-pub(crate) mod construct;
-pub(crate) mod dead;
-pub(crate) mod detour;
-pub(crate) mod emit;
-pub(crate) mod forget;
-pub(crate) mod frontier;
-pub(crate) mod funnel;
-pub(crate) mod iterate;
-pub(crate) mod labels;
-pub(crate) mod merge;
-pub(crate) mod neighbours;
-pub(crate) mod offsets;
-pub(crate) mod params;
-pub(crate) mod rename;
-pub(crate) mod replace;
-pub(crate) mod reuse;
+pub(crate) mod cfg;
+pub(crate) mod copy;
+pub(crate) mod forward_select_load;
+pub(crate) mod materialize;
+pub(crate) mod propagate_equality;
 pub(crate) mod ssa;
-pub(crate) mod stride;
-pub(crate) mod trust;
-pub(crate) mod twin;
 
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::{Function, Inst};

@@ -9,8 +9,8 @@
 //!   which has at least two blocks that can be entered from outside of it.
 
 use super::generate::TestCase;
-use crate::analysis::edges::{Edge, edges_from};
-use crate::analysis::loops::{Loop, LoopForest, may_have_cycle};
+use crate::analysis::cfg::edges::{Edge, edges_from};
+use crate::analysis::cfg::loops::{Loop, LoopForest, may_have_cycle};
 use anyhow::{Result, ensure};
 use cranelift_codegen::Context;
 use cranelift_codegen::ir::{Block, Function};

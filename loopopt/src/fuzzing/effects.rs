@@ -5,7 +5,7 @@
 //! instruction that the table calls pure has to be pure, or passes would do less than they could.
 
 use super::generate::TestCase;
-use crate::analysis::effects::Effects;
+use crate::analysis::memory::effects::Effects;
 use anyhow::{Result, ensure};
 use cranelift_codegen::ir::immediates::Imm64;
 use cranelift_codegen::ir::{Function, Inst, InstructionData, MemFlagsData, Opcode};

@@ -4,8 +4,8 @@
 use super::generate::TestCase;
 use super::generate::{Shape, polled_region};
 use super::statistics::Statistics;
-use crate::analysis::effects::Effects;
-use crate::analysis::loops::{Loop, LoopForest};
+use crate::analysis::cfg::loops::{Loop, LoopForest};
+use crate::analysis::memory::effects::Effects;
 use crate::{Embedder, LoopOptimizer, Options, Writers};
 use anyhow::{Context as _, Result, anyhow, ensure};
 use cranelift_codegen::Context;

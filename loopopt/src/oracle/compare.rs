@@ -3,7 +3,7 @@
 use super::compile::{Compiled, codegen_error, optimize, run_rewrite};
 use super::interpret::{Interpreted, interpret};
 use super::{Call, HostCall, Observation, Outcome, Pipeline, Program, Rewrite, Settings};
-use crate::analysis::edges::{edges_of, jump_target};
+use crate::analysis::cfg::edges::{edges_of, jump_target};
 use crate::{LoopOptimizer, Options, Report};
 use anyhow::{Context as _, Result};
 use cranelift_codegen::control::ControlPlane;

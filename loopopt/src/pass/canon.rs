@@ -14,7 +14,7 @@
 //!                                  exit
 //! ```
 //!
-//! and values leave a loop through parameters of its exit blocks ([`crate::edit::close`]).
+//! and values leave a loop through parameters of its exit blocks ([`crate::edit::ssa::close`]).
 //!
 //! # Needs
 //!
@@ -29,7 +29,7 @@
 //! Blocks that form a chain are merged. Then: exit blocks that others enter too are split off for each
 //! innermost loop that leaves to them; several entry edges, or one that is not a jump's, get a preheader;
 //! several back edges get one latch; values that leave loops get exit parameters, and comparisons that branches have decided
-//! become constants ([`crate::edit::behind`]).
+//! become constants ([`crate::edit::propagate_equality`]).
 //!
 //! # Not done
 //!
@@ -38,15 +38,15 @@
 //!
 //! The order matters: an exit edge may enter another loop's header, so exits come before preheaders and latches.
 
-use crate::analysis::edges::{Edge, edges_into};
-use crate::analysis::loops::{Loop, LoopForest};
+use crate::analysis::cfg::edges::{Edge, edges_into};
+use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::change::Change;
 use crate::claim::Claim;
 use crate::edit::TooManyParams;
-use crate::edit::behind::know_conditions;
-use crate::edit::close::{close_loops, escapes};
-use crate::edit::funnel::funnel;
-use crate::edit::merge::merge_blocks;
+use crate::edit::cfg::merge::merge_blocks;
+use crate::edit::cfg::split_edges::funnel;
+use crate::edit::propagate_equality::know_conditions;
+use crate::edit::ssa::close::{close_loops, escapes};
 use crate::pass::PassCx;
 use crate::remark::Refusal;
 use cranelift_codegen::ir::{Block, Function};

@@ -15,7 +15,7 @@
 //!
 //! # Legal when
 //!
-//! Always: the egraph pass for all that is no memory, and (L1) what memory holds is [known](crate::analysis::available).
+//! Always: the egraph pass for all that is no memory, and (L1) what memory holds is [known](crate::analysis::memory::available).
 //!
 //! # Pays when
 //!
@@ -32,14 +32,14 @@
 
 mod hide;
 
-use crate::analysis::available::known_loads;
+use crate::analysis::memory::available::known_loads;
 use crate::change::Change;
 use crate::claim::Claim;
-use crate::edit::assertion::assert_loads;
-use crate::edit::forget::remove_unreachable;
-use crate::edit::neighbours::keep_neighbours;
-use crate::edit::params::remove_redundant_params;
-use crate::edit::rename::Replaced;
+use crate::edit::cfg::unreachable::remove_unreachable;
+use crate::edit::materialize::assertion::assert_loads;
+use crate::edit::materialize::neighbours::keep_neighbours;
+use crate::edit::ssa::params::remove_redundant_params;
+use crate::edit::ssa::rename::Replaced;
 use crate::pass::PassCx;
 use cranelift_codegen::settings::{self, Configurable, Flags, OptLevel};
 use cranelift_codegen::{CodegenResult, Context};

@@ -14,7 +14,7 @@
 //! ```
 //!
 //! No copy is made, and nothing is assumed that the program does not test itself. What is known, and how a proof goes through
-//! the parameters of a header, stands in [`crate::analysis::conditions`] and the module behind it.
+//! the parameters of a header, stands in [`crate::analysis::facts::known`] and the module behind it.
 //!
 //! | instruction | becomes |
 //! |---|---|
@@ -54,16 +54,16 @@
 //! header), golang/go#53600 (steps and limits near the ends of the type), OMR 92e8f4535 (no overflow with sign, but compared
 //! without).
 
-use crate::analysis::conditions::{Conditions, Place};
-use crate::analysis::edges::{destinations, edges_of};
-use crate::analysis::loops::{Loop, LoopForest};
+use crate::analysis::cfg::edges::{destinations, edges_of};
+use crate::analysis::cfg::loops::{Loop, LoopForest};
+use crate::analysis::facts::known::{Conditions, Place};
 use crate::change::Change;
 use crate::claim::{Claim, asserted};
-use crate::edit::assertion::{assert_chooses, assert_fits, assert_takes, assert_truth};
-use crate::edit::dead::remove_unused;
-use crate::edit::iterate::settle;
-use crate::edit::params::remove_redundant_params;
-use crate::edit::trust::GoneGuards;
+use crate::edit::copy::copy_iterations::settle;
+use crate::edit::materialize::assertion::{assert_chooses, assert_fits, assert_takes, assert_truth};
+use crate::edit::materialize::dce::remove_unused;
+use crate::edit::materialize::drop_trap_flags::GoneGuards;
+use crate::edit::ssa::params::remove_redundant_params;
 use crate::fault::fault;
 use crate::pass::PassCx;
 use crate::remark::{Refusal, Said};

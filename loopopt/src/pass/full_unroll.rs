@@ -54,17 +54,17 @@
 //! which finds small trip counts by trying as well, since a formula has to care for overflow; WebKit PR 43470 and
 //! JDK-8275330 for what goes wrong.
 
-use crate::analysis::edges::Edge;
-use crate::analysis::effects::is_constant;
-use crate::analysis::entry::Order;
-use crate::analysis::loops::Loop;
-use crate::analysis::trip_count::{Simulation, TripCount, simulate};
+use crate::analysis::cfg::edges::Edge;
+use crate::analysis::cfg::loops::Loop;
+use crate::analysis::cfg::must_execute::Order;
+use crate::analysis::memory::effects::is_constant;
+use crate::analysis::scev::exit_count::{Simulation, TripCount, simulate};
 use crate::change::Change;
 use crate::claim::Claim;
-use crate::edit::assertion::assert_takes;
-use crate::edit::clone::Copies;
-use crate::edit::funnel::retarget;
-use crate::edit::iterate::{clone_iterations, settle};
+use crate::edit::cfg::split_edges::retarget;
+use crate::edit::copy::clone::Copies;
+use crate::edit::copy::copy_iterations::{clone_iterations, settle};
+use crate::edit::materialize::assertion::assert_takes;
 use crate::fault::fault;
 use crate::options::Options;
 use crate::pass::PassCx;

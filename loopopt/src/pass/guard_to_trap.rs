@@ -36,12 +36,12 @@
 //!
 //! Wasmtime's `bounds_checks.rs`, which emits the one or the other, by a setting for all code.
 
-use crate::analysis::guard::Guard;
-use crate::analysis::loops::{Loop, LoopForest};
-use crate::analysis::memory::address_operand;
+use crate::analysis::cfg::loops::{Loop, LoopForest};
+use crate::analysis::memory::alias::address_operand;
+use crate::analysis::memory::spectre_guard::Guard;
 use crate::change::Change;
-use crate::edit::dead::remove_unused;
-use crate::edit::trust::trust_at;
+use crate::edit::materialize::dce::remove_unused;
+use crate::edit::materialize::drop_trap_flags::trust_at;
 use crate::fault::fault;
 use crate::options::Options;
 use crate::pass::PassCx;

@@ -34,11 +34,11 @@
 //! Branches with both ways inside the loop: which is likelier, nobody says. Cold blocks need nothing:
 //! Cranelift moves those to the end.
 
-use crate::analysis::edges::{Edge, edges_into, jump_target};
-use crate::analysis::effects::only_jumps_to;
-use crate::analysis::loops::{Loop, LoopForest};
+use crate::analysis::cfg::edges::{Edge, edges_into, jump_target};
+use crate::analysis::cfg::loops::{Loop, LoopForest};
+use crate::analysis::memory::effects::only_jumps_to;
 use crate::change::Change;
-use crate::edit::rename::each_use;
+use crate::edit::ssa::rename::each_use;
 use crate::fault::fault;
 use crate::pass::PassCx;
 use crate::remark::Refusal;

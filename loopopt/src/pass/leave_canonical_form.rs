@@ -18,14 +18,14 @@
 //!
 //! Parameters and blocks.
 
-use crate::analysis::edges::{edges_into, jump_target};
-use crate::analysis::loops::LoopForest;
+use crate::analysis::cfg::edges::{edges_into, jump_target};
+use crate::analysis::cfg::loops::LoopForest;
 use crate::change::Change;
-use crate::edit::constants::replace_and_localize;
-use crate::edit::funnel::skip_block;
-use crate::edit::merge::merge_all;
-use crate::edit::params::detach_redundant_params;
-use crate::edit::rename::Replaced;
+use crate::edit::cfg::merge::merge_all;
+use crate::edit::cfg::split_edges::skip_block;
+use crate::edit::materialize::constants::replace_and_localize;
+use crate::edit::ssa::params::detach_redundant_params;
+use crate::edit::ssa::rename::Replaced;
 use crate::pass::PassCx;
 use cranelift_codegen::{CodegenResult, Context};
 

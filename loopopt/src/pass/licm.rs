@@ -25,11 +25,11 @@
 //! * (L1) a pure instruction: always;
 //! * (L2) a load: nothing in the loop may write what it reads, no call is in the loop, and no fence and no atomic, unless the
 //!   embedder says that they are nothing to its region, and others do not write it
-//!   ([`Writers`](crate::Writers)), and it is no [poll](crate::analysis::polls) of the loop. If it is `notrap` and `can_move`, that is all. If it is `notrap` only, it also has to run on every entry of the loop. If it
+//!   ([`Writers`](crate::Writers)), and it is no [poll](crate::analysis::memory::exit_polls) of the loop. If it is `notrap` and `can_move`, that is all. If it is `notrap` only, it also has to run on every entry of the loop. If it
 //!   may trap, (L3) has to hold. If the same load has been hoisted already, it is that one;
 //! * (L3) an instruction that may trap: it runs on every entry of the loop and nothing that can be observed comes before it,
 //!   so that its trap is the first thing that anyone notices, as it was
-//!   ([`FirstIteration`](crate::analysis::entry::FirstIteration)).
+//!   ([`FirstIteration`](crate::analysis::cfg::must_execute::FirstIteration)).
 //!
 //! In later iterations it would do the same again: it has trapped in the first, or never does.
 //!
@@ -55,16 +55,16 @@
 
 mod why;
 
-use crate::analysis::available::available_loads;
-use crate::analysis::effects::{Effects, is_constant};
-use crate::analysis::entry::{FirstIteration, Order};
-use crate::analysis::loops::{Loop, LoopForest};
-use crate::analysis::memory::{Access, LoopStores, PrivateSlots};
-use crate::analysis::polls::polls;
+use crate::analysis::cfg::loops::{Loop, LoopForest};
+use crate::analysis::cfg::must_execute::{FirstIteration, Order};
+use crate::analysis::memory::alias::{Access, LoopStores, PrivateSlots};
+use crate::analysis::memory::available::available_loads;
+use crate::analysis::memory::effects::{Effects, is_constant};
+use crate::analysis::memory::exit_polls::polls;
 use crate::analysis::pressure::Pressure;
 use crate::change::Change;
 use crate::claim::{Claim, is_marked};
-use crate::edit::assertion::{assert_apart, assert_loads};
+use crate::edit::materialize::assertion::{assert_apart, assert_loads};
 use crate::pass::PassCx;
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::flowgraph::ControlFlowGraph;

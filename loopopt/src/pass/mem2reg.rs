@@ -26,7 +26,7 @@
 //! # Legal when
 //!
 //! (L1) The address of the slot is used for loads and stores alone, so that nobody else can reach it: see
-//! [`crate::analysis::slots`]. (L2) No debugger or collector looks at it. (L3) All accesses are inside of it, and (L4) of
+//! [`crate::analysis::memory::slots`]. (L2) No debugger or collector looks at it. (L3) All accesses are inside of it, and (L4) of
 //! kinds that can be done without memory. (L5) All accesses to the bytes of a variable are to all of them. (L6) Bits can be
 //! taken from one type to another, if accesses are of several.
 //!
@@ -54,11 +54,11 @@
 
 mod rewrite;
 
-use crate::analysis::slots::{Access, Obstacle, Part, SlotUse, SlotUses};
+use crate::analysis::memory::slots::{Access, Obstacle, Part, SlotUse, SlotUses};
 use crate::change::Change;
-use crate::edit::construct::{EndValues, Meets, Placer};
-use crate::edit::forget::forget_removed_insts;
-use crate::edit::params::remove_redundant_params;
+use crate::edit::cfg::unreachable::forget_removed_insts;
+use crate::edit::ssa::construct::{EndValues, Meets, Placer};
+use crate::edit::ssa::params::remove_redundant_params;
 use crate::edit::{MAX_PARAMS, TooManyParams};
 use crate::fault::fault;
 use crate::pass::PassCx;

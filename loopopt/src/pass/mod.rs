@@ -1,32 +1,32 @@
 //! The passes. Each proves that a rewrite is legal, judges whether it pays, and applies it.
 
-pub(crate) mod partial_unroll;
 pub(crate) mod canon;
 pub(crate) mod cleanup;
 pub(crate) mod copying;
 pub(crate) mod elide_checks;
+pub(crate) mod full_unroll;
+pub(crate) mod guard_to_trap;
 pub(crate) mod layout;
+pub(crate) mod leave_canonical_form;
 pub(crate) mod licm;
+pub(crate) mod mem2reg;
+pub(crate) mod order_latch;
+pub(crate) mod partial_unroll;
 pub(crate) mod peel;
 pub(crate) mod promote;
 pub(crate) mod rotate;
-pub(crate) mod order_latch;
 pub(crate) mod sink;
-pub(crate) mod mem2reg;
-pub(crate) mod leave_canonical_form;
-pub(crate) mod transfer;
-pub(crate) mod guard_to_trap;
-pub(crate) mod full_unroll;
 pub(crate) mod tail_duplicate;
+pub(crate) mod transfer;
 pub(crate) mod unswitch;
 pub(crate) mod version;
 pub(crate) mod widen_indices;
 
-use crate::analysis::loops::{Loop, LoopForest};
-use crate::analysis::trip_count::{self, TripCount};
+use crate::analysis::cfg::loops::{Loop, LoopForest};
+use crate::analysis::scev::exit_count::{self, TripCount};
 use crate::change::Change;
 use crate::claim::Claim;
-use crate::edit::forget::remove_unreachable;
+use crate::edit::cfg::unreachable::remove_unreachable;
 use crate::fuel::Fuel;
 use crate::options::Options;
 use crate::remark::{Refusal, RemarkLog};
@@ -134,7 +134,7 @@ impl<'a> PassCx<'a> {
     /// How often a loop of the function as it is now goes around, by formula.
     pub(crate) fn bound(&mut self, ctx: &Context, lp: Loop) -> TripCount {
         let forest = self.forest.get_or_insert_with(|| LoopForest::new(&ctx.func, &ctx.cfg, &ctx.domtree));
-        let compute = || trip_count::bound(ctx, forest, lp);
+        let compute = || exit_count::bound(ctx, forest, lp);
         *self.bounds.entry(forest.data(lp).header).or_insert_with(compute)
     }
 

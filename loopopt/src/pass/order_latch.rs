@@ -59,13 +59,13 @@
 mod graph;
 
 use self::graph::{Graph, Item, each_read};
-use crate::analysis::edges::Edge;
-use crate::analysis::effects::Effects;
-use crate::analysis::loops::{LoopForest, back_edges};
+use crate::analysis::cfg::edges::Edge;
+use crate::analysis::cfg::loops::{LoopForest, back_edges};
+use crate::analysis::memory::effects::Effects;
 use crate::change::Change;
-use crate::edit::clone::repeat_before;
-use crate::edit::labels::copy_labels;
-use crate::edit::rename::{Renames, rename_uses};
+use crate::edit::copy::clone::repeat_before;
+use crate::edit::ssa::labels::copy_labels;
+use crate::edit::ssa::rename::{Renames, rename_uses};
 use crate::fault::fault;
 use crate::options::Options;
 use crate::pass::PassCx;

@@ -21,7 +21,7 @@
 //! ```
 //!
 //! A batch has one test, one jump, and one step of each counter: the numbers of its later iterations are those of its first and a constant,
-//! which addresses take as their offset ([`crate::edit::stride`]). Other ways out stay in each iteration.
+//! which addresses take as their offset ([`crate::edit::materialize::stride`]). Other ways out stay in each iteration.
 //!
 //! If the number of iterations is known and the factor divides it, there is no rest.
 //!
@@ -62,26 +62,26 @@
 //! LLVM `LoopUnrollRuntime` (the loop for the rest behind, and the test that is known not to wrap); V8 (`kMaxLoopSizeForPartialUnrolling`, 80
 //! operations of WebAssembly, at most 4 iterations); llvm#51012 and OMR 472a9b3b7 for what goes wrong.
 
-use crate::analysis::address::{Sum, Term, mask};
-use crate::analysis::edges::Edge;
-use crate::analysis::effects::is_constant;
-use crate::analysis::entry::Order;
-use crate::analysis::loops::Loop;
-use crate::analysis::numbers::limits_of;
-use crate::analysis::requirement::Requirement;
-use crate::analysis::strides::Strides;
-use crate::analysis::trip_count::TripCount;
-use crate::analysis::view::View;
+use crate::analysis::cfg::edges::Edge;
+use crate::analysis::cfg::loops::Loop;
+use crate::analysis::cfg::must_execute::Order;
+use crate::analysis::memory::effects::is_constant;
+use crate::analysis::scev::exit_count::TripCount;
+use crate::analysis::scev::linear_expr::{Sum, Term, mask};
+use crate::analysis::scev::recurrence::Strides;
+use crate::analysis::scev::requirement::Requirement;
+use crate::analysis::scev::value_range::limits_of;
+use crate::analysis::scev::view::View;
 use crate::change::Change;
 use crate::claim::Claim;
-use crate::edit::assertion::assert_takes;
-use crate::edit::clone::{Copies, clone_blocks, repeat_before};
-use crate::edit::dead::remove_unused;
-use crate::edit::emit::{emit, emit_all};
-use crate::edit::funnel::{retarget, set_edge};
-use crate::edit::iterate::{clone_iterations, copied_edge, settle};
-use crate::edit::rename::rename_uses;
-use crate::edit::stride::{Base, stride};
+use crate::edit::cfg::split_edges::{retarget, set_edge};
+use crate::edit::copy::clone::{Copies, clone_blocks, repeat_before};
+use crate::edit::copy::copy_iterations::{clone_iterations, copied_edge, settle};
+use crate::edit::materialize::assertion::assert_takes;
+use crate::edit::materialize::dce::remove_unused;
+use crate::edit::materialize::emit::{emit, emit_all};
+use crate::edit::materialize::stride::{Base, stride};
+use crate::edit::ssa::rename::rename_uses;
 use crate::fault::fault;
 use crate::options::Options;
 use crate::pass::PassCx;

@@ -35,7 +35,7 @@
 //! # Legal when
 //!
 //! (L1) each instruction may be copied. What is done again and again because others may write there is copied like all else, and stays
-//! in the loop: loads of regions that others write, and [polls](crate::analysis::polls).
+//! in the loop: loads of regions that others write, and [polls](crate::analysis::memory::exit_polls).
 //!
 //! # Pays when
 //!
@@ -59,17 +59,17 @@
 
 mod gain;
 
-use crate::analysis::edges::Edge;
-use crate::analysis::effects::{Effects, is_constant};
-use crate::analysis::loops::{Loop, LoopForest};
-use crate::analysis::trip_count::TripCount;
+use crate::analysis::cfg::edges::Edge;
+use crate::analysis::cfg::loops::{Loop, LoopForest};
+use crate::analysis::memory::effects::{Effects, is_constant};
+use crate::analysis::scev::exit_count::TripCount;
 use crate::change::Change;
 use crate::claim::{Claim, is_marked};
-use crate::edit::assertion::{assert_equal, assert_loads, assert_truth};
-use crate::edit::clone::{Copies, repeat_before};
-use crate::edit::forget::forget_removed_insts;
-use crate::edit::funnel::{copy_edge, retarget, set_edge};
-use crate::edit::iterate::{clone_iterations, copied_edge};
+use crate::edit::cfg::split_edges::{copy_edge, retarget, set_edge};
+use crate::edit::cfg::unreachable::forget_removed_insts;
+use crate::edit::copy::clone::{Copies, repeat_before};
+use crate::edit::copy::copy_iterations::{clone_iterations, copied_edge};
+use crate::edit::materialize::assertion::{assert_equal, assert_loads, assert_truth};
 use crate::fault::fault;
 use crate::options::Options;
 use crate::pass::copying::{Copying, granted};

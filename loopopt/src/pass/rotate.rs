@@ -30,7 +30,7 @@
 //! nothing is reordered. (LLVM moves invariant instructions and copies the rest; here those that are pure and invariant
 //! are used from the copy, which comes to the same.)
 //!
-//! A [poll](crate::analysis::polls) is among them: its copy in the guard is done once, before the loop, and says nothing of what the loop
+//! A [poll](crate::analysis::memory::exit_polls) is among them: its copy in the guard is done once, before the loop, and says nothing of what the loop
 //! reads afterwards. Whoever joins loads has to keep the two apart.
 //!
 //! A value of the header that the body uses has two definitions afterwards, the header's and the copy's; the new header
@@ -77,21 +77,21 @@
 //!
 //! LLVM `LoopRotationUtils.cpp`; golang/go#63670 for the cyclic cases.
 
-use crate::analysis::edges::{Edge, edges_from, edges_into, edges_of, jump_target};
-use crate::analysis::effects::{Effects, is_constant, only_jumps_to};
-use crate::analysis::loops::{Loop, LoopForest, def_block};
-use crate::analysis::trip_count::first_way;
+use crate::analysis::cfg::edges::{Edge, edges_from, edges_into, edges_of, jump_target};
+use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
+use crate::analysis::memory::effects::{Effects, is_constant, only_jumps_to};
+use crate::analysis::scev::exit_count::first_way;
 use crate::change::Change;
 use crate::claim::Claim;
 use crate::edit::MAX_PARAMS;
-use crate::edit::assertion::assert_takes;
-use crate::edit::clone::{Copies, clone_blocks};
-use crate::edit::dead::remove_unused;
-use crate::edit::funnel::{append_arg, copy_edge, funnel, retarget};
-use crate::edit::iterate::settle;
-use crate::edit::labels::copy_labels;
-use crate::edit::merge::join;
-use crate::edit::rename::{Renames, Replaced, each_use, rename_edge_args};
+use crate::edit::cfg::merge::join;
+use crate::edit::cfg::split_edges::{append_arg, copy_edge, funnel, retarget};
+use crate::edit::copy::clone::{Copies, clone_blocks};
+use crate::edit::copy::copy_iterations::settle;
+use crate::edit::materialize::assertion::assert_takes;
+use crate::edit::materialize::dce::remove_unused;
+use crate::edit::ssa::labels::copy_labels;
+use crate::edit::ssa::rename::{Renames, Replaced, each_use, rename_edge_args};
 use crate::fault::fault;
 use crate::options::Options;
 use crate::pass::PassCx;

@@ -59,7 +59,7 @@ mod engine;
 mod places;
 
 use crate::change::Change;
-use crate::edit::neighbours::needs_neighbours;
+use crate::edit::materialize::neighbours::needs_neighbours;
 use crate::fault::fault;
 use crate::pass::PassCx;
 use crate::remark::Refusal;
@@ -71,7 +71,7 @@ use places::Places;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::analysis::effects::{Effects, is_constant};
+use crate::analysis::memory::effects::{Effects, is_constant};
 
 /// The name of this pass.
 pub(crate) const NAME: &str = "sink";

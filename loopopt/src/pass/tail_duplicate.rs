@@ -42,17 +42,17 @@
 //!
 //! Tail duplication, as code generators do it (LLVM `TailDuplicator.cpp`: blocks of up to two instructions).
 
-use crate::analysis::edges::{Edge, edges_from, edges_into, jump_target};
-use crate::analysis::effects::is_constant;
-use crate::analysis::loops::def_block;
-use crate::analysis::loops::{Loop, LoopForest};
+use crate::analysis::cfg::edges::{Edge, edges_from, edges_into, jump_target};
+use crate::analysis::cfg::loops::def_block;
+use crate::analysis::cfg::loops::{Loop, LoopForest};
+use crate::analysis::memory::effects::is_constant;
 use crate::change::Change;
 use crate::edit::MAX_PARAMS;
-use crate::edit::clone::clone_blocks;
-use crate::edit::funnel::{append_arg, copy_edge, retarget};
-use crate::edit::labels::copy_labels;
-use crate::edit::merge::join;
-use crate::edit::rename::{Renames, Replaced, each_use};
+use crate::edit::cfg::merge::join;
+use crate::edit::cfg::split_edges::{append_arg, copy_edge, retarget};
+use crate::edit::copy::clone::clone_blocks;
+use crate::edit::ssa::labels::copy_labels;
+use crate::edit::ssa::rename::{Renames, Replaced, each_use};
 use crate::fault::fault;
 use crate::options::Options;
 use crate::pass::PassCx;

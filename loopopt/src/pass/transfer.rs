@@ -17,7 +17,7 @@
 //!
 //! A call in a cold block may write any memory, so that nothing can be loaded once before the loop, and no cell can stay in a
 //! register. Without it, the loop is fast. An iteration that needs the rare part leaves the fast loop, is finished in a copy
-//! of what is left of it, and enters the loop anew: [`crate::edit::detour`].
+//! of what is left of it, and enters the loop anew: [`crate::edit::copy::reroute_cold_path`].
 //!
 //! OMR ("loop transfer") goes to a slow copy of the loop and stays there until that is left. Its header dispatches by a
 //! number to where the fast loop was left, since an edge into the middle would make a cycle with two entries. Here only loops inside the
@@ -32,7 +32,7 @@
 //! # Legal when
 //!
 //! (L1) Each instruction that is in both may be copied: what may not is a fence, and with one there is nothing to win. (L2) The loop does not wait for memory that others write: a load that
-//! decides alone whether the rare part is reached ([`waits`]), or whether the loop ends ([`polls`](crate::analysis::polls)),
+//! decides alone whether the rare part is reached ([`waits`]), or whether the loop ends ([`polls`](crate::analysis::memory::exit_polls)),
 //! or of a region that the embedder lists, is kept in the loop by the call in it, and has to stay. (L3) The loop has no cycle inside
 //! that can be entered at two blocks. Apart from that each execution passes through the same instructions in the same order.
 //!
@@ -59,17 +59,17 @@
 mod gain;
 mod why;
 
-use crate::analysis::edges::{Edge, jump_target, ways_from};
-use crate::analysis::effects::is_constant;
-use crate::analysis::entry::Order;
-use crate::analysis::loops::{Loop, LoopForest};
-use crate::analysis::memory::PrivateSlots;
-use crate::analysis::polls::polls;
-use crate::analysis::trip_count;
+use crate::analysis::cfg::edges::{Edge, jump_target, ways_from};
+use crate::analysis::cfg::loops::{Loop, LoopForest};
+use crate::analysis::cfg::must_execute::Order;
+use crate::analysis::memory::alias::PrivateSlots;
+use crate::analysis::memory::effects::is_constant;
+use crate::analysis::memory::exit_polls::polls;
+use crate::analysis::scev::exit_count;
 use crate::change::Change;
 use crate::edit::TooManyParams;
-use crate::edit::detour::{Detour, RareEdge, Rerouted, repair, reroute};
-use crate::edit::params::remove_redundant_params;
+use crate::edit::copy::reroute_cold_path::{Detour, RareEdge, Rerouted, repair, reroute};
+use crate::edit::ssa::params::remove_redundant_params;
 use crate::options::Options;
 use crate::pass::PassCx;
 use crate::pass::copying::{Copying, granted};
@@ -309,7 +309,7 @@ impl Look<'_> {
         let max = options.transfer_max_inner_iterations;
         for &header in plan.rare.iter().flat_map(|rare| &rare.around) {
             let inner = forest.loop_of_header(header).expect("the header of a loop");
-            let most = trip_count::bound(ctx, forest, inner).most();
+            let most = exit_count::bound(ctx, forest, inner).most();
             if most.is_none_or(|most| most > max as u128) {
                 return Err(Decline::LongInnerLoop { header, max });
             }

@@ -61,17 +61,17 @@
 mod candidates;
 mod why;
 
-use crate::analysis::edges::Edge;
-use crate::analysis::effects::is_constant;
-use crate::analysis::entry::Order;
-use crate::analysis::loops::{Loop, LoopForest};
+use crate::analysis::cfg::edges::Edge;
+use crate::analysis::cfg::loops::{Loop, LoopForest};
+use crate::analysis::cfg::must_execute::Order;
+use crate::analysis::memory::effects::is_constant;
 use crate::change::Change;
 use crate::claim::Claim;
-use crate::edit::assertion::{assert_chooses, assert_takes};
-use crate::edit::clone::{Copies, clone_blocks};
-use crate::edit::dead::remove_all_unused;
-use crate::edit::iterate::settle;
-use crate::edit::params::remove_redundant_params;
+use crate::edit::copy::clone::{Copies, clone_blocks};
+use crate::edit::copy::copy_iterations::settle;
+use crate::edit::materialize::assertion::{assert_chooses, assert_takes};
+use crate::edit::materialize::dce::remove_all_unused;
+use crate::edit::ssa::params::remove_redundant_params;
 use crate::fault::fault;
 use crate::options::Options;
 use crate::pass::PassCx;

@@ -19,7 +19,7 @@
 //! checks kept in place. No exact trap is lost: where a check would fail in some iteration, that iteration, and all
 //! before it, run in the slow loop.
 //!
-//! What has to hold in front of a loop for a check to hold in each iteration is found in [`crate::analysis::ahead`]; with the
+//! What has to hold in front of a loop for a check to hold in each iteration is found in [`crate::analysis::scev::predication`]; with the
 //! same reasoning it is found for the loop around, from what was found for the loop inside. The test goes to the
 //! outermost loop at which most of the checks can be tested, and that whole nest has a fast and a slow version, not each
 //! loop of it.
@@ -64,23 +64,23 @@ mod check;
 mod lengths;
 mod why;
 
-use crate::analysis::ahead::Ahead;
-use crate::analysis::conditions::{Conditions, Place};
-use crate::analysis::edges::Edge;
-use crate::analysis::entry::Order;
-use crate::analysis::loops::{Loop, LoopForest};
-use crate::analysis::requirement::{Requirement, simplified};
-use crate::analysis::trip_count;
-use crate::analysis::unwrapped::unwrapped;
-use crate::analysis::view::View;
+use crate::analysis::cfg::edges::Edge;
+use crate::analysis::cfg::loops::{Loop, LoopForest};
+use crate::analysis::cfg::must_execute::Order;
+use crate::analysis::facts::known::{Conditions, Place};
+use crate::analysis::scev::exit_count;
+use crate::analysis::scev::predication::Ahead;
+use crate::analysis::scev::requirement::{Requirement, simplified};
+use crate::analysis::scev::unwrapped::unwrapped;
+use crate::analysis::scev::view::View;
 use crate::change::Change;
 use crate::claim::Claim;
-use crate::edit::dead::remove_unused;
-use crate::edit::emit::emit_all;
-use crate::edit::offsets::fold_offsets;
-use crate::edit::reuse::reuse;
-use crate::edit::trust::GoneGuards;
-use crate::edit::twin::twin;
+use crate::edit::copy::duplicate_loop::twin;
+use crate::edit::materialize::dce::remove_unused;
+use crate::edit::materialize::drop_trap_flags::GoneGuards;
+use crate::edit::materialize::emit::emit_all;
+use crate::edit::materialize::local_cse::reuse;
+use crate::edit::materialize::offsets::fold_offsets;
 use crate::options::Options;
 use crate::pass::PassCx;
 use crate::pass::copying::{Copying, granted};
@@ -439,7 +439,7 @@ impl Plan {
             return Err(Decline::TooManyTests { requirements: self.requires.len(), max });
         }
         if self.headers.len() == 1
-            && let Some(around) = trip_count::bound(ctx, forest, self.lp).most()
+            && let Some(around) = exit_count::bound(ctx, forest, self.lp).most()
             && around < options.version_min_iterations as u128
         {
             return Err(Decline::FewIterations { around, min: options.version_min_iterations });

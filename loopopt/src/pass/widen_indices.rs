@@ -27,7 +27,7 @@
 //!
 //! # Legal when
 //!
-//! (L1) the extended sum of exact integers stays within the narrow type ([`crate::analysis::exact`]): then the address is the same
+//! (L1) the extended sum of exact integers stays within the narrow type ([`crate::analysis::scev::nowrap`]): then the address is the same
 //! number. (L2) A counter is replaced by one of 64 bits if it never wraps. The low half of that is the counter in any case, which is what all
 //! its other uses read.
 //!
@@ -59,9 +59,9 @@ mod gain;
 mod plan;
 mod why;
 
-use crate::analysis::exact::Extents;
-use crate::analysis::loops::LoopForest;
-use crate::analysis::view::View;
+use crate::analysis::cfg::loops::LoopForest;
+use crate::analysis::scev::nowrap::Extents;
+use crate::analysis::scev::view::View;
 use crate::change::Change;
 use crate::claim::Claim;
 use crate::pass::PassCx;

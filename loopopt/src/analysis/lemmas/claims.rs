@@ -2,14 +2,14 @@
 
 use super::meaning::{compare, integer, low, number};
 use super::shapes::Dice;
-use crate::analysis::address::Sum;
-use crate::analysis::conditions::{Conditions, Place};
-use crate::analysis::edges::edges_from;
-use crate::analysis::exact::Extents;
-use crate::analysis::loops::{Loop, def_block};
-use crate::analysis::numbers::Bounds;
-use crate::analysis::strides::Strides;
-use crate::analysis::view::View;
+use crate::analysis::cfg::edges::edges_from;
+use crate::analysis::cfg::loops::{Loop, def_block};
+use crate::analysis::facts::known::{Conditions, Place};
+use crate::analysis::scev::linear_expr::Sum;
+use crate::analysis::scev::nowrap::Extents;
+use crate::analysis::scev::recurrence::Strides;
+use crate::analysis::scev::value_range::Bounds;
+use crate::analysis::scev::view::View;
 use cranelift_codegen::entity::EntityRef;
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::{Block, Function, Inst, Value};
@@ -150,7 +150,7 @@ fn of_values(view: View<'_>, lp: Loop, claims: &mut Vec<Placed>) {
                 let number = conditions.numbers.of(value, signed).expect("of at most 64 bits");
                 let (least, largest) = conditions.numbers.bounds(number.term);
                 let bounds = (least + number.offset, largest + number.offset);
-                if bounds != crate::analysis::numbers::limits(bits, signed) {
+                if bounds != crate::analysis::scev::value_range::limits(bits, signed) {
                     claim(Claim::Lies { value, signed, bounds });
                 }
             }
@@ -177,7 +177,7 @@ fn of_sums(view: View<'_>, lp: Loop, claims: &mut Vec<Placed>) {
             }
             for signed in [false, true] {
                 let Ok(exact) = extents.exact(&sum, signed, place) else { continue };
-                let term = |(leaf, factor): &(crate::analysis::exact::Leaf, i64)| {
+                let term = |(leaf, factor): &(crate::analysis::scev::nowrap::Leaf, i64)| {
                     (leaf.value, bits_of(func, leaf.value), leaf.signed, *factor)
                 };
                 let terms = exact.terms.iter().map(term).collect();

@@ -6,10 +6,10 @@
 
 use super::CONDITIONS;
 use super::shapes::{Dice, Widths};
-use crate::analysis::address::{Sum, Term, mask};
-use crate::analysis::conditions::{Order, order};
-use crate::analysis::requirement::{Requirement, arc, simplified};
-use crate::analysis::unwrapped::unwrapped;
+use crate::analysis::facts::known::{Order, order};
+use crate::analysis::scev::linear_expr::{Sum, Term, mask};
+use crate::analysis::scev::requirement::{Requirement, arc, simplified};
+use crate::analysis::scev::unwrapped::unwrapped;
 use cranelift_codegen::entity::EntityRef;
 use cranelift_codegen::ir::Value;
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};

@@ -3,7 +3,7 @@
 //! Written from CLIF's documentation, and shares nothing with the engines.
 
 use super::meaning::{compare, low, with_sign};
-use crate::analysis::edges::edges_from;
+use crate::analysis::cfg::edges::edges_from;
 use cranelift_codegen::entity::EntityRef;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Function, Inst, InstructionData, Opcode, ValueDef};

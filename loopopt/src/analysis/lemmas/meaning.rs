@@ -1,7 +1,7 @@
 //! What sums and requirements mean, by their definitions: numbers for numbers.
 
-use crate::analysis::address::{Sum, Term};
-use crate::analysis::requirement::Requirement;
+use crate::analysis::scev::linear_expr::{Sum, Term};
+use crate::analysis::scev::requirement::Requirement;
 use cranelift_codegen::entity::EntityRef;
 use cranelift_codegen::ir::condcodes::IntCC;
 

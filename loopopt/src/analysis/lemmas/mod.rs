@@ -1,9 +1,9 @@
 //! The engines against the definitions of what they say, for small numbers of mixed widths.
 //!
-//! * [`Ahead`](super::ahead::Ahead): if all that it asks for in front of a loop holds, the check holds in each iteration.
-//! * [`trip_count`](super::trip_count::trip_count) and [`bound`](super::trip_count::bound): the loop goes around so often.
-//! * [`Conditions`](super::conditions::Conditions): a comparison that follows from what is known holds.
-//! * Ranges (`numbers`), sums ([`super::address`]), what extended sums are ([`super::exact`]), strides ([`super::strides`]).
+//! * [`Ahead`](crate::analysis::scev::predication::Ahead): if all that it asks for in front of a loop holds, the check holds in each iteration.
+//! * [`trip_count`](crate::analysis::scev::exit_count::trip_count) and [`bound`](crate::analysis::scev::exit_count::bound): the loop goes around so often.
+//! * [`Conditions`](crate::analysis::facts::known::Conditions): a comparison that follows from what is known holds.
+//! * Ranges (`numbers`), sums ([`crate::analysis::scev::linear_expr`]), what extended sums are ([`crate::analysis::scev::nowrap`]), strides ([`crate::analysis::scev::recurrence`]).
 //!
 //! Each is asked about loops of 8 and 16 bits (the module `shapes`), and held to runs of them (`machine`). What they rest on, and what
 //! the rules for sums and requirements answer, is written for a solver, at all widths ([`formulas`](formulas())).

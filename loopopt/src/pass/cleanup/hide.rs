@@ -20,7 +20,7 @@
 //! * A `select` of 128 bits goes out of sight as well: of one with its comparison, the pass makes a minimum or a maximum,
 //!   which x86-64 cannot lower.
 
-use crate::edit::dead::remove_unused;
+use crate::edit::materialize::dce::remove_unused;
 use cranelift_codegen::entity::EntityList;
 use cranelift_codegen::ir::{FuncRef, Function, Inst, InstructionData, Opcode, Value, types};
 

@@ -1,7 +1,7 @@
 //! Why something is not hoisted.
 
 use super::MAX_HEIGHT;
-use crate::analysis::entry::Detour;
+use crate::analysis::cfg::must_execute::Detour;
 use crate::remark::Refusal;
 use cranelift_codegen::ir::{Function, Inst};
 use std::fmt;

@@ -5,9 +5,9 @@
 //! extending load extends, a truncating store reduces.
 
 use super::{Variable, is_load};
-use crate::analysis::slots::Access;
-use crate::edit::construct::{Construction, EndValues};
-use crate::edit::labels::leave_labels;
+use crate::analysis::memory::slots::Access;
+use crate::edit::ssa::construct::{Construction, EndValues};
+use crate::edit::ssa::labels::leave_labels;
 use cranelift_codegen::Context;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::{Endianness, Function, InstBuilder, InstructionData, MemFlagsData, Opcode, Type, Value};

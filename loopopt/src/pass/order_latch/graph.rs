@@ -1,8 +1,8 @@
 //! What has to come before what in a latch, and the order that follows from it.
 
 use super::{Latch, is_small_sum};
-use crate::analysis::edges::edges_of;
-use crate::analysis::effects::Effects;
+use crate::analysis::cfg::edges::edges_of;
+use crate::analysis::memory::effects::Effects;
 use crate::fault::fault;
 use cranelift_codegen::FxHashMap;
 use cranelift_codegen::ir::{Block, Function, Inst, Opcode, Value, ValueDef};

@@ -13,20 +13,20 @@
 //!
 //! A check is out one iteration later than its operands settle: the copy has to have done it with these operands, and then it
 //! holds. A load is out if no store in the loop can change what it reads, the embedder does not say that others write there, and the
-//! loop does not [poll](crate::analysis::polls) with it.
+//! loop does not [poll](crate::analysis::memory::exit_polls) with it.
 //!
 //! What is done in each iteration, and gives the same already in the last one that is taken out, is replaced by what the copy
 //! there has computed ([`Gain::repeated`]). The rest is for `cleanup`, which takes pure instructions out of the
 //! loop and folds branches on constants.
 
-use crate::analysis::edges::edges_into;
-use crate::analysis::effects::{Effects, is_constant};
-use crate::analysis::evaluate::compares;
-use crate::analysis::induction::{inductions, known};
-use crate::analysis::loops::{Loop, LoopForest};
-use crate::analysis::polls::polls;
-use crate::analysis::progression::Arc;
-use crate::analysis::trip_count::{Comparison, TripCount};
+use crate::analysis::cfg::edges::edges_into;
+use crate::analysis::cfg::loops::{Loop, LoopForest};
+use crate::analysis::memory::effects::{Effects, is_constant};
+use crate::analysis::memory::exit_polls::polls;
+use crate::analysis::scev::const_eval::compares;
+use crate::analysis::scev::exit_count::{Comparison, TripCount};
+use crate::analysis::scev::induction::{inductions, known};
+use crate::analysis::scev::wrap_arc::Arc;
 use crate::fault::fault;
 use crate::options::Options;
 use cranelift_codegen::entity::SecondaryMap;

@@ -2,11 +2,11 @@
 
 use super::neighbours::Located;
 use super::{Cell, Here};
-use crate::analysis::edges::{Edge, edges_into};
-use crate::analysis::loops::def_block;
+use crate::analysis::cfg::edges::{Edge, edges_into};
+use crate::analysis::cfg::loops::def_block;
 use crate::claim::is_marked;
-use crate::edit::assertion::assert_loads;
-use crate::edit::funnel::append_arg;
+use crate::edit::cfg::split_edges::append_arg;
+use crate::edit::materialize::assertion::assert_loads;
 use crate::fault::fault;
 use cranelift_codegen::FxHashMap;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
@@ -83,7 +83,7 @@ impl Here<'_> {
         Some(self.func.dfg.append_block_param(block, cell.ty))
     }
 
-    fn stores_in(&self, cell: &Cell, inner: crate::analysis::loops::Loop) -> bool {
+    fn stores_in(&self, cell: &Cell, inner: crate::analysis::cfg::loops::Loop) -> bool {
         cell.accesses.iter().filter(|access| access.stored.is_some()).any(|access| {
             let block = self.func.layout.inst_block(access.inst);
             block.is_none_or(|block| self.forest.contains(inner, block))
@@ -210,7 +210,7 @@ impl Here<'_> {
                 continue;
             }
             let Some(inst) = self.func.dfg.value_def(value).inst() else { return false };
-            let effects = crate::analysis::effects::Effects::of(self.func, inst);
+            let effects = crate::analysis::memory::effects::Effects::of(self.func, inst);
             if !effects.is_pure() || self.func.dfg.inst_results(inst).len() != 1 {
                 return false;
             }

@@ -2,12 +2,12 @@
 
 use super::engine::Move;
 use super::places::{Kind, Places};
-use crate::analysis::edges::edges_into;
-use crate::edit::clone::repeat_before;
-use crate::edit::forget::forget_removed_insts;
-use crate::edit::labels::copy_labels;
-use crate::edit::rename::rename_uses;
-use crate::edit::replace::{Replacement, replace_params};
+use crate::analysis::cfg::edges::edges_into;
+use crate::edit::cfg::unreachable::forget_removed_insts;
+use crate::edit::copy::clone::repeat_before;
+use crate::edit::ssa::labels::copy_labels;
+use crate::edit::ssa::rename::rename_uses;
+use crate::edit::ssa::replace::{Replacement, replace_params};
 use crate::fault::fault;
 use cranelift_codegen::ir::{Block, Function, Inst, Value};
 use cranelift_codegen::{Context, FxHashMap};

@@ -2,9 +2,9 @@
 
 use super::places::{Kind, Places};
 use super::{Decline, is_movable};
-use crate::analysis::effects::is_constant;
-use crate::analysis::loops::LoopForest;
-use crate::edit::rename::each_use;
+use crate::analysis::cfg::loops::LoopForest;
+use crate::analysis::memory::effects::is_constant;
+use crate::edit::ssa::rename::each_use;
 use crate::options::Options;
 use cranelift_codegen::ir::{Block, Function, Inst, Value};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,10 +1,10 @@
 //! Where values could be computed instead, and which values are used there.
 
-use crate::analysis::edges::{Edge, edges_into};
-use crate::analysis::effects::is_constant;
-use crate::analysis::loops::def_block;
-use crate::analysis::loops::{Loop, LoopForest};
-use crate::edit::rename::each_use;
+use crate::analysis::cfg::edges::{Edge, edges_into};
+use crate::analysis::cfg::loops::def_block;
+use crate::analysis::cfg::loops::{Loop, LoopForest};
+use crate::analysis::memory::effects::is_constant;
+use crate::edit::ssa::rename::each_use;
 use crate::fault::fault;
 use crate::pass::PassCx;
 use cranelift_codegen::Context;

@@ -1,10 +1,10 @@
 //! What a loop can do without if it loses its rare part, and what it must not lose.
 
-use crate::analysis::edges::{Edge, edges_into};
-use crate::analysis::effects::{Effects, is_constant};
-use crate::analysis::invariant::invariant_chain;
-use crate::analysis::loops::{Loop, LoopForest};
-use crate::analysis::memory::{Access, LoopStores, PrivateSlots};
+use crate::analysis::cfg::edges::{Edge, edges_into};
+use crate::analysis::cfg::loops::{Loop, LoopForest};
+use crate::analysis::memory::alias::{Access, LoopStores, PrivateSlots};
+use crate::analysis::memory::effects::{Effects, is_constant};
+use crate::analysis::scev::invariant::invariant_chain;
 use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{Block, InstructionData, Value, ValueDef};
 use cranelift_codegen::{Context, FxHashSet};

@@ -1,11 +1,11 @@
 //! Branches and selects that go the same way in each iteration.
 
 use super::why::Decline;
-use crate::analysis::edges::{Edge, destinations, edges_into, edges_of, jump_target, ways_from};
-use crate::analysis::effects::Effects;
-use crate::analysis::invariant::invariant_chain;
-use crate::analysis::loops::{Loop, LoopForest};
-use crate::edit::rename::each_use;
+use crate::analysis::cfg::edges::{Edge, destinations, edges_into, edges_of, jump_target, ways_from};
+use crate::analysis::cfg::loops::{Loop, LoopForest};
+use crate::analysis::memory::effects::Effects;
+use crate::analysis::scev::invariant::invariant_chain;
+use crate::edit::ssa::rename::each_use;
 use crate::options::Options;
 use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstructionData, Opcode, Value, ValueDef};

@@ -1,16 +1,16 @@
 //! Checks: what of a loop does nothing but trap, or leave for code that is not expected to run, unless something holds.
 
-use crate::analysis::address::{Sum, mask};
-use crate::analysis::edges::{Edge, edges_from};
-use crate::analysis::effects::leads_to_failure;
-use crate::analysis::guard::Guard;
-use crate::analysis::memory::address_operand;
-use crate::analysis::requirement::Requirement;
-use crate::analysis::view::View;
+use crate::analysis::cfg::edges::{Edge, edges_from};
+use crate::analysis::memory::alias::address_operand;
+use crate::analysis::memory::effects::leads_to_failure;
+use crate::analysis::memory::spectre_guard::Guard;
+use crate::analysis::scev::linear_expr::{Sum, mask};
+use crate::analysis::scev::requirement::Requirement;
+use crate::analysis::scev::view::View;
 use crate::claim::{Claim, asserted};
-use crate::edit::assertion::{assert_fits, assert_takes, assert_truth};
-use crate::edit::iterate::settle;
-use crate::edit::trust::{GoneGuards, trust_at};
+use crate::edit::copy::copy_iterations::settle;
+use crate::edit::materialize::assertion::{assert_fits, assert_takes, assert_truth};
+use crate::edit::materialize::drop_trap_flags::{GoneGuards, trust_at};
 use crate::fault::fault;
 use crate::options::Options;
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};

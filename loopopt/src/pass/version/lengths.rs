@@ -11,9 +11,9 @@
 //!
 //! Legal as the embedder says that such a length may be read anywhere ([`Embedder::never_shrinks`](crate::Embedder::never_shrinks)).
 
-use crate::analysis::address::{Sum, Term, mask};
-use crate::analysis::loops::{Loop, LoopForest, def_block};
-use crate::analysis::requirement::Requirement;
+use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
+use crate::analysis::scev::linear_expr::{Sum, Term, mask};
+use crate::analysis::scev::requirement::Requirement;
 use crate::options::Options;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::condcodes::IntCC;

@@ -1,7 +1,7 @@
 //! Why a loop has no second version.
 
-use crate::analysis::ahead::Obstacle;
-use crate::analysis::requirement::Requirement;
+use crate::analysis::scev::predication::Obstacle;
+use crate::analysis::scev::requirement::Requirement;
 use crate::remark::Refusal;
 use cranelift_codegen::ir::{Inst, Value};
 use std::fmt;

@@ -1,13 +1,13 @@
 //! How many instructions of a loop go, how many come, and how many registers that takes.
 
 use super::plan::{Group, Terms, Wide};
-use crate::analysis::address::constant_of;
-use crate::analysis::edges::each_use;
-use crate::analysis::effects::{Effects, is_constant};
-use crate::analysis::exact::Leaf;
-use crate::analysis::loops::{Loop, def_block};
-use crate::analysis::memory::address_operand;
-use crate::analysis::view::View;
+use crate::analysis::cfg::edges::each_use;
+use crate::analysis::cfg::loops::{Loop, def_block};
+use crate::analysis::memory::alias::address_operand;
+use crate::analysis::memory::effects::{Effects, is_constant};
+use crate::analysis::scev::linear_expr::constant_of;
+use crate::analysis::scev::nowrap::Leaf;
+use crate::analysis::scev::view::View;
 use cranelift_codegen::ir::{Block, Function, Inst, Opcode, Value, ValueDef};
 use cranelift_codegen::{FxHashMap, FxHashSet};
 

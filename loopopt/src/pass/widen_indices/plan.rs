@@ -2,14 +2,14 @@
 
 use super::gain::Gain;
 use super::why::Decline;
-use crate::analysis::address::{Sum, Term, constant_of};
-use crate::analysis::conditions::Place;
-use crate::analysis::effects::Effects;
-use crate::analysis::exact::{Counter, Exact, Extents, Leaf, MayWrap};
-use crate::analysis::loops::Loop;
-use crate::analysis::memory::address_operand;
+use crate::analysis::cfg::loops::Loop;
+use crate::analysis::facts::known::Place;
+use crate::analysis::memory::alias::address_operand;
+use crate::analysis::memory::effects::Effects;
 use crate::analysis::pressure::Pressure;
-use crate::analysis::view::View;
+use crate::analysis::scev::linear_expr::{Sum, Term, constant_of};
+use crate::analysis::scev::nowrap::{Counter, Exact, Extents, Leaf, MayWrap};
+use crate::analysis::scev::view::View;
 use crate::pass::PassCx;
 use cranelift_codegen::FxHashMap;
 use cranelift_codegen::ir::immediates::Offset32;

@@ -1,6 +1,6 @@
 //! Why the addresses of a loop stay as they are.
 
-use crate::analysis::exact::MayWrap;
+use crate::analysis::scev::nowrap::MayWrap;
 use crate::pass::licm::MAX_HEIGHT;
 use crate::remark::Refusal;
 use cranelift_codegen::ir::{Function, Inst};

@@ -1,0 +1,6 @@
+//! Edges, loops, and what surely executes.
+
+pub mod edges;
+pub mod handlers;
+pub mod loops;
+pub mod must_execute;

@@ -1,0 +1,4 @@
+//! What is known at a place, and what follows from it.
+
+pub mod known;
+mod prover;

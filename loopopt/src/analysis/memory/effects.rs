@@ -1,0 +1,144 @@
+//! What an instruction does besides computing its results.
+//!
+//! `Opcode::can_trap` is false for loads, stores and calls: whether those trap stands in their memory flags, or cannot
+//! be known. This module asks both, so that passes need not.
+
+use crate::analysis::cfg::edges::jump_target;
+use crate::analysis::scev::linear_expr::constant_of;
+use crate::claim::asserted;
+use cranelift_codegen::ir::{Block, Function, Inst, Opcode};
+use std::sync::LazyLock;
+
+/// The effects of one instruction. Each flag may be set although the effect does not happen, never the other way round.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Effects {
+    /// It may trap, and a trap observes all memory.
+    pub traps: bool,
+    /// It reads memory, or a register that others may write.
+    pub reads: bool,
+    /// It writes memory, or a register that others may read.
+    pub writes: bool,
+    /// Nothing that touches memory may pass it in either direction: calls, atomics, fences, `sequence_point`.
+    pub fences: bool,
+    /// It may not return: calls.
+    pub diverges: bool,
+    /// It ends its block.
+    pub terminates: bool,
+    /// It asserts a [claim](crate::claim), or loads for one. Nobody sees it, it stays in its block, and it is no check of the
+    /// program. Such a load stays where it is among the stores.
+    pub asserts: bool,
+}
+
+impl Effects {
+    /// The effects of `inst`.
+    pub fn of(func: &Function, inst: Inst) -> Self {
+        let data = &func.dfg.insts[inst];
+        let Kind { mut effects, accesses_memory, divides } = KINDS[data.opcode() as usize];
+        if (effects.traps || accesses_memory) && asserted(func, inst).is_some() {
+            return Self { asserts: true, ..Self::default() };
+        }
+        if accesses_memory {
+            // An access without flags is one that nothing is known about.
+            let flags = data.memflags().map(|flags| func.dfg.mem_flags[flags]);
+            effects.traps |= flags.is_none_or(|flags| flags.trap_code().is_some());
+        } else if divides {
+            effects.traps = !divides_well(func, inst);
+        }
+        effects
+    }
+
+    /// Nobody can tell whether it runs, nor when: it only computes its results from its operands.
+    pub fn is_pure(self) -> bool {
+        self == Self::default()
+    }
+}
+
+/// What is known of an opcode, whatever its operands and flags are.
+#[derive(Clone, Copy, Debug, Default)]
+struct Kind {
+    effects: Effects,
+    /// Whether its flags say if it traps.
+    accesses_memory: bool,
+    /// Whether its divisor says if it traps.
+    divides: bool,
+}
+
+impl Kind {
+    fn of(opcode: Opcode) -> Self {
+        let is_call = opcode.is_call();
+        let effects = Effects {
+            traps: opcode.can_trap() || is_call,
+            reads: opcode.can_load() || is_call || opcode == Opcode::GetPinnedReg,
+            writes: opcode.can_store() || is_call || opcode == Opcode::SetPinnedReg,
+            fences: is_call || (opcode.other_side_effects() && !accesses_pinned_register(opcode)),
+            diverges: is_call,
+            terminates: opcode.is_terminator(),
+            asserts: false,
+        };
+        Self {
+            effects,
+            accesses_memory: opcode.can_load() || opcode.can_store(),
+            divides: matches!(opcode, Opcode::Udiv | Opcode::Urem | Opcode::Sdiv | Opcode::Srem),
+        }
+    }
+}
+
+/// The kinds of all opcodes, by their numbers: passes ask for the effects of each instruction again and again.
+static KINDS: LazyLock<[Kind; 256]> = LazyLock::new(|| {
+    let mut kinds = [Kind::default(); 256];
+    for &opcode in Opcode::all() {
+        kinds[opcode as usize] = Kind::of(opcode);
+    }
+    kinds
+});
+
+/// Whether `inst` divides by a constant with which no division traps.
+fn divides_well(func: &Function, inst: Inst) -> bool {
+    let [_, divisor] = *func.dfg.inst_args(inst) else { return false };
+    let ones = u64::MAX >> (64 - func.dfg.value_type(divisor).bits().min(64));
+    match (func.dfg.insts[inst].opcode(), constant_of(func, divisor)) {
+        (Opcode::Udiv | Opcode::Urem, Some(divisor)) => divisor != 0,
+        (Opcode::Sdiv | Opcode::Srem, Some(divisor)) => divisor != 0 && divisor != ones,
+        _ => false,
+    }
+}
+
+/// Whether `inst` is a marker that stands for one place in the program.
+pub fn is_marker(func: &Function, inst: Inst) -> bool {
+    matches!(func.dfg.insts[inst].opcode(), Opcode::SequencePoint | Opcode::Debugtrap)
+}
+
+/// Whether `inst` is a constant, which costs next to nothing wherever it stands.
+pub fn is_constant(func: &Function, inst: Inst) -> bool {
+    use Opcode::{F16const, F32const, F64const, F128const, Iconst, Vconst};
+    matches!(func.dfg.insts[inst].opcode(), Iconst | F16const | F32const | F64const | F128const | Vconst)
+}
+
+/// Jumps in a row that are followed to see whether a way ends in a trap. 4: funnels of canonical form, one in another.
+const MAX_JUMPS: usize = 4;
+
+/// Whether from `block` nothing is reached but a trap, or code that is cold: what a check leaves a loop for.
+pub fn leads_to_failure(func: &Function, mut block: Block) -> bool {
+    for _ in 0..MAX_JUMPS {
+        let last = func.layout.last_inst(block);
+        let traps = last.is_some_and(|last| func.dfg.insts[last].opcode() == Opcode::Trap);
+        if traps || func.layout.is_cold(block) {
+            return true;
+        }
+        let Some(next) = jump_target(func, block) else { return false };
+        block = next;
+    }
+    false
+}
+
+/// The destination of `block` if it does nothing but jump there. Constants do not count.
+pub fn only_jumps_to(func: &Function, block: Block) -> Option<Block> {
+    let target = jump_target(func, block)?;
+    let last = func.layout.last_inst(block);
+    let is_nothing = |inst| Some(inst) == last || is_constant(func, inst);
+    func.layout.block_insts(block).all(is_nothing).then_some(target)
+}
+
+fn accesses_pinned_register(opcode: Opcode) -> bool {
+    matches!(opcode, Opcode::GetPinnedReg | Opcode::SetPinnedReg)
+}

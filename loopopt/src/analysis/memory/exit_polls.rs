@@ -1,0 +1,315 @@
+//! Polls: loads on which a way out of a loop hangs, and on nothing else that changes. The loop may be waiting for someone to write there.
+//!
+//! ```text
+//! header:
+//!     v1 = load.i32 v0       a poll
+//!     v2 = icmp eq v1, v3
+//!     brif v2, header, exit
+//! ```
+//!
+//! CLIF does not say so: a plain load may be taken for one that gives the same each time, and then the loop never ends. A
+//! program that waits like that should use atomics, but programs do, and an engine stops its guests by a flag that is a
+//! plain load to Cranelift (wasmtime's epochs). No loop is worth much in which such a condition is free.
+//!
+//! # Which loads
+//!
+//! A value is *steady* if it would be the same in each iteration, from some iteration on, as long as nobody writes to memory: if it comes from
+//! outside, is made of steady values by an instruction that neither writes nor calls, is loaded from a steady address, or is a parameter for
+//! which each edge passes a steady value. A counter is not: it is made of itself by an addition. The loads that the steady condition
+//! of a way out is made of are polls. So are those of the steady branches that choose what a parameter among them gets. If no edge leaves the
+//! loop, its conditional traps are its ways out.
+//!
+//! What is taken for steady by mistake (parameters that swap places) makes a load a poll, never the other way round. What the loop itself
+//! writes to need not be left out: a load of that stays in the loop anyway.
+//!
+//! # What may be done with them
+//!
+//! A poll may be copied with its iteration, into a guard, a peeled or an unrolled iteration: each copy is done when the original was. It may
+//! be what another access of the same iteration has just read or written, as if both had been done at once. It may not leave the loop, nor
+//! become what was known before the iteration began: a loop that polls goes on to poll.
+//!
+//! Regions that others write ([`Writers::Others`](crate::Writers)) are stricter: each load there stays what it is.
+
+use crate::analysis::cfg::edges::edges_into;
+use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
+use crate::analysis::memory::effects::Effects;
+use crate::fault::fault;
+use cranelift_codegen::dominator_tree::DominatorTree;
+use cranelift_codegen::entity::EntitySet;
+use cranelift_codegen::flowgraph::ControlFlowGraph;
+use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode, Value, ValueDef};
+use cranelift_codegen::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
+
+/// The polls of `lp`, sorted. Linear in the size of the loop.
+pub fn polls(
+    func: &Function,
+    (cfg, domtree): (&ControlFlowGraph, &DominatorTree),
+    forest: &LoopForest,
+    lp: Loop,
+) -> Vec<Inst> {
+    if fault!(PollsForgotten) {
+        return Vec::new();
+    }
+    let (seen, deciding, decided) = (FxHashMap::default(), Vec::new(), EntitySet::new());
+    let mut search = Search { func, cfg, domtree, forest, lp, seen, deciding, decided };
+    let mut conditions = search.ways_out();
+    let mut steady = Vec::new();
+    while let Some(condition) = conditions.pop() {
+        if search.is_steady(condition) {
+            steady.push(condition);
+        }
+        conditions.append(&mut search.deciding);
+    }
+    search.loads_behind(steady)
+}
+
+/// What is known of a value on the way through what a condition is made of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Seen {
+    /// On the way itself, behind so many instructions.
+    OnTheWay {
+        insts: usize,
+    },
+    Steady,
+    Changing,
+}
+
+struct Search<'a> {
+    func: &'a Function,
+    cfg: &'a ControlFlowGraph,
+    domtree: &'a DominatorTree,
+    forest: &'a LoopForest,
+    lp: Loop,
+    seen: FxHashMap<Value, Seen>,
+    /// Conditions that choose what the parameters seen get, not looked at yet.
+    deciding: Vec<Value>,
+    /// Blocks of which the conditions have been among these.
+    decided: EntitySet<Block>,
+}
+
+/// What a value is made of.
+type Operands = SmallVec<[Value; 4]>;
+
+impl Search<'_> {
+    /// The conditions of the ways out.
+    fn ways_out(&self) -> Vec<Value> {
+        let exits = &self.forest.data(self.lp).exits;
+        if !exits.is_empty() {
+            return exits.iter().filter_map(|exit| condition(self.func, exit.branch)).collect();
+        }
+        let blocks = self.forest.blocks(self.lp);
+        let insts = blocks.iter().flat_map(|&block| self.func.layout.block_insts(block));
+        let traps = insts.filter(|&inst| matches!(self.func.dfg.insts[inst], InstructionData::CondTrap { .. }));
+        traps.map(|trap| self.func.dfg.inst_args(trap)[0]).collect()
+    }
+
+    /// Whether `condition` is steady.
+    fn is_steady(&mut self, condition: Value) -> bool {
+        let mut way: Vec<(Value, Operands)> = Vec::new();
+        let mut next = Some(condition);
+        loop {
+            let Some(value) = next else {
+                let Some((done, _)) = way.pop() else { return true };
+                self.seen.insert(done, Seen::Steady);
+                next = way.last_mut().and_then(|(_, operands)| operands.pop());
+                continue;
+            };
+            let insts = self.insts_before(way.last());
+            let operands = match self.seen.get(&value) {
+                Some(Seen::Steady) => Some(None),
+                // Around a cycle of parameters alone, a value stays what it is.
+                Some(&Seen::OnTheWay { insts: before }) if before == insts => Some(None),
+                Some(_) => None,
+                None => self.operands(value).map(Some),
+            };
+            match operands {
+                None => {
+                    let changing = way.into_iter().map(|(value, _)| value).chain([value]);
+                    self.seen.extend(changing.map(|value| (value, Seen::Changing)));
+                    return false;
+                }
+                Some(None) => next = way.last_mut().and_then(|(_, operands)| operands.pop()),
+                Some(Some(operands)) => {
+                    self.seen.insert(value, Seen::OnTheWay { insts });
+                    way.push((value, operands));
+                    next = way.last_mut().and_then(|(_, operands)| operands.pop());
+                }
+            }
+            if way.is_empty() {
+                return true;
+            }
+        }
+    }
+
+    /// How many instructions stand on the way down to the operands of its last value.
+    fn insts_before(&self, last: Option<&(Value, Operands)>) -> usize {
+        let Some((value, _)) = last else { return 0 };
+        let is_inst = self.func.dfg.value_def(*value).inst().is_some();
+        match self.seen.get(value) {
+            Some(&Seen::OnTheWay { insts }) => insts + usize::from(is_inst),
+            _ => 0,
+        }
+    }
+
+    /// What `value` is made of in the loop, nothing if it is outside. `None` if it changes.
+    fn operands(&mut self, value: Value) -> Option<Operands> {
+        let func = self.func;
+        if def_block(func, value).is_none_or(|block| !self.forest.contains(self.lp, block)) {
+            return Some(Operands::new());
+        }
+        match func.dfg.value_def(value) {
+            ValueDef::Result(inst, _) => {
+                is_function(func, inst).then(|| Operands::from_slice(func.dfg.inst_args(inst)))
+            }
+            ValueDef::Param(block, index) => {
+                self.add_deciding(block);
+                let passed = edges_into(func, self.cfg, block).map(|edge| edge.args(func).nth(index));
+                passed.map(|arg| arg.and_then(|arg| arg.as_value())).collect()
+            }
+            ValueDef::Union(..) => None,
+        }
+    }
+
+    /// Takes note of the conditions in the loop that the ways into `block`, if it is not the header, stand behind.
+    fn add_deciding(&mut self, block: Block) {
+        if block == self.forest.data(self.lp).header {
+            return;
+        }
+        for pred in self.cfg.pred_iter(block) {
+            let mut above = Some(pred.block);
+            while let Some(source) = above.filter(|&source| self.forest.contains(self.lp, source)) {
+                if !self.decided.insert(source) {
+                    break;
+                }
+                let branch = self.func.layout.last_inst(source);
+                self.deciding.extend(branch.and_then(|branch| condition(self.func, branch)));
+                above = self.domtree.idom(source);
+            }
+        }
+    }
+
+    /// The loads that the steady `values` are made of.
+    fn loads_behind(&mut self, mut values: Vec<Value>) -> Vec<Inst> {
+        let (mut loads, mut done) = (Vec::new(), FxHashSet::default());
+        while let Some(value) = values.pop() {
+            if !done.insert(value) {
+                continue;
+            }
+            let Some(operands) = self.operands(value) else { continue };
+            let is_inside = |inst: &Inst| {
+                let block = self.func.layout.inst_block(*inst);
+                block.is_some_and(|block| self.forest.contains(self.lp, block))
+            };
+            let load = self.func.dfg.value_def(value).inst().filter(is_inside);
+            loads.extend(load.filter(|&inst| matches!(self.func.dfg.insts[inst], InstructionData::Load { .. })));
+            values.extend(operands);
+        }
+        loads.sort_unstable();
+        loads.dedup();
+        loads
+    }
+}
+
+/// What a branch on a value tests.
+fn condition(func: &Function, branch: Inst) -> Option<Value> {
+    match func.dfg.insts[branch] {
+        InstructionData::Brif { arg, .. } | InstructionData::BranchTable { arg, .. } => Some(arg),
+        _ => None,
+    }
+}
+
+/// Whether `inst` gives the same for the same operands and the same memory.
+fn is_function(func: &Function, inst: Inst) -> bool {
+    let effects = Effects::of(func, inst);
+    match func.dfg.insts[inst].opcode() {
+        Opcode::AtomicLoad => true,
+        Opcode::GetPinnedReg => false,
+        _ => !effects.writes && !effects.fences && !effects.diverges,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{context, forest};
+
+    /// The results of the polls of the outermost loop.
+    fn polled(body: &str) -> Vec<String> {
+        let ctx = context(&format!(
+            "function %f(i64, i64) -> i64 {{
+                fn0 = %g() -> i64
+            block0(v0: i64, v1: i64):
+                v2 = iconst.i64 0
+                {body}
+            block9:
+                return v1
+            }}"
+        ));
+        let forest = forest(&ctx);
+        let lp = forest.loops().next().expect("a loop");
+        let found = polls(&ctx.func, (&ctx.cfg, &ctx.domtree), &forest, lp);
+        found.into_iter().map(|load| ctx.func.dfg.first_result(load).to_string()).collect()
+    }
+
+    #[test]
+    fn of_one_block() {
+        let test = |condition: &str| {
+            polled(&format!(
+                "jump block1(v2)
+                block1(v3: i64):
+                    v4 = load.i64 notrap v0
+                    v5 = load.i64 notrap v4+8
+                    v6 = iadd v3, v1
+                    {condition}
+                    brif v7, block1(v6), block9"
+            ))
+        };
+        assert_eq!(test("v7 = icmp ult v4, v1"), ["v4"]);
+        assert_eq!(test("v7 = udiv v5, v1"), ["v4", "v5"], "the address is loaded, too");
+        assert!(test("v7 = icmp ult v4, v3").is_empty(), "the counter changes");
+        assert!(test("v7 = icmp ult v3, v1").is_empty());
+        assert!(test("v8 = call fn0()\nv7 = band v8, v4").is_empty(), "a call may give anything");
+        assert_eq!(test("v8 = atomic_load.i64 v0\nv7 = band v8, v4"), ["v4"]);
+    }
+
+    #[test]
+    fn through_parameters() {
+        let late = "jump block1(v2, v2)
+            block1(v3: i64, v9: i64):
+                v4 = load.i64 notrap v0
+                brif v9, block9, block1(v3, v4)";
+        assert_eq!(polled(late), ["v4"], "tested in the next iteration");
+        let chosen = "jump block1
+            block1:
+                v4 = load.i64 notrap v0
+                v5 = load.i64 notrap v0+8
+                v6 = load.i64 notrap v0+16
+                brif v4, block2(v5), block2(v2)
+            block2(v7: i64):
+                brif v7, block9, block1";
+        assert_eq!(polled(chosen), ["v4", "v5"], "what is chosen, and what chooses");
+        let inner = "jump block1
+            block1:
+                jump block2(v2)
+            block2(v3: i64):
+                v4 = load.i64 notrap v0
+                v5 = iadd v3, v4
+                v6 = icmp ult v5, v1
+                brif v6, block2(v5), block3(v4)
+            block3(v7: i64):
+                brif v7, block9, block1";
+        assert_eq!(polled(inner), ["v4"], "it leaves the inner loop through a parameter");
+    }
+
+    #[test]
+    fn of_a_loop_that_only_a_trap_ends() {
+        let trap = "jump block1(v2)
+            block1(v3: i64):
+                v4 = load.i64 notrap v0
+                trapz v4, user1
+                v5 = iadd v3, v1
+                jump block1(v5)";
+        assert_eq!(polled(trap), ["v4"]);
+    }
+}

@@ -1,0 +1,8 @@
+//! What instructions do to memory, and what it holds.
+
+pub mod alias;
+pub mod available;
+pub mod effects;
+pub mod exit_polls;
+pub(crate) mod slots;
+pub mod spectre_guard;

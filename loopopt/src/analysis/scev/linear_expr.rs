@@ -1,0 +1,634 @@
+//! What an integer is made of: a sum that tells when two addresses are equal, how far apart they can be, and by how much an
+//! index grows.
+//!
+//! `base + uextend(i * 8 + 4)` is the sum of the term `base`, and of the term "the sum `8 * i + 4` in 32 bits, extended".
+//! Everything is computed with wraparound in the width of the type, as CLIF does, so that two equal sums are equal addresses
+//! whatever overflows. Sums inside extensions are what makes this work for 32-bit WebAssembly, which computes addresses in
+//! 32 bits and extends them.
+//!
+//! # Cost
+//!
+//! Bounded: a sum looks at 32 instructions and has 8 terms at most. What is beyond that is a term of its own.
+
+use cranelift_codegen::ir::{Function, InstructionData, Opcode, StackSlot, Type, Value, ValueDef};
+use smallvec::{SmallVec, smallvec};
+use std::fmt;
+
+/// Instructions that one sum looks at. An access `a[i * n + j]` of a 32-bit front end takes 10.
+const MAX_NODES: usize = 32;
+
+/// Terms of a sum, those inside extensions not counted. An access `a[i * n + j]` has 3.
+const MAX_TERMS: usize = 8;
+
+/// Sums inside sums. WebAssembly needs 1; each level is one of recursion.
+const MAX_EXTENSIONS: usize = 3;
+
+/// A sum of terms and a constant, modulo two to the number of bits.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Sum {
+    bits: u32,
+    constant: u64,
+    /// In the order of the terms, each term once, no factor 0. Most sums have one or two.
+    terms: SmallVec<[(Term, u64); 2]>,
+}
+
+/// What a sum adds up, each with a factor.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Term {
+    /// A value, modulo two to the number of bits of the sum if its type is wider.
+    Value(Value),
+    /// The address of a stack slot.
+    Slot(StackSlot),
+    /// A narrower sum, extended.
+    Extended {
+        /// Whether by the sign.
+        signed: bool,
+        /// The narrower sum.
+        sum: Box<Sum>,
+    },
+    /// A sum of as many bits, unsigned, divided by a constant that is not zero. Values are not taken apart into these.
+    Quotient {
+        /// What is divided.
+        sum: Box<Sum>,
+        /// The divisor.
+        by: u64,
+    },
+    /// Two sums of as many bits, multiplied. Values are not taken apart into these.
+    Product(Box<Sum>, Box<Sum>),
+}
+
+impl Sum {
+    /// The sum that `value` is.
+    pub fn of(func: &Function, value: Value) -> Self {
+        Self::with_leaves(func, value, &mut |leaf| Some(Self::of_leaf(func, leaf)))
+            .unwrap_or_else(|| Self::of_leaf(func, value))
+    }
+
+    /// The sum that `value` is if each value that this does not look into is what `leaf` says, in the bits of that value.
+    /// Nothing if `leaf` says so for one of them.
+    pub fn with_leaves(func: &Function, value: Value, leaf: &mut dyn FnMut(Value) -> Option<Self>) -> Option<Self> {
+        Builder { func, leaf, nodes: 0 }.sum(value, MAX_EXTENSIONS)
+    }
+
+    /// The sum that `value` alone is, whatever it is made of.
+    pub fn of_leaf(func: &Function, value: Value) -> Self {
+        Self::value(value, func.dfg.value_type(value).bits())
+    }
+
+    fn value(value: Value, bits: u32) -> Self {
+        Self { bits, constant: 0, terms: smallvec![(Term::Value(value), 1)] }
+    }
+
+    /// A constant of so many bits.
+    pub fn constant(constant: u64, bits: u32) -> Self {
+        Self { bits, constant: constant & mask(bits), terms: SmallVec::new() }
+    }
+
+    /// The sum that is `factor` times `term` alone.
+    pub fn of_term(term: Term, factor: u64, bits: u32) -> Self {
+        let factor = factor & mask(bits);
+        Self { bits, constant: 0, terms: if factor == 0 { SmallVec::new() } else { smallvec![(term, factor)] } }
+    }
+
+    /// The number that this is, if it is one.
+    pub fn as_constant(&self) -> Option<u64> {
+        self.terms.is_empty().then_some(self.constant)
+    }
+
+    /// The constant part.
+    pub fn constant_part(&self) -> u64 {
+        self.constant
+    }
+
+    /// The terms, each with its factor.
+    pub fn terms(&self) -> &[(Term, u64)] {
+        &self.terms
+    }
+
+    /// This sum times `factor`.
+    pub fn times(&self, factor: u64) -> Self {
+        let none = Self::constant(0, self.bits);
+        none.plus(self, factor).expect("no more terms than before")
+    }
+
+    /// This sum, unsigned, divided by `by`, which is not zero.
+    pub fn divided(self, by: u64) -> Self {
+        match (by, self.as_constant()) {
+            (1, _) => self,
+            (_, Some(constant)) => Self::constant(constant / by, self.bits),
+            (_, None) => Self::of_term(Term::Quotient { by, sum: Box::new(self.clone()) }, 1, self.bits),
+        }
+    }
+
+    /// This sum times `other`, which has as many bits.
+    pub fn product(&self, other: &Self) -> Self {
+        match (self.as_constant(), other.as_constant()) {
+            (Some(factor), _) => other.times(factor),
+            (None, Some(factor)) => self.times(factor),
+            (None, None) => {
+                let (a, b) = if self <= other { (self, other) } else { (other, self) };
+                Self::of_term(Term::Product(Box::new(a.clone()), Box::new(b.clone())), 1, self.bits)
+            }
+        }
+    }
+
+    /// The largest number that this can be as an unsigned one, if it is sure not to wrap; the largest of its type otherwise.
+    pub fn most(&self) -> u64 {
+        self.most_as_integer().map_or(mask(self.bits), |most| most)
+    }
+
+    /// A number that this is at least as an unsigned one.
+    pub fn least(&self) -> u64 {
+        if self.never_wraps() { self.constant } else { 0 }
+    }
+
+    /// Whether all terms, as unsigned numbers, and the constant are sure to add up without wraparound.
+    pub fn never_wraps(&self) -> bool {
+        self.most_as_integer().is_some()
+    }
+
+    /// The largest number that the terms, as unsigned numbers, and the constant can add up to, if that fits.
+    fn most_as_integer(&self) -> Option<u64> {
+        let ones = mask(self.bits);
+        let term_most = |term: &Term| match term {
+            Term::Extended { signed: false, sum } => sum.most(),
+            Term::Quotient { sum, by } => sum.most() / by,
+            Term::Product(a, b) => a.most().checked_mul(b.most()).map_or(ones, |most| most.min(ones)),
+            Term::Value(_) | Term::Slot(_) | Term::Extended { .. } => ones,
+        };
+        let add = |total: u64, (term, factor): &(Term, u64)| total.checked_add(term_most(term).checked_mul(*factor)?);
+        let most = self.terms.iter().try_fold(self.constant, add)?;
+        (most <= ones).then_some(most)
+    }
+
+    /// The type of this number.
+    pub fn ty(&self) -> Type {
+        Type::int(self.bits as u16).expect("sums have the bits of an integer type")
+    }
+
+    /// This sum and `offset`.
+    pub fn offset(mut self, offset: i64) -> Self {
+        self.constant = self.constant.wrapping_add_signed(offset) & mask(self.bits);
+        self
+    }
+
+    /// This sum minus `other`. Nothing if it has too many terms.
+    pub fn minus(&self, other: &Self) -> Option<Self> {
+        self.plus(other, u64::MAX)
+    }
+
+    /// This sum and `factor` times `other`. Nothing if it has too many terms.
+    pub fn plus(&self, other: &Self, factor: u64) -> Option<Self> {
+        let mut sum = self.clone();
+        sum.add(other, factor)?;
+        Some(sum)
+    }
+
+    /// Adds `factor` times `other`. Nothing if it has too many terms then.
+    pub fn add(&mut self, other: &Self, factor: u64) -> Option<()> {
+        for (term, count) in &other.terms {
+            self.add_term(term, *count, factor);
+        }
+        self.add_constant(other.constant, factor)
+    }
+
+    /// The same with a sum that is not needed any more.
+    fn add_owned(&mut self, other: Self, factor: u64) -> Option<()> {
+        if self.terms.is_empty() && factor == 1 && self.bits == other.bits {
+            self.terms = other.terms;
+        } else {
+            other.terms.iter().for_each(|(term, count)| self.add_term(term, *count, factor));
+        }
+        self.add_constant(other.constant, factor)
+    }
+
+    /// Adds `factor` times `count` times `term`.
+    fn add_term(&mut self, term: &Term, count: u64, factor: u64) {
+        let mask = mask(self.bits);
+        let count = count.wrapping_mul(factor) & mask;
+        match self.terms.binary_search_by(|(own, _)| own.cmp(term)) {
+            Ok(at) => {
+                let own = &mut self.terms[at].1;
+                *own = own.wrapping_add(count) & mask;
+                if *own == 0 {
+                    self.terms.remove(at);
+                }
+            }
+            Err(at) if count != 0 => self.terms.insert(at, (term.clone(), count)),
+            Err(_) => {}
+        }
+    }
+
+    /// Adds `factor` times `constant`. Nothing if there are too many terms.
+    fn add_constant(&mut self, constant: u64, factor: u64) -> Option<()> {
+        self.constant = self.constant.wrapping_add(constant.wrapping_mul(factor)) & mask(self.bits);
+        (self.terms.len() <= MAX_TERMS).then_some(())
+    }
+
+    /// The same in fewer bits, or in as many.
+    pub fn reduced(&self, bits: u32) -> Option<Self> {
+        let mut reduced = Self::constant(self.constant, bits);
+        for (term, count) in &self.terms {
+            let one = match term {
+                // What was extended from at least as many bits is itself again.
+                Term::Extended { sum, .. } if sum.bits >= bits => sum.reduced(bits)?,
+                Term::Quotient { .. } if bits < self.bits => return None,
+                Term::Product(a, b) => a.reduced(bits)?.product(&b.reduced(bits)?),
+                _ => Self { bits, constant: 0, terms: smallvec![(term.clone(), 1)] },
+            };
+            reduced.add(&one, *count)?;
+        }
+        Some(reduced)
+    }
+
+    /// The same in more bits, or in as many.
+    pub fn extended(self, bits: u32, signed: bool) -> Self {
+        if bits == self.bits {
+            return self;
+        }
+        if self.terms.is_empty() {
+            let constant = if signed { sign_extended(self.constant, self.bits) } else { self.constant };
+            return Self::constant(constant, bits);
+        }
+        Self { bits, constant: 0, terms: smallvec![(Term::Extended { signed, sum: Box::new(self) }, 1)] }
+    }
+
+    /// The number of bits of the address.
+    pub fn bits(&self) -> u32 {
+        self.bits
+    }
+
+    /// The stack slot that this is an address in, if it is one of a single slot.
+    pub fn slot(&self) -> Option<StackSlot> {
+        let mut slots = self.terms.iter().filter_map(|(term, count)| match term {
+            Term::Slot(slot) => Some((*slot, *count)),
+            _ => None,
+        });
+        match (slots.next(), slots.next()) {
+            (Some((slot, 1)), None) => Some(slot),
+            _ => None,
+        }
+    }
+
+    /// Calls `visit` with each value in the sum.
+    pub fn each_value(&self, visit: &mut dyn FnMut(Value)) {
+        for (term, _) in &self.terms {
+            match term {
+                Term::Value(value) => visit(*value),
+                Term::Slot(_) => {}
+                Term::Extended { sum, .. } | Term::Quotient { sum, .. } => sum.each_value(visit),
+                Term::Product(a, b) => {
+                    a.each_value(visit);
+                    b.each_value(visit);
+                }
+            }
+        }
+    }
+
+    /// Every number that this minus `other` can be, modulo two to the number of bits, if these are few.
+    ///
+    /// Two if they differ by a constant inside an extension: `uextend(x + 8) - uextend(x)` is 8, or 8 less than the
+    /// wraparound.
+    pub fn differences(&self, other: &Self) -> Option<Vec<u64>> {
+        if self.bits != other.bits {
+            return None;
+        }
+        let difference = self.minus(other)?;
+        match &difference.terms[..] {
+            [] => Some(vec![difference.constant]),
+            [(Term::Extended { signed: s, sum: a }, count), (Term::Extended { signed: t, sum: b }, opposite)]
+                if s == t && a.bits == b.bits && count.wrapping_add(*opposite) & mask(self.bits) == 0 =>
+            {
+                let inner = a.minus(b).filter(|inner| inner.terms.is_empty())?.constant;
+                let wrapped = inner.wrapping_sub(mask(a.bits)).wrapping_sub(1);
+                let total = |inner: u64| difference.constant.wrapping_add(inner.wrapping_mul(*count)) & mask(self.bits);
+                let mut both = vec![total(inner), total(wrapped)];
+                both.sort_unstable();
+                Some(both)
+            }
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Sum {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let constant = sign_extended(self.constant, self.bits) as i64;
+        if self.terms.is_empty() {
+            return write!(f, "{constant}");
+        }
+        for (index, (term, factor)) in self.terms.iter().enumerate() {
+            let factor = sign_extended(*factor, self.bits) as i64;
+            match (index, factor < 0) {
+                (0, true) => f.write_str("-")?,
+                (0, false) => {}
+                (_, true) => f.write_str(" - ")?,
+                (_, false) => f.write_str(" + ")?,
+            }
+            if factor.unsigned_abs() != 1 {
+                write!(f, "{} * ", factor.unsigned_abs())?;
+            }
+            write!(f, "{term}")?;
+        }
+        match constant {
+            0 => Ok(()),
+            _ if constant < 0 => write!(f, " - {}", constant.unsigned_abs()),
+            _ => write!(f, " + {constant}"),
+        }
+    }
+}
+
+impl fmt::Display for Term {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Value(value) => write!(f, "{value}"),
+            Self::Slot(slot) => write!(f, "{slot}"),
+            Self::Extended { signed: false, sum } => write!(f, "unsigned({sum})"),
+            Self::Extended { signed: true, sum } => write!(f, "signed({sum})"),
+            Self::Quotient { sum, by } => write!(f, "({sum}) / {by}"),
+            Self::Product(a, b) => write!(f, "({a}) * ({b})"),
+        }
+    }
+}
+
+/// What a sum is made of, for those who ask what it can be.
+impl Sum {
+    /// This sum without its constant, and the constant.
+    pub(in crate::analysis) fn split_constant(self) -> (Self, u64) {
+        (Self { constant: 0, ..self }, self.constant)
+    }
+
+    /// The sum that this is if each of its values is what `leaf` says, in the bits of that value.
+    pub(in crate::analysis) fn substituted(&self, leaf: &mut dyn FnMut(Value) -> Option<Self>) -> Option<Self> {
+        let mut total = Self::constant(self.constant, self.bits);
+        for (term, count) in &self.terms {
+            let one = match term {
+                Term::Value(value) => leaf(*value)?.reduced(self.bits)?,
+                Term::Slot(_) => Self { bits: self.bits, constant: 0, terms: smallvec![(term.clone(), 1)] },
+                Term::Extended { signed, sum } => sum.substituted(leaf)?.extended(self.bits, *signed),
+                Term::Quotient { sum, by } => sum.substituted(leaf)?.divided(*by),
+                Term::Product(a, b) => a.substituted(leaf)?.product(&b.substituted(leaf)?),
+            };
+            total.add(&one, *count)?;
+        }
+        Some(total)
+    }
+}
+
+/// Whether `size` bytes at one address and `other_size` bytes at another are apart if `difference`, modulo two to `bits`, is
+/// what the first address is above the second.
+pub fn are_apart(difference: u64, bits: u32, size: u32, other_size: u32) -> bool {
+    let below = difference.wrapping_neg() & mask(bits);
+    difference >= u64::from(other_size) && below >= u64::from(size)
+}
+
+/// Builds a sum.
+struct Builder<'a> {
+    func: &'a Function,
+    leaf: &'a mut dyn FnMut(Value) -> Option<Sum>,
+    nodes: usize,
+}
+
+/// What is still to be added to a sum: a value, times a factor.
+type Part = (Value, u64);
+
+/// A few of them.
+type Parts = SmallVec<[Part; 8]>;
+
+impl Builder<'_> {
+    /// The sum that `value` is, with sums inside at most `depth` extensions.
+    fn sum(&mut self, value: Value, depth: usize) -> Option<Sum> {
+        if is_leaf(self.func, value) {
+            self.nodes += 1;
+            return (self.leaf)(value);
+        }
+        let bits = self.func.dfg.value_type(value).bits();
+        let mut total = Sum::constant(0, bits);
+        let mut parts: Parts = smallvec![(value, 1)];
+        while let Some((value, factor)) = parts.pop() {
+            self.nodes += 1;
+            if self.nodes < MAX_NODES && self.split(value, factor, &mut parts, &mut total) {
+                continue;
+            }
+            let one = match self.nodes < MAX_NODES && depth > 0 {
+                true => self.changed_width(value, depth)?,
+                false => None,
+            };
+            let one = match one {
+                Some(one) => one,
+                None => (self.leaf)(value)?,
+            };
+            total.add_owned(one, factor)?;
+        }
+        Some(total)
+    }
+
+    /// Takes `value` apart if it is a sum, a difference, a multiple, a constant or the address of a slot.
+    fn split(&self, value: Value, factor: u64, parts: &mut Parts, total: &mut Sum) -> bool {
+        let func = self.func;
+        let is_narrow = func.dfg.value_type(value).is_int() && total.bits <= 64;
+        let ValueDef::Result(inst, 0) = func.dfg.value_def(value) else { return false };
+        if !is_narrow {
+            return false;
+        }
+        let args = func.dfg.inst_args(inst);
+        match func.dfg.insts[inst] {
+            InstructionData::UnaryImm { opcode: Opcode::Iconst, imm } => {
+                let added = (imm.bits() as u64).wrapping_mul(factor);
+                total.constant = total.constant.wrapping_add(added) & mask(total.bits);
+            }
+            InstructionData::StackAddr { stack_slot, offset, .. } if factor == 1 => {
+                let slot = Sum { bits: total.bits, constant: 0, terms: smallvec![(Term::Slot(stack_slot), 1)] };
+                match total.plus(&slot, 1) {
+                    Some(sum) => *total = sum.offset(offset.into()),
+                    None => return false,
+                }
+            }
+            InstructionData::Binary { opcode: Opcode::Iadd | Opcode::SaddOverflow | Opcode::UaddOverflow, .. }
+            | InstructionData::IntAddTrap { .. } => parts.extend([(args[0], factor), (args[1], factor)]),
+            InstructionData::Binary { opcode: Opcode::Isub | Opcode::SsubOverflow | Opcode::UsubOverflow, .. } => {
+                parts.extend([(args[0], factor), (args[1], factor.wrapping_neg())]);
+            }
+            InstructionData::Binary { opcode: Opcode::Ishl, .. } => match constant_of(func, args[1]) {
+                Some(by) => parts.push((args[0], factor.wrapping_mul(1 << (by & u64::from(total.bits - 1))))),
+                None => return false,
+            },
+            InstructionData::Binary { opcode: Opcode::Imul, .. } => {
+                match (constant_of(func, args[0]), constant_of(func, args[1])) {
+                    (_, Some(times)) => parts.push((args[0], factor.wrapping_mul(times))),
+                    (Some(times), None) => parts.push((args[1], factor.wrapping_mul(times))),
+                    (None, None) => return false,
+                }
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// The sum inside `value` if that is an extension or a reduction. The outer nothing is that of a leaf.
+    fn changed_width(&mut self, value: Value, depth: usize) -> Option<Option<Sum>> {
+        let func = self.func;
+        let bits = func.dfg.value_type(value).bits();
+        let ValueDef::Result(inst, _) = func.dfg.value_def(value) else { return Some(None) };
+        let opcode = func.dfg.insts[inst].opcode();
+        if !matches!(opcode, Opcode::Uextend | Opcode::Sextend | Opcode::Ireduce) || bits > 64 {
+            return Some(None);
+        }
+        let arg = func.dfg.inst_args(inst)[0];
+        if func.dfg.value_type(arg).bits() > 64 {
+            return Some(None);
+        }
+        let inner = self.sum(arg, depth - 1)?;
+        Some(match opcode {
+            Opcode::Ireduce => inner.reduced(bits),
+            _ => Some(inner.extended(bits, opcode == Opcode::Sextend)),
+        })
+    }
+}
+
+/// Whether a sum does not look into `value`.
+fn is_leaf(func: &Function, value: Value) -> bool {
+    use Opcode::{
+        Iadd, Iconst, Imul, Ireduce, Ishl, Isub, SaddOverflow, Sextend, SsubOverflow, StackAddr, UaddOverflow,
+        UaddOverflowTrap, Uextend, UsubOverflow,
+    };
+    let ValueDef::Result(inst, 0) = func.dfg.value_def(value) else { return true };
+    !matches!(
+        func.dfg.insts[inst].opcode(),
+        Iadd | Iconst
+            | Imul
+            | Ireduce
+            | Ishl
+            | Isub
+            | SaddOverflow
+            | Sextend
+            | SsubOverflow
+            | StackAddr
+            | UaddOverflow
+            | UaddOverflowTrap
+            | Uextend
+            | UsubOverflow
+    )
+}
+
+/// The constant that `value` is, if it is one.
+pub fn constant_of(func: &Function, value: Value) -> Option<u64> {
+    match func.dfg.insts[func.dfg.value_def(value).inst()?] {
+        InstructionData::UnaryImm { opcode: Opcode::Iconst, imm } => {
+            Some(imm.bits() as u64 & mask(func.dfg.value_type(value).bits()))
+        }
+        _ => None,
+    }
+}
+
+/// The largest unsigned number of so many bits.
+pub fn mask(bits: u32) -> u64 {
+    if bits >= 64 { u64::MAX } else { (1 << bits) - 1 }
+}
+
+fn sign_extended(constant: u64, bits: u32) -> u64 {
+    let unused = 64 - bits.min(64);
+    (((constant << unused) as i64) >> unused) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::context;
+
+    /// The addresses of the loads of a function, in order.
+    fn addresses(text: &str) -> Vec<Sum> {
+        let ctx = context(text);
+        let func = &ctx.func;
+        let insts = func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
+        let loads = insts.filter(|&inst| func.dfg.insts[inst].opcode().can_load());
+        loads
+            .map(|inst| {
+                let offset = func.dfg.insts[inst].load_store_offset().expect("a load");
+                Sum::of(func, func.dfg.inst_args(inst)[0]).offset(offset.into())
+            })
+            .collect()
+    }
+
+    #[test]
+    fn the_same_address_in_two_ways() {
+        let sums = addresses(
+            "function %f(i64, i32) {
+            block0(v0: i64, v1: i32):
+                v2 = iconst.i32 3
+                v3 = iconst.i32 1
+                v4 = iadd v1, v3
+                v5 = ishl v4, v2
+                v6 = uextend.i64 v5
+                v7 = iadd v0, v6
+                v8 = load.i64 v7+16
+                v9 = iconst.i32 8
+                v10 = imul v9, v1
+                v11 = iadd v10, v9
+                v12 = uextend.i64 v11
+                v13 = iadd v12, v0
+                v14 = load.i64 v13+16
+                v15 = uextend.i64 v10
+                v16 = iadd v0, v15
+                v17 = load.i64 v16+24
+                return
+            }",
+        );
+        assert_eq!(sums[0], sums[1]);
+        assert_ne!(sums[0], sums[2], "the constant inside the extension may wrap");
+        assert_eq!(sums[0].differences(&sums[2]), Some(vec![0, (1_u64 << 32).wrapping_neg()]));
+    }
+
+    #[test]
+    fn distances() {
+        let sums = addresses(
+            "function %f(i64, i64) {
+                ss0 = explicit_slot 16
+            block0(v0: i64, v1: i64):
+                v2 = load.i64 v0+8
+                v3 = isub v0, v1
+                v4 = load.i64 v3
+                v5 = iadd v3, v1
+                v6 = load.i64 v5-8
+                v7 = stack_addr.i64 ss0+8
+                v8 = load.i64 v7
+                return
+            }",
+        );
+        assert_eq!(sums[0].differences(&sums[2]), Some(vec![16]));
+        assert_eq!(sums[0].differences(&sums[1]), None);
+        assert!(sums[3].slot().is_some() && sums[0].slot().is_none());
+        assert!(are_apart(16, 64, 8, 8) && are_apart(8, 64, 8, 8) && !are_apart(7, 64, 8, 8));
+        assert!(are_apart(8_u64.wrapping_neg(), 64, 8, 8) && !are_apart(4_u64.wrapping_neg(), 64, 8, 4));
+        assert!(!are_apart(u64::MAX, 64, 2, 1) && are_apart(u64::MAX, 64, 1, 1));
+    }
+
+    #[test]
+    fn narrow_and_wide() {
+        let sums = addresses(
+            "function %f(i64, i8) {
+            block0(v0: i64, v1: i8):
+                v2 = iconst.i8 200
+                v3 = uextend.i64 v2
+                v4 = iadd v0, v3
+                v5 = load.i8 v4
+                v6 = load.i8 v0+200
+                v7 = sextend.i64 v2
+                v8 = iadd v0, v7
+                v9 = load.i8 v8
+                v10 = uextend.i64 v1
+                v11 = ireduce.i8 v10
+                v12 = sextend.i64 v11
+                v13 = iadd v0, v12
+                v14 = load.i8 v13
+                v15 = sextend.i64 v1
+                v16 = iadd v0, v15
+                v17 = load.i8 v16
+                return
+            }",
+        );
+        assert_eq!(sums[0], sums[1]);
+        assert_eq!(sums[2].differences(&sums[1]), Some(vec![256_u64.wrapping_neg()]));
+        assert_eq!(sums[3], sums[4], "what is extended and reduced is itself");
+    }
+}

@@ -1,0 +1,418 @@
+//! What an extended sum is if nothing wraps in it: a sum of extended numbers.
+//!
+//! ```text
+//! block1(v1: i32):                 0, 1, …, 95
+//!     v2 = ishl v1, 3
+//!     v3 = iadd v2, 0x22000        0x22000 ..= 0x222f8: it never wraps
+//!     v4 = uextend.i64 v3          so v4 is 8 · uextend(v1) + 0x22000, in 64 bits
+//! ```
+//!
+//! The narrow sum is a sum of leaves modulo a power of two. If the same sum of what the leaves are, as exact integers, stays within
+//! the numbers of the narrow type, then it is what the extension gives, whatever wraps on the way. What a leaf can be follows from the
+//! instruction that computes it (`crate::analysis::scev::value_range`); for a counter from how often its loop goes around ([`crate::analysis::scev::exit_count`]); or
+//! from the comparisons that have been passed ([`crate::analysis::facts::known`]).
+
+use crate::analysis::cfg::edges::Edge;
+use crate::analysis::cfg::loops::Loop;
+use crate::analysis::facts::known::{Conditions, Place};
+use crate::analysis::scev::const_eval;
+use crate::analysis::scev::exit_count;
+use crate::analysis::scev::induction::{Induction, inductions, offset};
+use crate::analysis::scev::linear_expr::{Sum, Term, mask};
+use crate::analysis::scev::value_range::{Bounds, limits};
+use crate::analysis::scev::view::View;
+use crate::fault::fault;
+use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
+use cranelift_codegen::ir::{InstructionData, Type, Value, ValueDef};
+use cranelift_codegen::{FxHashMap, FxHashSet};
+
+/// A value of fewer than 64 bits, extended to 64.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Leaf {
+    /// The value.
+    pub value: Value,
+    /// Whether by the sign.
+    pub signed: bool,
+}
+
+/// A sum in 64 bits.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Exact {
+    /// What it adds up, each with a factor.
+    pub terms: Vec<(Leaf, i64)>,
+    /// The constant part.
+    pub constant: i64,
+}
+
+/// Why an extended sum is none of extended numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MayWrap {
+    /// The sum.
+    pub sum: Sum,
+    /// The part of it that may be too large, if it is one.
+    pub value: Option<Value>,
+}
+
+/// A header parameter of which each value is the one before and a constant, in the same iteration of the loops around.
+#[derive(Clone, Copy, Debug)]
+pub struct Counter {
+    /// Its loop.
+    pub lp: Loop,
+    /// The parameter, its first value and its step.
+    pub induction: Induction,
+    /// What it is, read without sign and with it, if it never wraps in that reading.
+    bounds: [Option<Bounds>; 2],
+    /// Whether it is known for the readings that it never wraps, if that was asked.
+    stays: [Option<bool>; 2],
+}
+
+impl Counter {
+    /// The step, as an exact number.
+    pub fn step(&self, ty: Type) -> i64 {
+        const_eval::signed(self.induction.step, ty) as i64
+    }
+}
+
+/// Finds what extended sums are.
+pub struct Extents<'a> {
+    view: View<'a>,
+    conditions: Conditions<'a>,
+    /// The counters of the loops that were looked at.
+    counters: FxHashMap<Value, Counter>,
+    looked_at: FxHashSet<Loop>,
+    /// The largest numbers that values are not known to be at most.
+    unknown: FxHashMap<(Value, Place), i128>,
+    /// Questions that may still be asked of what was compared.
+    questions: usize,
+}
+
+/// What one leaf adds to a sum.
+struct Part {
+    leaf: Leaf,
+    factor: i128,
+    bounds: Bounds,
+}
+
+impl Part {
+    /// The least and the largest number that it adds.
+    fn added(&self) -> Bounds {
+        let (a, b) = (self.bounds.0 * self.factor, self.bounds.1 * self.factor);
+        (a.min(b), a.max(b))
+    }
+
+    fn span(&self) -> i128 {
+        let (least, largest) = self.added();
+        largest - least
+    }
+}
+
+impl<'a> Extents<'a> {
+    /// For the sums of this function.
+    pub fn new(view: View<'a>) -> Self {
+        let ctx = view.ctx;
+        let mut conditions = Conditions::new(&ctx.func, &ctx.cfg, &ctx.domtree);
+        // What is not said in so many words is seldom known.
+        conditions.set_thorough(false);
+        Self {
+            view,
+            conditions,
+            counters: FxHashMap::default(),
+            looked_at: FxHashSet::default(),
+            unknown: FxHashMap::default(),
+            questions: 0,
+        }
+    }
+
+    /// From now on asks at most so many questions of what was compared.
+    pub fn allow(&mut self, questions: usize) {
+        self.questions = questions;
+    }
+
+    /// What `sum` is, of fewer than 64 bits, extended to 64 at `place`.
+    pub fn exact(&mut self, sum: &Sum, signed: bool, place: Place) -> Result<Exact, MayWrap> {
+        let mut parts = Vec::new();
+        let mut constant = i128::from(sum.constant_part());
+        for (term, factor) in sum.terms() {
+            let factor = const_eval::signed(u128::from(*factor), sum.ty());
+            match term {
+                Term::Value(value) if self.view.func().dfg.value_type(*value) == sum.ty() => {
+                    parts.push(self.part(*value, factor));
+                }
+                Term::Extended { signed, sum } => {
+                    let inner = self.exact(sum, *signed, place)?;
+                    constant += i128::from(inner.constant) * factor;
+                    parts.extend(inner.terms.iter().map(|(leaf, own)| {
+                        let bounds = self.bounds(leaf.value, leaf.signed);
+                        Part { leaf: *leaf, factor: factor * i128::from(*own), bounds }
+                    }));
+                }
+                _ => return Err(MayWrap { sum: sum.clone(), value: None }),
+            }
+        }
+        let limits = limits(sum.bits(), signed);
+        if !fits(&parts, &mut constant, limits) && !fault!(SumsNeverWrap) {
+            let unknown = self.narrow_down(&mut parts, (constant, limits), place);
+            if !fits(&parts, &mut constant, limits) {
+                return Err(MayWrap { sum: sum.clone(), value: unknown });
+            }
+        }
+        let number = |number: i128| i64::try_from(number).map_err(|_| MayWrap { sum: sum.clone(), value: None });
+        let terms = parts.iter().map(|part| Ok((part.leaf, number(part.factor)?))).collect::<Result<_, _>>()?;
+        Ok(Exact { terms, constant: number(constant)? })
+    }
+
+    /// The counter that `value` is, if it never wraps read with or without sign.
+    pub fn counter(&mut self, value: Value, signed: bool) -> Option<Counter> {
+        self.look_at(value)?;
+        let counter = *self.counters.get(&value)?;
+        let stays = match (counter.bounds[usize::from(signed)], counter.stays[usize::from(signed)]) {
+            (Some(_), _) => true,
+            (None, Some(stays)) => stays,
+            (None, None) => {
+                let stays = self.stays(&counter, signed);
+                self.counters.get_mut(&value)?.stays[usize::from(signed)] = Some(stays);
+                stays
+            }
+        };
+        stays.then_some(counter)
+    }
+
+    fn part(&mut self, value: Value, factor: i128) -> Part {
+        let [unsigned, signed] = [false, true].map(|signed| self.bounds(value, signed));
+        let is_smaller = signed.1 - signed.0 < unsigned.1 - unsigned.0;
+        let bounds = if is_smaller { signed } else { unsigned };
+        Part { leaf: Leaf { value, signed: is_smaller }, factor, bounds }
+    }
+
+    /// What `value` can be anywhere.
+    fn bounds(&mut self, value: Value, signed: bool) -> Bounds {
+        self.look_at(value);
+        self.known_bounds(value, signed)
+    }
+
+    /// The same, if it is no counter of a loop that was not looked at.
+    fn known_bounds(&mut self, value: Value, signed: bool) -> Bounds {
+        let all = limits(self.view.func().dfg.value_type(value).bits(), signed);
+        let counted = self.counters.get(&value).and_then(|counter| counter.bounds[usize::from(signed)]);
+        let computed = self.conditions.numbers.of(value, signed).map_or(all, |number| {
+            let (least, largest) = self.conditions.numbers.bounds(number.term);
+            (least + number.offset, largest + number.offset)
+        });
+        counted.map_or(computed, |counted| (counted.0.max(computed.0), counted.1.min(computed.1)))
+    }
+
+    /// The same of what `value` is another name for: what is passed on to a loop goes through parameters of blocks.
+    fn passed_bounds(&mut self, value: Value, signed: bool) -> Bounds {
+        let Some(sum) = self.view.sum(value) else { return self.known_bounds(value, signed) };
+        match (sum.terms(), sum.constant_part()) {
+            ([], number) => {
+                let number = u128::from(number);
+                let number = if signed { const_eval::signed(number, sum.ty()) } else { number as i128 };
+                (number, number)
+            }
+            ([(Term::Value(origin), 1)], 0) if self.view.func().dfg.value_type(*origin) == sum.ty() => {
+                self.known_bounds(*origin, signed)
+            }
+            _ => self.known_bounds(value, signed),
+        }
+    }
+
+    /// Makes the largest parts smaller, if comparisons say that they are. Gives one that may be too large.
+    fn narrow_down(&mut self, parts: &mut [Part], (constant, limits): (i128, Bounds), place: Place) -> Option<Value> {
+        let all = limits.1 - limits.0;
+        let is_large = |part: &Part| part.span() > all / 4;
+        let large = parts.iter().filter(|part| is_large(part)).count() as i128;
+        let small: i128 = parts.iter().filter(|part| !is_large(part)).map(|part| part.added().1).sum();
+        let room = limits.1 - small - constant;
+        let mut unknown = None;
+        for part in parts.iter_mut().filter(|part| part.span() > all / 4) {
+            let most = room / large / part.factor.abs();
+            if part.factor > 0 && most > 0 && !part.leaf.signed && self.is_at_most(part.leaf.value, most, place) {
+                part.bounds.1 = part.bounds.1.min(most);
+            } else {
+                unknown = Some(part.leaf.value);
+            }
+        }
+        unknown
+    }
+
+    /// Whether comparisons say that `value`, without sign, is at most `most`.
+    fn is_at_most(&mut self, value: Value, most: i128, place: Place) -> bool {
+        let key = (value, place);
+        let is_known_not = self.unknown.get(&key).is_some_and(|&unknown| most <= unknown);
+        if is_known_not || self.questions == 0 {
+            return false;
+        }
+        self.questions -= 1;
+        if !self.conditions.knows(place, value) {
+            return false;
+        }
+        let sum = Sum::of_leaf(self.view.func(), value);
+        let most_sum = Sum::constant(u64::try_from(most).unwrap_or(u64::MAX), sum.bits());
+        let holds = self.conditions.holds(place, IntCC::UnsignedLessThanOrEqual, [&sum, &most_sum]);
+        if !holds {
+            self.unknown.insert(key, most);
+        }
+        holds
+    }
+
+    /// Finds the counters of the loop that `value` is a header parameter of, and of the loops around it. None if it is not.
+    fn look_at(&mut self, value: Value) -> Option<()> {
+        let View { ctx, forest } = self.view;
+        let ValueDef::Param(block, _) = ctx.func.dfg.value_def(value) else { return None };
+        let mut next = forest.loop_of_header(block);
+        next?;
+        let mut nest = Vec::new();
+        while let Some(lp) = next.filter(|lp| self.looked_at.insert(*lp)) {
+            nest.push(lp);
+            next = forest.data(lp).parent;
+        }
+        // A counter often starts at that of the loop around.
+        nest.into_iter().rev().for_each(|lp| self.find_counters(lp));
+        Some(())
+    }
+
+    fn find_counters(&mut self, lp: Loop) {
+        let View { ctx, forest } = self.view;
+        let around = exit_count::bound(ctx, forest, lp).most();
+        for induction in inductions(&ctx.func, &ctx.cfg, forest, lp) {
+            let ty = ctx.func.dfg.value_type(induction.param);
+            if !ty.is_int() || ty.bits() > 32 {
+                continue;
+            }
+            let mut bounds = [false, true].map(|signed| {
+                let counted = self.counted(&induction, around, signed);
+                counted.or_else(|| self.tested(lp, &induction, signed))
+            });
+            // What is never negative is the same in both readings.
+            let positive = |bounds: &Bounds| is_within(*bounds, (0, limits(ty.bits(), true).1));
+            let both = bounds.into_iter().flatten().find(positive);
+            bounds = bounds.map(|bounds| both.or(bounds));
+            self.counters.insert(induction.param, Counter { lp, induction, bounds, stays: [None; 2] });
+        }
+    }
+
+    /// What a counter can be if its loop goes around at most so often, if it is sure not to wrap in this reading.
+    fn counted(&mut self, induction: &Induction, around: Option<u128>, signed: bool) -> Option<Bounds> {
+        let ty = self.view.func().dfg.value_type(induction.param);
+        let start = self.passed_bounds(induction.start, signed);
+        let moved = const_eval::signed(induction.step, ty).checked_mul(i128::try_from(around?).ok()?)?;
+        let bounds = (start.0.checked_add(moved.min(0))?, start.1.checked_add(moved.max(0))?);
+        is_within(bounds, limits(ty.bits(), signed)).then_some(bounds)
+    }
+
+    /// What a counter can be by the tests of its loop, if it is sure not to wrap in this reading.
+    fn tested(&mut self, lp: Loop, induction: &Induction, signed: bool) -> Option<Bounds> {
+        let View { ctx, forest } = self.view;
+        let latch = forest.latch(&ctx.func, lp)?;
+        let exits = forest.data(lp).exits.iter();
+        let mut exits = exits.filter(|exit| ctx.domtree.block_dominates(exit.source(&ctx.func), latch));
+        exits.find_map(|&exit| self.tested_by(lp, induction, exit, signed))
+    }
+
+    /// The same, by the test that `exit` leaves by. If the counter, or the next one, or one in between, has to be less than something
+    /// for the loop to go on, the next one is no more than a step above that, and if that leaves room for another step, nothing
+    /// has wrapped. A counter that steps by one until it is equal to something that is not less than its start does not pass it.
+    fn tested_by(&mut self, lp: Loop, induction: &Induction, exit: Edge, signed: bool) -> Option<Bounds> {
+        let func = self.view.func();
+        let InstructionData::Brif { arg, .. } = func.dfg.insts[exit.branch] else { return None };
+        let test = func.dfg.value_def(arg).inst()?;
+        let InstructionData::IntCompare { args: [left, right], cond, .. } = func.dfg.insts[test] else { return None };
+        let cond = if exit.slot == 1 { cond } else { cond.complement() };
+        let added = |value| Some(offset(func, &self.view.ctx.cfg, value)).filter(|(base, _)| *base == induction.param);
+        let (cond, (_, added), bound) = match added(left) {
+            Some(added) => (cond, added, right),
+            None => (cond.swap_args(), added(right)?, left),
+        };
+        let ty = func.dfg.value_type(induction.param);
+        let (step, added) = (const_eval::signed(induction.step, ty), const_eval::signed(added, ty));
+        let is_between = if step > 0 { (0..=step).contains(&added) } else { (step..=0).contains(&added) };
+        let (limits, start) = (limits(ty.bits(), signed), self.passed_bounds(induction.start, signed));
+        let limit = self.passed_bounds(bound, signed);
+        let strict = match cond {
+            IntCC::NotEqual if step.abs() == 1 && self.view.is_defined_outside(lp, bound) => {
+                let is_before = if step > 0 { start.1 + added <= limit.0 } else { start.0 + added >= limit.1 };
+                let starts_before = is_before || self.starts_before(lp, induction, (added, bound), signed);
+                starts_before.then_some(1)?
+            }
+            IntCC::UnsignedLessThan if step > 0 && !signed => 1,
+            IntCC::SignedLessThan if step > 0 && signed => 1,
+            IntCC::UnsignedLessThanOrEqual if step > 0 && !signed => 0,
+            IntCC::SignedLessThanOrEqual if step > 0 && signed => 0,
+            IntCC::UnsignedGreaterThan if step < 0 && !signed => 1,
+            IntCC::SignedGreaterThan if step < 0 && signed => 1,
+            IntCC::UnsignedGreaterThanOrEqual if step < 0 && !signed => 0,
+            IntCC::SignedGreaterThanOrEqual if step < 0 && signed => 0,
+            _ => return None,
+        };
+        let bounds = match step > 0 {
+            true => (start.0, start.1.max(limit.1 - strict + step - added)),
+            false => (start.0.min(limit.0 + strict + step - added), start.1),
+        };
+        let with_step = (bounds.0 + step.min(0), bounds.1 + step.max(0));
+        (is_between && is_within(with_step, limits)).then_some(bounds)
+    }
+
+    /// Whether comparisons say that a counter and so much more is not beyond `bound` on the way into the loop.
+    fn starts_before(&mut self, lp: Loop, induction: &Induction, (added, bound): (i128, Value), signed: bool) -> bool {
+        let View { ctx, forest } = self.view;
+        let [entry] = forest.data(lp).entries[..] else { return false };
+        if self.questions == 0 {
+            return false;
+        }
+        self.questions -= 1;
+        let up = const_eval::signed(induction.step, ctx.func.dfg.value_type(induction.param)) > 0;
+        let cond = if up { IntCC::UnsignedLessThanOrEqual } else { IntCC::UnsignedGreaterThanOrEqual };
+        let cond = if signed { with_sign(cond) } else { cond };
+        let [Some(start), Some(bound)] = [induction.start, bound].map(|value| self.view.sum(value)) else {
+            return false;
+        };
+        self.conditions.holds(Place::Before(entry.branch), cond, [&start.offset(added as i64), &bound])
+    }
+
+    /// Whether comparisons say that a counter does not wrap on the back edge.
+    fn stays(&mut self, counter: &Counter, signed: bool) -> bool {
+        let View { ctx, forest } = self.view;
+        let Induction { param, step, .. } = counter.induction;
+        let [back_edge] = forest.data(counter.lp).back_edges[..] else { return false };
+        if self.questions == 0 {
+            return false;
+        }
+        self.questions -= 1;
+        let ty = ctx.func.dfg.value_type(param);
+        let step = const_eval::signed(step, ty);
+        let (least, largest) = limits(ty.bits(), signed);
+        let bound = if step > 0 { largest - step } else { least - step };
+        let cond = if step > 0 { IntCC::UnsignedLessThanOrEqual } else { IntCC::UnsignedGreaterThanOrEqual };
+        let cond = if signed { with_sign(cond) } else { cond };
+        let sum = Sum::of_leaf(&ctx.func, param);
+        let bound = Sum::constant(bound as u64 & mask(ty.bits()), ty.bits());
+        // A guard says it of the first iteration, and the test of the others.
+        self.conditions.set_thorough(true);
+        let stays = self.conditions.holds(Place::On(back_edge), cond, [&sum, &bound]);
+        self.conditions.set_thorough(false);
+        stays
+    }
+}
+
+/// The same condition for numbers with sign.
+fn with_sign(cond: IntCC) -> IntCC {
+    match cond {
+        IntCC::UnsignedLessThanOrEqual => IntCC::SignedLessThanOrEqual,
+        _ => IntCC::SignedGreaterThanOrEqual,
+    }
+}
+
+fn is_within(bounds: Bounds, limits: Bounds) -> bool {
+    bounds.0 >= limits.0 && bounds.1 <= limits.1
+}
+
+/// Whether a sum of parts and a constant, modulo two to the power of the width, stays within `limits`. The constant becomes the one
+/// with which it does.
+fn fits(parts: &[Part], constant: &mut i128, limits: Bounds) -> bool {
+    let all = limits.1 - limits.0 + 1;
+    let least: i128 = parts.iter().map(|part| part.added().0).sum();
+    let largest: i128 = parts.iter().map(|part| part.added().1).sum();
+    *constant -= (least + *constant - limits.0).div_euclid(all) * all;
+    largest + *constant <= limits.1
+}

@@ -1,0 +1,476 @@
+//! What has to hold in front of a loop so that something holds in each of its iterations.
+//!
+//! ```text
+//! preheader: 0 < n,  0 < len,  n - 1 <= len - 1        enough for
+//!     │
+//!   header(i) ◄──┐
+//!     │          │                                      i < len, each time that it is asked
+//!   i < len?     │
+//!     │          │
+//!   i + 1 < n ───┘
+//! ```
+//!
+//! A comparison with something that does not change holds for an arc of the circle of all numbers ([`crate::analysis::scev::requirement::arc`]).
+//! What moves upwards from a number in the arc, by no more than is left of it, stays in it, and has not wrapped; the
+//! same downwards. How far a sum moves follows from how often the loop goes around ([`crate::analysis::scev::exit_test`]): `|step| · times`,
+//! if that does not overflow, which is asked for, too. So three things are enough: the comparison holds at the start,
+//! the distance does not overflow, and there is room for it.
+//!
+//! Inside an extension, a narrower sum moves in its own arc, that of all numbers: it must not wrap there. A product with
+//! something that does not change moves by that times as much.
+//!
+//! A loop inside that starts where the loop around is, `for j = i + 1; j < m`, comes to `m - 1` at the most, wherever it starts: there the counter is
+//! taken for anything from 0 to its end, which is the same in each iteration of the loop around.
+//!
+//! What changes in no known way, but is one of a few numbers, such as `x & 255`, is taken for all of them.
+//!
+//! A sum of numbers that are extended without sign, such as the address of an access to the memory of WebAssembly, has bits to spare:
+//! there one comparison does. From the least number on that it is in any iteration, all by which it moves is added up, in the
+//! wider type; if that is at most what it is compared with, and this is no more than the narrower type can tell, nothing has
+//! wrapped.
+//!
+//! Starts are numbers modulo two to their bits, and distances are true integers (`integer`): what is added to them, or what they
+//! are multiplied by, is required not to overflow, whatever cancels.
+//!
+//! What is asked for is again made of sums and comparisons, so that it can be asked for in front of the loop around.
+//!
+//! # References
+//!
+//! LLVM `LoopPredication.cpp` (the condition for a start and a limit; none of the facts that the check itself would prove);
+//! Graal `SpeculativeGuardMovement`; Eclipse OMR `LoopVersioner` (tests on the first and the last value); the arc takes the
+//! place of the case analysis that they make by condition, direction and sign, which their bugs were in
+//! (JDK-8307683, openj9#15477, golang/go#26116).
+
+use crate::analysis::cfg::loops::Loop;
+use crate::analysis::scev::exit_test::{Counted, Iterations, magnitude};
+use crate::analysis::scev::integer::{Integer, Needs};
+use crate::analysis::scev::linear_expr::{Sum, Term, mask};
+use crate::analysis::scev::requirement::{Requirement, arc};
+use crate::analysis::scev::value_range::limits_of;
+use crate::analysis::scev::view::View;
+use crate::fault::fault;
+use cranelift_codegen::entity::SecondaryMap;
+use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
+use cranelift_codegen::ir::{Block, Inst, InstructionData, Opcode, Value, ValueDef};
+
+/// Why nothing in front of a loop is enough.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Obstacle {
+    /// This value changes in a way that no formula tells.
+    Changes(Value),
+    /// No test says how often the loop goes around.
+    NoCount,
+    /// A sum has too many terms, or one of too many bits.
+    TooLong,
+}
+
+/// Sums inside sums that are followed. A value of 32 bits in an address of 64 is one.
+const MAX_DEPTH: usize = 4;
+
+/// Numbers that something may be one of, of which each is taken for one that it will be. 65,536: a table with an entry for all numbers of
+/// 16 bits; what has more is seldom indexed by what is masked or loaded without a further test.
+const MAX_TABLE: u64 = 1 << 16;
+
+/// Bits of an index for which it is taken for granted that what it indexes has no more elements than it has numbers. 32: the
+/// memory of WebAssembly.
+pub(in crate::analysis) const MIN_BITS_OF_LENGTHS: u32 = 32;
+
+/// Looks ahead from in front of the loops of a function.
+pub struct Ahead<'a> {
+    view: View<'a>,
+    counted: SecondaryMap<Loop, Option<Counted>>,
+}
+
+impl<'a> Ahead<'a> {
+    /// For the loops of this function.
+    pub fn new(view: View<'a>) -> Self {
+        Self { view, counted: SecondaryMap::new() }
+    }
+
+    /// What has to hold in front of `lp` so that `required` holds whenever `check`, an instruction of this block in the loop, runs.
+    ///
+    /// This is a statement on the loop as it is, with all its checks.
+    pub fn before(
+        &mut self,
+        required: &Requirement,
+        lp: Loop,
+        check: (Inst, Block),
+    ) -> Result<Vec<Requirement>, Obstacle> {
+        let view = self.view;
+        let (Requirement::Compare { left, right, .. } | Requirement::Fits { left, right }) = required;
+        let [left_stays, right_stays] = [left, right].map(|sum| view.is_invariant(lp, sum));
+        if left_stays && right_stays {
+            return Ok(vec![required.clone()]);
+        }
+        let counted = self.counted[lp].get_or_insert_with(|| Counted::new(view, lp));
+        let mut iterations = counted.until(view.ctx, check).unwrap_or_default();
+        let needs = std::mem::take(&mut iterations.needs);
+        let is_branch = view.func().dfg.insts[check.0].opcode().is_branch();
+        let is_value = |sum: &Sum| matches!(sum.terms(), [(Term::Value(_), 1)]) && sum.constant_part() == 0;
+        let takes_all = !is_branch && !is_value(if left_stays { right } else { left });
+        let mut walk = Walk { view, lp, counted, iterations, needs, may_start_at_zero: true, takes_all };
+        match required {
+            Requirement::Compare { cond, left, right } if right_stays => walk.stays(*cond, left, right)?,
+            Requirement::Compare { cond, left, right } if left_stays => walk.stays(cond.swap_args(), right, left)?,
+            Requirement::Compare { cond, left, right } => walk.both_move(*cond, left, right)?,
+            Requirement::Fits { left, right } => {
+                let changes = if left_stays { right } else { left };
+                return Err(walk.obstacle(changes));
+            }
+        }
+        Ok(walk.needs.into_vec())
+    }
+}
+
+/// How a sum moves in a loop: modulo two to its bits it is `start`, and an integer that is at most all of `up`, less one that is at most all of
+/// `down`.
+struct Moves {
+    start: Sum,
+    up: Vec<Integer>,
+    down: Vec<Integer>,
+}
+
+/// Gathers what is required for one question.
+struct Walk<'a> {
+    view: View<'a>,
+    lp: Loop,
+    counted: &'a Counted,
+    iterations: Iterations,
+    needs: Needs,
+    /// Whether a counter may be taken for anything from 0 to the last that it is: not where it has to be between its ends.
+    may_start_at_zero: bool,
+    /// Whether what is one of a few numbers is taken for all of them: not where a branch or a check asks for that number itself, which
+    /// may well be larger now and then.
+    takes_all: bool,
+}
+
+impl Walk<'_> {
+    /// Requires that `left cond right` holds in all iterations, `right` being always the same.
+    fn stays(&mut self, cond: IntCC, left: &Sum, right: &Sum) -> Result<(), Obstacle> {
+        let already = self.needs.len();
+        match self.stays_as_integer(cond, left, right) {
+            Ok(true) => return Ok(()),
+            Ok(false) | Err(Obstacle::TooLong) => self.needs.truncate(already),
+            Err(why) => return Err(why),
+        }
+        let moves = self.moves(left, left.bits(), MAX_DEPTH)?;
+        let (from, to) = arc(cond, right);
+        self.needs.require(Requirement::new(cond, moves.start.clone(), right.clone()));
+        self.has_room(&moves, &from, &to)
+    }
+
+    /// Requires the same of a sum of extended numbers, which is too wide to wrap, by one comparison: the largest number of each,
+    /// all together, is small enough. If `right` is no larger than the narrower numbers get, these have not wrapped then.
+    /// False if `left` is none of these: what has been required then is no use.
+    fn stays_as_integer(&mut self, cond: IntCC, left: &Sum, right: &Sum) -> Result<bool, Obstacle> {
+        if !matches!(cond, IntCC::UnsignedLessThan | IntCC::UnsignedLessThanOrEqual) || !left.never_wraps() {
+            return Ok(false);
+        }
+        let bits = left.bits();
+        let mut end = Integer::constant(left.constant_part(), bits);
+        for (term, factor) in left.terms() {
+            let alone = Sum::of_term(term.clone(), *factor, bits);
+            let most = match term {
+                // It does not wrap, as `left` does not.
+                _ if self.view.is_invariant(self.lp, &alone) => Integer::of(alone),
+                Term::Extended { signed: false, sum } => {
+                    let most = self.largest(sum, bits, MAX_DEPTH - 1)?;
+                    self.keep_narrow(&most, (sum.bits(), *factor), right);
+                    most.times(*factor, &mut self.needs)
+                }
+                _ => return Ok(false),
+            };
+            end = end.plus(&most, &mut self.needs).ok_or(Obstacle::TooLong)?;
+        }
+        self.needs.require(Requirement::new(cond, end.sum().clone(), right.clone()));
+        Ok(true)
+    }
+
+    /// The least number that `sum` is, extended, and all by which it moves, if it does not wrap.
+    fn largest(&mut self, sum: &Sum, wide: u32, depth: usize) -> Result<Integer, Obstacle> {
+        let moves = self.moves(sum, wide, depth)?;
+        let mut least = moves.start;
+        for distance in moves.down.iter().filter(|_| !fault!(OnlyTheFirstValue)) {
+            let distance = distance.sum().reduced(least.bits()).ok_or(Obstacle::TooLong)?;
+            least = least.minus(&distance).ok_or(Obstacle::TooLong)?;
+        }
+        let mut largest = Integer::of(least).extended(wide);
+        for distance in moves.up.iter().chain(&moves.down).filter(|_| !fault!(OnlyTheFirstValue)) {
+            largest = largest.plus(distance, &mut self.needs).ok_or(Obstacle::TooLong)?;
+        }
+        Ok(largest)
+    }
+
+    /// Requires that `most`, of which a multiple is required to be at most `right`, fits into so many bits.
+    fn keep_narrow(&mut self, most: &Integer, (narrow, factor): (u32, u64), right: &Sum) {
+        let limit = mask(narrow);
+        let bits = right.bits();
+        let is_length = |all: &u64| {
+            narrow >= MIN_BITS_OF_LENGTHS
+                && most.sum().as_constant().is_none()
+                && most.sum().constant_part() <= limit
+                && most.can_be_multiplied(factor)
+                && *all <= mask(bits)
+                && right.as_constant().is_none_or(|right| right <= *all)
+        };
+        let all = limit.checked_mul(factor).filter(|all| most.most() > limit && is_length(all));
+        self.needs.require(match all {
+            Some(all) => Requirement::at_most(right.clone(), Sum::constant(all, bits)),
+            None => most.at_most(Sum::constant(limit, bits)),
+        });
+    }
+
+    /// Requires that both stay without wraparound and that the comparison holds at both ends: then it holds in between.
+    fn both_move(&mut self, cond: IntCC, left: &Sum, right: &Sum) -> Result<(), Obstacle> {
+        if matches!(cond, IntCC::Equal | IntCC::NotEqual) {
+            return Err(self.obstacle(left));
+        }
+        // Only what moves by the same in each iteration is between its ends there.
+        self.takes_all = false;
+        self.may_start_at_zero = false;
+        let least = if cond == cond.unsigned() { 0 } else { 1 << (left.bits() - 1) };
+        let least = Sum::constant(least, left.bits());
+        let most = least.clone().offset(-1);
+        let mut ends = Vec::new();
+        for sum in [left, right] {
+            let moves = self.moves(sum, sum.bits(), MAX_DEPTH)?;
+            self.has_room(&moves, &least, &most)?;
+            let mut end = moves.start.clone();
+            for (distances, sign) in [(&moves.up, 1), (&moves.down, u64::MAX)] {
+                for distance in distances {
+                    end = end.plus(distance.sum(), sign).ok_or(Obstacle::TooLong)?;
+                }
+            }
+            ends.push((moves.start, end));
+        }
+        let (right, left) = (ends.pop().expect("two"), ends.pop().expect("two"));
+        self.needs.require(Requirement::new(cond, left.0, right.0));
+        self.needs.require(Requirement::new(cond, left.1, right.1));
+        Ok(())
+    }
+
+    /// Requires that what starts between `from` and `to` stays there.
+    fn has_room(&mut self, moves: &Moves, from: &Sum, to: &Sum) -> Result<(), Obstacle> {
+        let ways = [(&moves.up, to.minus(&moves.start)), (&moves.down, moves.start.minus(from))];
+        for (distances, room) in ways {
+            if distances.is_empty() || fault!(OnlyTheFirstValue) {
+                continue;
+            }
+            // On the circle, from a number in the arc to an end of the arc.
+            let mut room = Integer::of(room.ok_or(Obstacle::TooLong)?);
+            for distance in distances {
+                room = room.minus(distance, &mut self.needs).ok_or(Obstacle::TooLong)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// How `sum` moves, the distances being numbers of `wide` bits, at least as many as it has.
+    fn moves(&mut self, sum: &Sum, wide: u32, depth: usize) -> Result<Moves, Obstacle> {
+        let bits = sum.bits();
+        let start = Sum::constant(sum.constant_part(), bits);
+        let mut moves = Moves { start, up: Vec::new(), down: Vec::new() };
+        let mut step = Sum::constant(0, bits);
+        if let Some(moves) = self.moves_from_zero(sum, wide) {
+            return Ok(moves);
+        }
+        for (term, factor) in sum.terms() {
+            let alone = Sum::of_term(term.clone(), *factor, bits);
+            if self.view.is_invariant(self.lp, &alone) {
+                moves.add(&alone, 1)?;
+                continue;
+            }
+            match term {
+                Term::Value(value) => self.follow((*value, *factor), (wide, depth), &mut moves, &mut step)?,
+                Term::Extended { signed, sum: inner } if depth > 0 => {
+                    let inner = self.extended(inner, *signed, depth)?;
+                    moves.add(&inner.start.extended(bits, *signed), *factor)?;
+                    self.scale((inner.up, inner.down), *factor, wide, &mut moves)?;
+                }
+                _ => return Err(self.obstacle(&alone)),
+            }
+        }
+        match step.as_constant() {
+            Some(0) => {}
+            Some(_) => {
+                let (factor, is_down) = magnitude(&step);
+                let times = self.iterations.times.as_ref().ok_or(Obstacle::NoCount)?;
+                let (times, factor) = times.multiplied(factor);
+                let distance = self.fitted(times, wide)?.times(factor, &mut self.needs);
+                if is_down { moves.down.push(distance) } else { moves.up.push(distance) }
+            }
+            None => return Err(self.obstacle(sum)),
+        }
+        Ok(moves)
+    }
+
+    /// How a sum of one counter and of what does not change moves, if that is said best from 0 on: the least number of the counter, read without
+    /// sign, changes in a loop around this one, the largest does not, and it is known that the one is not above the other.
+    fn moves_from_zero(&mut self, sum: &Sum, wide: u32) -> Option<Moves> {
+        if !self.may_start_at_zero || self.view.forest.data(self.lp).parent.is_none() {
+            return None;
+        }
+        let bits = sum.bits();
+        let is_invariant =
+            |(term, factor): &&(Term, u64)| self.view.is_invariant(self.lp, &Sum::of_term(term.clone(), *factor, bits));
+        let mut changing = sum.terms().iter().filter(|term| !is_invariant(term));
+        let (Some((Term::Value(value), factor)), None) = (changing.next(), changing.next()) else { return None };
+        let rest = sum.minus(&Sum::of_term(Term::Value(*value), *factor, bits))?;
+        let counter = self.counted.counters.iter().find(|counter| counter.param == *value)?;
+        let [least, largest] = self.iterations.times.as_ref()?.ends(counter, bits)?;
+        let begins_below = rest.as_constant().is_some_and(|rest| rest > mask(bits) / 2);
+        let is_negative = *factor > mask(bits) / 2;
+        let cancels = rest.plus(&least, *factor)?.terms().len() < rest.terms().len() + least.terms().len();
+        if begins_below || is_negative || cancels || !self.changes_further_out(&least, &largest) {
+            return None;
+        }
+        if !self.needs.imply(&Requirement::at_most(least.clone(), largest.clone())) {
+            let with_sign = Requirement::new(IntCC::SignedLessThanOrEqual, least.clone(), largest.clone());
+            let zero = Sum::constant(0, bits);
+            self.needs.imply(&with_sign).then_some(())?;
+            self.needs.require(Requirement::new(IntCC::SignedGreaterThanOrEqual, least, zero));
+        }
+        let up = Integer::of(largest).extended(wide).times(*factor, &mut self.needs);
+        Some(Moves { start: rest, up: vec![up], down: Vec::new() })
+    }
+
+    /// Whether the innermost loop around this one in which `least` changes is one in which `largest` does not.
+    fn changes_further_out(&self, least: &Sum, largest: &Sum) -> bool {
+        let forest = self.view.forest;
+        let around = std::iter::successors(forest.data(self.lp).parent, |&lp| forest.data(lp).parent);
+        let mut changing = around.filter(|&lp| !self.view.is_invariant(lp, least));
+        changing.next().is_some_and(|lp| self.view.is_invariant(lp, largest))
+    }
+
+    /// How `inner`, which must not wrap, moves.
+    fn extended(&mut self, inner: &Sum, signed: bool, depth: usize) -> Result<Moves, Obstacle> {
+        let moves = self.moves(inner, inner.bits(), depth - 1)?;
+        let least = Sum::constant(if signed { 1 << (inner.bits() - 1) } else { 0 }, inner.bits());
+        self.has_room(&moves, &least, &least.clone().offset(-1))?;
+        Ok(moves)
+    }
+
+    /// Adds `factor` times `value`, which changes, to `moves`, or to what it grows by in each iteration.
+    fn follow(
+        &mut self,
+        (value, factor): (Value, u64),
+        (wide, depth): (u32, usize),
+        moves: &mut Moves,
+        step: &mut Sum,
+    ) -> Result<(), Obstacle> {
+        let bits = step.bits();
+        let Some(counter) = self.counted.counters.iter().find(|counter| counter.param == value) else {
+            if let Some((least, distance)) = self.within(value, bits) {
+                moves.add(&Sum::constant(least, bits), factor)?;
+                let distance = Integer::constant(distance, bits);
+                return self.scale((vec![distance], Vec::new()), factor, wide, moves);
+            }
+            return match self.masked(value, bits).filter(|_| depth > 0 && bits < wide) {
+                Some(masked) => {
+                    let most = self.largest(&masked, wide, depth - 1)?;
+                    self.needs.require(most.at_most(Sum::constant(mask(bits), wide)));
+                    self.scale((vec![most], Vec::new()), factor, wide, moves)
+                }
+                None => self.follow_product((value, factor), wide, moves),
+            };
+        };
+        let start = counter.start.reduced(bits).ok_or(Obstacle::TooLong)?;
+        if counter.step.as_constant().is_some() {
+            let own = counter.step.reduced(bits).ok_or(Obstacle::TooLong)?;
+            *step = step.plus(&own, factor).ok_or(Obstacle::TooLong)?;
+            return moves.add(&start, factor);
+        }
+        match &self.iterations.moved {
+            Some((param, distance, up)) if *param == value && distance.sum().bits() == bits => {
+                let (distance, up) = (vec![distance.clone()], *up);
+                moves.add(&start, factor)?;
+                let (up, down) = if up { (distance, Vec::new()) } else { (Vec::new(), distance) };
+                self.scale((up, down), factor, wide, moves)
+            }
+            None if self.iterations.times.is_none() => Err(Obstacle::NoCount),
+            _ => Err(Obstacle::Changes(value)),
+        }
+    }
+
+    /// The least that `value`, whatever it is, can be, and by how much more at most, if it is to be taken for an index of a table.
+    fn within(&self, value: Value, bits: u32) -> Option<(u64, u64)> {
+        let (least, largest) = limits_of(self.view.func(), value, bits)?;
+        let distance = largest - least;
+        (distance < MAX_TABLE && self.takes_all).then_some((least, distance))
+    }
+
+    /// What `value`, of so many bits, is with some bits cleared, so that it is not more than that.
+    fn masked(&self, value: Value, bits: u32) -> Option<Sum> {
+        let func = self.view.func();
+        let InstructionData::Binary { opcode: Opcode::Band, args } =
+            func.dfg.insts[func.dfg.value_def(value).inst()?]
+        else {
+            return None;
+        };
+        let [a, b] = args.map(|arg| self.view.sum(arg));
+        let masked = if a.as_ref()?.as_constant().is_some() { b } else { a };
+        masked.filter(|masked| masked.bits() == bits)
+    }
+
+    /// Adds `factor` times `value`, a product of something that changes and something that does not.
+    fn follow_product(&mut self, (value, factor): (Value, u64), wide: u32, moves: &mut Moves) -> Result<(), Obstacle> {
+        let func = self.view.func();
+        let ValueDef::Result(inst, 0) = func.dfg.value_def(value) else { return Err(Obstacle::Changes(value)) };
+        let InstructionData::Binary { opcode: Opcode::Imul, args } = func.dfg.insts[inst] else {
+            return Err(Obstacle::Changes(value));
+        };
+        let [Some(a), Some(b)] = args.map(|arg| self.view.sum(arg)) else { return Err(Obstacle::Changes(value)) };
+        let (changes, stays) = match self.view.is_invariant(self.lp, &b) {
+            true => (a, b),
+            false => (b, a),
+        };
+        let is_leaf = changes == Sum::of_leaf(func, value);
+        if is_leaf || !self.view.is_invariant(self.lp, &stays) || stays.bits() != moves.start.bits() {
+            return Err(Obstacle::Changes(value));
+        }
+        let inner = self.moves(&changes, wide, 0)?;
+        moves.add(&inner.start.product(&stays), factor)?;
+        let stays = Integer::of(stays).extended(wide);
+        let [up, down] = [inner.up, inner.down].map(|distances| {
+            let products = distances.into_iter().map(|distance| distance.product(&stays, &mut self.needs));
+            products.collect()
+        });
+        self.scale((up, down), factor, wide, moves)
+    }
+
+    /// Adds `factor` times these distances, upwards and downwards.
+    fn scale(
+        &mut self,
+        (up, down): (Vec<Integer>, Vec<Integer>),
+        factor: u64,
+        wide: u32,
+        moves: &mut Moves,
+    ) -> Result<(), Obstacle> {
+        let (factor, swaps) = magnitude(&Sum::constant(factor, moves.start.bits()));
+        for (distances, is_down) in [(up, false), (down, true)] {
+            for distance in distances {
+                let distance = self.fitted(distance, wide)?.times(factor, &mut self.needs);
+                if is_down == swaps { moves.up.push(distance) } else { moves.down.push(distance) }
+            }
+        }
+        Ok(())
+    }
+
+    /// An integer in so many bits, which it has to fit into.
+    fn fitted(&mut self, number: Integer, bits: u32) -> Result<Integer, Obstacle> {
+        number.fitted(bits, &mut self.needs).ok_or(Obstacle::TooLong)
+    }
+
+    /// What is in the way of following `sum`.
+    fn obstacle(&self, sum: &Sum) -> Obstacle {
+        self.view.changing(self.lp, sum).map_or(Obstacle::TooLong, Obstacle::Changes)
+    }
+}
+
+impl Moves {
+    /// Adds `factor` times `sum`, which does not change.
+    fn add(&mut self, sum: &Sum, factor: u64) -> Result<(), Obstacle> {
+        self.start = self.start.plus(sum, factor).ok_or(Obstacle::TooLong)?;
+        Ok(())
+    }
+}

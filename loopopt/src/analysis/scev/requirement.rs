@@ -1,0 +1,404 @@
+//! What has to hold of some integers, and what is known of them without looking further.
+//!
+//! Both sides are numbers modulo two to their bits, read with or without sign as the condition says: `n - 1` is the largest number if `n` is
+//! 0. What follows from a requirement follows from it so; of true integers speaks the module `integer`.
+
+use crate::analysis::scev::const_eval::compares;
+use crate::analysis::scev::gathered::gathered;
+use crate::analysis::scev::linear_expr::{Sum, mask};
+use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
+use std::fmt;
+
+/// Something that may hold of integers.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Requirement {
+    /// `left cond right`, of as many bits.
+    Compare {
+        /// The condition.
+        cond: IntCC,
+        /// What is compared.
+        left: Sum,
+        /// What it is compared with.
+        right: Sum,
+    },
+    /// The product of two unsigned numbers of as many bits does not overflow.
+    Fits {
+        /// A factor.
+        left: Sum,
+        /// The other one.
+        right: Sum,
+    },
+}
+
+impl Requirement {
+    /// `left cond right`. Unsigned, the smaller number is on the left.
+    pub fn new(cond: IntCC, left: Sum, right: Sum) -> Self {
+        match cond {
+            IntCC::UnsignedGreaterThan | IntCC::UnsignedGreaterThanOrEqual => {
+                Self::Compare { cond: cond.swap_args(), left: right, right: left }
+            }
+            _ => Self::Compare { cond, left, right },
+        }
+    }
+
+    /// `left <= right`, unsigned.
+    pub fn at_most(left: Sum, right: Sum) -> Self {
+        Self::new(IntCC::UnsignedLessThanOrEqual, left, right)
+    }
+
+    /// Whether it holds, if that is known whatever the values are.
+    pub fn known(&self) -> Option<bool> {
+        match self {
+            Self::Compare { cond, left, right } => compare(*cond, left, right),
+            Self::Fits { left, right } => left.most().checked_mul(right.most()).and_then(|most| {
+                let limit = mask(left.bits());
+                (most <= limit).then_some(true)
+            }),
+        }
+    }
+}
+
+/// Fewer comparisons that are enough for these, where they stand for each other.
+///
+/// * `a <= r` goes if `e <= r` and `a <= r - e`: nothing wraps there, and `r - e` is not more than `r`.
+/// * `a <= n - 1`, `a != n` and `0 < n` go if `a < n`.
+/// * `1 < n` goes if `3 < n`; and then `a <= n - 2` goes if `a <= n - 4`, as neither wraps.
+/// * `0 < n` and `a <= n - 1` together are `a < n`.
+///
+/// Before, bounds of what is next to each other become one (the module `gathered`), which may be more than what was required.
+///
+/// Time grows with the square of their number.
+pub fn simplified(required: Vec<Requirement>) -> Vec<Requirement> {
+    let mut required = gathered(required);
+    // One after the other: of two that stand for each other, one stays.
+    while let Some(index) = (0..required.len()).find(|&index| is_implied(&required, index)) {
+        required.remove(index);
+    }
+    let mut index = 0;
+    while index < required.len() {
+        let merged = required[index].as_positive().and_then(|n| {
+            let last = n.clone().offset(-1);
+            required
+                .iter()
+                .position(|other| other.as_at_most().is_some_and(|(_, r)| *r == last))
+                .map(|at| (at, n.clone()))
+        });
+        let Some((at, n)) = merged else {
+            index += 1;
+            continue;
+        };
+        let (a, _) = required[at].as_at_most().expect("just seen");
+        required[at] = Requirement::new(IntCC::UnsignedLessThan, a.clone(), n);
+        required.remove(index);
+    }
+    required
+}
+
+/// That one number is less than another one, or at most that.
+struct Less<'r> {
+    signed: bool,
+    strict: bool,
+    smaller: &'r Sum,
+    larger: &'r Sum,
+}
+
+/// Whether `asked` follows from one of these.
+pub(in crate::analysis) fn follows(required: &[Requirement], asked: &Requirement) -> bool {
+    required.iter().any(|one| one.implies(asked))
+}
+
+/// Whether one of them follows from others.
+fn is_implied(required: &[Requirement], index: usize) -> bool {
+    let (before, after) = (&required[..index], &required[index + 1..]);
+    if follows(before, &required[index]) || follows(after, &required[index]) {
+        return true;
+    }
+    let Some((a, r)) = required[index].as_at_most() else { return false };
+    is_implied_by_room(required, (a, r)) || is_implied_by_less(required, (a, r))
+}
+
+/// Whether `a <= r` follows from `a <= r - c`, where neither wraps as what they are below some `n` is less than that is known to be.
+fn is_implied_by_less(required: &[Requirement], (a, r): (&Sum, &Sum)) -> bool {
+    let below = |n: &Sum, less: &Sum| n.minus(less).and_then(|distance| distance.as_constant());
+    let bounds = || required.iter().filter_map(Requirement::as_above);
+    required.iter().filter_map(Requirement::as_at_most).filter(|(b, _)| *b == a).any(|(_, s)| {
+        bounds().any(|(least, n)| match (below(n, r), below(n, s)) {
+            (Some(near), Some(far)) => near < far && far - 1 <= least,
+            _ => false,
+        })
+    })
+}
+
+/// Whether `a <= r` follows from `e <= r` and `a <= r - e`.
+fn is_implied_by_room(required: &[Requirement], (a, r): (&Sum, &Sum)) -> bool {
+    let others = || required.iter().filter_map(Requirement::as_at_most);
+    let smaller = others().filter(|(e, same)| *same == r && *e != a);
+    let mut rests = smaller.filter_map(|(e, _)| r.minus(e));
+    rests.any(|rest| rest != *r && others().any(|(b, s)| b == a && *s == rest))
+}
+
+impl Requirement {
+    /// Whether `other` holds wherever this does, as far as that is seen at once.
+    fn implies(&self, other: &Self) -> bool {
+        if self == other {
+            return true;
+        }
+        let Some(Less { signed, strict, smaller, larger }) = self.as_less() else { return false };
+        if let Self::Compare { cond: IntCC::NotEqual, left, right } = other {
+            return strict && [(left, right), (right, left)].contains(&(smaller, larger));
+        }
+        let Some(asked) = other.as_less().filter(|asked| asked.signed == signed) else { return false };
+        // With something below the larger one, and something above the smaller one, nothing wraps next to them.
+        let is_next = strict && !asked.strict;
+        let is_weaker = strict || !asked.strict;
+        match (asked.smaller == smaller, asked.larger == larger) {
+            (true, true) => is_weaker,
+            (true, false) if is_next && *asked.larger == larger.clone().offset(-1) => true,
+            (false, true) if is_next && *asked.smaller == smaller.clone().offset(1) => true,
+            (true, false) if !signed && is_weaker => {
+                larger.as_constant().zip(asked.larger.as_constant()).is_some_and(|(own, asked)| own <= asked)
+            }
+            (false, true) if !signed => asked
+                .smaller
+                .as_constant()
+                .is_some_and(|number| if is_weaker { smaller.least() >= number } else { smaller.least() > number }),
+            _ => false,
+        }
+    }
+
+    /// The same as an order of two numbers, if it is one.
+    fn as_less(&self) -> Option<Less<'_>> {
+        let Self::Compare { cond, left, right } = self else { return None };
+        let signed = *cond != cond.unsigned();
+        let (strict, swapped) = match cond.unsigned() {
+            IntCC::UnsignedLessThan => (true, false),
+            IntCC::UnsignedLessThanOrEqual => (false, false),
+            IntCC::UnsignedGreaterThan => (true, true),
+            IntCC::UnsignedGreaterThanOrEqual => (false, true),
+            _ => return None,
+        };
+        let (smaller, larger) = if swapped { (right, left) } else { (left, right) };
+        Some(Less { signed, strict, smaller, larger })
+    }
+
+    /// The sides of `left <= right`, unsigned.
+    fn as_at_most(&self) -> Option<(&Sum, &Sum)> {
+        match self {
+            Self::Compare { cond: IntCC::UnsignedLessThanOrEqual, left, right } => Some((left, right)),
+            _ => None,
+        }
+    }
+
+    /// A constant, and a number that is required to be larger, unsigned.
+    fn as_above(&self) -> Option<(u64, &Sum)> {
+        match self {
+            Self::Compare { cond: IntCC::UnsignedLessThan, left, right } => Some((left.as_constant()?, right)),
+            _ => None,
+        }
+    }
+
+    /// The number that is required not to be 0.
+    fn as_positive(&self) -> Option<&Sum> {
+        match self {
+            Self::Compare { cond: IntCC::UnsignedLessThan, left, right } if left.as_constant() == Some(0) => {
+                Some(right)
+            }
+            _ => None,
+        }
+    }
+}
+
+fn compare(cond: IntCC, left: &Sum, right: &Sum) -> Option<bool> {
+    let bits = left.bits();
+    if left == right {
+        return Some(holds_of_equals(cond));
+    }
+    if let (Some(left), Some(right)) = (left.as_constant(), right.as_constant()) {
+        return Some(holds(cond, left, right, bits));
+    }
+    let max = mask(bits);
+    // What does not wrap is at least its constant.
+    let is_above = |right: u64| left.never_wraps() && left.constant_part() > right;
+    match cond {
+        IntCC::UnsignedLessThanOrEqual => match right.as_constant()? {
+            right if left.most() <= right => Some(true),
+            right => is_above(right).then_some(false),
+        },
+        IntCC::UnsignedLessThan if left.as_constant() == Some(max) => Some(false),
+        IntCC::UnsignedLessThan => match right.as_constant()? {
+            right if left.most() < right => Some(true),
+            right => (right == 0 || is_above(right - 1)).then_some(false),
+        },
+        IntCC::UnsignedGreaterThanOrEqual => {
+            let left = left.as_constant()?;
+            (right.most() <= left).then_some(true)
+        }
+        IntCC::UnsignedGreaterThan if right.as_constant() == Some(max) => Some(false),
+        IntCC::UnsignedGreaterThan => (right.most() < left.as_constant()?).then_some(true),
+        _ => match left.minus(right)?.as_constant()? {
+            0 => Some(holds_of_equals(cond)),
+            _ => match cond {
+                IntCC::Equal => Some(false),
+                IntCC::NotEqual => Some(true),
+                _ => None,
+            },
+        },
+    }
+}
+
+/// Whether a number compares so with itself.
+fn holds_of_equals(cond: IntCC) -> bool {
+    holds(cond, 0, 0, 64)
+}
+
+/// Whether two numbers of so many bits compare so.
+fn holds(cond: IntCC, left: u64, right: u64, bits: u32) -> bool {
+    compares(cond, [left.into(), right.into()], Sum::constant(0, bits).ty())
+}
+
+impl fmt::Display for Requirement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Compare { cond, left, right } => {
+                let sign = if *cond == cond.unsigned() { "" } else { "signed " };
+                let word = match cond.unsigned() {
+                    IntCC::Equal => "==",
+                    IntCC::NotEqual => "!=",
+                    IntCC::UnsignedLessThan => "<",
+                    IntCC::UnsignedLessThanOrEqual => "<=",
+                    IntCC::UnsignedGreaterThan => ">",
+                    _ => ">=",
+                };
+                write!(f, "{left} {sign}{word} {right}")
+            }
+            Self::Fits { left, right } => write!(f, "({left}) * ({right}) fits"),
+        }
+    }
+}
+
+/// The numbers on the circle of all numbers for which a comparison with `bound` holds, if it holds for any: from the first to the last.
+///
+/// They are next to each other, whatever the condition, so that a number that starts among them and moves less than the
+/// distance to the end stays among them.
+pub fn arc(cond: IntCC, bound: &Sum) -> (Sum, Sum) {
+    let bits = bound.bits();
+    let constant = |number: u64| Sum::constant(number, bits);
+    let least = if cond == cond.unsigned() { constant(0) } else { constant(1 << (bits - 1)) };
+    let largest = least.clone().offset(-1);
+    let (before, after) = (bound.clone().offset(-1), bound.clone().offset(1));
+    match cond {
+        IntCC::Equal => (bound.clone(), bound.clone()),
+        IntCC::NotEqual => (after, before),
+        IntCC::UnsignedLessThan | IntCC::SignedLessThan => (least, before),
+        IntCC::UnsignedLessThanOrEqual | IntCC::SignedLessThanOrEqual => (least, bound.clone()),
+        IntCC::UnsignedGreaterThan | IntCC::SignedGreaterThan => (after, largest),
+        IntCC::UnsignedGreaterThanOrEqual | IntCC::SignedGreaterThanOrEqual => (bound.clone(), largest),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::scev::linear_expr::Term;
+    use cranelift_codegen::ir::{Value, types};
+
+    /// `arc` holds the numbers for which the comparison holds, and no others, for each condition and bound of 8 bits.
+    #[test]
+    fn arcs_hold_what_fulfils_the_condition() {
+        use IntCC::{
+            Equal, NotEqual, SignedGreaterThan, SignedGreaterThanOrEqual, SignedLessThan, SignedLessThanOrEqual,
+            UnsignedGreaterThan, UnsignedGreaterThanOrEqual, UnsignedLessThan, UnsignedLessThanOrEqual,
+        };
+        let bits = types::I8.bits();
+        for cond in [
+            Equal,
+            NotEqual,
+            SignedGreaterThan,
+            SignedGreaterThanOrEqual,
+            SignedLessThan,
+            SignedLessThanOrEqual,
+            UnsignedGreaterThan,
+            UnsignedGreaterThanOrEqual,
+            UnsignedLessThan,
+            UnsignedLessThanOrEqual,
+        ] {
+            for bound in 0..256 {
+                let (from, to) = arc(cond, &Sum::constant(bound, bits));
+                let [from, to] = [from, to].map(|end| end.as_constant().expect("of a constant"));
+                let fulfils = |number: u64| holds(cond, number, bound, bits);
+                if !(0..256).any(fulfils) {
+                    continue;
+                }
+                let in_arc = |number: u64| number.wrapping_sub(from) & 255 <= to.wrapping_sub(from) & 255;
+                assert!((0..256).all(|number| fulfils(number) == in_arc(number)), "{cond} {bound}: {from} to {to}");
+            }
+        }
+    }
+
+    /// What is left says the same of all numbers of a few bits.
+    #[test]
+    fn simplified_is_the_same() {
+        let value = |number| Sum::of_term(Term::Value(Value::from_u32(number)), 1, 8);
+        let (a, e, n) = (value(1), value(2), value(3));
+        let (zero, last) = (Sum::constant(0, 8), n.clone().offset(-1));
+        let at_most = |left: &Sum, right: &Sum| Requirement::at_most(left.clone(), right.clone());
+        let rest = last.minus(&e).expect("few terms");
+        let required = vec![
+            Requirement::new(IntCC::UnsignedLessThan, zero, n.clone()),
+            at_most(&a, &last),
+            at_most(&e, &last),
+            at_most(&a, &rest),
+        ];
+        let fewer = simplified(required.clone());
+        let circle = vec![
+            at_most(&a, &last),
+            at_most(&e, &last),
+            at_most(&a, &last.minus(&e).expect("few terms")),
+            at_most(&e, &last.minus(&a).expect("few terms")),
+        ];
+        assert_eq!(simplified(circle).len(), 3, "of two that stand for each other, one stays");
+        assert_eq!(fewer, [Requirement::new(IntCC::UnsignedLessThan, e, n.clone()), at_most(&a, &rest)]);
+        let all_hold = |required: &[Requirement], numbers: [u64; 3]| {
+            required.iter().all(|requirement| {
+                let Requirement::Compare { cond, left, right } = requirement else { return false };
+                let [left, right] = [left, right].map(|sum| {
+                    let one = |value: Value| Some(Sum::constant(numbers[value.as_u32() as usize - 1], 8));
+                    let number = sum.substituted(&mut { one }).and_then(|sum| sum.as_constant());
+                    number.expect("all values are given")
+                });
+                holds(*cond, left, right, 8)
+            })
+        };
+        let above = |least| Requirement::new(IntCC::UnsignedLessThan, Sum::constant(least, 8), n.clone());
+        let four = vec![above(3), above(1), at_most(&a, &n.clone().offset(-4)), at_most(&a, &n.clone().offset(-2))];
+        let fewer_of_four = simplified(four.clone());
+        assert_eq!(fewer_of_four, [above(3), at_most(&a, &n.clone().offset(-4))]);
+        for number in 0..1 << 18 {
+            let numbers = [0, 6, 12].map(|shift| {
+                let low = number >> shift & 63;
+                if low < 32 { low } else { low + 192 }
+            });
+            assert_eq!(all_hold(&required, numbers), all_hold(&fewer, numbers), "{numbers:?}");
+            assert_eq!(all_hold(&four, numbers), all_hold(&fewer_of_four, numbers), "{numbers:?}");
+        }
+    }
+
+    #[test]
+    fn known_of_constants_and_narrow_numbers() {
+        let constant = |number| Sum::constant(number, 64);
+        let narrow = Sum::of_term(
+            Term::Extended { signed: false, sum: Box::new(Sum::of_term(Term::Value(Value::from_u32(1)), 1, 32)) },
+            8,
+            64,
+        );
+        let known = |cond, left: &Sum, right: &Sum| Requirement::new(cond, left.clone(), right.clone()).known();
+        assert_eq!(known(IntCC::SignedLessThan, &constant(u64::MAX), &constant(0)), Some(true));
+        assert_eq!(known(IntCC::UnsignedLessThan, &constant(u64::MAX), &constant(0)), Some(false));
+        assert_eq!(known(IntCC::UnsignedLessThanOrEqual, &narrow, &constant(8 << 32)), Some(true));
+        assert_eq!(known(IntCC::UnsignedLessThanOrEqual, &narrow, &constant(7 << 32)), None);
+        assert_eq!(known(IntCC::NotEqual, &narrow, &narrow.clone().offset(1)), Some(true));
+        let fits = Requirement::Fits { left: narrow.clone(), right: constant(1 << 28) };
+        assert_eq!(fits.known(), Some(true));
+        assert_eq!(Requirement::Fits { left: narrow, right: constant(1 << 40) }.known(), None);
+    }
+}

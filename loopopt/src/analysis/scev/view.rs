@@ -1,0 +1,176 @@
+//! A function with its loops, and what its values are as sums.
+
+use crate::analysis::cfg::edges::edges_into;
+use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
+use crate::analysis::scev::linear_expr::{Sum, constant_of};
+use cranelift_codegen::Context;
+use cranelift_codegen::ir::{Function, Value, ValueDef};
+
+/// Renamings in a row that are looked through. 16: each pass that makes a block in front of a loop may add one.
+const MAX_RENAMINGS: usize = 16;
+
+/// Sums of renamed sums. 2: an index that is computed outside of a loop, from what is passed to it.
+const MAX_DEPTH: usize = 2;
+
+/// Edges into a block above which its parameters are not looked through.
+const MAX_EDGES: usize = 8;
+
+/// A function in closed form, with its loops.
+#[derive(Clone, Copy)]
+pub struct View<'a> {
+    /// The function, with edges and dominators.
+    pub ctx: &'a Context,
+    /// Its loops.
+    pub forest: &'a LoopForest,
+}
+
+impl<'a> View<'a> {
+    /// The function.
+    pub fn func(self) -> &'a Function {
+        &self.ctx.func
+    }
+
+    /// The sum that `value` is, if it is an integer of at most 64 bits.
+    ///
+    /// A parameter is what all edges pass for it, if that is the same, unless an edge leaves a loop: a value of a loop is used outside
+    /// of it through that parameter only, so that what copies the loop need not look for others.
+    pub fn sum(self, value: Value) -> Option<Sum> {
+        let ty = self.func().dfg.value_type(value);
+        let is_number = ty.is_int() && ty.bits() <= 64;
+        is_number.then(|| self.sum_of(value, MAX_DEPTH))
+    }
+
+    /// Recursive as deep as `depth` says.
+    fn sum_of(self, value: Value, depth: usize) -> Sum {
+        let func = self.func();
+        let sum = Sum::with_leaves(func, value, &mut |leaf| {
+            let renamed = self.renamed(leaf);
+            // The number counts, not the value: that may stand in a block that does not dominate.
+            if let Some(number) = constant_of(func, renamed) {
+                return Some(Sum::constant(number, func.dfg.value_type(renamed).bits()));
+            }
+            let is_sum = renamed != leaf && depth > 0;
+            Some(if is_sum { self.sum_of(renamed, depth - 1) } else { Sum::of_leaf(func, renamed) })
+        });
+        sum.unwrap_or_else(|| Sum::of_leaf(func, value))
+    }
+
+    /// The value that `value`, if it is a parameter, is another name for; or a constant that is the same number, defined anywhere.
+    fn renamed(self, value: Value) -> Value {
+        let mut value = self.passed_by_one(value);
+        for _ in 0..MAX_RENAMINGS {
+            let Some(passed) = self.passed_by_all(value) else { break };
+            value = self.passed_by_one(passed);
+        }
+        value
+    }
+
+    /// Goes on from parameters of blocks that are entered by one edge only.
+    fn passed_by_one(self, mut value: Value) -> Value {
+        for _ in 0..MAX_RENAMINGS {
+            let mut passed = self.passed(value);
+            let (Some(Some(only)), None) = (passed.next(), passed.next()) else { break };
+            value = only;
+        }
+        value
+    }
+
+    /// What all edges into its block pass for a parameter, if it is the same value or the same constant.
+    fn passed_by_all(self, value: Value) -> Option<Value> {
+        let constant = |value| constant_of(self.func(), value);
+        let mut found = None;
+        for (count, passed) in self.passed(value).enumerate() {
+            let passed = self.passed_by_one(passed.filter(|_| count < MAX_EDGES)?);
+            match found {
+                _ if passed == value => {}
+                None => found = Some(passed),
+                Some(first) if first == passed => {}
+                Some(first) if constant(first).is_some_and(|one| constant(passed) == Some(one)) => {}
+                Some(_) => return None,
+            }
+        }
+        found
+    }
+
+    /// What each edge into its block passes for a parameter; nothing for an edge that leaves a loop.
+    fn passed(self, value: Value) -> impl Iterator<Item = Option<Value>> + 'a {
+        let func = self.func();
+        let param = match func.dfg.value_def(value) {
+            ValueDef::Param(block, index) => Some((block, index)),
+            _ => None,
+        };
+        param.into_iter().flat_map(move |(block, index)| {
+            edges_into(func, &self.ctx.cfg, block).map(move |edge| {
+                let source = self.forest.innermost(edge.source(func));
+                let stays = source.is_none_or(|lp| self.forest.contains(lp, block));
+                edge.args(func).nth(index).filter(|_| stays)?.as_value()
+            })
+        })
+    }
+
+    /// Whether `value` is defined outside of the loop.
+    pub fn is_defined_outside(self, lp: Loop, value: Value) -> bool {
+        let block = def_block(self.func(), value);
+        block.is_some_and(|block| !self.forest.contains(lp, block))
+    }
+
+    /// Whether `sum` is the same in all iterations.
+    pub fn is_invariant(self, lp: Loop, sum: &Sum) -> bool {
+        self.changing(lp, sum).is_none()
+    }
+
+    /// A value of `sum` that is defined in the loop.
+    pub fn changing(self, lp: Loop, sum: &Sum) -> Option<Value> {
+        let mut found = None;
+        sum.each_value(&mut |value| {
+            if found.is_none() && !self.is_defined_outside(lp, value) {
+                found = Some(value);
+            }
+        });
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{context, forest};
+
+    #[test]
+    fn a_constant_that_does_not_dominate_is_a_number() {
+        // v20 is 8 whichever way is taken, at any depth of sums of renamed sums.
+        let ctx = context(
+            "function %f(i64) -> i64 {
+            block0(v0: i64):
+                brif v0, block1, block2
+            block1:
+                v1 = iconst.i64 8
+                jump block3(v1)
+            block2:
+                v2 = iconst.i64 8
+                jump block3(v2)
+            block3(v20: i64):
+                v3 = iadd v20, v0
+                jump block4(v3)
+            block4(v21: i64):
+                v4 = iadd v21, v0
+                jump block5(v4)
+            block5(v22: i64):
+                v5 = iadd v22, v0
+                jump block6(v5)
+            block6(v23: i64):
+                v6 = iadd v23, v0
+                return v6
+            }",
+        );
+        let forest = forest(&ctx);
+        let view = View { ctx: &ctx, forest: &forest };
+        let mut known = 0;
+        for number in [3, 4, 5, 6] {
+            let sum = view.sum(Value::from_u32(number)).expect("a number");
+            sum.each_value(&mut |value| assert!(![1, 2].contains(&value.as_u32()), "v{number} is {sum}"));
+            known += usize::from(sum.constant_part() == 8);
+        }
+        assert!(known >= 3, "{known}");
+    }
+}

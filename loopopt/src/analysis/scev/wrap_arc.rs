@@ -1,0 +1,183 @@
+//! Numbers that grow by the same step and wrap around, and when they get where.
+//!
+//! A comparison with a constant holds for numbers that are next to each other on the circle of all numbers of a type: the
+//! question how often a loop runs is the question when its counter enters such an arc. It is answered exactly for the first
+//! way around the circle, whatever the step, its sign and the width; a bound below holds in any case.
+
+use crate::analysis::scev::const_eval::{max_of, truncate};
+use cranelift_codegen::ir::Type;
+use cranelift_codegen::ir::condcodes::IntCC;
+
+/// The numbers `first`, `first + 1`, …, `first + more`, modulo two to the power of the width.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arc {
+    first: u128,
+    more: u128,
+}
+
+impl Arc {
+    /// The numbers of type `ty` for which the comparison with `bound` holds, if there are any.
+    pub fn of_condition(cond: IntCC, bound: u128, ty: Type) -> Option<Self> {
+        use IntCC::{
+            Equal, NotEqual, SignedGreaterThan, SignedGreaterThanOrEqual, SignedLessThan, SignedLessThanOrEqual,
+            UnsignedGreaterThan, UnsignedGreaterThanOrEqual, UnsignedLessThan, UnsignedLessThanOrEqual,
+        };
+        let least = if cond == cond.unsigned() { 0 } else { signed_min(ty) };
+        let largest = truncate(least.wrapping_sub(1), ty);
+        let up_to = |first, last: u128| Self { first, more: truncate(last.wrapping_sub(first), ty) };
+        let (before, after) = (bound.wrapping_sub(1), truncate(bound.wrapping_add(1), ty));
+        match cond {
+            Equal => Some(up_to(bound, bound)),
+            NotEqual => Some(up_to(after, before)),
+            UnsignedLessThanOrEqual | SignedLessThanOrEqual => Some(up_to(least, bound)),
+            UnsignedGreaterThanOrEqual | SignedGreaterThanOrEqual => Some(up_to(bound, largest)),
+            UnsignedLessThan | SignedLessThan => (bound != least).then(|| up_to(least, before)),
+            UnsignedGreaterThan | SignedGreaterThan => (bound != largest).then(|| up_to(after, largest)),
+        }
+    }
+
+    /// The numbers of type `ty` for which the comparison holds whatever the bound, if there are any.
+    pub fn of_any_bound(cond: IntCC, ty: Type) -> Option<Self> {
+        let min = signed_min(ty);
+        let first = match cond {
+            IntCC::UnsignedGreaterThanOrEqual => max_of(ty),
+            IntCC::UnsignedLessThanOrEqual => 0,
+            IntCC::SignedGreaterThanOrEqual => min - 1,
+            IntCC::SignedLessThanOrEqual => min,
+            _ => return None,
+        };
+        Some(Self { first, more: 0 })
+    }
+}
+
+/// The least signed number of `ty`.
+fn signed_min(ty: Type) -> u128 {
+    1 << (ty.bits() - 1)
+}
+
+/// `start`, `start + step`, `start + 2 · step`, …, of type `ty`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progression {
+    /// The first number.
+    pub start: u128,
+    /// What is added each time, with the bits of `ty`.
+    pub step: u128,
+    /// The type.
+    pub ty: Type,
+}
+
+impl Progression {
+    /// The number after `steps` steps.
+    pub fn at(self, steps: u128) -> u128 {
+        truncate(self.start.wrapping_add(self.step.wrapping_mul(steps)), self.ty)
+    }
+
+    /// The same, beginning after `steps` steps.
+    pub fn after(self, steps: u128) -> Self {
+        Self { start: self.at(steps), ..self }
+    }
+
+    /// After how many steps the number is in `arc` for the first time. None if that takes more than one way around the
+    /// circle, or never happens.
+    pub fn first_in(self, arc: Arc) -> Option<u128> {
+        // With the arc at the bottom of the circle, to be in it is to be at most `arc.more`.
+        let here = Self { start: truncate(self.start.wrapping_sub(arc.first), self.ty), ..self };
+        if here.start <= arc.more {
+            return Some(0);
+        }
+        if here.step == 0 {
+            return None;
+        }
+        [here.steps_up(), here.steps_down(arc.more)].into_iter().find(|&steps| here.at(steps) <= arc.more)
+    }
+
+    /// A number of steps before which the number is not in `arc`.
+    pub fn not_in_before(self, arc: Arc) -> u128 {
+        let here = Self { start: truncate(self.start.wrapping_sub(arc.first), self.ty), ..self };
+        if here.start <= arc.more {
+            return 0;
+        }
+        if here.step == 0 {
+            return u128::MAX;
+        }
+        here.steps_up().max(here.steps_down(arc.more))
+    }
+
+    /// How many steps lead across the largest number: all before it are above the start, if the step is taken for positive.
+    fn steps_up(self) -> u128 {
+        (max_of(self.ty) - self.start) / self.step + 1
+    }
+
+    /// How many steps lead to `bound` or below it, if the step is taken for negative: all before it are above.
+    fn steps_down(self, bound: u128) -> u128 {
+        let by = max_of(self.ty) - self.step + 1;
+        (self.start - bound).div_ceil(by)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::scev::const_eval::compares;
+    use cranelift_codegen::ir::types::{I8, I128};
+
+    const CONDITIONS: [IntCC; 10] = [
+        IntCC::Equal,
+        IntCC::NotEqual,
+        IntCC::SignedLessThan,
+        IntCC::SignedGreaterThanOrEqual,
+        IntCC::SignedGreaterThan,
+        IntCC::SignedLessThanOrEqual,
+        IntCC::UnsignedLessThan,
+        IntCC::UnsignedGreaterThanOrEqual,
+        IntCC::UnsignedGreaterThan,
+        IntCC::UnsignedLessThanOrEqual,
+    ];
+    const SAMPLES: [u128; 17] = [0, 1, 2, 3, 7, 16, 50, 100, 126, 127, 128, 129, 200, 250, 253, 254, 255];
+
+    /// Against the definition, for all conditions and for starts, steps and bounds of 8 bits.
+    #[test]
+    fn steps_are_counted() {
+        for cond in CONDITIONS {
+            for bound in SAMPLES {
+                let arc = Arc::of_condition(cond, bound, I8);
+                let holds = (0..=255).any(|number| compares(cond, [number, bound], I8));
+                assert_eq!(arc.is_some(), holds, "{cond} {bound}");
+                let Some(arc) = arc else { continue };
+                for (start, step) in SAMPLES.into_iter().flat_map(|start| SAMPLES.map(|step| (start, step))) {
+                    let numbers = Progression { start, step, ty: I8 };
+                    let is_in = |steps: &u128| compares(cond, [numbers.at(*steps), bound], I8);
+                    let first = (0..256).find(is_in);
+                    let found = numbers.first_in(arc);
+                    let what = format!("{start} + k * {step} {cond} {bound}: {first:?}, {found:?}");
+                    assert!(found.is_none() || found == first, "{what}");
+                    let one_way = |step: u128| first.is_some_and(|first| first * step < 256 - 16);
+                    assert!(found == first || !(one_way(step) || one_way((256 - step) % 256)), "{what}");
+                    assert!(first.is_none_or(|first| numbers.not_in_before(arc) <= first), "{what}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn any_bound() {
+        for cond in CONDITIONS {
+            let always = |number| (0..=255).all(|bound| compares(cond, [number, bound], I8));
+            let arc = Arc::of_any_bound(cond, I8);
+            assert_eq!(arc, (0..=255).find(|&number| always(number)).map(|first| Arc { first, more: 0 }), "{cond}");
+        }
+    }
+
+    #[test]
+    fn all_bits() {
+        let (max, half) = (u128::MAX, u128::MAX / 2 + 1);
+        let steps = |start, step, more| Progression { start, step, ty: I128 }.first_in(Arc { first: 0, more });
+        assert_eq!(steps(5, 1, 0), Some(max - 4));
+        assert_eq!(steps(max, max, 0), Some(max));
+        assert_eq!(steps(half, half, 0), Some(1));
+        assert_eq!(steps(max, half, half - 1), Some(1));
+        assert_eq!(steps(2, 5, 0), None, "it takes several ways around");
+        assert_eq!(steps(2, 0, 0), None);
+        assert_eq!(steps(7, 0, max), Some(0));
+    }
+}

@@ -1,0 +1,199 @@
+//! Writes [claims](crate::claim) down as run-time checks, in functions in which they are asserted; does nothing in others.
+//!
+//! An assertion stands in front of the instruction that the claim is about, and is made of pure instructions, a load that repeats one of
+//! the program, and a `trapz` or `trapnz`.
+
+use crate::analysis::cfg::edges::{Edge, edges_of};
+use crate::analysis::memory::alias::{Access, address_operand};
+use crate::analysis::scev::linear_expr::mask;
+use crate::claim::{Claim, is_marked};
+use crate::edit::at;
+use cranelift_codegen::cursor::FuncCursor;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::immediates::Offset32;
+use cranelift_codegen::ir::{
+    Endianness, Function, Inst, InstBuilder, InstructionData, MemFlagsData, Opcode, Type, Value, types,
+};
+
+/// Asserts in front of `before` that `condition` is not zero, or that it is.
+pub(crate) fn assert_truth(func: &mut Function, before: Inst, claim: Claim, (condition, holds): (Value, bool)) {
+    if is_marked(func) {
+        trap_unless(&mut at(func, before), claim, (condition, holds));
+    }
+}
+
+/// Asserts that `branch`, a `brif` or `br_table`, goes by its edge number `slot`.
+pub(crate) fn assert_takes(func: &mut Function, branch: Inst, claim: Claim, slot: usize) {
+    if !is_marked(func) {
+        return;
+    }
+    match func.dfg.insts[branch] {
+        InstructionData::Brif { arg, .. } => trap_unless(&mut at(func, branch), claim, (arg, slot == 0)),
+        InstructionData::BranchTable { arg, .. } => {
+            let slots = slots_like(func, branch, slot);
+            if slots.len() <= MAX_SLOTS {
+                assert_index(func, branch, claim, (arg, &slots));
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Edges of one `br_table` that an assertion tells from the others: more are not compared, for it would be as long as the table.
+const MAX_SLOTS: usize = 16;
+
+/// The edges of `branch` that go where this one goes, with the same arguments.
+fn slots_like(func: &Function, branch: Inst, slot: usize) -> Vec<usize> {
+    let edge = |slot| Edge { branch, slot };
+    let goes = |slot| (edge(slot).target(func), edge(slot).args(func).collect::<Vec<_>>());
+    let wanted = goes(slot);
+    edges_of(func, branch).map(|edge| edge.slot).filter(|&other| goes(other) == wanted).collect()
+}
+
+/// Asserts that a `br_table` on `index` takes one of these edges, of which the default is the first.
+fn assert_index(func: &mut Function, branch: Inst, claim: Claim, (index, slots): (Value, &[usize])) {
+    let entries = edges_of(func, branch).count() - 1;
+    let mut cursor = at(func, branch);
+    let ty = cursor.func.dfg.value_type(index);
+    let mut any = cursor.ins().iconst(types::I8, 0);
+    for slot in slots {
+        let (cond, number) = match slot.checked_sub(1) {
+            None => (IntCC::UnsignedGreaterThanOrEqual, entries),
+            Some(entry) => (IntCC::Equal, entry),
+        };
+        let number = cursor.ins().iconst(ty, number as i64);
+        let this = cursor.ins().icmp(cond, index, number);
+        any = cursor.ins().bor(any, this);
+    }
+    trap_unless(&mut cursor, claim, (any, true));
+}
+
+/// Asserts that `select` gives the one of its two values that has this number.
+pub(crate) fn assert_chooses(func: &mut Function, select: Inst, way: usize) {
+    let condition = func.dfg.inst_args(select)[0];
+    assert_truth(func, select, Claim::ConditionKnown, (condition, way == 0));
+}
+
+/// Asserts in front of `before` that an operation with an overflow flag, which has become a plain one, does not overflow.
+pub(crate) fn assert_fits(func: &mut Function, before: Inst, opcode: Opcode, [a, b]: [Value; 2]) {
+    use IntCC::{Equal, SignedGreaterThanOrEqual, UnsignedGreaterThanOrEqual};
+    let ty = func.dfg.value_type(a);
+    if !is_marked(func) || ty.bits() > 64 {
+        return;
+    }
+    let mut cursor = at(func, before);
+    let (cond, left, right) = match opcode {
+        Opcode::UaddOverflow => (UnsignedGreaterThanOrEqual, cursor.ins().iadd(a, b), a),
+        Opcode::UsubOverflow => (UnsignedGreaterThanOrEqual, a, b),
+        // Where the signs say that it may overflow, it is the result that has the wrong one.
+        Opcode::SaddOverflow | Opcode::SsubOverflow => {
+            let is_sum = opcode == Opcode::SaddOverflow;
+            let result = if is_sum { cursor.ins().iadd(a, b) } else { cursor.ins().isub(a, b) };
+            let changed = cursor.ins().bxor(a, result);
+            let other = if is_sum { cursor.ins().bxor(b, result) } else { cursor.ins().bxor(a, b) };
+            let wrong = cursor.ins().band(changed, other);
+            (SignedGreaterThanOrEqual, wrong, cursor.ins().iconst(ty, 0))
+        }
+        Opcode::UmulOverflow => {
+            let high = match ty.double_width().filter(|_| ty.bits() < 64) {
+                Some(wide) => {
+                    let [a, b] = [a, b].map(|value| cursor.ins().uextend(wide, value));
+                    let product = cursor.ins().imul(a, b);
+                    let shift = cursor.ins().iconst(wide, i64::from(ty.bits()));
+                    cursor.ins().ushr(product, shift)
+                }
+                None => cursor.ins().umulhi(a, b),
+            };
+            let zero = cursor.func.dfg.value_type(high);
+            (Equal, high, cursor.ins().iconst(zero, 0))
+        }
+        _ => return,
+    };
+    let fits = cursor.ins().icmp(cond, left, right);
+    trap_unless(&mut cursor, Claim::NoWrap, (fits, true));
+}
+
+/// Asserts in front of `before` that two values of one type are the same, bit by bit.
+pub(crate) fn assert_equal(func: &mut Function, before: Inst, claim: Claim, [a, b]: [Value; 2]) {
+    if is_marked(func) && a != b {
+        let mut cursor = at(func, before);
+        let [a, b] = [a, b].map(|value| bits(&mut cursor, value));
+        let same = cursor.ins().icmp(IntCC::Equal, a, b);
+        trap_unless(&mut cursor, claim, (same, true));
+    }
+}
+
+/// Asserts in front of `before` that `load`, a plain one of which the address is there, would give `value`: it is done once more.
+pub(crate) fn assert_loads(func: &mut Function, before: Inst, load: Inst, value: Value) {
+    if !is_marked(func) {
+        return;
+    }
+    let InstructionData::Load { opcode, flags, offset, arg } = func.dfg.insts[load] else { return };
+    let ty = func.dfg.value_type(value);
+    let again = func.dfg.mem_flags[flags].with_trap_code(Some(Claim::Readable.trap_code()));
+    let Ok(flags) = func.dfg.mem_flags.insert(again) else { return };
+    let mut cursor = at(func, before);
+    let (again, dfg) = cursor.ins().Load(opcode, ty, flags, offset, arg);
+    let again = dfg.first_result(again);
+    assert_equal(func, before, Claim::CellHolds, [again, value]);
+}
+
+/// Asserts that `access` would be at the same place with `address` and `offset` as it is now.
+pub(crate) fn assert_same_place(func: &mut Function, access: Inst, (address, offset): (Value, Offset32)) {
+    if !is_marked(func) {
+        return;
+    }
+    let places = address_operand(func, access).zip(func.dfg.insts[access].load_store_offset());
+    let Some(place) = places.filter(|place| *place != (address, offset.into())) else { return };
+    let mut cursor = at(func, access);
+    let [now, then] = [place, (address, offset.into())].map(|place| start(&mut cursor, place));
+    assert_equal(func, access, Claim::SamePlace, [now, then]);
+}
+
+/// Asserts in front of `before` that the two accesses, whose addresses are there, have no byte in common.
+pub(crate) fn assert_apart(func: &mut Function, before: Inst, [a, b]: [&Access; 2]) {
+    if !is_marked(func) {
+        return;
+    }
+    let mut cursor = at(func, before);
+    let [start_a, start_b] = [a, b].map(|access| {
+        let offset = cursor.func.dfg.insts[access.inst].load_store_offset().unwrap_or(0);
+        start(&mut cursor, (access.operand, offset))
+    });
+    let ty = cursor.func.dfg.value_type(start_a);
+    if cursor.func.dfg.value_type(start_b) != ty {
+        return;
+    }
+    // On the circle of all addresses, each has to be at least as far ahead of the other as that is long.
+    for (ahead, behind, size) in [(start_a, start_b, b.size), (start_b, start_a, a.size)] {
+        let distance = cursor.ins().isub(ahead, behind);
+        let size = cursor.ins().iconst(ty, i64::from(size));
+        let apart = cursor.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, distance, size);
+        trap_unless(&mut cursor, Claim::NoOverlap, (apart, true));
+    }
+}
+
+/// The sum of an address and an offset.
+fn start(cursor: &mut FuncCursor<'_>, (address, offset): (Value, i32)) -> Value {
+    let ty = cursor.func.dfg.value_type(address);
+    let offset = i64::from(offset).cast_unsigned() & mask(ty.bits());
+    let offset = cursor.ins().iconst(ty, offset.cast_signed());
+    cursor.ins().iadd(address, offset)
+}
+
+/// The bits of `value` as an integer.
+fn bits(cursor: &mut FuncCursor<'_>, value: Value) -> Value {
+    let ty = cursor.func.dfg.value_type(value);
+    let Some(int) = Type::int_with_byte_size(ty.bytes() as u16).filter(|&int| int != ty) else { return value };
+    let flags = match ty.is_vector() {
+        true => MemFlagsData::new().with_endianness(Endianness::Little),
+        false => MemFlagsData::new(),
+    };
+    cursor.ins().bitcast(int, flags, value)
+}
+
+fn trap_unless(cursor: &mut FuncCursor<'_>, claim: Claim, (condition, holds): (Value, bool)) {
+    let opcode = if holds { Opcode::Trapz } else { Opcode::Trapnz };
+    let ty = cursor.func.dfg.value_type(condition);
+    cursor.ins().CondTrap(opcode, ty, claim.trap_code(), condition);
+}

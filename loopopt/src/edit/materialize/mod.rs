@@ -1,0 +1,11 @@
+//! Instructions that compute what an analysis has found.
+
+pub(crate) mod assertion;
+pub(crate) mod constants;
+pub(crate) mod dce;
+pub(crate) mod drop_trap_flags;
+pub(crate) mod emit;
+pub(crate) mod local_cse;
+pub(crate) mod neighbours;
+pub(crate) mod offsets;
+pub(crate) mod stride;

@@ -1,0 +1,10 @@
+//! Closed form, and values with several definitions.
+
+pub(crate) mod close;
+pub(crate) mod construct;
+pub(crate) mod frontier;
+pub(crate) mod labels;
+pub(crate) mod params;
+pub(crate) mod rename;
+pub(crate) mod repair;
+pub(crate) mod replace;
