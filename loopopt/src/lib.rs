@@ -107,9 +107,12 @@ mod options;
 pub mod oracle;
 mod pass;
 mod pipeline;
+mod refusal;
 mod remark;
 #[cfg(test)]
 mod testing;
+
+use std::collections::BTreeSet;
 
 pub use embedder::{Embedder, Writers};
 pub use isa::lowering_isa;
@@ -125,5 +128,8 @@ pub fn pass_names() -> impl Iterator<Item = &'static str> {
 
 /// All reasons for which a pass leaves a loop alone, as `(pass, reason)`: the reasons of [`Verdict::Declined`].
 pub fn decline_reasons() -> impl Iterator<Item = (&'static str, &'static str)> {
-    pipeline::passes().flat_map(|pass| pass.reasons.iter().map(|&reason| (pass.name, reason)))
+    let reasons =
+        pipeline::passes().flat_map(|pass| pass.reasons.concat().into_iter().map(|reason| (pass.name, reason)));
+    // Passes run more than once, and some have one name for two reasons.
+    reasons.collect::<BTreeSet<_>>().into_iter()
 }

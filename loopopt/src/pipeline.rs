@@ -12,7 +12,7 @@ use crate::edit::ssa::params::detach_redundant_params;
 use crate::edit::ssa::rename::Replaced;
 use crate::optimizer::Report;
 use crate::pass::{
-    Pass, PassCx, canon, cleanup, elide_checks, full_unroll, guard_to_trap, layout, leave_canonical_form, licm,
+    Form, Pass, PassCx, canon, cleanup, elide_checks, full_unroll, guard_to_trap, layout, leave_canonical_form, licm,
     mem2reg, order_latch, partial_unroll, peel, promote, rotate, sink, tail_duplicate, transfer, unswitch, version,
     widen_indices,
 };
@@ -31,85 +31,36 @@ enum Step {
     Once(Pass),
 }
 
-const MEM2REG: Pass = Pass { name: mem2reg::NAME, run: mem2reg::run, reasons: mem2reg::REASONS, claims: &[] };
-const CANON: Pass = Pass { name: canon::NAME, run: canon::run, reasons: canon::REASONS, claims: canon::CLAIMS };
-const ROTATE: Pass = Pass { name: rotate::NAME, run: rotate::run, reasons: rotate::REASONS, claims: rotate::CLAIMS };
-const GUARD_TO_TRAP: Pass =
-    Pass { name: guard_to_trap::NAME, run: guard_to_trap::run, reasons: guard_to_trap::REASONS, claims: &[] };
-const ELIDE_CHECKS: Pass = Pass {
-    name: elide_checks::NAME,
-    run: elide_checks::run,
-    reasons: elide_checks::REASONS,
-    claims: elide_checks::CLAIMS,
-};
-const UNSWITCH: Pass =
-    Pass { name: unswitch::NAME, run: unswitch::run, reasons: unswitch::REASONS, claims: unswitch::CLAIMS };
-const TRANSFER: Pass = Pass { name: transfer::NAME, run: transfer::run, reasons: transfer::REASONS, claims: &[] };
-const FULL_UNROLL: Pass =
-    Pass { name: full_unroll::NAME, run: full_unroll::run, reasons: full_unroll::REASONS, claims: full_unroll::CLAIMS };
-const VERSION: Pass =
-    Pass { name: version::NAME, run: version::run, reasons: version::REASONS, claims: version::CLAIMS };
-const PEEL: Pass = Pass { name: peel::NAME, run: peel::run, reasons: peel::REASONS, claims: peel::CLAIMS };
-const CLEANUP: Pass =
-    Pass { name: cleanup::NAME, run: cleanup::run, reasons: cleanup::REASONS, claims: cleanup::CLAIMS };
-const LICM: Pass = Pass { name: licm::NAME, run: licm::run, reasons: licm::REASONS, claims: licm::CLAIMS };
-const PROMOTE: Pass =
-    Pass { name: promote::NAME, run: promote::run, reasons: promote::REASONS, claims: promote::CLAIMS };
-const WIDEN_INDICES: Pass = Pass {
-    name: widen_indices::NAME,
-    run: widen_indices::run,
-    reasons: widen_indices::REASONS,
-    claims: widen_indices::CLAIMS,
-};
-const PARTIAL_UNROLL: Pass = Pass {
-    name: partial_unroll::NAME,
-    run: partial_unroll::run,
-    reasons: partial_unroll::REASONS,
-    claims: partial_unroll::CLAIMS,
-};
-const SINK: Pass = Pass { name: sink::NAME, run: sink::run, reasons: sink::REASONS, claims: &[] };
-const LAYOUT: Pass = Pass { name: layout::NAME, run: layout::run, reasons: layout::REASONS, claims: &[] };
-const LEAVE_CANONICAL_FORM: Pass = Pass {
-    name: leave_canonical_form::NAME,
-    run: leave_canonical_form::run,
-    reasons: leave_canonical_form::REASONS,
-    claims: &[],
-};
-const TAIL_DUPLICATE: Pass =
-    Pass { name: tail_duplicate::NAME, run: tail_duplicate::run, reasons: tail_duplicate::REASONS, claims: &[] };
-const ORDER_LATCH: Pass =
-    Pass { name: order_latch::NAME, run: order_latch::run, reasons: order_latch::REASONS, claims: &[] };
-
 /// The pipeline as data.
 static STEPS: &[Step] = &[
     Step::Repeat(&[
-        MEM2REG,
-        GUARD_TO_TRAP,
-        CANON,
-        ROTATE,
-        ELIDE_CHECKS,
-        LICM,
-        UNSWITCH,
-        VERSION,
-        TRANSFER,
-        FULL_UNROLL,
-        PEEL,
-        CLEANUP,
+        mem2reg::PASS,
+        guard_to_trap::PASS,
+        canon::PASS,
+        rotate::PASS,
+        elide_checks::PASS,
+        licm::PASS,
+        unswitch::PASS,
+        version::PASS,
+        transfer::PASS,
+        full_unroll::PASS,
+        peel::PASS,
+        cleanup::PASS,
     ]),
-    Step::Once(CANON),
-    Step::Once(WIDEN_INDICES),
-    Step::Once(PROMOTE),
-    Step::Once(PARTIAL_UNROLL),
-    Step::Once(CANON),
-    Step::Once(SINK),
-    Step::Once(LEAVE_CANONICAL_FORM),
-    Step::Once(TAIL_DUPLICATE),
-    Step::Once(LAYOUT),
-    Step::Once(ORDER_LATCH),
+    Step::Once(canon::PASS),
+    Step::Once(widen_indices::PASS),
+    Step::Once(promote::PASS),
+    Step::Once(partial_unroll::PASS),
+    Step::Once(canon::PASS),
+    Step::Once(sink::PASS),
+    Step::Once(leave_canonical_form::PASS),
+    Step::Once(tail_duplicate::PASS),
+    Step::Once(layout::PASS),
+    Step::Once(order_latch::PASS),
 ];
 
 /// The pipeline for functions without a loop.
-static STEPS_WITHOUT_LOOPS: &[Step] = &[Step::Repeat(&[MEM2REG, GUARD_TO_TRAP, CLEANUP])];
+static STEPS_WITHOUT_LOOPS: &[Step] = &[Step::Repeat(&[mem2reg::PASS, guard_to_trap::PASS, cleanup::PASS])];
 
 /// `(before, after, why)`: what [`STEPS`] has to respect. A test checks it.
 #[cfg(test)]
@@ -181,9 +132,6 @@ static ORDER: &[(&str, &str, &str)] = &[
     ("cleanup", "order_latch", "the egraph pass puts pure instructions in an order of its own"),
     ("layout", "order_latch", "an inverted comparison has to stand where the order is made"),
 ];
-
-/// Passes that make no decision: they run whatever the options enable, and take no fuel.
-const MANDATORY: [&str; 3] = [canon::NAME, cleanup::NAME, leave_canonical_form::NAME];
 
 /// The most rounds of a [`Step::Repeat`]. Each further round is for loops that wait for one inside them, which are rare:
 /// this bounds the time for nests made to be slow.
@@ -341,27 +289,27 @@ impl Driver<'_, '_> {
         if self.cx.gave_up {
             return Ok(());
         }
-        if !MANDATORY.contains(&pass.name) && !self.cx.options.enables(pass.name) {
+        if !pass.is_mandatory && !self.cx.options.enables(pass.name) {
             return Ok(());
         }
-        if pass.name == canon::NAME && self.cx.is_canonical {
+        let makes_form = pass.makes > Form::Any;
+        if makes_form && self.cx.form >= pass.makes {
             return Ok(());
         }
-        self.cx.is_settled = false;
-        let change = (pass.run)(self.ctx, self.cx)?;
-        let is_canon = pass.name == canon::NAME;
-        if !self.cx.is_settled {
-            self.cx.invalidate(self.ctx, change);
+        if self.cx.options.verify_each_pass {
+            self.verify_form(pass, pass.needs)?;
+            self.since = Instant::now();
         }
-        if is_canon {
-            self.cx.is_canonical = true;
-        } else if change == Change::Cfg && pass.name == rotate::NAME {
-            self.cx.is_canonical = false;
+        let pending = (pass.run)(self.ctx, self.cx)?;
+        self.cx.invalidate(self.ctx, pending);
+        let change = self.cx.take_changed();
+        if makes_form {
+            self.cx.form = pass.makes;
         } else if change == Change::Cfg {
-            self.cx.lose_form();
+            self.cx.keep_form(pass.keeps);
         }
         self.add_time(pass.name);
-        if (change != Change::Nothing || is_canon) && !self.cx.gave_up {
+        if (change != Change::Nothing || makes_form) && !self.cx.gave_up {
             if self.cx.options.dumps && change != Change::Nothing {
                 self.report.dumps.push((pass.name, self.ctx.func.display().to_string()));
                 self.since = Instant::now();
@@ -384,15 +332,20 @@ impl Driver<'_, '_> {
         }
     }
 
-    /// The verifier, and canonical form where it has to hold.
+    /// The verifier, and the form that the pass promises.
     fn verify_after(&mut self, pass: &Pass) -> CodegenResult<()> {
         self.ctx.verify(self.cx.isa).map_err(|errors| blame(pass, &errors))?;
-        if pass.name == canon::NAME {
-            let forest = self.cx.forest(self.ctx);
-            canon::check(self.ctx, forest)
-                .map_err(|what| CodegenError::Unsupported(format!("{} broke canonical form: {what}", pass.name)))?;
+        self.verify_form(pass, pass.makes)
+    }
+
+    /// That all loops are in this form, which `pass` needs or makes.
+    fn verify_form(&mut self, pass: &Pass, form: Form) -> CodegenResult<()> {
+        if form < Form::Canonical {
+            return Ok(());
         }
-        Ok(())
+        let forest = self.cx.forest(self.ctx);
+        canon::check(self.ctx, &forest)
+            .map_err(|what| CodegenError::Unsupported(format!("{}: not in canonical form: {what}", pass.name)))
     }
 }
 

@@ -5,6 +5,7 @@
 
 use crate::claim::Claim;
 use crate::pipeline::claims_of;
+use crate::refusal::Refusal;
 use cranelift_codegen::ir::{Block, Function, SourceLoc};
 use cranelift_codegen::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
@@ -71,62 +72,6 @@ impl fmt::Display for Remark {
                 write!(f, "{header}: {pass}: not done ({reason}): {message}")
             }
         }
-    }
-}
-
-/// Why a pass leaves a loop alone: implemented by the refusal enum of each pass.
-pub(crate) trait Refusal: fmt::Display {
-    /// The reason in kebab-case, one of those that the pass lists.
-    fn slug(&self) -> &'static str;
-
-    /// The reason in words, if they are the same for every loop: these need not be put together.
-    fn fixed(&self) -> Option<&'static str> {
-        None
-    }
-
-    /// The reason in words.
-    fn message(&self) -> Cow<'static, str> {
-        self.fixed().map_or_else(|| self.to_string().into(), Cow::Borrowed)
-    }
-
-    /// What would help, or nothing.
-    fn help(&self) -> &'static str {
-        ""
-    }
-
-    /// Tells apart what a pass says of several things with one header: the number of a stack slot.
-    fn subject(&self) -> u32 {
-        0
-    }
-}
-
-/// A reason in the words of when it arose, for passes that change what it speaks of.
-pub(crate) struct Said {
-    slug: &'static str,
-    help: &'static str,
-    message: Cow<'static, str>,
-}
-
-impl Said {
-    /// What `why` says now.
-    pub(crate) fn new(why: &dyn Refusal) -> Self {
-        Self { slug: why.slug(), help: why.help(), message: why.message() }
-    }
-}
-
-impl Refusal for Said {
-    fn slug(&self) -> &'static str {
-        self.slug
-    }
-
-    fn help(&self) -> &'static str {
-        self.help
-    }
-}
-
-impl fmt::Display for Said {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
     }
 }
 
@@ -205,7 +150,7 @@ impl RemarkLog {
         let verdict = Verdict::Declined { reason: why.slug(), help: why.help() };
         let srcloc = header_srcloc(func, header);
         let before = self.declined.insert((pass, header, why.subject()), self.all.len());
-        self.all.push(Some(Remark { pass, header, srcloc, verdict, message: why.message() }));
+        self.all.push(Some(Remark { pass, header, srcloc, verdict, message: why.message(func) }));
         self.forget(before);
     }
 

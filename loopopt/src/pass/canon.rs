@@ -47,38 +47,44 @@ use crate::edit::cfg::merge::merge_blocks;
 use crate::edit::cfg::split_edges::funnel;
 use crate::edit::propagate_equality::know_conditions;
 use crate::edit::ssa::close::{close_loops, escapes};
-use crate::pass::PassCx;
-use crate::remark::Refusal;
+use crate::pass::{Form, Pass, PassCx};
+use crate::refusal::refusals;
 use cranelift_codegen::ir::{Block, Function};
 use cranelift_codegen::{CodegenResult, Context};
-use std::fmt;
 
 /// The name of this pass.
 pub(crate) const NAME: &str = "canon";
 
-/// What its rewrites rest on.
-pub(crate) const CLAIMS: &[Claim] = &[Claim::ConditionKnown];
-
-/// The reasons for which it leaves a loop alone.
-pub(crate) const REASONS: &[&str] = &["irreducible", "too-many-loops", "too-many-values"];
+/// The pass.
+pub(crate) const PASS: Pass = Pass {
+    name: NAME,
+    run,
+    reasons: &[Decline::REASONS],
+    claims: &[Claim::ConditionKnown],
+    is_mandatory: true,
+    makes: Form::Canonical,
+    ..Pass::OPTIONAL
+};
 
 /// Brings all loops into canonical form.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
-    let mut change = Change::Nothing;
-    for step in [merge, shape, close, know] {
+    // Merging, splitting edges and rotation let no value leave a loop.
+    let is_closed = cx.form >= Form::Closed;
+    let steps: &[fn(&mut Context, &mut PassCx<'_>) -> Change] =
+        if is_closed { &[merge, shape] } else { &[merge, shape, close, know] };
+    for step in steps {
         let done = step(ctx, cx);
         cx.invalidate(ctx, done);
-        change = change.max(done);
     }
     name_irreducible_cycles(ctx, cx);
-    Ok(cx.settled(change))
+    Ok(Change::Nothing)
 }
 
-/// Brings all loops into canonical form again, for a pass that needs it more exactly than the ones before have left it.
-pub(crate) fn restore(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
-    let change = run(ctx, cx)?;
-    (cx.is_canonical, cx.is_settled) = (true, false);
-    Ok(change)
+/// Brings all loops into canonical form again, for a pass that found something to do in loops that have lost it.
+pub(crate) fn restore(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<()> {
+    run(ctx, cx)?;
+    cx.form = Form::Canonical;
+    Ok(())
 }
 
 fn merge(ctx: &mut Context, _: &mut PassCx<'_>) -> Change {
@@ -89,14 +95,14 @@ fn merge(ctx: &mut Context, _: &mut PassCx<'_>) -> Change {
 /// Gives each exit block to one loop, and each loop a preheader and a single back edge.
 fn shape(ctx: &mut Context, cx: &mut PassCx<'_>) -> Change {
     let forest = cx.forest(ctx);
-    let mut needed = shared_exits(ctx, forest);
+    let mut needed = shared_exits(ctx, &forest);
     let mut change = Change::Nothing;
     // An exit edge that enters a loop is an entry of that loop, too.
     if needed.iter().any(|(target, _)| forest.loop_of_header(*target).is_some()) {
         change = funnel_all(&mut ctx.func, std::mem::take(&mut needed));
         cx.invalidate(ctx, change);
     }
-    needed.extend(several_entries(ctx, cx.forest(ctx)));
+    needed.extend(several_entries(ctx, &cx.forest(ctx)));
     change.max(funnel_all(&mut ctx.func, needed))
 }
 
@@ -145,14 +151,11 @@ fn funnel_all(func: &mut Function, needed: Vec<(Block, Vec<Edge>)>) -> Change {
     change
 }
 
-/// Lets values leave loops through parameters of exit blocks. The steps before, and `rotate`, make no value leave a loop.
+/// Lets values leave loops through parameters of exit blocks.
 fn close(ctx: &mut Context, cx: &mut PassCx<'_>) -> Change {
-    if cx.is_closed {
-        return Change::Nothing;
-    }
     let budget = cx.options.max_closing_args;
     let forest = cx.forest(ctx);
-    match close_loops(&mut ctx.func, &ctx.cfg, &ctx.domtree, forest, budget) {
+    match close_loops(&mut ctx.func, &ctx.cfg, &ctx.domtree, &forest, budget) {
         Ok(true) => Change::Insts,
         Ok(false) => Change::Nothing,
         Err(TooManyParams) => {
@@ -167,50 +170,23 @@ fn close(ctx: &mut Context, cx: &mut PassCx<'_>) -> Change {
 }
 
 /// Puts constants where branches say what values are, those that leave loops above all.
-fn know(ctx: &mut Context, cx: &mut PassCx<'_>) -> Change {
-    if std::mem::replace(&mut cx.is_closed, true) {
-        return Change::Nothing;
-    }
+fn know(ctx: &mut Context, _: &mut PassCx<'_>) -> Change {
     if know_conditions(ctx) { Change::Insts } else { Change::Nothing }
 }
 
-/// Why a loop, or all of them, are left alone.
-enum Decline {
-    /// A cycle that has no header.
-    Irreducible(Block),
-    /// The function has more loops than the options allow.
-    TooManyLoops { loops: usize, max: usize },
-    /// Closed form would take too many parameters.
-    TooManyValues,
-}
-
-impl Refusal for Decline {
-    fn slug(&self) -> &'static str {
-        match self {
-            Self::Irreducible(_) => "irreducible",
-            Self::TooManyLoops { .. } => "too-many-loops",
-            Self::TooManyValues => "too-many-values",
-        }
-    }
-
-    fn help(&self) -> &'static str {
-        match self {
-            Self::Irreducible(_) => "enter the cycle at one block only",
-            Self::TooManyLoops { .. } => "raise Options::max_loops",
-            Self::TooManyValues => "use fewer values behind loops with many exits, or raise Options::max_closing_args",
-        }
-    }
-}
-
-impl fmt::Display for Decline {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Irreducible(block) => {
-                write!(f, "the cycle through {block} can be entered elsewhere too, so it is no loop")
-            }
-            Self::TooManyLoops { loops, max } => write!(f, "the function has {loops} loops, more than {max}"),
-            Self::TooManyValues => write!(f, "too many values leave the loops of this function by too many exits"),
-        }
+refusals! {
+    /// Why a loop, or all of them, are left as they are.
+    enum Decline {
+        /// A cycle that has no header.
+        Irreducible(entry: Block)
+            => "irreducible", "the cycle through {entry} can be entered elsewhere too, so it is no loop",
+            help "enter the cycle at one block only";
+        /// The function has more loops than the options allow.
+        TooManyLoops { loops: usize, max: usize } => "too-many-loops", "the function has {loops} loops, more than {max}",
+            help "raise Options::max_loops";
+        /// Closed form would take too many parameters.
+        TooManyValues => "too-many-values", "too many values leave the loops of this function by too many exits",
+            help "use fewer values after loops with many exits, or raise Options::max_closing_args";
     }
 }
 

@@ -40,7 +40,7 @@ use crate::edit::materialize::assertion::assert_loads;
 use crate::edit::materialize::neighbours::keep_neighbours;
 use crate::edit::ssa::params::remove_redundant_params;
 use crate::edit::ssa::rename::Replaced;
-use crate::pass::PassCx;
+use crate::pass::{Pass, PassCx};
 use cranelift_codegen::settings::{self, Configurable, Flags, OptLevel};
 use cranelift_codegen::{CodegenResult, Context};
 use hide::Hidden;
@@ -48,11 +48,9 @@ use hide::Hidden;
 /// The name of this pass.
 pub(crate) const NAME: &str = "cleanup";
 
-/// What its rewrites rest on.
-pub(crate) const CLAIMS: &[Claim] = &[Claim::CellHolds];
-
-/// The reasons for which it leaves a loop alone.
-pub(crate) const REASONS: &[&str] = &[];
+/// The pass.
+pub(crate) const PASS: Pass =
+    Pass { name: NAME, run, reasons: &[], claims: &[Claim::CellHolds], is_mandatory: true, ..Pass::OPTIONAL };
 
 /// Runs it if it is wanted, unless the embedder compiles without optimization. Asks for another round: a loop inside another
 /// one may have gone, and a header that was too large may be small enough.
@@ -85,7 +83,7 @@ pub(crate) fn is_possible(ctx: &Context, cx: &mut PassCx<'_>) -> bool {
 /// (L1) Lets loads be what memory is known to hold.
 fn replace_known_loads(ctx: &mut Context, cx: &mut PassCx<'_>) {
     let options = cx.options;
-    let found = known_loads(ctx, cx.forest(ctx), options);
+    let found = known_loads(ctx, &cx.forest(ctx), options);
     let mut replaced = Replaced::default();
     for (load, value) in found {
         assert_loads(&mut ctx.func, load, load, value);

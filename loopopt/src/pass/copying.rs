@@ -1,11 +1,9 @@
 //! What the passes that copy loops have in common: they need canonical form, room in the function, and fuel for each loop.
 
-use crate::change::Change;
-use crate::pass::{PassCx, canon};
-use crate::remark::Refusal;
+use crate::pass::{Form, PassCx, canon};
+use crate::refusal::refusals;
 use cranelift_codegen::ir::Block;
 use cranelift_codegen::{CodegenResult, Context};
-use std::fmt;
 
 /// A rewrite that copies a loop, or a part of it.
 pub(crate) trait Copying {
@@ -23,18 +21,17 @@ pub(crate) fn granted<P: Copying>(
     cx: &mut PassCx<'_>,
     pass: &'static str,
     mut plan: impl FnMut(&Context, &mut PassCx<'_>) -> Vec<P>,
-) -> CodegenResult<(Vec<P>, Change)> {
-    let mut change = Change::Nothing;
+) -> CodegenResult<Vec<P>> {
     let mut plans = plan(ctx, cx);
-    if !plans.is_empty() && !cx.is_canonical {
-        change = canon::restore(ctx, cx)?;
+    if !plans.is_empty() && cx.form < Form::Canonical {
+        canon::restore(ctx, cx)?;
         plans = plan(ctx, cx);
     }
     let mut room = if plans.is_empty() { 0 } else { cx.room(&ctx.func) };
     plans.retain(|plan| {
         let copied = plan.copied();
         let denied = if copied > room {
-            Denied::FunctionTooLarge { copied, max: cx.options.max_function_insts }
+            Denied::FunctionTooLarge(copied, cx.options.max_function_insts)
         } else if !cx.fuel.take() {
             Denied::Withheld
         } else {
@@ -47,40 +44,11 @@ pub(crate) fn granted<P: Copying>(
     if cx.gave_up {
         plans.clear();
     }
-    Ok((plans, change))
+    Ok(plans)
 }
 
-/// Why a copy that would be made is not.
-enum Denied {
-    /// The function has grown too much already.
-    FunctionTooLarge { copied: usize, max: usize },
-    /// Fuel is used up, or stress mode says no.
-    Withheld,
-}
-
-impl Refusal for Denied {
-    fn slug(&self) -> &'static str {
-        match self {
-            Self::FunctionTooLarge { .. } => "function-too-large",
-            Self::Withheld => "withheld",
-        }
-    }
-
-    fn help(&self) -> &'static str {
-        match self {
-            Self::FunctionTooLarge { .. } => "split the function, or raise Options::max_function_insts",
-            Self::Withheld => "",
-        }
-    }
-}
-
-impl fmt::Display for Denied {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::FunctionTooLarge { copied, max } => {
-                write!(f, "with {copied} instructions more, the function would have more than {max}")
-            }
-            Self::Withheld => write!(f, "withheld: the fuel is used up, or stress mode says no"),
-        }
-    }
+refusals! {
+    /// Why a copy that would be made is not.
+    pub(crate) enum Denied {}
+    shared { FunctionTooLarge(copied: usize, max: usize), Withheld }
 }

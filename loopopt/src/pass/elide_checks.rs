@@ -65,8 +65,8 @@ use crate::edit::materialize::dce::remove_unused;
 use crate::edit::materialize::drop_trap_flags::GoneGuards;
 use crate::edit::ssa::params::remove_redundant_params;
 use crate::fault::fault;
-use crate::pass::PassCx;
-use crate::remark::{Refusal, Said};
+use crate::pass::{Pass, PassCx};
+use crate::refusal::{Said, Shown, refusals};
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::{Block, Function, Inst, InstBuilder, InstructionData, Opcode, Value, types};
 use cranelift_codegen::{CodegenResult, Context, FxHashMap, FxHashSet};
@@ -75,20 +75,22 @@ use std::fmt;
 /// The name of this pass.
 pub(crate) const NAME: &str = "elide_checks";
 
-/// What its rewrites rest on.
-pub(crate) const CLAIMS: &[Claim] = &[Claim::CheckHolds, Claim::BranchTaken, Claim::ConditionKnown, Claim::NoWrap];
-
-/// The reasons for which it leaves a loop alone.
-pub(crate) const REASONS: &[&str] = &["nothing-checked", "nothing-known", "not-implied", "guard-stays", "withheld"];
+/// The pass.
+pub(crate) const PASS: Pass = Pass {
+    name: NAME,
+    run,
+    reasons: &[Decline::REASONS],
+    claims: &[Claim::CheckHolds, Claim::BranchTaken, Claim::ConditionKnown, Claim::NoWrap],
+    ..Pass::OPTIONAL
+};
 
 /// Removes all checks in loops that can be.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
-    let forest = cx.lend_forest(ctx);
+    let forest = cx.forest(ctx);
     let checks = checks(ctx, cx, &forest);
     let mut decisions = Decisions::default();
     decisions.find(ctx, cx, &checks);
     decisions.remark(ctx, cx, &forest);
-    cx.return_forest(forest);
     if decisions.found.is_empty() {
         return Ok(Change::Nothing);
     }
@@ -115,7 +117,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     }
     cx.invalidate_and_prune(ctx)?;
     remove_redundant_params(ctx);
-    Ok(cx.settled(Change::Cfg))
+    Ok(Change::Insts)
 }
 
 /// An instruction that may do less than it says.
@@ -293,7 +295,7 @@ impl Decisions {
             let is_guard = opcode == Opcode::SelectSpectreGuard;
             let why = match rewrite {
                 Some(_) if is_guard && !cx.options.embedder.drops_proved_spectre_guards() => {
-                    Decline::GuardStays(check.inst)
+                    Decline::GuardStays(Tested(check.inst))
                 }
                 Some(rewrite) if cx.fuel.take() => {
                     let why = describe(&ctx.func, check.inst, conditions.sources());
@@ -309,7 +311,7 @@ impl Decisions {
                 }
                 None => missing(&ctx.func, &mut conditions, check.inst),
             };
-            self.stays.entry(check.lp).or_insert_with(|| Said::new(&Because { func: &ctx.func, why }));
+            self.stays.entry(check.lp).or_insert_with(|| Said::new(&ctx.func, &why));
         }
     }
 
@@ -328,7 +330,7 @@ impl Decisions {
                 _ if self.asked.contains(&lp) => {}
                 Some(why) => cx.declined(func, NAME, header, why),
                 None if cx.has_fired(NAME, header) => cx.retract(NAME, header),
-                None => cx.declined(func, NAME, header, &Because { func, why: Decline::NothingChecked }),
+                None => cx.declined(func, NAME, header, &Decline::NothingChecked),
             }
         }
     }
@@ -368,8 +370,8 @@ fn missing(func: &Function, conditions: &mut Conditions<'_>, inst: Inst) -> Decl
     }
     let unknown = operands.iter().rev().find(|&&value| !conditions.knows(place, value));
     match unknown {
-        Some(&value) => Decline::NothingKnown(inst, value),
-        None => Decline::NotImplied(inst),
+        Some(&value) => Decline::NothingKnown(Tested(inst), value),
+        None => Decline::NotImplied(Tested(inst)),
     }
 }
 
@@ -380,23 +382,26 @@ fn compared(func: &Function, check: Inst) -> Option<Inst> {
     matches!(func.dfg.insts[inst], InstructionData::IntCompare { .. }).then_some(inst)
 }
 
-/// A check in words.
-struct InWords<'a>(&'a Function, Inst);
+/// A check, shown as what it compares.
+struct Tested(Inst);
 
-impl fmt::Display for InWords<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(func, check) = *self;
-        let opcode = func.dfg.insts[check].opcode();
-        match compared(func, check).map(|inst| func.dfg.insts[inst]) {
-            Some(InstructionData::IntCompare { cond, args: [a, b], .. }) => write!(f, "`{opcode}` of `{a} {cond} {b}`"),
-            _ => match func.dfg.inst_args(check) {
-                [a, ..] if opcode == Opcode::Brif || opcode == Opcode::Select => write!(f, "`{opcode} {a}`"),
-                args => {
-                    let args: Vec<_> = args.iter().map(Value::to_string).collect();
-                    write!(f, "`{opcode} {}`", args.join(", "))
+impl Shown for Tested {
+    fn shown<'a>(&'a self, func: &'a Function) -> impl fmt::Display + 'a {
+        fmt::from_fn(move |f| {
+            let opcode = func.dfg.insts[self.0].opcode();
+            match compared(func, self.0).map(|inst| func.dfg.insts[inst]) {
+                Some(InstructionData::IntCompare { cond, args: [a, b], .. }) => {
+                    write!(f, "`{opcode}` of `{a} {cond} {b}`")
                 }
-            },
-        }
+                _ => match func.dfg.inst_args(self.0) {
+                    [a, ..] if opcode == Opcode::Brif || opcode == Opcode::Select => write!(f, "`{opcode} {a}`"),
+                    args => {
+                        let args: Vec<_> = args.iter().map(Value::to_string).collect();
+                        write!(f, "`{opcode} {}`", args.join(", "))
+                    }
+                },
+            }
+        })
     }
 }
 
@@ -415,7 +420,7 @@ fn describe(func: &Function, check: Inst, sources: &[Inst]) -> String {
         count if count > NAMED => names.push(format!("{} more", count - NAMED)),
         _ => {}
     }
-    format!("{}, implied by {}", InWords(func, check), names.join(", "))
+    format!("{}, implied by {}", Tested(check).shown(func), names.join(", "))
 }
 
 /// What is removed from one loop, in words.
@@ -429,70 +434,20 @@ fn list(gone: &[&Found]) -> String {
     format!("decided: {}", names.join("; "))
 }
 
-/// Why a check stays.
-enum Decline {
-    /// There is nothing that could be decided.
-    NothingChecked,
-    /// Of one side, nothing is known where the check stands.
-    NothingKnown(Inst, Value),
-    /// What is known does not imply it.
-    NotImplied(Inst),
-    /// (L1) A guard against speculation that is proved.
-    GuardStays(Inst),
-    /// Fuel is used up, or stress mode says no.
-    Withheld,
-}
-
-/// A reason, with the function that it is about.
-struct Because<'a> {
-    func: &'a Function,
-    why: Decline,
-}
-
-impl Refusal for Because<'_> {
-    fn slug(&self) -> &'static str {
-        match self.why {
-            Decline::NothingChecked => "nothing-checked",
-            Decline::NothingKnown(..) => "nothing-known",
-            Decline::NotImplied(_) => "not-implied",
-            Decline::GuardStays(_) => "guard-stays",
-            Decline::Withheld => "withheld",
-        }
+refusals! {
+    /// Why a check stays.
+    enum Decline {
+        /// There is nothing that could be decided.
+        NothingChecked => "nothing-checked", "there is no check in it";
+        /// Of one side, nothing is known where the check stands.
+        NothingKnown(check: Tested, value: Value) => "nothing-known", "{check} stays: nothing is known of {value}",
+            help "test it before the check: the loop's own test against the same value would do";
+        /// What is known does not imply it.
+        NotImplied(check: Tested) => "not-implied", "{check} stays: what is known does not imply it",
+            help "a counter that starts at a constant, steps by one and is tested against the same value can be followed";
+        /// (L1) A guard against speculation that is proved.
+        GuardStays(check: Tested) => "guard-stays", "{check} is proved, and stays",
+            help "let `Embedder::drops_proved_spectre_guards` say so if the guard need not hold in speculation";
     }
-
-    fn fixed(&self) -> Option<&'static str> {
-        matches!(self.why, Decline::NothingChecked).then_some("there is no check in it")
-    }
-
-    fn help(&self) -> &'static str {
-        match self.why {
-            Decline::NothingKnown(..) => {
-                "test it before the check: the loop's own test against the same value would do"
-            }
-            Decline::NotImplied(_) => {
-                "a counter that starts at a constant, steps by one and is tested against the same value can be followed"
-            }
-            Decline::GuardStays(_) => {
-                "let `Embedder::drops_proved_spectre_guards` say so if the guard need not hold in speculation"
-            }
-            Decline::NothingChecked | Decline::Withheld => "",
-        }
-    }
-}
-
-impl fmt::Display for Because<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let in_words = |inst| InWords(self.func, inst);
-        match self.why {
-            Decline::NothingChecked => f.write_str(self.fixed().unwrap_or_default()),
-            Decline::NothingKnown(check, value) => {
-                write!(f, "{} stays: nothing is known of {value}", in_words(check))
-            }
-            Decline::NotImplied(check) => {
-                write!(f, "{} stays: what is known does not imply it", in_words(check))
-            }
-            Decline::GuardStays(check) => write!(f, "{} is proved, and stays", in_words(check)),
-            Decline::Withheld => f.write_str("withheld by fuel or stress mode"),
-        }
-    }
+    shared { Withheld }
 }

@@ -67,42 +67,33 @@ use crate::edit::copy::copy_iterations::{clone_iterations, settle};
 use crate::edit::materialize::assertion::assert_takes;
 use crate::fault::fault;
 use crate::options::Options;
-use crate::pass::PassCx;
-use crate::pass::copying::{Copying, granted};
-use crate::remark::Refusal;
+use crate::pass::copying::{Copying, Denied, granted};
+use crate::pass::{Form, Pass, PassCx};
+use crate::refusal::refusals;
 use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{Block, Function, Opcode};
 use cranelift_codegen::{CodegenResult, Context};
-use std::fmt;
 
 /// The name of this pass.
 pub(crate) const NAME: &str = "full_unroll";
 
-/// What its rewrites rest on.
-pub(crate) const CLAIMS: &[Claim] = &[Claim::TripCount];
-
-/// The reasons for which it leaves a loop alone.
-pub(crate) const REASONS: &[&str] = &[
-    "not-counted",
-    "too-many-iterations",
-    "too-large",
-    "function-too-large",
-    "not-duplicable",
-    "cold-loop",
-    "calls",
-    "withheld",
-];
+/// The pass.
+pub(crate) const PASS: Pass = Pass {
+    name: NAME,
+    run,
+    reasons: &[Decline::REASONS, Denied::REASONS],
+    claims: &[Claim::TripCount],
+    ..Pass::OPTIONAL
+};
 
 /// The depth of a nest that is unrolled as a whole, from the inside. 8, as in GCC: the limits on size end it long before.
 const MAX_DEPTH: usize = 8;
 
 /// Unrolls all loops that can be and should be.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
-    let mut change = Change::Nothing;
     let mut parents = None;
     for _ in 0..MAX_DEPTH {
-        let (plans, formed) = granted(ctx, cx, NAME, |ctx, cx| plan(ctx, cx, parents.as_ref()))?;
-        change = change.max(formed);
+        let plans = granted(ctx, cx, NAME, |ctx, cx| plan(ctx, cx, parents.as_ref()))?;
         if plans.is_empty() {
             break;
         }
@@ -110,9 +101,8 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         around.extend(plans.iter().filter_map(|plan| plan.parent));
         parents = Some(around);
         apply(ctx, cx, &plans)?;
-        change = Change::Cfg;
     }
-    Ok(cx.settled(change))
+    Ok(Change::Nothing)
 }
 
 /// The loops to unroll, none inside another. Of the headers in `only`, if that is given.
@@ -189,7 +179,7 @@ impl Plan {
         {
             return Err(Decline::TooManyIterations { count, max });
         }
-        let simulation = simulate(ctx, forest, lp, max).ok_or(Decline::NotCounted)?;
+        let simulation = simulate(ctx, &forest, lp, max).ok_or(Decline::NotCounted)?;
         let around = simulation.decided.len() - 1;
         let insts = || blocks.iter().flat_map(|&block| func.layout.block_insts(block));
         if let Some(inst) = insts().find(|&inst| around > 0 && !forest.is_duplicable(func, inst)) {
@@ -272,7 +262,7 @@ fn apply(ctx: &mut Context, cx: &mut PassCx<'_>, plans: &[Plan]) -> CodegenResul
         settle_all(&mut ctx.func, &plan.simulation, &copies);
     }
     cx.invalidate_and_prune(ctx)?;
-    cx.lose_form();
+    cx.keep_form(Form::Any);
     cx.wants_cleanup = true;
     cx.wants_another_round = true;
     Ok(())
@@ -292,67 +282,23 @@ fn settle_all(func: &mut Function, simulation: &Simulation, copies: &[Copies]) {
     }
 }
 
-/// Why a loop is not unrolled.
-enum Decline {
-    /// (L1) It is not known to end after a few iterations.
-    NotCounted,
-    /// (P1) It runs too often.
-    TooManyIterations { count: u128, max: usize },
-    /// (P2) The iterations are too large.
-    TooLarge { insts: usize, max: usize },
-    /// (L2) An instruction stands for one place in the program.
-    NotDuplicable(String),
-    /// (P3) The loop is cold.
-    ColdLoop,
-    /// (P5) Each iteration calls a function, and the copies would be more code than the loop.
-    Calls { insts: usize, size: usize },
-}
-
-impl Refusal for Decline {
-    fn slug(&self) -> &'static str {
-        match self {
-            Self::NotCounted => "not-counted",
-            Self::TooManyIterations { .. } => "too-many-iterations",
-            Self::TooLarge { .. } => "too-large",
-            Self::NotDuplicable(_) => "not-duplicable",
-            Self::ColdLoop => "cold-loop",
-            Self::Calls { .. } => "calls",
-        }
+refusals! {
+    /// Why a loop is not unrolled.
+    enum Decline {
+        /// (L1) It is not known to end after a few iterations.
+        NotCounted => "not-counted", "no test is known to end the loop after a few iterations";
+        /// (P1) It runs too often.
+        TooManyIterations { count: u128, max: usize }
+            => "too-many-iterations", "the back edge is taken {count} times; there may be {max} iterations",
+            help "raise Options::full_unroll_max_iterations if the iterations are short";
+        /// (P2) The iterations are too large.
+        TooLarge { insts: usize, max: usize }
+            => "too-large", "the iterations hold {insts} instructions or more; there may be {max}",
+            help "raise Options::full_unroll_max_insts if the loop is hot";
+        /// (P5) Each iteration calls a function, and the copies would be more code than the loop.
+        Calls { insts: usize, size: usize }
+            => "calls", "each iteration makes a call, which takes the time, and {insts} instructions would stand for {size}",
+            help "let the front end inline what is called, if it is short";
     }
-
-    fn help(&self) -> &'static str {
-        match self {
-            Self::TooManyIterations { .. } => "raise Options::full_unroll_max_iterations if the iterations are short",
-            Self::TooLarge { .. } => "raise Options::full_unroll_max_insts if the loop is hot",
-            Self::ColdLoop => "do not mark the loop cold if it runs often",
-            Self::Calls { .. } => "let the front end inline what is called, if it is short",
-            Self::NotCounted | Self::NotDuplicable(_) => "",
-        }
-    }
-
-    fn fixed(&self) -> Option<&'static str> {
-        matches!(self, Self::NotCounted).then_some("no test is known to end the loop after a few iterations")
-    }
-}
-
-impl fmt::Display for Decline {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotCounted => f.write_str(self.fixed().unwrap_or_default()),
-            Self::TooManyIterations { count, max } => {
-                write!(f, "the back edge is taken {count} times; there may be {max} iterations")
-            }
-            Self::TooLarge { insts, max } => {
-                write!(f, "the iterations hold {insts} instructions or more; there may be {max}")
-            }
-            Self::NotDuplicable(opcode) => write!(f, "the loop holds {opcode}, which must not be copied"),
-            Self::ColdLoop => write!(f, "the loop is cold"),
-            Self::Calls { insts, size } => {
-                write!(
-                    f,
-                    "each iteration makes a call, which takes the time, and {insts} instructions would stand for {size}"
-                )
-            }
-        }
-    }
+    shared { NotDuplicable(opcode: String), ColdLoop }
 }

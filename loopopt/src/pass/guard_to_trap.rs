@@ -44,27 +44,26 @@ use crate::edit::materialize::dce::remove_unused;
 use crate::edit::materialize::drop_trap_flags::trust_at;
 use crate::fault::fault;
 use crate::options::Options;
-use crate::pass::PassCx;
-use crate::remark::Refusal;
+use crate::pass::{Pass, PassCx};
+use crate::refusal::refusals;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::ir::{Block, Function, Inst, InstBuilder, TrapCode, Value};
 use cranelift_codegen::{CodegenResult, Context, FxHashMap};
 use smallvec::SmallVec;
-use std::fmt;
 
 /// The name of this pass.
 pub(crate) const NAME: &str = "guard_to_trap";
 
-/// The reasons for which it leaves a loop alone.
-pub(crate) const REASONS: &[&str] = &["no-guarded-access", "guards-stay", "withheld"];
+/// The pass.
+pub(crate) const PASS: Pass = Pass { name: NAME, run, reasons: &[Decline::REASONS], claims: &[], ..Pass::OPTIONAL };
 
 /// Checks of one guard that are remembered. 8: a field of an object that is read and written, in both ways of a branch.
 const MAX_REMEMBERED: usize = 8;
 
 /// Unguards all accesses.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
-    let forest = cx.lend_forest(ctx);
+    let forest = cx.forest(ctx);
     let mut checked = Checked::default();
     let mut addresses = Vec::new();
     for place in forest.loops().map(Some).chain([None]) {
@@ -79,7 +78,6 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
             access.apply(&mut ctx.func, &ctx.domtree, &mut checked);
         }
     }
-    cx.return_forest(forest);
     if addresses.is_empty() {
         return Ok(Change::Nothing);
     }
@@ -161,48 +159,14 @@ impl Guarded {
     }
 }
 
-/// Why guards stay.
-enum Decline {
-    /// No access in the loop is at what a guard gives, or none of which the embedder knows that it is checked.
-    NoGuardedAccess,
-    /// (L1) The embedder wants them to stay.
-    GuardsStay { count: usize },
-    /// Fuel is used up, or stress mode says no.
-    Withheld,
-}
-
-impl Refusal for Decline {
-    fn slug(&self) -> &'static str {
-        match self {
-            Self::NoGuardedAccess => "no-guarded-access",
-            Self::GuardsStay { .. } => "guards-stay",
-            Self::Withheld => "withheld",
-        }
+refusals! {
+    /// Why a Spectre guard stays.
+    enum Decline {
+        /// No access in the loop is at what a guard gives, or none of which the embedder knows that it is checked.
+        NoGuardedAccess => "no-guarded-access", "no access is known to be checked by a guard";
+        /// (L1) The embedder wants them to stay.
+        GuardsStay { count: usize } => "guards-stay", "{count} accesses are guarded, and the embedder wants that",
+            help "let `Embedder::drops_proved_spectre_guards` say so if the guards need not hold in speculation";
     }
-
-    fn fixed(&self) -> Option<&'static str> {
-        match self {
-            Self::NoGuardedAccess => Some("no access is known to be checked by a guard"),
-            Self::GuardsStay { .. } => None,
-            Self::Withheld => Some("withheld by fuel or stress mode"),
-        }
-    }
-
-    fn help(&self) -> &'static str {
-        match self {
-            Self::GuardsStay { .. } => {
-                "let `Embedder::drops_proved_spectre_guards` say so if the guards need not hold in speculation"
-            }
-            Self::NoGuardedAccess | Self::Withheld => "",
-        }
-    }
-}
-
-impl fmt::Display for Decline {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::GuardsStay { count } => write!(f, "{count} accesses are guarded, and the embedder wants that"),
-            Self::NoGuardedAccess | Self::Withheld => f.write_str(self.fixed().unwrap_or_default()),
-        }
-    }
+    shared { Withheld }
 }

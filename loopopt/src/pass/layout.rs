@@ -40,24 +40,23 @@ use crate::analysis::memory::effects::only_jumps_to;
 use crate::change::Change;
 use crate::edit::ssa::rename::each_use;
 use crate::fault::fault;
-use crate::pass::PassCx;
-use crate::remark::Refusal;
+use crate::pass::{Pass, PassCx};
+use crate::refusal::refusals;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::ir::condcodes::{CondCode, FloatCC, IntCC};
 use cranelift_codegen::ir::{Block, Function, Inst, InstBuilder, InstructionData, Opcode, Value, ValueDef, types};
 use cranelift_codegen::{CodegenResult, Context};
-use std::fmt;
 
 /// The name of this pass.
 pub(crate) const NAME: &str = "layout";
 
-/// The reasons for which it leaves a loop alone.
-pub(crate) const REASONS: &[&str] = &["vector-test", "wide-condition", "too-many-exits", "withheld"];
+/// The pass.
+pub(crate) const PASS: Pass = Pass { name: NAME, run, reasons: &[Decline::REASONS], claims: &[], ..Pass::OPTIONAL };
 
 /// Puts all branches of loops in order.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
-    let branches = misplaced(ctx, cx.forest(ctx));
+    let branches = misplaced(ctx, &cx.forest(ctx));
     let mut change = Change::Nothing;
     let mut uses = None;
     for Misplaced { header, branch, what, exits } in branches {
@@ -221,44 +220,18 @@ fn count_uses(func: &Function) -> SecondaryMap<Value, u32> {
     uses
 }
 
-/// Why a branch keeps its order.
-enum Decline {
-    /// (L1) A test of all lanes of a vector branches on flags that an inversion would have to materialize.
-    VectorTest,
-    /// (L1) The condition is wider than 64 bits.
-    WideCondition,
-    /// (P1) Too many edges leave the loop.
-    TooManyExits { exits: usize, max: usize },
-    /// Fuel is used up, or stress mode says no.
-    Withheld,
-}
-
-impl Refusal for Decline {
-    fn slug(&self) -> &'static str {
-        match self {
-            Self::VectorTest => "vector-test",
-            Self::WideCondition => "wide-condition",
-            Self::TooManyExits { .. } => "too-many-exits",
-            Self::Withheld => "withheld",
-        }
+refusals! {
+    /// Why a branch keeps its order.
+    enum Decline {
+        /// (L1) A test of all lanes of a vector branches on flags that an inversion would have to materialize.
+        VectorTest => "vector-test", "the branch tests the lanes of a vector",
+            help "make the exit of the loop the first operand of the brif";
+        /// (L1) The condition is wider than 64 bits.
+        WideCondition => "wide-condition", "the condition of the branch is wider than 64 bits",
+            help "make the exit of the loop the first operand of the brif";
+        /// (P1) Too many edges leave the loop.
+        TooManyExits { exits: usize, max: usize } => "too-many-exits", "{exits} edges leave the loop, more than {max}",
+            help "raise Options::layout_max_exits if the loop is hot";
     }
-
-    fn help(&self) -> &'static str {
-        match self {
-            Self::VectorTest | Self::WideCondition => "make the way out of the loop the first operand of the brif",
-            Self::TooManyExits { .. } => "raise Options::layout_max_exits if the loop is hot",
-            Self::Withheld => "",
-        }
-    }
-}
-
-impl fmt::Display for Decline {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::VectorTest => write!(f, "the branch tests the lanes of a vector"),
-            Self::WideCondition => write!(f, "the condition of the branch is wider than 64 bits"),
-            Self::TooManyExits { exits, max } => write!(f, "{exits} edges leave the loop, more than {max}"),
-            Self::Withheld => write!(f, "withheld: the fuel is used up, or stress mode says no"),
-        }
-    }
+    shared { Withheld }
 }

@@ -26,20 +26,20 @@ use crate::edit::cfg::split_edges::skip_block;
 use crate::edit::materialize::constants::replace_and_localize;
 use crate::edit::ssa::params::detach_redundant_params;
 use crate::edit::ssa::rename::Replaced;
-use crate::pass::PassCx;
+use crate::pass::{Pass, PassCx};
 use cranelift_codegen::{CodegenResult, Context};
 
 /// The name of this pass.
 pub(crate) const NAME: &str = "leave_canonical_form";
 
-/// The reasons for which it leaves a loop alone.
-pub(crate) const REASONS: &[&str] = &[];
+/// The pass.
+pub(crate) const PASS: Pass = Pass { name: NAME, run, reasons: &[], claims: &[], is_mandatory: true, ..Pass::OPTIONAL };
 
 /// Tidies up.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
     let mut replaced = Replaced::default();
     detach_redundant_params(ctx, &mut replaced);
-    let skipped = skip_empty_latches(ctx, cx.forest(ctx), &replaced);
+    let skipped = skip_empty_latches(ctx, &cx.forest(ctx), &replaced);
     // No other block has more or fewer edges into it for that, so the old graph still says which can be merged.
     let merged = merge_all(&mut ctx.func, (&ctx.cfg, &ctx.domtree), &mut replaced);
     let has_replaced = !replaced.is_empty();

@@ -65,34 +65,24 @@ use crate::analysis::pressure::Pressure;
 use crate::change::Change;
 use crate::claim::{Claim, is_marked};
 use crate::edit::materialize::assertion::{assert_apart, assert_loads};
-use crate::pass::PassCx;
+use crate::pass::{Pass, PassCx};
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, MemFlagsData, Opcode, Value, ValueDef};
 use cranelift_codegen::{CodegenResult, Context, FxHashSet};
-use why::{Because, Decline};
+use why::Decline;
 
 /// The name of this pass.
 pub(crate) const NAME: &str = "licm";
 
-/// What its rewrites rest on.
-pub(crate) const CLAIMS: &[Claim] = &[Claim::NoOverlap, Claim::CellHolds];
-
-/// The reasons for which it leaves a loop alone.
-pub(crate) const REASONS: &[&str] = &[
-    "nothing-invariant",
-    "aliased",
-    "fenced",
-    "not-first",
-    "not-certain",
-    "asynchronous",
-    "polls",
-    "cold",
-    "folds",
-    "pressure",
-    "too-deep",
-    "withheld",
-];
+/// The pass.
+pub(crate) const PASS: Pass = Pass {
+    name: NAME,
+    run,
+    reasons: &[Decline::REASONS],
+    claims: &[Claim::NoOverlap, Claim::CellHolds],
+    ..Pass::OPTIONAL
+};
 
 /// Candidates that find no register before the rest is not asked any more: it bounds the time.
 const MAX_SHORT: usize = 64;
@@ -102,7 +92,7 @@ pub(crate) const MAX_HEIGHT: usize = 16;
 
 /// Hoists out of all loops.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
-    let forest = cx.lend_forest(ctx);
+    let forest = cx.forest(ctx);
     let private = PrivateSlots::of(&ctx.func, &ctx.domtree);
     let order = Order::of(&ctx.func, &ctx.domtree);
     let (mut changed, mut has_aliases) = (false, false);
@@ -113,7 +103,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
             continue;
         }
         if heights[lp] > MAX_HEIGHT {
-            cx.declined(&ctx.func, NAME, header, &Because { func: &ctx.func, why: Decline::TooDeep });
+            cx.declined(&ctx.func, NAME, header, &Decline::TooDeep(MAX_HEIGHT));
             continue;
         }
         // Between passes, an exit of an inner loop can be a way into the next one. Canonical form has been made anew before
@@ -132,11 +122,10 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
             cx.fired(&ctx.func, NAME, header, describe(&ctx.func, &moved, reused));
         }
         match why {
-            Some(why) => cx.declined(&ctx.func, NAME, header, &Because { func: &ctx.func, why }),
+            Some(why) => cx.declined(&ctx.func, NAME, header, &why),
             None => cx.retract(NAME, header),
         }
     }
-    cx.return_forest(forest);
     if has_aliases {
         ctx.func.dfg.resolve_all_aliases();
     }
@@ -350,8 +339,8 @@ impl<'a, 'b> Motion<'a, 'b> {
             return self.prove_first(block, inst);
         }
         match self.first.detour() {
-            _ if !self.first.reaches(block) => Err(Decline::NotCertain { inst, detour: None }),
-            Some(detour) => Err(Decline::NotCertain { inst, detour: Some(detour) }),
+            _ if !self.first.reaches(block) => Err(Decline::NotCertain { inst }),
+            Some(detour) => Err(Decline::MayBeSkipped { inst, detour }),
             None => Ok(()),
         }
     }
@@ -359,13 +348,13 @@ impl<'a, 'b> Motion<'a, 'b> {
     /// (L3)
     fn prove_first(&self, block: Block, inst: Inst) -> Result<(), Decline> {
         if !self.first.reaches(block) {
-            return Err(Decline::NotCertain { inst, detour: None });
+            return Err(Decline::NotCertain { inst });
         }
         if let Some(before) = self.first.observable() {
             return Err(Decline::NotFirst { inst, before });
         }
         match self.first.detour() {
-            Some(detour) => Err(Decline::NotCertain { inst, detour: Some(detour) }),
+            Some(detour) => Err(Decline::MayBeSkipped { inst, detour }),
             None => Ok(()),
         }
     }

@@ -61,28 +61,20 @@ use crate::edit::ssa::construct::{EndValues, Meets, Placer};
 use crate::edit::ssa::params::remove_redundant_params;
 use crate::edit::{MAX_PARAMS, TooManyParams};
 use crate::fault::fault;
-use crate::pass::PassCx;
-use crate::remark::Refusal;
+use crate::pass::{Form, Pass, PassCx};
+use crate::refusal::{Refusal, refusals};
 use cranelift_codegen::ir::{Block, Function, Inst, StackSlot, Type, types};
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_codegen::{CodegenResult, Context};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
 /// The name of this pass.
 pub(crate) const NAME: &str = "mem2reg";
 
-/// The reasons for which it leaves a slot alone, or a part of it.
-pub(crate) const REASONS: &[&str] = &[
-    "escapes",
-    "observed",
-    "out-of-bounds",
-    "unsupported-access",
-    "overlap",
-    "mixed-types",
-    "too-many-values",
-    "withheld",
-];
+/// The pass.
+pub(crate) const PASS: Pass = Pass { name: NAME, run, reasons: &[Why::REASONS], claims: &[], ..Pass::OPTIONAL };
 
 /// The most times that a run looks at all slots. Another look is for slots whose address another slot held, which is gone
 /// now: this bounds the time for chains of them that are made to be slow.
@@ -101,7 +93,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     // An address behind such a parameter is one that can be followed.
     remove_redundant_params(ctx);
     // Neither the parameters that go here nor those that are made keep to closed form.
-    cx.lose_form();
+    cx.keep_form(Form::Any);
     let mut ends = EndValues::default();
     for _ in 0..MAX_ROUNDS {
         let uses = SlotUses::new(&ctx.func, &ctx.domtree, cx.isa.endianness());
@@ -145,7 +137,7 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>, uses: &SlotUses, entry: Block) -> Ve
             }
         }
         if let Some(why) = &plan.refusal {
-            cx.declined(&ctx.func, NAME, entry, &Decline { slot: plan.slot, why });
+            cx.declined(&ctx.func, NAME, entry, &OfSlot { slot: plan.slot, why });
         }
         plans.push(plan);
     }
@@ -342,24 +334,31 @@ fn text_of(func: &Function, inst: Inst) -> String {
     }
 }
 
-/// Why a slot, or a part of it, stays what it is.
-enum Why {
-    /// (L1) This instruction may keep the address.
-    Escapes(String),
-    /// (L2) A debugger or a collector may look at it.
-    Observed,
-    /// (L3) This access goes beyond the slot.
-    OutOfBounds(String),
-    /// (L4) This access is of a kind that is not followed.
-    UnsupportedAccess(String),
-    /// (L5) These accesses overlap, and are not of the same bytes.
-    Overlap(String, String),
-    /// (L6) One variable is accessed by these types.
-    MixedTypes(Type, Type),
-    /// (P1) It would take too many parameters, or too long.
-    TooManyValues(usize),
-    /// Fuel is used up, or stress mode says no.
-    Withheld,
+refusals! {
+    /// Why a slot, or a part of it, stays in memory.
+    enum Why {
+        /// (L1) This instruction may keep the address.
+        Escapes(user: String) => "escapes", "its address is used by {user}, which may keep it",
+            help "use the slot for loads and stores at constant offsets, and another for the rest";
+        /// (L2) A debugger or a collector may look at it.
+        Observed => "observed", "a debugger or a collector may look at it";
+        /// (L3) This access goes beyond the slot.
+        OutOfBounds(access: String) => "out-of-bounds", "{access} goes beyond its end",
+            help "make the slot as large as what is accessed";
+        /// (L4) This access is of a kind that is not followed.
+        UnsupportedAccess(access: String) => "unsupported-access", "it is accessed by {access}, which is not followed",
+            help "use loads and stores of integers, floats and 128-bit vectors in native byte order";
+        /// (L5) These accesses overlap, and are not of the same bytes.
+        Overlap(one: String, other: String) => "overlap", "{one} and {other} overlap, but are not of the same bytes",
+            help "access each field as a whole";
+        /// (L6) One variable is accessed by these types.
+        MixedTypes(one: Type, other: Type) => "mixed-types", "it holds {one} and {other} in one place",
+            help "access each field by one type";
+        /// (P1) It would take too many parameters, or too long.
+        TooManyValues(max: usize) => "too-many-values", "it and the others would make more than {max} values",
+            help "raise Options::mem2reg_max_live";
+    }
+    shared { Withheld }
 }
 
 impl Why {
@@ -374,56 +373,25 @@ impl Why {
 }
 
 /// That a slot, or a part of it, stays what it is.
-struct Decline<'a> {
+struct OfSlot<'a> {
     slot: StackSlot,
     why: &'a Why,
 }
 
-impl Refusal for Decline<'_> {
+impl Refusal for OfSlot<'_> {
     fn slug(&self) -> &'static str {
-        match self.why {
-            Why::Escapes(_) => "escapes",
-            Why::Observed => "observed",
-            Why::OutOfBounds(_) => "out-of-bounds",
-            Why::UnsupportedAccess(_) => "unsupported-access",
-            Why::Overlap(..) => "overlap",
-            Why::MixedTypes(..) => "mixed-types",
-            Why::TooManyValues(_) => "too-many-values",
-            Why::Withheld => "withheld",
-        }
+        self.why.slug()
+    }
+
+    fn message(&self, func: &Function) -> Cow<'static, str> {
+        format!("{}: {}", self.slot, self.why.message(func)).into()
     }
 
     fn help(&self) -> &'static str {
-        match self.why {
-            Why::Escapes(_) => "use the slot for loads and stores at constant offsets, and another for the rest",
-            Why::OutOfBounds(_) => "make the slot as large as what is accessed",
-            Why::UnsupportedAccess(_) => {
-                "use loads and stores of integers, floats and 128-bit vectors in native byte order"
-            }
-            Why::Overlap(..) => "access each field as a whole",
-            Why::MixedTypes(..) => "access each field by one type",
-            Why::TooManyValues(_) => "raise Options::mem2reg_max_live",
-            Why::Observed | Why::Withheld => "",
-        }
+        self.why.help()
     }
 
     fn subject(&self) -> u32 {
         self.slot.as_u32()
-    }
-}
-
-impl fmt::Display for Decline<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let slot = self.slot;
-        match self.why {
-            Why::Escapes(user) => write!(f, "the address of {slot} is used by {user}, which may keep it"),
-            Why::Observed => write!(f, "a debugger or a collector may look at {slot}"),
-            Why::OutOfBounds(access) => write!(f, "{access} goes beyond {slot}"),
-            Why::UnsupportedAccess(access) => write!(f, "{slot} is accessed by {access}, which is not followed"),
-            Why::Overlap(one, other) => write!(f, "{one} and {other} overlap in {slot}, but are not of the same bytes"),
-            Why::MixedTypes(one, other) => write!(f, "{slot} holds {one} and {other} in one place"),
-            Why::TooManyValues(max) => write!(f, "{slot} and the others would make more than {max} values"),
-            Why::Withheld => write!(f, "{slot}: withheld: the fuel is used up, or stress mode says no"),
-        }
     }
 }

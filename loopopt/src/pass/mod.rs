@@ -29,24 +29,61 @@ use crate::claim::Claim;
 use crate::edit::cfg::unreachable::remove_unreachable;
 use crate::fuel::Fuel;
 use crate::options::Options;
-use crate::remark::{Refusal, RemarkLog};
+use crate::refusal::Refusal;
+use crate::remark::RemarkLog;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::{Block, Function, Inst};
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_codegen::{CodegenResult, Context, FxHashMap, FxHashSet};
 use std::borrow::Cow;
+use std::rc::Rc;
 
-/// A pass: a name, which is also its module, its option and its remarks' name, and what it does.
+/// How far the loops of a function are in the form that passes need, each including those before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Form {
+    /// Whatever the program has.
+    Any,
+    /// Loop-closed form: values leave loops through parameters of exit blocks.
+    Closed,
+    /// Canonical form: also one preheader, one back edge and dedicated exits for each loop.
+    Canonical,
+}
+
+/// A pass and its contract.
 ///
-/// `ctx.cfg` and `ctx.domtree` are valid when it runs, no block is unreachable and no value is an alias. The pipeline
-/// brings that about again after it, as the change that it reports demands.
+/// `ctx.cfg` and `ctx.domtree` are valid when it runs, no block is unreachable and no value is an alias. The driver restores that after
+/// it, as the change that it returns demands.
 pub(crate) struct Pass {
+    /// Also the name of its module, and of the pass in options and remarks.
     pub(crate) name: &'static str,
+    /// Does it. Returns the part of its changes that graph, dominator tree and loops do not know yet.
     pub(crate) run: fn(&mut Context, &mut PassCx<'_>) -> CodegenResult<Change>,
-    /// The reasons for which it leaves a loop alone.
-    pub(crate) reasons: &'static [&'static str],
+    /// Whether it runs whatever the options enable, because others rest on it. It takes no fuel.
+    pub(crate) is_mandatory: bool,
+    /// The form in which the loops are when it runs. Checked if each pass is verified.
+    pub(crate) needs: Form,
+    /// The form that it brings all loops into. If they are in it, it does not run. Checked if each pass is verified.
+    pub(crate) makes: Form,
+    /// The form that is kept if it changes edges.
+    pub(crate) keeps: Form,
+    /// The reasons for which it leaves a loop as it is: the tables of its refusals.
+    pub(crate) reasons: &'static [&'static [&'static str]],
     /// What its rewrites rest on.
     pub(crate) claims: &'static [Claim],
+}
+
+impl Pass {
+    /// What most passes have in common.
+    pub(crate) const OPTIONAL: Self = Self {
+        name: "",
+        run: |_, _| Ok(Change::Nothing),
+        is_mandatory: false,
+        needs: Form::Any,
+        makes: Form::Any,
+        keeps: Form::Any,
+        reasons: &[],
+        claims: &[],
+    };
 }
 
 /// What passes share in one run.
@@ -60,12 +97,10 @@ pub(crate) struct PassCx<'a> {
     pub(crate) wants_cleanup: bool,
     /// Whether a pass has made something possible for one before it.
     pub(crate) wants_another_round: bool,
-    /// Whether the pass that runs has brought `ctx` and the loops up to date itself.
-    pub(crate) is_settled: bool,
-    /// Whether nothing has changed since `canon`.
-    pub(crate) is_canonical: bool,
-    /// Whether all loops are in closed form.
-    pub(crate) is_closed: bool,
+    /// The form that all loops are in.
+    pub(crate) form: Form,
+    /// How much the pass that runs has changed, as far as graph, dominator tree and loops know it.
+    changed: Change,
     /// Whether the function has to be left alone after all.
     pub(crate) gave_up: bool,
     /// How many blocks `unswitch` may still look at. Nothing as long as it has not looked.
@@ -80,7 +115,7 @@ pub(crate) struct PassCx<'a> {
     pub(crate) open_checks: FxHashSet<Inst>,
     /// The headers of loops that run only if something did not hold that the same loop without checks rests on.
     slow: FxHashSet<Block>,
-    forest: Option<LoopForest>,
+    forest: Option<Rc<LoopForest>>,
     /// How often loops go around by formula, by their headers, for the function as it is now.
     bounds: FxHashMap<Block, TripCount>,
 }
@@ -102,9 +137,8 @@ impl<'a> PassCx<'a> {
             unswitch_looks: None,
             wants_cleanup: false,
             wants_another_round: false,
-            is_settled: false,
-            is_canonical: false,
-            is_closed: false,
+            form: Form::Any,
+            changed: Change::Nothing,
             origins: FxHashMap::default(),
             peeled: FxHashMap::default(),
             versions: FxHashMap::default(),
@@ -116,25 +150,14 @@ impl<'a> PassCx<'a> {
     }
 
     /// The loops of the function as it is now.
-    pub(crate) fn forest(&mut self, ctx: &Context) -> &LoopForest {
-        self.forest.get_or_insert_with(|| LoopForest::new(&ctx.func, &ctx.cfg, &ctx.domtree))
-    }
-
-    /// The loops of the function as it is now, for a pass that changes no edge. It has to give them back.
-    pub(crate) fn lend_forest(&mut self, ctx: &Context) -> LoopForest {
-        self.forest(ctx);
-        self.forest.take().expect("just made")
-    }
-
-    /// Takes back what [`lend_forest`](Self::lend_forest) gave.
-    pub(crate) fn return_forest(&mut self, forest: LoopForest) {
-        self.forest = Some(forest);
+    pub(crate) fn forest(&mut self, ctx: &Context) -> Rc<LoopForest> {
+        self.forest.get_or_insert_with(|| Rc::new(LoopForest::new(&ctx.func, &ctx.cfg, &ctx.domtree))).clone()
     }
 
     /// How often a loop of the function as it is now goes around, by formula.
     pub(crate) fn bound(&mut self, ctx: &Context, lp: Loop) -> TripCount {
-        let forest = self.forest.get_or_insert_with(|| LoopForest::new(&ctx.func, &ctx.cfg, &ctx.domtree));
-        let compute = || exit_count::bound(ctx, forest, lp);
+        let forest = self.forest(ctx);
+        let compute = || exit_count::bound(ctx, &forest, lp);
         *self.bounds.entry(forest.data(lp).header).or_insert_with(compute)
     }
 
@@ -143,13 +166,19 @@ impl<'a> PassCx<'a> {
         self.remarks.has_fired(pass, self.origin(header))
     }
 
-    /// Remembers that edges have changed, and that values may leave loops as they are.
-    pub(crate) fn lose_form(&mut self) {
-        (self.is_canonical, self.is_closed) = (false, false);
+    /// Remembers that nothing but `form` may be relied on.
+    pub(crate) fn keep_form(&mut self, form: Form) {
+        self.form = self.form.min(form);
+    }
+
+    /// How much has changed since this was asked last.
+    pub(crate) fn take_changed(&mut self) -> Change {
+        std::mem::take(&mut self.changed)
     }
 
     /// Brings `ctx` and the loops up to date after `change`.
     pub(crate) fn invalidate(&mut self, ctx: &mut Context, change: Change) {
+        self.changed = self.changed.max(change);
         if change != Change::Nothing {
             self.bounds.clear();
         }
@@ -165,12 +194,6 @@ impl<'a> PassCx<'a> {
     pub(crate) fn invalidate_and_prune(&mut self, ctx: &mut Context) -> CodegenResult<()> {
         self.invalidate(ctx, Change::Cfg);
         remove_unreachable(ctx, self.isa)
-    }
-
-    /// What a pass returns if all is up to date after its `change`, so that the pipeline need not see to it.
-    pub(crate) fn settled(&mut self, change: Change) -> Change {
-        self.is_settled = true;
-        change
     }
 
     /// Remembers that the loop of `old` has the header `new` now.

@@ -68,19 +68,18 @@ use crate::edit::ssa::labels::copy_labels;
 use crate::edit::ssa::rename::{Renames, rename_uses};
 use crate::fault::fault;
 use crate::options::Options;
-use crate::pass::PassCx;
-use crate::remark::Refusal;
+use crate::pass::{Pass, PassCx};
+use crate::refusal::refusals;
 use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, Opcode, Value, ValueDef};
 use cranelift_codegen::{CodegenResult, Context};
 use std::collections::BTreeMap;
-use std::fmt;
 
 /// The name of this pass.
 pub(crate) const NAME: &str = "order_latch";
 
-/// The reasons for which it leaves a loop alone.
-pub(crate) const REASONS: &[&str] = &["too-large", "calls", "withheld"];
+/// The pass.
+pub(crate) const PASS: Pass = Pass { name: NAME, run, reasons: &[Decline::REASONS], claims: &[], ..Pass::OPTIONAL };
 
 /// Orders all latches.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
@@ -88,7 +87,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     let mut copies = Copies::default();
     for (header, back_edge) in latches(ctx) {
         let latch = Latch::new(&ctx.func, header, back_edge);
-        match latch.plan(&ctx.func, cx.options, || calls_each_time(ctx, cx.forest(ctx), &latch)) {
+        match latch.plan(&ctx.func, cx.options, || calls_each_time(ctx, &cx.forest(ctx), &latch)) {
             Ok(None) => {}
             Ok(Some(plan)) if cx.fuel.take() => {
                 cx.fired(&ctx.func, NAME, latch.header, plan.describe());
@@ -358,43 +357,14 @@ fn is_small_sum(func: &Function, inst: Inst) -> bool {
     }
 }
 
-/// Why a latch keeps its order.
-enum Decline {
-    /// Finding an order takes time that grows with the square of the instructions.
-    TooLarge { insts: usize, max: usize },
-    /// (P2) Operands would change places in a loop that calls.
-    Calls,
-    /// Fuel is used up, or stress mode says no.
-    Withheld,
-}
-
-impl Refusal for Decline {
-    fn slug(&self) -> &'static str {
-        match self {
-            Self::TooLarge { .. } => "too-large",
-            Self::Calls => "calls",
-            Self::Withheld => "withheld",
-        }
+refusals! {
+    /// Why a latch keeps its order.
+    enum Decline {
+        /// Finding an order takes time that grows with the square of the instructions.
+        TooLarge { insts: usize, max: usize } => "too-large", "the latch holds {insts} instructions, more than {max}",
+            help "raise Options::order_latch_max_insts";
+        /// (P2) Operands would change places in a loop that calls.
+        Calls => "calls", "each iteration calls a function, and carried values are copied there in any case";
     }
-
-    fn help(&self) -> &'static str {
-        match self {
-            Self::TooLarge { .. } => "raise Options::order_latch_max_insts",
-            Self::Calls | Self::Withheld => "",
-        }
-    }
-}
-
-impl fmt::Display for Decline {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TooLarge { insts, max } => {
-                write!(f, "the latch holds {insts} instructions, more than {max}")
-            }
-            Self::Calls => {
-                write!(f, "each iteration calls a function, and carried values are copied there in any case")
-            }
-            Self::Withheld => write!(f, "withheld: the fuel is used up, or stress mode says no"),
-        }
-    }
+    shared { Withheld }
 }

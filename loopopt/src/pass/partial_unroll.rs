@@ -84,41 +84,31 @@ use crate::edit::materialize::stride::{Base, stride};
 use crate::edit::ssa::rename::rename_uses;
 use crate::fault::fault;
 use crate::options::Options;
-use crate::pass::PassCx;
-use crate::pass::copying::{Copying, granted};
-use crate::remark::Refusal;
+use crate::pass::copying::{Copying, Denied, granted};
+use crate::pass::{Pass, PassCx};
+use crate::refusal::refusals;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, InstructionData, Opcode, Value};
 use cranelift_codegen::{CodegenResult, Context};
-use std::fmt;
 
 /// The name of this pass.
 pub(crate) const NAME: &str = "partial_unroll";
 
-/// What its rewrites rest on.
-pub(crate) const CLAIMS: &[Claim] = &[Claim::TripCount, Claim::Recurrence, Claim::SamePlace];
-
-/// The reasons for which it leaves a loop alone.
-pub(crate) const REASONS: &[&str] = &[
-    "not-counted",
-    "not-innermost",
-    "too-large",
-    "few-iterations",
-    "calls",
-    "slow",
-    "ends-early",
-    "cold-loop",
-    "not-duplicable",
-    "function-too-large",
-    "withheld",
-];
+/// The pass.
+pub(crate) const PASS: Pass = Pass {
+    name: NAME,
+    run,
+    reasons: &[Decline::REASONS, Denied::REASONS],
+    claims: &[Claim::TripCount, Claim::Recurrence, Claim::SamePlace],
+    ..Pass::OPTIONAL
+};
 
 /// Makes batches of the iterations of all loops for which that can be and should be done.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
-    let (plans, change) = granted(ctx, cx, NAME, plan)?;
+    let plans = granted(ctx, cx, NAME, plan)?;
     if plans.is_empty() {
-        return Ok(change);
+        return Ok(Change::Nothing);
     }
     let order = Order::of(&ctx.func, &ctx.domtree);
     let mut unused = Vec::new();
@@ -129,8 +119,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         unused.extend(plan.apply(ctx, cx, &blocks));
     }
     remove_unused(&mut ctx.func, unused);
-    cx.invalidate(ctx, Change::Cfg);
-    Ok(cx.settled(Change::Cfg))
+    Ok(Change::Cfg)
 }
 
 /// The loops to do it to, all innermost.
@@ -143,7 +132,7 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
         }
         let count = cx.bound(ctx, lp);
         let options = cx.options;
-        let view = View { ctx, forest: cx.forest(ctx) };
+        let view = View { ctx, forest: &cx.forest(ctx) };
         match Plan::prove(view, lp, count, options) {
             Ok(plan) => plans.push(plan),
             Err(why) => cx.declined(&ctx.func, NAME, header, &why),
@@ -341,7 +330,8 @@ impl Plan {
         let strides = Strides::of(view, lp);
         let test = Test::find(view, lp, &strides).ok_or(Decline::NotCounted)?;
         let most = [count.most_iterations(), test.most(func).map(u128::from)].into_iter().flatten().min();
-        if !options.ignore_cost && most.is_some_and(|most| most < options.partial_unroll_min_iterations as u128) {
+        let is_few = |most: &u128| !options.ignore_cost && *most < options.partial_unroll_min_iterations as u128;
+        if let Some(most) = most.filter(is_few) {
             return Err(Decline::FewIterations { most, factor });
         }
         let batches = batches(&test, count, factor)?;
@@ -525,13 +515,13 @@ fn batches(test: &Test, count: TripCount, factor: usize) -> Result<Option<Batche
                 return Ok(None);
             }
             let whole = u64::try_from(iterations / factor as u128).map_err(|_| Decline::NotCounted)?;
-            let few = Decline::FewIterations { most: Some(iterations), factor };
+            let few = Decline::FewIterations { most: iterations, factor };
             test.known_batches(whole, factor as u64).ok_or(few)?
         }
         _ => test.batches(factor as u64).ok_or(Decline::NotCounted)?,
     };
     match batches.requires.iter().any(|required| required.known() == Some(false)) {
-        true => Err(Decline::FewIterations { most: None, factor }),
+        true => Err(Decline::NeverEnough { factor }),
         false => Ok(Some(batches)),
     }
 }
@@ -576,84 +566,29 @@ fn judge(view: View<'_>, lp: Loop) -> Result<(), Decline> {
     Ok(())
 }
 
-/// Why no batches are made of the iterations of a loop.
-enum Decline {
-    /// (L1) No test at its end counts it.
-    NotCounted,
-    /// (P3) There is a loop inside.
-    NotInnermost,
-    /// (P1) A batch would be too large.
-    TooLarge { insts: usize, max: usize },
-    /// (P5) There are hardly enough iterations for two batches.
-    FewIterations { most: Option<u128>, factor: usize },
-    /// (P2) It calls a function.
-    Calls,
-    /// (P2) It does something that takes the time.
-    Slow(Opcode),
-    /// (P5) It is left at more than one place.
-    EndsEarly,
-    /// (P4) The loop is cold.
-    ColdLoop,
-    /// (L2) An instruction stands for one place in the program.
-    NotDuplicable(String),
-}
-
-impl Refusal for Decline {
-    fn slug(&self) -> &'static str {
-        match self {
-            Self::NotCounted => "not-counted",
-            Self::NotInnermost => "not-innermost",
-            Self::TooLarge { .. } => "too-large",
-            Self::FewIterations { .. } => "few-iterations",
-            Self::Calls => "calls",
-            Self::Slow(_) => "slow",
-            Self::EndsEarly => "ends-early",
-            Self::ColdLoop => "cold-loop",
-            Self::NotDuplicable(_) => "not-duplicable",
-        }
+refusals! {
+    /// Why a loop is not unrolled by a factor.
+    enum Decline {
+        /// (L1) No test at its end counts it.
+        NotCounted => "not-counted", "no test at the end of each iteration counts the loop",
+            help "end the loop by comparing a number that grows by a constant with one that does not change";
+        /// (P1) The iterations would be too large.
+        TooLarge { insts: usize, max: usize }
+            => "too-large", "the unrolled iterations would hold {insts} instructions; there may be {max}",
+            help "raise Options::partial_unroll_max_insts if the loop is hot";
+        /// (P5) There are hardly enough iterations to run the unrolled loop twice.
+        FewIterations { most: u128, factor: usize }
+            => "few-iterations", "there are {most} iterations at most, and the unrolled loop would do {factor} at a time";
+        /// (P5) The unrolled loop would never run.
+        NeverEnough { factor: usize } => "few-iterations", "there are never {factor} iterations";
+        /// (P2) It calls a function.
+        Calls => "calls", "it calls a function, in which the time is spent",
+            help "let the front end inline what is called, if it is short";
+        /// (P2) It does something that takes the time.
+        Slow(opcode: Opcode) => "slow", "each iteration waits for {opcode}, which takes the time";
+        /// (P5) It is left at more than one place.
+        EndsEarly => "ends-early",
+            "something else than its count can end it, so that nothing is known of how often it runs";
     }
-
-    fn help(&self) -> &'static str {
-        match self {
-            Self::NotCounted => {
-                "end the loop by comparing a number that grows by a constant with one that does not change"
-            }
-            Self::TooLarge { .. } => "raise Options::partial_unroll_max_insts if the loop is hot",
-            Self::Calls => "let the front end inline what is called, if it is short",
-            Self::ColdLoop => "do not mark the loop cold if it runs often",
-            Self::NotInnermost
-            | Self::FewIterations { .. }
-            | Self::NotDuplicable(_)
-            | Self::Slow(_)
-            | Self::EndsEarly => "",
-        }
-    }
-
-    fn fixed(&self) -> Option<&'static str> {
-        match self {
-            Self::NotCounted => Some("no test at the end of each iteration counts the loop"),
-            Self::NotInnermost => Some("there is a loop inside"),
-            Self::Calls => Some("it calls a function, which takes the time"),
-            Self::EndsEarly => {
-                Some("something else than its count can end it, so that nothing is known of how often it runs")
-            }
-            Self::ColdLoop => Some("the loop is cold"),
-            _ => None,
-        }
-    }
-}
-
-impl fmt::Display for Decline {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TooLarge { insts, max } => write!(f, "a batch would hold {insts} instructions; there may be {max}"),
-            Self::FewIterations { most: Some(most), factor } => {
-                write!(f, "there are {most} iterations at most, and a batch would have {factor}")
-            }
-            Self::FewIterations { most: None, factor } => write!(f, "there are never {factor} iterations"),
-            Self::Slow(opcode) => write!(f, "each iteration waits for {opcode}, which takes the time"),
-            Self::NotDuplicable(opcode) => write!(f, "the loop holds {opcode}, which must not be copied"),
-            _ => f.write_str(self.fixed().unwrap_or_default()),
-        }
-    }
+    shared { NotInnermost, ColdLoop, NotDuplicable(opcode: String) }
 }

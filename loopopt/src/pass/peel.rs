@@ -72,32 +72,24 @@ use crate::edit::copy::copy_iterations::{clone_iterations, copied_edge};
 use crate::edit::materialize::assertion::{assert_equal, assert_loads, assert_truth};
 use crate::fault::fault;
 use crate::options::Options;
-use crate::pass::copying::{Copying, granted};
-use crate::pass::{PassCx, cleanup};
-use crate::remark::Refusal;
+use crate::pass::copying::{Copying, Denied, granted};
+use crate::pass::{Pass, PassCx, cleanup};
+use crate::refusal::refusals;
 use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, InstructionData, Opcode, types};
 use cranelift_codegen::{CodegenResult, Context};
 use gain::{Gain, Levels};
-use std::fmt;
 
 /// The name of this pass.
 pub(crate) const NAME: &str = "peel";
 
-/// What its rewrites rest on.
-pub(crate) const CLAIMS: &[Claim] = &[Claim::CheckHolds, Claim::CellHolds, Claim::ConditionKnown, Claim::Invariant];
-
-/// The reasons for which it leaves a loop alone.
-pub(crate) const REASONS: &[&str] = &[
-    "not-innermost",
-    "nothing-to-win",
-    "too-large",
-    "few-iterations",
-    "cold-loop",
-    "not-duplicable",
-    "no-cleanup",
-    "function-too-large",
-    "withheld",
-];
+/// The pass.
+pub(crate) const PASS: Pass = Pass {
+    name: NAME,
+    run,
+    reasons: &[Decline::REASONS, Denied::REASONS],
+    claims: &[Claim::CheckHolds, Claim::CellHolds, Claim::ConditionKnown, Claim::Invariant],
+    ..Pass::OPTIONAL
+};
 
 /// Peels all loops that can be and should be.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
@@ -105,9 +97,9 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         // What is about to fold or to move would be taken for a gain. The next round sees what is left.
         return Ok(Change::Nothing);
     }
-    let (plans, change) = granted(ctx, cx, NAME, plan)?;
+    let plans = granted(ctx, cx, NAME, plan)?;
     if plans.is_empty() {
-        return Ok(change);
+        return Ok(Change::Nothing);
     }
     cx.wants_cleanup |= plans.iter().any(|plan| plan.gain.needs_cleanup);
     cx.wants_another_round = true;
@@ -136,7 +128,7 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
             continue;
         }
         let count = cx.bound(ctx, lp);
-        match Plan::prove(ctx, cx.forest(ctx), lp, (options, most, count), &mut levels)
+        match Plan::prove(ctx, &cx.forest(ctx), lp, (options, most, count), &mut levels)
             .and_then(|plan| plan.judge(ctx, options))
         {
             Ok(plan)
@@ -330,68 +322,20 @@ fn best(levels: &Levels<'_>, size: usize, (options, most): (&Options, usize)) ->
     Ok(gain)
 }
 
-/// Why a loop is not peeled.
-enum Decline {
-    /// (P1) There is a loop inside.
-    NotInnermost,
-    /// (P2) Nothing would leave the loop.
-    NothingToWin,
-    /// (P3) Too much would be copied for what is won.
-    TooLarge { insts: usize, max: usize },
-    /// (P4) Not much of the loop would be left.
-    FewIterations { around: u128, peeled: usize },
-    /// (P5) The loop is cold.
-    ColdLoop,
-    /// (L1) An instruction stands for one place in the program.
-    NotDuplicable(String),
-    /// (P6) Cranelift's egraph pass cannot run once more.
-    NoCleanup,
-}
-
-impl Refusal for Decline {
-    fn slug(&self) -> &'static str {
-        match self {
-            Self::NotInnermost => "not-innermost",
-            Self::NothingToWin => "nothing-to-win",
-            Self::TooLarge { .. } => "too-large",
-            Self::FewIterations { .. } => "few-iterations",
-            Self::ColdLoop => "cold-loop",
-            Self::NotDuplicable(_) => "not-duplicable",
-            Self::NoCleanup => "no-cleanup",
-        }
+refusals! {
+    /// Why a loop is not peeled.
+    enum Decline {
+        /// (P2) Nothing would leave the loop.
+        NothingToWin => "nothing-to-win", "nothing is the same from the second iteration on that is not before";
+        /// (P3) Too much would be copied for what is gained.
+        TooLarge { insts: usize, max: usize } => "too-large", "{insts} instructions would be copied, more than {max}",
+            help "raise Options::peel_max_insts or Options::peel_max_insts_per_gain if the loop is hot";
+        /// (P4) Not much of the loop would remain.
+        FewIterations { around: u128, peeled: usize }
+            => "few-iterations", "the back edge is taken {around} times at most, and {peeled} iterations would be peeled";
+        /// (P6) Cranelift's egraph pass cannot run once more.
+        NoCleanup => "no-cleanup", "Cranelift's egraph pass, which would use it, does not run once more",
+            help "optimize at speed, and nest less deeply";
     }
-
-    fn help(&self) -> &'static str {
-        match self {
-            Self::TooLarge { .. } => {
-                "raise Options::peel_max_insts or Options::peel_max_insts_per_gain if the loop is hot"
-            }
-            Self::ColdLoop => "do not mark the loop cold if it runs often",
-            Self::NoCleanup => "optimize at speed, and nest less deeply",
-            Self::NotInnermost | Self::NothingToWin | Self::FewIterations { .. } | Self::NotDuplicable(_) => "",
-        }
-    }
-
-    fn fixed(&self) -> Option<&'static str> {
-        match self {
-            Self::NotInnermost => Some("there is a loop inside"),
-            Self::NothingToWin => Some("nothing is the same from the second iteration on that is not before"),
-            _ => None,
-        }
-    }
-}
-
-impl fmt::Display for Decline {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotInnermost | Self::NothingToWin => f.write_str(self.fixed().unwrap_or_default()),
-            Self::TooLarge { insts, max } => write!(f, "{insts} instructions would be copied, more than {max}"),
-            Self::FewIterations { around, peeled } => {
-                write!(f, "the loop goes around {around} times at most, and would be peeled {peeled} times")
-            }
-            Self::ColdLoop => write!(f, "the loop is cold"),
-            Self::NotDuplicable(opcode) => write!(f, "the loop holds {opcode}, which must not be copied"),
-            Self::NoCleanup => write!(f, "Cranelift's egraph pass, which would use it, does not run once more"),
-        }
-    }
+    shared { NotInnermost, ColdLoop, NotDuplicable(opcode: String) }
 }

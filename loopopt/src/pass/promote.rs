@@ -76,44 +76,33 @@ use crate::analysis::scev::linear_expr::Sum;
 use crate::change::Change;
 use crate::claim::Claim;
 use crate::fault::fault;
-use crate::pass::PassCx;
 use crate::pass::licm::MAX_HEIGHT;
-use crate::remark::Said;
+use crate::pass::{Form, Pass, PassCx};
+use crate::refusal::Said;
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, MemFlagsData, Type};
 use cranelift_codegen::{CodegenResult, Context, FxHashMap, FxHashSet};
 use neighbours::{Addresses, Located, Neighbours, Place};
 use std::rc::Rc;
-use why::{Because, Decline, Observer};
+use why::Decline;
 
 /// The name of this pass.
 pub(crate) const NAME: &str = "promote";
 
-/// What its rewrites rest on.
-pub(crate) const CLAIMS: &[Claim] = &[Claim::CellHolds];
-
-/// The reasons for which it leaves a loop alone.
-pub(crate) const REASONS: &[&str] = &[
-    "nothing-stored",
-    "too-many-accesses",
-    "too-many-pairs",
-    "irreducible",
-    "mixed-types",
-    "aliased",
-    "fenced",
-    "asynchronous",
-    "not-certain",
-    "store-stays",
-    "cold",
-    "pressure",
-    "too-deep",
-    "withheld",
-];
+/// The pass.
+pub(crate) const PASS: Pass = Pass {
+    name: NAME,
+    run,
+    reasons: &[Decline::REASONS],
+    claims: &[Claim::CellHolds],
+    needs: Form::Canonical,
+    ..Pass::OPTIONAL
+};
 
 /// Promotes in all loops, the inner ones first.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
-    let forest = cx.lend_forest(ctx);
+    let forest = cx.forest(ctx);
     let mut addresses = Addresses::new(ctx);
     let order = Order::of(&ctx.func, &ctx.domtree);
     let heights = forest.heights();
@@ -127,7 +116,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         let mut here = Here::new(ctx, (&forest, lp), &mut addresses, &blocks);
         let result = match heights[lp] <= MAX_HEIGHT {
             true => here.promote(cx),
-            false => Err(here.say(Decline::TooDeep)),
+            false => Err(here.say(Decline::TooDeep(MAX_HEIGHT))),
         };
         if !here.done.is_empty() {
             changed = true;
@@ -139,7 +128,6 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
             Ok(()) => cx.retract(NAME, header),
         }
     }
-    cx.return_forest(forest);
     if changed {
         ctx.func.dfg.resolve_all_aliases();
     }
@@ -250,7 +238,7 @@ impl<'a> Here<'a> {
     }
 
     fn say(&self, why: Decline) -> Said {
-        Said::new(&Because { func: self.func, why })
+        Said::new(self.func, &why)
     }
 
     /// What the loop does to memory, if there is something for this pass in it.
@@ -408,15 +396,14 @@ impl<'a> Here<'a> {
     /// (L4), (L5): why the stores have to stay, if so.
     fn prove_stores(&mut self, accesses: &[Rc<Located>], invisible: bool, seen_by: Option<Inst>) -> Option<Decline> {
         let store = accesses.iter().find(|access| access.stored.is_some()).expect("a cell is stored to").inst;
-        let stays = |because| Some(Decline::StoreStays { store, because });
         if let Some(load) = seen_by.filter(|_| !fault!(UnseenStores)) {
-            return stays(Observer::Load(load));
+            return Some(Decline::MayBeRead { store, load });
         }
         if invisible {
             return None;
         }
         if let Some(trap) = self.seen().observer.filter(|_| !fault!(StoresPassTraps)) {
-            return stays(Observer::Trap(trap));
+            return Some(Decline::MayTrap { store, trap });
         }
         let is_certain = |exit: Block| {
             let mut stores = accesses.iter().filter(|access| access.stored.is_some());
@@ -427,7 +414,7 @@ impl<'a> Here<'a> {
         };
         let exits = &self.forest.data(self.lp).exits;
         let uncertain = exits.iter().map(|exit| exit.source(self.func)).find(|&exit| !is_certain(exit));
-        uncertain.filter(|_| !fault!(InventedStore)).and_then(|exit| stays(Observer::Exit(exit)))
+        uncertain.filter(|_| !fault!(InventedStore)).map(|block| Decline::NotStored { store, block })
     }
 
     /// (P1), (P2)

@@ -94,32 +94,26 @@ use crate::edit::ssa::labels::copy_labels;
 use crate::edit::ssa::rename::{Renames, Replaced, each_use, rename_edge_args};
 use crate::fault::fault;
 use crate::options::Options;
-use crate::pass::PassCx;
-use crate::remark::Refusal;
+use crate::pass::{Form, Pass, PassCx};
+use crate::refusal::refusals;
 use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{Block, Function, Inst, Value};
 use cranelift_codegen::{CodegenResult, Context};
 use std::collections::BTreeSet;
-use std::fmt;
 
 /// The name of this pass.
 pub(crate) const NAME: &str = "rotate";
 
-/// What its rewrites rest on.
-pub(crate) const CLAIMS: &[Claim] = &[Claim::BranchTaken];
-
-/// The reasons for which it leaves a loop alone.
-pub(crate) const REASONS: &[&str] = &[
-    "never-leaves",
-    "tests-at-bottom",
-    "header-stays",
-    "several-ways-on",
-    "not-duplicable",
-    "too-large",
-    "cold-loop",
-    "cold-exit",
-    "withheld",
-];
+/// The pass.
+pub(crate) const PASS: Pass = Pass {
+    name: NAME,
+    run,
+    reasons: &[Decline::REASONS],
+    claims: &[Claim::BranchTaken],
+    needs: Form::Canonical,
+    keeps: Form::Closed,
+    ..Pass::OPTIONAL
+};
 
 /// Rotates all loops that can be and should be. All are planned first and rotated together, so that time is linear in
 /// the size of the function. What one rotation makes possible for the loop around it is found when the pass runs again.
@@ -131,7 +125,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
             continue;
         }
         let options = cx.options;
-        let plan = Rotation::prove(ctx, cx.forest(ctx), lp).and_then(|plan| plan.judge(ctx, options));
+        let plan = Rotation::prove(ctx, &cx.forest(ctx), lp).and_then(|plan| plan.judge(ctx, options));
         match plan {
             Ok(plan) if cx.fuel.take() => plans.push(plan),
             Ok(_) => cx.declined(&ctx.func, NAME, header, &Decline::Withheld),
@@ -150,7 +144,9 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     let is_settled = plans.iter().any(|plan| plan.guard.is_some());
     let may_make_loop = is_settled && !cx.forest(ctx).irreducible().is_empty();
     cx.wants_another_round |= leaves_parent;
-    cx.is_closed &= !leaves_parent && (!may_make_loop || fault!(FormOutlivesEdges));
+    if leaves_parent || (may_make_loop && !fault!(FormOutlivesEdges)) {
+        cx.keep_form(Form::Any);
+    }
     for (plan, new_header) in plans.iter().zip(apply(&mut ctx.func, &plans)) {
         cx.header_moved(plan.header, new_header);
     }
@@ -160,7 +156,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     // The loop around one that never runs may be small enough then.
     cx.wants_another_round |= plans.iter().any(|plan| plan.guard.is_some_and(|slot| slot != plan.into_body.slot));
     cx.invalidate_and_prune(ctx)?;
-    Ok(cx.settled(Change::Cfg))
+    Ok(Change::Nothing)
 }
 
 /// A rotation that is legal.
@@ -483,81 +479,26 @@ impl Entry {
     }
 }
 
-/// Why a loop is not rotated.
-#[derive(Debug)]
-enum Decline {
-    /// No edge leaves the loop.
-    NeverLeaves,
-    /// (P1) The loop leaves at its back edge already.
-    TestsAtBottom,
-    /// (L1) The header does not leave the loop.
-    HeaderStays,
-    /// (L2) The header goes on inside the loop by several edges.
-    SeveralWaysOn(usize),
-    /// (L3) An instruction of the header stands for one place in the program.
-    NotDuplicable(String),
-    /// (L4) The new header would need too many parameters.
-    TooManyValues,
-    /// (P2) The copy would be too large.
-    TooLarge { insts: usize, max: usize },
-    /// (P3) The loop, or its body, is cold.
-    ColdLoop,
-    /// (P3) All that the header leaves to is cold.
-    ColdExit,
-    /// Fuel is used up, or stress mode says no.
-    Withheld,
-}
-
-impl Refusal for Decline {
-    fn slug(&self) -> &'static str {
-        match self {
-            Self::NeverLeaves => "never-leaves",
-            Self::TestsAtBottom => "tests-at-bottom",
-            Self::HeaderStays => "header-stays",
-            Self::SeveralWaysOn(_) => "several-ways-on",
-            Self::NotDuplicable(_) => "not-duplicable",
-            Self::TooManyValues | Self::TooLarge { .. } => "too-large",
-            Self::ColdLoop => "cold-loop",
-            Self::ColdExit => "cold-exit",
-            Self::Withheld => "withheld",
-        }
+refusals! {
+    /// Why a loop is not rotated.
+    enum Decline {
+        /// No edge leaves the loop.
+        NeverLeaves => "never-leaves", "no edge leaves the loop";
+        /// (P1) The loop leaves at its back edge already.
+        TestsAtBottom => "tests-at-bottom", "the loop tests at the bottom already";
+        /// (L1) The header does not leave the loop.
+        HeaderStays => "header-stays", "the header does not leave the loop",
+            help "test at the start or at the end of an iteration, not in its middle";
+        /// (L2) The header goes on inside the loop by several edges.
+        SeveralWaysOn(edges: usize) => "several-ways-on", "the header goes on in the loop by {edges} edges",
+            help "test the condition of the loop first and branch on in a block of its own";
+        /// (L4) The new header would need too many parameters.
+        TooManyValues => "too-large", "the new header would need too many parameters";
+        /// (P2) The copy would be too large.
+        TooLarge { insts: usize, max: usize } => "too-large", "the header holds {insts} instructions, more than {max}",
+            help "do less before the test, or raise Options::rotate_max_header_insts";
+        /// (P3) All that the header leaves to is cold.
+        ColdExit => "cold-exit", "the header leaves to cold code only";
     }
-
-    fn help(&self) -> &'static str {
-        match self {
-            Self::HeaderStays => "test at the start or at the end of an iteration, not in its middle",
-            Self::SeveralWaysOn(_) => "test the condition of the loop first and branch on in a block of its own",
-            Self::NotDuplicable(_) => "put the instruction behind the test of the loop",
-            Self::TooLarge { .. } => "do less before the test, or raise Options::rotate_max_header_insts",
-            Self::ColdLoop => "do not mark the loop cold if it runs often",
-            Self::TooManyValues | Self::NeverLeaves | Self::TestsAtBottom | Self::ColdExit | Self::Withheld => "",
-        }
-    }
-
-    fn fixed(&self) -> Option<&'static str> {
-        matches!(self, Self::TestsAtBottom).then_some("the loop tests at the bottom already")
-    }
-}
-
-impl fmt::Display for Decline {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NeverLeaves => write!(f, "no edge leaves the loop"),
-            Self::TestsAtBottom => f.write_str(self.fixed().unwrap_or_default()),
-            Self::HeaderStays => write!(f, "the header does not leave the loop"),
-            Self::SeveralWaysOn(count) => {
-                write!(f, "the header goes on in the loop by {count} edges")
-            }
-            Self::NotDuplicable(opcode) => {
-                write!(f, "the header holds {opcode}, which must not be copied")
-            }
-            Self::TooManyValues => write!(f, "the new header would need too many parameters"),
-            Self::TooLarge { insts, max } => {
-                write!(f, "the header holds {insts} instructions, more than {max}")
-            }
-            Self::ColdLoop => write!(f, "the loop is cold"),
-            Self::ColdExit => write!(f, "the header leaves to cold code only"),
-            Self::Withheld => write!(f, "withheld: the fuel is used up, or stress mode says no"),
-        }
-    }
+    shared { NotDuplicable(opcode: String), ColdLoop, Withheld }
 }

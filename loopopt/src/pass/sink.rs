@@ -61,24 +61,23 @@ mod places;
 use crate::change::Change;
 use crate::edit::materialize::neighbours::needs_neighbours;
 use crate::fault::fault;
-use crate::pass::PassCx;
-use crate::remark::Refusal;
+use crate::pass::{Form, Pass, PassCx};
+use crate::refusal::refusals;
 use apply::apply;
 use cranelift_codegen::ir::{Block, Function, Inst, Opcode};
 use cranelift_codegen::{CodegenResult, Context};
 use engine::{Engine, Limits};
 use places::Places;
 use std::collections::BTreeMap;
-use std::fmt;
 
 use crate::analysis::memory::effects::{Effects, is_constant};
 
 /// The name of this pass.
 pub(crate) const NAME: &str = "sink";
 
-/// The reasons for which it leaves a loop alone.
-pub(crate) const REASONS: &[&str] =
-    &["has-effects", "several-values", "too-many-places", "too-many-values", "withheld"];
+/// The pass.
+pub(crate) const PASS: Pass =
+    Pass { name: NAME, run, reasons: &[Decline::REASONS], claims: &[], needs: Form::Canonical, ..Pass::OPTIONAL };
 
 /// How often the function is gone through for values that leave several loops, one after the other. A bound on time: a
 /// nest of so many loops is no program that anybody has written.
@@ -102,7 +101,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
 /// Sinks to the places that `find` finds, if there are any.
 fn sink(ctx: &mut Context, cx: &mut PassCx<'_>, find: fn(&Context, &mut PassCx<'_>) -> Option<Places>) -> Change {
     let Some(places) = find(ctx, cx) else { return Change::Nothing };
-    let forest = cx.lend_forest(ctx);
+    let forest = cx.forest(ctx);
     let limits = Limits::of(cx.options);
     let mut engine = Engine::new(&ctx.func, &forest, &places, limits);
     let moves = engine.run(&mut || cx.fuel.take());
@@ -121,7 +120,6 @@ fn sink(ctx: &mut Context, cx: &mut PassCx<'_>, find: fn(&Context, &mut PassCx<'
     if change != Change::Nothing {
         apply(ctx, &places, &moves);
     }
-    cx.return_forest(forest);
     change
 }
 
@@ -141,54 +139,22 @@ fn is_movable(func: &Function, inst: Inst) -> bool {
     is_pure && func.dfg.inst_results(inst).len() == 1 && !is_constant(func, inst) && !needs_neighbours(func, inst)
 }
 
-/// Why a value stays where it is.
-enum Decline {
-    /// (L1) The instruction does more than compute it.
-    HasEffects(Opcode),
-    /// (L3) An exit block gets it on some edges only.
-    SeveralValues,
-    /// (P1) It would be computed in too many places.
-    TooManyPlaces { places: usize, max: usize },
-    /// (P2) Its operands would take more registers than it does.
-    TooManyValues { values: usize, max: usize },
-    /// Fuel is used up, or stress mode says no.
-    Withheld,
-}
-
-impl Refusal for Decline {
-    fn slug(&self) -> &'static str {
-        match self {
-            Self::HasEffects(_) => "has-effects",
-            Self::SeveralValues => "several-values",
-            Self::TooManyPlaces { .. } => "too-many-places",
-            Self::TooManyValues { .. } => "too-many-values",
-            Self::Withheld => "withheld",
-        }
+refusals! {
+    /// Why a value is not sunk.
+    enum Decline {
+        /// (L1) The instruction does more than compute it.
+        HasEffects(opcode: Opcode)
+            => "has-effects", "only the exits use the result of {opcode}, but it does more than compute";
+        /// (L3) An exit block gets it on some edges only.
+        SeveralValues => "several-values", "a value that only exits use shares an exit with another value";
+        /// (P1) It would be computed in too many places.
+        TooManyPlaces { places: usize, max: usize }
+            => "too-many-places", "a value would have to be computed in {places} places, more than {max}",
+            help "raise Options::sink_max_places if the loop is hot";
+        /// (P2) Its operands would take more registers than it does.
+        TooManyValues { values: usize, max: usize }
+            => "too-many-values", "the operands of what could move are {values} values, more than {max}",
+            help "raise Options::sink_max_values if registers are free";
     }
-
-    fn help(&self) -> &'static str {
-        match self {
-            Self::TooManyPlaces { .. } => "raise Options::sink_max_places if the loop is hot",
-            Self::TooManyValues { .. } => "raise Options::sink_max_values if registers are left",
-            Self::HasEffects(_) | Self::SeveralValues | Self::Withheld => "",
-        }
-    }
-}
-
-impl fmt::Display for Decline {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::HasEffects(opcode) => {
-                write!(f, "only the exits use the result of {opcode}, but it does more than compute")
-            }
-            Self::SeveralValues => write!(f, "a value that only exits use shares an exit with another value"),
-            Self::TooManyPlaces { places, max } => {
-                write!(f, "a value would have to be computed in {places} places, more than {max}")
-            }
-            Self::TooManyValues { values, max } => {
-                write!(f, "the operands of what could move are {values} values, more than {max}")
-            }
-            Self::Withheld => write!(f, "withheld: the fuel is used up, or stress mode says no"),
-        }
-    }
+    shared { Withheld }
 }

@@ -55,19 +55,18 @@ use crate::edit::ssa::labels::copy_labels;
 use crate::edit::ssa::rename::{Renames, Replaced, each_use};
 use crate::fault::fault;
 use crate::options::Options;
-use crate::pass::PassCx;
-use crate::remark::Refusal;
+use crate::pass::{Pass, PassCx};
+use crate::refusal::refusals;
 use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{Block, Function, Opcode, Value};
 use cranelift_codegen::{CodegenResult, Context};
 use std::collections::BTreeMap;
-use std::fmt;
 
 /// The name of this pass.
 pub(crate) const NAME: &str = "tail_duplicate";
 
-/// The reasons for which it leaves a loop alone.
-pub(crate) const REASONS: &[&str] = &["too-large", "too-many", "not-innermost", "not-duplicable", "withheld"];
+/// The pass.
+pub(crate) const PASS: Pass = Pass { name: NAME, run, reasons: &[Decline::REASONS], claims: &[], ..Pass::OPTIONAL };
 
 /// Copies the tests of all loops where it pays.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
@@ -77,9 +76,9 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         if cx.is_slow(header) {
             continue;
         }
-        let Some(test) = SharedTest::find(ctx, cx.forest(ctx), lp) else { continue };
+        let Some(test) = SharedTest::find(ctx, &cx.forest(ctx), lp) else { continue };
         let options = cx.options;
-        match test.judge(ctx, cx.forest(ctx), options) {
+        match test.judge(ctx, &cx.forest(ctx), options) {
             Ok(test) if cx.fuel.take() => plans.push(test),
             Ok(_) => cx.declined(&ctx.func, NAME, header, &Decline::Withheld),
             Err(why) => cx.declined(&ctx.func, NAME, header, &why),
@@ -224,50 +223,16 @@ fn close_over_exits(func: &mut Function, plans: &[SharedTest]) {
     }
 }
 
-/// Why a test stays shared.
-enum Decline {
-    /// (P1) The test is too large.
-    TooLarge { insts: usize, max: usize },
-    /// (P2) Too many blocks jump to it.
-    TooMany { jumps: usize, max: usize },
-    /// (P3) There is a loop inside.
-    NotInnermost,
-    /// (L1) An instruction of the test stands for one place in the program.
-    NotDuplicable(String),
-    /// Fuel is used up, or stress mode says no.
-    Withheld,
-}
-
-impl Refusal for Decline {
-    fn slug(&self) -> &'static str {
-        match self {
-            Self::TooLarge { .. } => "too-large",
-            Self::TooMany { .. } => "too-many",
-            Self::NotInnermost => "not-innermost",
-            Self::NotDuplicable(_) => "not-duplicable",
-            Self::Withheld => "withheld",
-        }
+refusals! {
+    /// Why the latches of a loop share their test.
+    enum Decline {
+        /// (P1) The test is too large.
+        TooLarge { insts: usize, max: usize }
+            => "too-large", "the end of the loop holds {insts} instructions, more than {max}",
+            help "raise Options::tail_duplicate_max_insts if the loop is hot";
+        /// (P2) Too many blocks jump to it.
+        TooMany { jumps: usize, max: usize } => "too-many", "{jumps} blocks jump to the test, more than {max}",
+            help "raise Options::tail_duplicate_max_copies if the loop is hot";
     }
-
-    fn help(&self) -> &'static str {
-        match self {
-            Self::TooLarge { .. } => "raise Options::tail_duplicate_max_insts if the loop is hot",
-            Self::TooMany { .. } => "raise Options::tail_duplicate_max_copies if the loop is hot",
-            Self::NotInnermost | Self::NotDuplicable(_) | Self::Withheld => "",
-        }
-    }
-}
-
-impl fmt::Display for Decline {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TooLarge { insts, max } => {
-                write!(f, "the end of the loop holds {insts} instructions, more than {max}")
-            }
-            Self::TooMany { jumps, max } => write!(f, "{jumps} blocks jump to the test, more than {max}"),
-            Self::NotInnermost => write!(f, "there is a loop inside, which takes the time"),
-            Self::NotDuplicable(opcode) => write!(f, "the test holds {opcode}, which must not be copied"),
-            Self::Withheld => write!(f, "withheld: the fuel is used up, or stress mode says no"),
-        }
-    }
+    shared { NotInnermost, NotDuplicable(opcode: String), Withheld }
 }

@@ -71,8 +71,8 @@ use crate::edit::TooManyParams;
 use crate::edit::copy::reroute_cold_path::{Detour, RareEdge, Rerouted, repair, reroute};
 use crate::edit::ssa::params::remove_redundant_params;
 use crate::options::Options;
-use crate::pass::PassCx;
-use crate::pass::copying::{Copying, granted};
+use crate::pass::copying::{Copying, Denied, granted};
+use crate::pass::{Form, Pass, PassCx};
 use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{Block, Function, Inst, Opcode};
 use cranelift_codegen::{CodegenResult, Context, FxHashSet};
@@ -82,38 +82,27 @@ use why::Decline;
 /// The name of this pass.
 pub(crate) const NAME: &str = "transfer";
 
-/// The reasons for which it leaves a loop alone.
-pub(crate) const REASONS: &[&str] = &[
-    "no-rare-way",
-    "always-rare",
-    "irreducible",
-    "polls",
-    "asynchronous",
-    "nothing-to-win",
-    "long-inner-loop",
-    "too-large",
-    "cold-loop",
-    "function-too-large",
-    "withheld",
-];
+/// The pass.
+pub(crate) const PASS: Pass =
+    Pass { name: NAME, run, reasons: &[Decline::REASONS, Denied::REASONS], claims: &[], ..Pass::OPTIONAL };
 
 /// Jumps that are followed to a cold block.
 const MAX_JUMPS: usize = 8;
 
 /// Takes rare parts out of all loops in which they stand in the way.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
-    let (plans, change) = granted(ctx, cx, NAME, plan)?;
+    let plans = granted(ctx, cx, NAME, plan)?;
     if plans.is_empty() {
-        return Ok(change);
+        return Ok(Change::Nothing);
     }
     apply(ctx, cx, &plans)?;
-    Ok(Change::Cfg)
+    Ok(Change::Insts)
 }
 
 /// The loops to be made fast, none inside another.
 fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
     let mut plans = Vec::new();
-    let forest = cx.lend_forest(ctx);
+    let forest = cx.forest(ctx);
     let mut facts = None;
     let mut done = EntitySet::new();
     for lp in forest.loops() {
@@ -141,7 +130,6 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
             Err(_) => {}
         }
     }
-    cx.return_forest(forest);
     plans
 }
 
@@ -391,7 +379,7 @@ fn apply(ctx: &mut Context, cx: &mut PassCx<'_>, plans: &[Plan]) -> CodegenResul
     cx.invalidate_and_prune(ctx)?;
     // What only the rare part changed does not change in the fast loop.
     remove_redundant_params(ctx);
-    cx.lose_form();
+    cx.keep_form(Form::Any);
     // For `licm`, which needs no copy; `peel` waits for it.
     cx.wants_another_round = true;
     Ok(())

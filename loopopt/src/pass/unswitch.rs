@@ -74,8 +74,8 @@ use crate::edit::materialize::dce::remove_all_unused;
 use crate::edit::ssa::params::remove_redundant_params;
 use crate::fault::fault;
 use crate::options::Options;
-use crate::pass::PassCx;
-use crate::pass::copying::{Copying, granted};
+use crate::pass::copying::{Copying, Denied, granted};
+use crate::pass::{Form, Pass, PassCx};
 use candidates::{Candidate, Deciders, Decision, Found, MAX_CANDIDATES, candidates, known_way};
 use cranelift_codegen::entity::{EntitySet, SecondaryMap};
 use cranelift_codegen::ir::{
@@ -89,48 +89,37 @@ use why::Decline;
 /// The name of this pass.
 pub(crate) const NAME: &str = "unswitch";
 
-/// What its rewrites rest on.
-pub(crate) const CLAIMS: &[Claim] = &[Claim::BranchTaken, Claim::ConditionKnown];
-
-/// The reasons for which it leaves a loop alone.
-pub(crate) const REASONS: &[&str] = &[
-    "nothing-invariant",
-    "check",
-    "small-gain",
-    "beside-loop",
-    "too-large",
-    "too-many-versions",
-    "not-duplicable",
-    "cold",
-    "function-too-large",
-    "search-too-long",
-    "withheld",
-];
+/// The pass.
+pub(crate) const PASS: Pass = Pass {
+    name: NAME,
+    run,
+    reasons: &[Decline::REASONS, Denied::REASONS],
+    claims: &[Claim::BranchTaken, Claim::ConditionKnown],
+    ..Pass::OPTIONAL
+};
 
 /// The most conditions that are taken out of one loop, or of those that it has become, before the other passes look again.
 const MAX_RUNS: usize = 8;
 
 /// Unswitches all loops that can be and should be.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
-    let mut change = Change::Nothing;
-    let mut touched = None;
+    let (mut touched, mut pending) = (None, Change::Nothing);
     for _ in 0..MAX_RUNS {
-        let (plans, formed) = granted(ctx, cx, NAME, |ctx, cx| plan(ctx, cx, touched.as_ref()))?;
-        change = change.max(formed);
+        let plans = granted(ctx, cx, NAME, |ctx, cx| plan(ctx, cx, touched.as_ref()))?;
         if plans.is_empty() {
             break;
         }
         touched = Some(apply(ctx, cx, &plans)?);
-        change = Change::Cfg;
+        pending = Change::Insts;
     }
-    Ok(cx.settled(change))
+    Ok(pending)
 }
 
 /// The loops to unswitch, none inside another. If there are any `touched`, only these headers' loops and those around them: for the
 /// others, the answer is what it was.
 fn plan(ctx: &Context, cx: &mut PassCx<'_>, touched: Option<&FxHashSet<Block>>) -> Vec<Plan> {
     let mut plans = Vec::new();
-    let forest = cx.lend_forest(ctx);
+    let forest = cx.forest(ctx);
     let wanted = touched.map(|touched| with_loops_around(&forest, touched));
     let is_wanted = |lp: Loop| wanted.as_ref().is_none_or(|wanted| wanted.contains(lp));
     let mut found = candidates(&ctx.func, &forest, cx.options, is_wanted);
@@ -162,7 +151,6 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>, touched: Option<&FxHashSet<Block>>) 
         }
     }
     cx.unswitch_looks = Some(left.get());
-    cx.return_forest(forest);
     plans
 }
 
@@ -525,7 +513,7 @@ impl Plan {
 fn apply(ctx: &mut Context, cx: &mut PassCx<'_>, plans: &[Plan]) -> CodegenResult<FxHashSet<Block>> {
     let mut touched = FxHashSet::default();
     let order = Order::of(&ctx.func, &ctx.domtree);
-    let forest = cx.lend_forest(ctx);
+    let forest = cx.forest(ctx);
     for plan in plans {
         cx.retract(NAME, plan.header);
         let what = plan.describe(&ctx.func);
@@ -545,7 +533,7 @@ fn apply(ctx: &mut Context, cx: &mut PassCx<'_>, plans: &[Plan]) -> CodegenResul
     // A condition that is known leaves parameters that only other ways changed, and what only they needed.
     remove_redundant_params(ctx);
     remove_all_unused(&mut ctx.func);
-    cx.lose_form();
+    cx.keep_form(Form::Any);
     cx.wants_another_round = true;
     Ok(touched)
 }

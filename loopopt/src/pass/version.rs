@@ -82,8 +82,8 @@ use crate::edit::materialize::emit::emit_all;
 use crate::edit::materialize::local_cse::reuse;
 use crate::edit::materialize::offsets::fold_offsets;
 use crate::options::Options;
-use crate::pass::PassCx;
-use crate::pass::copying::{Copying, granted};
+use crate::pass::copying::{Copying, Denied, granted};
+use crate::pass::{Form, Pass, PassCx};
 use check::Check;
 use cranelift_codegen::ir::{Block, Function};
 use cranelift_codegen::{CodegenResult, Context, FxHashMap};
@@ -94,40 +94,26 @@ use why::Decline;
 /// The name of this pass.
 pub(crate) const NAME: &str = "version";
 
-/// What its rewrites rest on.
-pub(crate) const CLAIMS: &[Claim] = &[Claim::CheckHolds, Claim::NoWrap];
-
-/// The reasons for which it leaves a loop alone.
-pub(crate) const REASONS: &[&str] = &[
-    "no-check",
-    "changes",
-    "not-counted",
-    "too-complex",
-    "never-holds",
-    "few-checks",
-    "same-test",
-    "too-large",
-    "too-many-tests",
-    "few-iterations",
-    "ends-early",
-    "cold-loop",
-    "not-duplicable",
-    "function-too-large",
-    "withheld",
-];
+/// The pass.
+pub(crate) const PASS: Pass = Pass {
+    name: NAME,
+    run,
+    reasons: &[Decline::REASONS, Denied::REASONS],
+    claims: &[Claim::CheckHolds, Claim::NoWrap],
+    ..Pass::OPTIONAL
+};
 
 /// What an iteration of an inner loop counts for, compared with one of the loop around it.
 const INNER_WEIGHT: u64 = 8;
 
 /// Makes versions of all loops for which that can be and should be done.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
-    let forest = cx.lend_forest(ctx);
+    let forest = cx.forest(ctx);
     let lengths = Lengths::read(&mut ctx.func, &forest, cx.options);
-    cx.return_forest(forest);
-    let (plans, change) = granted(ctx, cx, NAME, |ctx, cx| plan(ctx, cx, &lengths))?;
+    let plans = granted(ctx, cx, NAME, |ctx, cx| plan(ctx, cx, &lengths))?;
     lengths.forget_unused(&mut ctx.func, plans.iter().flat_map(|plan| &plan.requires));
     if plans.is_empty() {
-        return Ok(change);
+        return Ok(Change::Nothing);
     }
     cx.wants_another_round = true;
     let order = Order::of(&ctx.func, &ctx.domtree);
@@ -156,12 +142,12 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     blocks.extend(tests);
     reuse(&mut ctx.func, &ctx.domtree, blocks);
     remove_unused(&mut ctx.func, unused);
-    Ok(cx.settled(Change::Cfg))
+    Ok(Change::Insts)
 }
 
 /// The loops to make versions of, none inside another.
 fn plan(ctx: &Context, cx: &mut PassCx<'_>, lengths: &Lengths) -> Vec<Plan> {
-    let forest = cx.lend_forest(ctx);
+    let forest = cx.forest(ctx);
     let view = View { ctx, forest: &forest };
     let mut conditions = Conditions::new(&ctx.func, &ctx.cfg, &ctx.domtree).with_options(cx.options);
     conditions.set_thorough(false);
@@ -176,7 +162,7 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>, lengths: &Lengths) -> Vec<Plan> {
     };
     let mut plans: Vec<Plan> = Vec::new();
     for lp in forest.loops() {
-        if !plans.is_empty() && !cx.is_canonical {
+        if !plans.is_empty() && cx.form < Form::Canonical {
             // All are made anew once there is canonical form.
             break;
         }
@@ -192,7 +178,6 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>, lengths: &Lengths) -> Vec<Plan> {
             Err(why) => cx.declined(&ctx.func, NAME, header, &why),
         }
     }
-    cx.return_forest(forest);
     plans
 }
 
@@ -341,7 +326,7 @@ impl Plan {
         if checks.is_empty() {
             return Err(Decline::NoCheck);
         }
-        let [entry] = data.entries[..] else { return Err(Decline::NotCounted { check: None }) };
+        let [entry] = data.entries[..] else { return Err(Decline::SeveralEntries) };
         let insts = || blocks.iter().flat_map(|&block| func.layout.block_insts(block));
         let copied = insts().count();
         if copied > options.version_max_copied {

@@ -64,36 +64,32 @@ use crate::analysis::scev::nowrap::Extents;
 use crate::analysis::scev::view::View;
 use crate::change::Change;
 use crate::claim::Claim;
-use crate::pass::PassCx;
 use crate::pass::licm::MAX_HEIGHT;
+use crate::pass::{Pass, PassCx};
 use apply::apply;
 use cranelift_codegen::ir::{Block, Function, Opcode, types};
 use cranelift_codegen::{CodegenResult, Context};
 use plan::Plan;
-use why::{Because, Decline};
+use why::Decline;
 
 /// The name of this pass.
 pub(crate) const NAME: &str = "widen_indices";
 
-/// What its rewrites rest on.
-pub(crate) const CLAIMS: &[Claim] = &[Claim::SamePlace];
-
-/// The reasons for which it leaves a loop alone.
-pub(crate) const REASONS: &[&str] =
-    &["nothing-extended", "too-many-accesses", "too-deep", "may-wrap", "no-gain", "no-register", "withheld"];
+/// The pass.
+pub(crate) const PASS: Pass =
+    Pass { name: NAME, run, reasons: &[Decline::REASONS], claims: &[Claim::SamePlace], ..Pass::OPTIONAL };
 
 /// Widens what the accesses of all loops need.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
     if cx.isa.pointer_bits() != 64 {
         return Ok(Change::Nothing);
     }
-    let forest = cx.lend_forest(ctx);
+    let forest = cx.forest(ctx);
     let plans = plan(ctx, cx, &forest);
     let change = if plans.is_empty() { Change::Nothing } else { Change::Insts };
     if change != Change::Nothing {
         apply(ctx, &forest, &plans);
     }
-    cx.return_forest(forest);
     Ok(change)
 }
 
@@ -110,7 +106,7 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>, forest: &LoopForest) -> Vec<Plan> {
         let header = forest.data(lp).header;
         let found = match has_extension(&ctx.func, forest.own_blocks(lp)) {
             false => Err(Decline::NothingExtended),
-            true if heights[lp] > MAX_HEIGHT => Err(Decline::TooDeep),
+            true if heights[lp] > MAX_HEIGHT => Err(Decline::TooDeep(MAX_HEIGHT)),
             true => Plan::find(view, lp, extents.get_or_insert_with(|| Extents::new(view)), cx),
         };
         match found {
@@ -118,8 +114,8 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>, forest: &LoopForest) -> Vec<Plan> {
                 cx.fired(&ctx.func, NAME, header, plan.describe());
                 plans.push(plan);
             }
-            Ok(_) => cx.declined(&ctx.func, NAME, header, &Because { func: &ctx.func, why: Decline::Withheld }),
-            Err(why) => cx.declined(&ctx.func, NAME, header, &Because { func: &ctx.func, why }),
+            Ok(_) => cx.declined(&ctx.func, NAME, header, &Decline::Withheld),
+            Err(why) => cx.declined(&ctx.func, NAME, header, &why),
         }
     }
     plans

@@ -39,7 +39,7 @@ use crate::analysis::scev::linear_expr::Sum;
 use crate::edit::cfg::split_edges::append_arg;
 use crate::fault::fault;
 use crate::pass::PassCx;
-use crate::remark::Said;
+use crate::refusal::Said;
 use cranelift_codegen::FxHashMap;
 use cranelift_codegen::ir::{Block, BlockArg, Function, Value, ValueDef};
 use std::rc::Rc;

@@ -93,7 +93,7 @@ impl Places {
                 let block = exit.target(&ctx.func);
                 if forest.loop_of_header(block).is_none() && seen.insert(block) {
                     let edges: Vec<_> = edges_into(&ctx.func, &ctx.cfg, block).collect();
-                    places.add_exit(&ctx.func, forest, block, &edges);
+                    places.add_exit(&ctx.func, &forest, block, &edges);
                 }
             }
             places.add_dead_params(&ctx.func, data.header, &data.back_edges);
@@ -154,9 +154,9 @@ impl Places {
             return None;
         }
         let mut places = Self::new(Kind::Cold, func);
-        places.find_hot_uses(func, forest);
+        places.find_hot_uses(func, &forest);
         for block in func.layout.blocks().filter(|&block| func.is_effectively_cold(block)) {
-            places.add_cold(func, forest, block);
+            places.add_cold(func, &forest, block);
         }
         Some(places)
     }

@@ -119,7 +119,7 @@ impl Plan {
         }
         let Finder { groups, counters, obstacle, adds_up, .. } = finder;
         if groups.is_empty() {
-            return Err(obstacle.map_or(Decline::NothingExtended, |(inst, why)| Decline::MayWrap { inst, why }));
+            return Err(obstacle.map_or(Decline::NothingExtended, |(access, why)| Decline::MayWrap { access, why }));
         }
         if !adds_up && !cx.options.ignore_cost {
             return Err(Decline::NothingAdded);
