@@ -102,9 +102,8 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     for found in &decisions.found {
         let inst = found.check.inst;
         unused.extend_from_slice(ctx.func.dfg.inst_args(inst));
-        if let (Rewrite::Choose(gives), Opcode::SelectSpectreGuard) = (found.rewrite, ctx.func.dfg.insts[inst].opcode())
-        {
-            guards.add(&ctx.func, inst, gives);
+        if let (Rewrite::Choose(slot), Opcode::SelectSpectreGuard) = (found.rewrite, ctx.func.dfg.insts[inst].opcode()) {
+            guards.add(&ctx.func, inst, ctx.func.dfg.inst_args(inst)[1 + slot]);
         }
         found.apply(&mut ctx.func);
     }
@@ -207,8 +206,8 @@ enum Rewrite {
     Remove,
     /// A branch that takes one edge only.
     Take(usize),
-    /// A choice that is known.
-    Choose(Value),
+    /// A choice of this one of the two values.
+    Choose(usize),
     /// An addition that never traps.
     Add,
     /// An operation of which the second result is 0.
@@ -235,8 +234,9 @@ impl Found {
                 assert_takes(func, inst, Claim::BranchTaken, slot);
                 settle(func, inst, slot);
             }
-            Rewrite::Choose(value) => {
-                assert_chooses(func, inst, usize::from(value != func.dfg.inst_args(inst)[1]));
+            Rewrite::Choose(slot) => {
+                assert_chooses(func, inst, slot);
+                let value = func.dfg.inst_args(inst)[1 + slot];
                 let result = func.dfg.first_result(inst);
                 func.dfg.detach_inst_results(inst);
                 func.dfg.change_to_alias(result, value);
@@ -354,7 +354,7 @@ fn rewrite_of(func: &Function, conditions: &mut Conditions<'_>, check: Check) ->
         Opcode::Trapnz => takes(1).then_some(Rewrite::Remove),
         Opcode::Brif => [0, 1].into_iter().find(|&slot| takes(slot)).map(Rewrite::Take),
         Opcode::Select | Opcode::SelectSpectreGuard => {
-            [0, 1].into_iter().find(|&slot| takes(slot)).map(|slot| Rewrite::Choose(args[1 + slot]))
+            [0, 1].into_iter().find(|&slot| takes(slot)).map(Rewrite::Choose)
         }
         Opcode::UaddOverflowTrap => conditions.never_overflows(inst).then_some(Rewrite::Add),
         _ => conditions.never_overflows(inst).then_some(Rewrite::Plain),
