@@ -144,6 +144,8 @@ pub enum Aspect {
     Memory,
     /// The calls to host functions, apart from the memory.
     HostCall,
+    /// One accessed what cannot be accessed, where no trap is possible.
+    Fault,
 }
 
 /// How a call ended.
@@ -224,6 +226,7 @@ fn aspect(mismatch: &Mismatch) -> Aspect {
     match mismatch {
         Mismatch::Outcome(outcomes) => Aspect::Ending(outcomes.each_ref().map(ending)),
         Mismatch::Memory { .. } => Aspect::Memory,
+        Mismatch::Fault(_) => Aspect::Fault,
         Mismatch::HostCall { calls, .. } => match &**calls {
             [Some(a), Some(b)] if a.name == b.name && a.args == b.args => Aspect::Memory,
             _ => Aspect::HostCall,

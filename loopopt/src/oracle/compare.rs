@@ -2,6 +2,7 @@
 
 use super::compile::{Compiled, codegen_error, optimize, run_rewrite};
 use super::interpret::{Interpreted, interpret};
+use super::run::Fault;
 use super::{Call, HostCall, Observation, Outcome, Pipeline, Program, Rewrite, Settings};
 use crate::analysis::cfg::edges::{edges_of, jump_target};
 use crate::{LoopOptimizer, Options, Report};
@@ -108,6 +109,8 @@ pub enum Mismatch {
         /// The calls.
         calls: Box<[Option<HostCall>; 2]>,
     },
+    /// The second arm accessed what cannot be accessed, where no trap is possible. The first did not.
+    Fault(Fault),
 }
 
 /// Whether a program does the same before and after loopopt.
@@ -245,18 +248,23 @@ impl Arms<'_> {
         if is_undecided(&none, agreement) {
             return Ok(());
         }
-        let (speed, time) = observe(&mut self.speed)?;
+        let function = self.program.function(&call.function).context("the function is known")?;
+        let fail = |arms, mismatch| Difference::Behavior { case: number, call: call.clone(), arms, mismatch };
+        // What the first arm does without a fault, the others do too.
+        let blame = |error: anyhow::Error, arms| match error.downcast::<Fault>() {
+            Ok(fault) => fail(arms, Mismatch::Fault(fault)).into(),
+            Err(error) => error,
+        };
+        let (speed, time) = observe(&mut self.speed).map_err(|error| blame(error, [Arm::None, Arm::Speed]))?;
         if is_undecided(&speed, agreement) {
             return Ok(());
         }
-        let (optimized, _) = observe(&mut self.optimized)?;
+        let (optimized, _) = observe(&mut self.optimized).map_err(|error| blame(error, [Arm::Speed, Arm::LoopOpt]))?;
         // Slow, rather than endless: the others were near the limit too.
         let is_near_limit = time > self.speed.limit / 10;
         if (is_overflow(&optimized.outcome) || is_near_limit) && is_undecided(&optimized, agreement) {
             return Ok(());
         }
-        let function = self.program.function(&call.function).context("the function is known")?;
-        let fail = |arms, mismatch| Difference::Behavior { case: number, call: call.clone(), arms, mismatch };
         if let Some(mismatch) = mismatch(function, &none, &speed, false) {
             return Err(fail([Arm::None, Arm::Speed], mismatch).into());
         }
@@ -484,6 +492,7 @@ impl fmt::Display for Mismatch {
                 let [a, b] = calls.each_ref().map(|call| call.as_ref().map_or("none".to_owned(), HostCall::to_string));
                 write!(f, "host call {index}: {a} and {b}")
             }
+            Self::Fault(fault) => write!(f, "in the second, {fault}"),
         }
     }
 }

@@ -78,7 +78,7 @@ pub use compile::{Compiled, CompiledFunction};
 pub use header::Foreign;
 pub use interpret::{Interpreted, interpret};
 pub use program::{Bench, Expectation, Program, Programs, Run};
-pub use run::Prepared;
+pub use run::{Fault, Prepared};
 
 use crate::{Options, Report};
 use cranelift_codegen::isa::TargetIsa;

@@ -9,6 +9,8 @@ use super::{Arg, Call, HostCall, Observation, Outcome};
 use anyhow::{Context as _, Result, bail, ensure};
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::{Signature, SourceLoc, TrapCode, Type, types};
+use std::error::Error;
+use std::fmt;
 use std::time::{Duration, Instant};
 
 /// A call with its arguments and its memory image, ready to be made many times, by any arm of the same program.
@@ -24,6 +26,26 @@ pub struct Prepared<'m> {
     /// Arguments before, results after the call.
     slots: Vec<Slot>,
 }
+
+/// An access faulted where no trap is possible by the CLIF of the function. The error of [`Compiled::observe`] if there was one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// The function.
+    pub function: String,
+    /// The place in its code, in bytes.
+    pub offset: usize,
+    /// The address that was accessed.
+    pub address: usize,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { function, offset, address } = self;
+        write!(f, "%{function} faults at +{offset:#x}, address {address:#x}, where no trap is possible by its CLIF")
+    }
+}
+
+impl Error for Fault {}
 
 impl Compiled {
     /// Makes a call on a copy of this memory image, and says all about it.
@@ -111,10 +133,7 @@ impl Compiled {
         }
         match (code, trap) {
             (Some(_), Some((code, srcloc))) => Ok(Outcome::Trapped { code, function, srcloc }),
-            (Some(code), None) => bail!(
-                "%{function} faults at +{:#x}, address {address:#x}, where no trap is possible by its CLIF",
-                pc - code.address
-            ),
+            (Some(code), None) => Err(Fault { function, offset: pc - code.address, address }.into()),
             (None, _) => {
                 bail!("a library function that the program calls faults, address {address:#x}")
             }

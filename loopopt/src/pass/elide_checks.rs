@@ -102,7 +102,8 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     for found in &decisions.found {
         let inst = found.check.inst;
         unused.extend_from_slice(ctx.func.dfg.inst_args(inst));
-        if let (Rewrite::Choose(slot), Opcode::SelectSpectreGuard) = (found.rewrite, ctx.func.dfg.insts[inst].opcode()) {
+        if let (Rewrite::Choose(slot), Opcode::SelectSpectreGuard) = (found.rewrite, ctx.func.dfg.insts[inst].opcode())
+        {
             guards.add(&ctx.func, inst, ctx.func.dfg.inst_args(inst)[1 + slot]);
         }
         found.apply(&mut ctx.func);
