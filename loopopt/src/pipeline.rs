@@ -145,11 +145,6 @@ pub(crate) fn passes() -> impl Iterator<Item = &'static Pass> {
     })
 }
 
-/// What the rewrites of the pass of this name rest on.
-pub(crate) fn claims_of(pass: &str) -> &'static [Claim] {
-    passes().find(|known| known.name == pass).map_or(&[], |known| known.claims)
-}
-
 /// Runs all passes on `ctx.func`. If none of the optional ones finds anything to do, the function stays as it was.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Report> {
     let has_other_work = (cx.options.enables(mem2reg::NAME) && mem2reg::has_slots(&ctx.func))

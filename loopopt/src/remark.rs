@@ -4,7 +4,6 @@
 //! explain` prints them, so that the three never disagree.
 
 use crate::claim::Claim;
-use crate::pipeline::claims_of;
 use crate::refusal::Refusal;
 use cranelift_codegen::ir::{Block, Function, SourceLoc};
 use cranelift_codegen::{FxHashMap, FxHashSet};
@@ -40,6 +39,7 @@ pub struct Remark {
     pub verdict: Verdict,
     /// The same in words, with the values of this loop.
     pub message: Cow<'static, str>,
+    claims: &'static [Claim],
 }
 
 impl Remark {
@@ -51,7 +51,7 @@ impl Remark {
     /// What the change rests on, nothing if there was none. [`Options::assert_claims`](crate::Options::assert_claims) checks it
     /// while the program runs.
     pub fn claims(&self) -> &'static [Claim] {
-        if self.fired() { claims_of(self.pass) } else { &[] }
+        self.claims
     }
 
     /// The reason for which the pass left the loop alone, if it did.
@@ -132,16 +132,16 @@ impl Default for RemarkLog {
 }
 
 impl RemarkLog {
-    /// Records that `pass` changed the loop at `header`.
+    /// Records that `pass`, whose rewrites rest on `claims`, changed the loop at `header`.
     pub(crate) fn fired(
         &mut self,
         func: &Function,
-        pass: &'static str,
+        (pass, claims): (&'static str, &'static [Claim]),
         header: Block,
         message: impl Into<Cow<'static, str>>,
     ) {
         let srcloc = header_srcloc(func, header);
-        self.all.push(Some(Remark { pass, header, srcloc, verdict: Verdict::Fired, message: message.into() }));
+        self.all.push(Some(Remark { pass, header, srcloc, verdict: Verdict::Fired, message: message.into(), claims }));
         self.changed.insert((pass, header));
     }
 
@@ -150,7 +150,7 @@ impl RemarkLog {
         let verdict = Verdict::Declined { reason: why.slug(), help: why.help() };
         let srcloc = header_srcloc(func, header);
         let before = self.declined.insert((pass, header, why.subject()), self.all.len());
-        self.all.push(Some(Remark { pass, header, srcloc, verdict, message: why.message(func) }));
+        self.all.push(Some(Remark { pass, header, srcloc, verdict, message: why.message(func), claims: &[] }));
         self.forget(before);
     }
 

@@ -325,7 +325,7 @@ impl Decisions {
             let header = forest.data(lp).header;
             let gone: Vec<_> = self.found.iter().filter(|found| found.check.lp == lp).collect();
             if !gone.is_empty() {
-                cx.fired(func, NAME, header, list(&gone));
+                cx.fired(func, &PASS, header, list(&gone));
             }
             match self.stays.get(&lp) {
                 _ if self.asked.contains(&lp) => {}

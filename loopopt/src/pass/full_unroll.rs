@@ -250,7 +250,7 @@ fn apply(ctx: &mut Context, cx: &mut PassCx<'_>, plans: &[Plan]) -> CodegenResul
     let order = Order::of(&ctx.func, &ctx.domtree);
     for plan in plans {
         cx.retract(NAME, plan.header);
-        cx.fired(&ctx.func, NAME, plan.header, plan.describe());
+        cx.fired(&ctx.func, &PASS, plan.header, plan.describe());
         let blocks = order.sorted(&plan.blocks);
         let copies = clone_iterations(&mut ctx.func, &blocks, plan.back_edge, plan.simulation.decided.len() - 1);
         if let Some(first) = copies.first() {

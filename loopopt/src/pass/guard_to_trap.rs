@@ -99,7 +99,7 @@ fn granted(ctx: &Context, cx: &mut PassCx<'_>, header: Block, accesses: Vec<Guar
     match (count, granted.len()) {
         (_, done @ 1..) => {
             cx.retract(NAME, header);
-            cx.fired(&ctx.func, NAME, header, format!("{done} accesses are checked by a branch, and not guarded"));
+            cx.fired(&ctx.func, &PASS, header, format!("{done} accesses are checked by a branch, and not guarded"));
         }
         (0, _) if cx.has_fired(NAME, header) => {}
         (0, _) => cx.declined(&ctx.func, NAME, header, &Decline::NoGuardedAccess),

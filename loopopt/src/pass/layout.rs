@@ -69,7 +69,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
             Ok(inversion) if cx.fuel.take() => {
                 let block = ctx.func.layout.inst_block(branch).expect("a branch is in the layout");
                 let message = format!("{what} in {block} is placed behind the loop");
-                cx.fired(&ctx.func, NAME, header, message);
+                cx.fired(&ctx.func, &PASS, header, message);
                 let uses = uses.get_or_insert_with(|| count_uses(&ctx.func));
                 inversion.apply(&mut ctx.func, branch, uses);
                 change = Change::Order;

@@ -119,7 +119,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         if reused > 0 || !moved.is_empty() {
             changed = true;
             has_aliases |= reused > 0;
-            cx.fired(&ctx.func, NAME, header, describe(&ctx.func, &moved, reused));
+            cx.fired(&ctx.func, &PASS, header, describe(&ctx.func, &moved, reused));
         }
         match why {
             Some(why) => cx.declined(&ctx.func, NAME, header, &why),

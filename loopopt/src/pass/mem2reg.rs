@@ -130,7 +130,7 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>, uses: &SlotUses, entry: Block) -> Ve
             if cx.fuel.take() {
                 // What was said of it in an earlier round no longer counts.
                 cx.remarks.retract(NAME, entry, plan.slot.as_u32());
-                cx.fired(&ctx.func, NAME, entry, plan.to_string());
+                cx.fired(&ctx.func, &PASS, entry, plan.to_string());
             } else {
                 plan.variables.clear();
                 plan.refuse(Why::Withheld);

@@ -271,14 +271,8 @@ impl<'a> PassCx<'a> {
     }
 
     /// Records that `pass` changed the loop of `header`.
-    pub(crate) fn fired(
-        &mut self,
-        func: &Function,
-        pass: &'static str,
-        header: Block,
-        message: impl Into<Cow<'static, str>>,
-    ) {
-        self.remarks.fired(func, pass, self.origin(header), message);
+    pub(crate) fn fired(&mut self, func: &Function, pass: &Pass, header: Block, message: impl Into<Cow<'static, str>>) {
+        self.remarks.fired(func, (pass.name, pass.claims), self.origin(header), message);
     }
 
     /// Forgets why `pass` left the loop of `header` alone: it has thought better of it.

@@ -90,7 +90,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         match latch.plan(&ctx.func, cx.options, || calls_each_time(ctx, &cx.forest(ctx), &latch)) {
             Ok(None) => {}
             Ok(Some(plan)) if cx.fuel.take() => {
-                cx.fired(&ctx.func, NAME, latch.header, plan.describe());
+                cx.fired(&ctx.func, &PASS, latch.header, plan.describe());
                 plan.apply(&mut ctx.func, &latch, &mut copies);
                 change = Change::Insts;
             }

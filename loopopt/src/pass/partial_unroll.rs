@@ -114,7 +114,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     let mut unused = Vec::new();
     for plan in &plans {
         cx.retract(NAME, plan.header);
-        cx.fired(&ctx.func, NAME, plan.header, plan.describe());
+        cx.fired(&ctx.func, &PASS, plan.header, plan.describe());
         let blocks = order.sorted(&plan.blocks);
         unused.extend(plan.apply(ctx, cx, &blocks));
     }

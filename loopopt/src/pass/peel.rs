@@ -105,7 +105,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     cx.wants_another_round = true;
     for plan in &plans {
         cx.retract(NAME, plan.header);
-        cx.fired(&ctx.func, NAME, plan.header, plan.describe());
+        cx.fired(&ctx.func, &PASS, plan.header, plan.describe());
         cx.add_peeled(plan.header, plan.gain.iterations);
         plan.apply(&mut ctx.func);
     }

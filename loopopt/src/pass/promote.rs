@@ -121,7 +121,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         if !here.done.is_empty() {
             changed = true;
             let done = std::mem::take(&mut here.done);
-            cx.fired(&ctx.func, NAME, header, done.join("; "));
+            cx.fired(&ctx.func, &PASS, header, done.join("; "));
         }
         match result {
             Err(why) => cx.declined(&ctx.func, NAME, header, &why),

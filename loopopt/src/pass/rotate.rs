@@ -138,7 +138,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     }
     for plan in &plans {
         cx.retract(NAME, plan.header);
-        cx.fired(&ctx.func, NAME, plan.header, plan.describe(&ctx.func));
+        cx.fired(&ctx.func, &PASS, plan.header, plan.describe(&ctx.func));
     }
     let leaves_parent = plans.iter().any(|plan| plan.guard_leaves_parent);
     let is_settled = plans.iter().any(|plan| plan.guard.is_some());

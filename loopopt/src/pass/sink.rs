@@ -114,7 +114,7 @@ fn sink(ctx: &mut Context, cx: &mut PassCx<'_>, find: fn(&Context, &mut PassCx<'
     }
     for (header, count) in fired {
         let values = if count == 1 { "a value is" } else { "values are" };
-        cx.fired(&ctx.func, NAME, header, format!("{count} {values} computed {} instead", places.kind.words()));
+        cx.fired(&ctx.func, &PASS, header, format!("{count} {values} computed {} instead", places.kind.words()));
     }
     let change = if moves.is_empty() { Change::Nothing } else { Change::Insts };
     if change != Change::Nothing {

@@ -89,7 +89,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     }
     for plan in &plans {
         let message = format!("{} blocks get the test of {} each", plan.jumps.len(), plan.block);
-        cx.fired(&ctx.func, NAME, plan.header, message);
+        cx.fired(&ctx.func, &PASS, plan.header, message);
     }
     apply(&mut ctx.func, &plans);
     Ok(Change::Cfg)

@@ -364,7 +364,7 @@ fn apply(ctx: &mut Context, cx: &mut PassCx<'_>, plans: &[Plan]) -> CodegenResul
     let mut all = Vec::new();
     for plan in plans {
         cx.retract(NAME, plan.header);
-        cx.fired(&ctx.func, NAME, plan.header, plan.describe());
+        cx.fired(&ctx.func, &PASS, plan.header, plan.describe());
         let Plan { header, entry, rest, rare, .. } = plan;
         let detour = Detour { header: *header, entry: *entry, rest, edges: rare };
         let rerouted = reroute(&mut ctx.func, &detour);

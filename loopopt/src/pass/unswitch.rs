@@ -517,7 +517,7 @@ fn apply(ctx: &mut Context, cx: &mut PassCx<'_>, plans: &[Plan]) -> CodegenResul
     for plan in plans {
         cx.retract(NAME, plan.header);
         let what = plan.describe(&ctx.func);
-        cx.fired(&ctx.func, NAME, plan.header, what);
+        cx.fired(&ctx.func, &PASS, plan.header, what);
         let all = plan.apply(&mut ctx.func, &order);
         for header in plan.inner.iter().map(|&inner| forest.data(inner).header) {
             let holds = |part: &Part| part.blocks.contains(header) && (header != plan.header || part.loops);

@@ -120,7 +120,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     let (mut unused, mut guards) = (Vec::new(), GoneGuards::default());
     for plan in &plans {
         cx.retract(NAME, plan.header);
-        cx.fired(&ctx.func, NAME, plan.header, plan.describe());
+        cx.fired(&ctx.func, &PASS, plan.header, plan.describe());
         plan.copy(&mut ctx.func, cx, &order.sorted(&plan.blocks));
         for check in &plan.checks {
             unused.extend_from_slice(ctx.func.dfg.inst_args(check.inst));

@@ -111,7 +111,7 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>, forest: &LoopForest) -> Vec<Plan> {
         };
         match found {
             Ok(plan) if cx.fuel.take() => {
-                cx.fired(&ctx.func, NAME, header, plan.describe());
+                cx.fired(&ctx.func, &PASS, header, plan.describe());
                 plans.push(plan);
             }
             Ok(_) => cx.declined(&ctx.func, NAME, header, &Decline::Withheld),
