@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 use clap::{Args, Parser, Subcommand};
-use loopopt::Options;
+use loopopt::{Effort, Options};
 use std::path::PathBuf;
 
 /// Compiles CLIF programs with and without loopopt, proves that both do the same, and measures native code.
@@ -156,9 +156,34 @@ pub struct CallArgs {
     pub invoke: Vec<String>,
 }
 
+/// A named set of the optimizer's settings.
+#[derive(Clone, Copy, Debug, Default, clap::ValueEnum)]
+pub enum EffortArg {
+    /// One round of the passes that cost little.
+    Quick,
+    /// All passes.
+    #[default]
+    Default,
+    /// Larger copies and longer tests too.
+    Full,
+}
+
+impl From<EffortArg> for Effort {
+    fn from(effort: EffortArg) -> Self {
+        match effort {
+            EffortArg::Quick => Self::Quick,
+            EffortArg::Default => Self::Default,
+            EffortArg::Full => Self::Full,
+        }
+    }
+}
+
 /// The optimizer's settings.
 #[derive(Debug, Args)]
 pub struct OptimizerArgs {
+    /// How much compile time may be spent.
+    #[arg(long, value_enum, default_value_t, conflicts_with = "passes")]
+    pub effort: EffortArg,
     /// Only these passes, separated by commas; `list` names them all.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub passes: Option<Vec<String>>,
@@ -177,8 +202,10 @@ pub struct OptimizerArgs {
 impl OptimizerArgs {
     /// The settings, if all passes are known.
     pub fn options(&self) -> Result<Options> {
-        let mut options = Options::default();
-        options.passes = self.passes.as_ref().map(|names| names.iter().map(|name| name.trim().to_owned()).collect());
+        let mut options = Options::effort(self.effort.into());
+        if let Some(names) = &self.passes {
+            options.passes = Some(names.iter().map(|name| name.trim().to_owned()).collect());
+        }
         options.fuel = self.fuel;
         options.verify_each_pass = self.verify;
         options.assert_claims = self.assert_claims;

@@ -118,10 +118,10 @@ pub use embedder::{Embedder, Writers};
 pub use isa::lowering_isa;
 pub use module::LoopOptModule;
 pub use optimizer::{LoopOptimizer, Report};
-pub use options::Options;
+pub use options::{Effort, Options};
 pub use remark::{Remark, Remarks, Verdict};
 
-/// The names of the passes, in the order in which they run.
+/// The names of the passes, each once, in the order in which they run first.
 pub fn pass_names() -> impl Iterator<Item = &'static str> {
     pipeline::passes().map(|pass| pass.name)
 }
@@ -130,6 +130,6 @@ pub fn pass_names() -> impl Iterator<Item = &'static str> {
 pub fn decline_reasons() -> impl Iterator<Item = (&'static str, &'static str)> {
     let reasons =
         pipeline::passes().flat_map(|pass| pass.reasons.concat().into_iter().map(|reason| (pass.name, reason)));
-    // Passes run more than once, and some have one name for two reasons.
+    // Some have one name for two reasons.
     reasons.collect::<BTreeSet<_>>().into_iter()
 }

@@ -20,7 +20,7 @@ use cranelift_codegen::entity::EntityRef;
 use cranelift_codegen::ir::{Function, Value};
 use cranelift_codegen::verifier::VerifierErrors;
 use cranelift_codegen::{CodegenError, CodegenResult, Context};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 /// A step of the pipeline.
@@ -133,16 +133,14 @@ static ORDER: &[(&str, &str, &str)] = &[
     ("layout", "order_latch", "an inverted comparison has to stand where the order is made"),
 ];
 
-/// The most rounds of a [`Step::Repeat`]. Each further round is for loops that wait for one inside them, which are rare:
-/// this bounds the time for nests made to be slow.
-const MAX_ROUNDS: usize = 8;
-
-/// The passes in the order in which they run first.
+/// The passes, each once, in the order in which they run first.
 pub(crate) fn passes() -> impl Iterator<Item = &'static Pass> {
-    STEPS.iter().flat_map(|step| match step {
+    let all = STEPS.iter().flat_map(|step| match step {
         Step::Repeat(passes) => passes.iter(),
         Step::Once(pass) => std::slice::from_ref(pass).iter(),
-    })
+    });
+    let mut seen = BTreeSet::new();
+    all.filter(move |pass| seen.insert(pass.name))
 }
 
 /// Runs all passes on `ctx.func`. If none of the optional ones finds anything to do, the function stays as it was.
@@ -268,7 +266,7 @@ impl Driver<'_, '_> {
     }
 
     fn repeat(&mut self, passes: &[Pass]) -> CodegenResult<()> {
-        for _ in 0..MAX_ROUNDS {
+        for _ in 0..self.cx.options.max_rounds.max(1) {
             self.cx.wants_another_round = false;
             for pass in passes {
                 self.run_pass(pass)?;
