@@ -66,9 +66,11 @@ use crate::analysis::cfg::edges::Edge;
 use crate::analysis::cfg::loops::Loop;
 use crate::analysis::cfg::must_execute::Order;
 use crate::analysis::memory::effects::is_constant;
+use crate::analysis::scev::comparison::Comparison;
 use crate::analysis::scev::exit_count::TripCount;
+use crate::analysis::scev::exit_test::ExitTest;
 use crate::analysis::scev::linear_expr::{Sum, Term, mask};
-use crate::analysis::scev::recurrence::Strides;
+use crate::analysis::scev::recurrence::{Recurrence, Recurrences, Steps};
 use crate::analysis::scev::requirement::Requirement;
 use crate::analysis::scev::value_range::limits_of;
 use crate::analysis::scev::view::View;
@@ -88,7 +90,7 @@ use crate::pass::PassCx;
 use crate::pass::copying::{Copying, granted};
 use crate::remark::Refusal;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
-use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
+use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, InstructionData, Opcode, Value};
 use cranelift_codegen::{CodegenResult, Context};
 use std::fmt;
@@ -174,7 +176,7 @@ struct Plan {
     back_edge: Edge,
     blocks: Vec<Block>,
     test: Test,
-    strides: Strides,
+    steps: Steps,
     factor: usize,
     /// What has to hold in front of the loop for the first batch, and that the limit does not wrap; nothing if there is no rest.
     batches: Option<Batches>,
@@ -213,48 +215,25 @@ impl Copying for Plan {
 
 impl Test {
     /// The test that the back edge of the loop comes from.
-    fn find(view: View<'_>, lp: Loop, strides: &Strides) -> Option<Self> {
+    fn find(view: View<'_>, lp: Loop, recurrences: &Recurrences) -> Option<Self> {
         let func = view.func();
         let [back_edge] = view.forest.data(lp).back_edges[..] else { return None };
-        let InstructionData::Brif { arg, .. } = func.dfg.insts[back_edge.branch] else { return None };
-        let exit = Edge { slot: 1 - back_edge.slot, ..back_edge };
-        if view.forest.contains(lp, exit.target(func)) {
-            return None;
-        }
-        let inst = func.dfg.value_def(arg).inst();
-        let (cond, [left, right]) = match inst.map(|inst| func.dfg.insts[inst]) {
-            Some(InstructionData::IntCompare { args, cond, .. }) => (cond, args.map(Some)),
-            _ => (IntCC::NotEqual, [Some(arg), None]),
-        };
-        let cond = if back_edge.slot == 0 { cond } else { cond.complement() };
-        let left = left.expect("what is compared");
-        let of = |cond, tested, bound: Option<Value>| {
-            let bits = func.dfg.value_type(tested).bits();
-            let sum = bound.map_or(Some(Sum::constant(0, bits)), |bound| view.sum(bound))?;
-            let stands = |&bound: &Value| sum.as_constant().is_none() && view.is_defined_outside(lp, bound);
-            let end = bound.filter(stands).map_or(sum.clone(), |bound| Sum::of_leaf(func, bound));
-            view.is_invariant(lp, &sum).then(|| Self::of(view, strides, (cond, tested), (sum, end)))?
-        };
-        of(cond, left, right).or_else(|| of(cond.swap_args(), right?, Some(left)))
-    }
-
-    fn of(view: View<'_>, strides: &Strides, (cond, tested): (IntCC, Value), (bound, end): (Sum, Sum)) -> Option<Self> {
-        use IntCC::{
-            NotEqual, SignedGreaterThan, SignedGreaterThanOrEqual, SignedLessThan, SignedLessThanOrEqual,
-            UnsignedGreaterThan, UnsignedGreaterThanOrEqual, UnsignedLessThan, UnsignedLessThanOrEqual,
-        };
+        let exit = view.forest.data(lp).exits.iter().find(|exit| exit.branch == back_edge.branch)?;
+        let test = ExitTest::of(func, *exit)?;
+        let (Comparison { cond, left: tested, right }, [_, bound]) = test.with_invariant_bound(view, lp)?;
+        let stands = |&right: &Value| bound.as_constant().is_none() && view.is_defined_outside(lp, right);
+        let end = right.filter(stands).map_or(bound.clone(), |right| Sum::of_leaf(func, right));
+        let Recurrence { start: first, step } = recurrences.of_value(view, tested)?;
         let bits = bound.bits();
-        let step = strides.get(tested)?;
+        let step = u64::try_from(step.as_constant()?).ok()?;
         let up = step >> (bits - 1) == 0;
-        let leads_there = match cond {
-            UnsignedLessThan | UnsignedLessThanOrEqual | SignedLessThan | SignedLessThanOrEqual => up,
-            UnsignedGreaterThan | UnsignedGreaterThanOrEqual | SignedGreaterThan | SignedGreaterThanOrEqual => !up,
-            NotEqual => true,
-            IntCC::Equal => false,
+        let leads_there = match cond.unsigned() {
+            IntCC::UnsignedLessThan | IntCC::UnsignedLessThanOrEqual => up,
+            IntCC::UnsignedGreaterThan | IntCC::UnsignedGreaterThanOrEqual => !up,
+            cond => cond == IntCC::NotEqual,
         };
         let distance = if up { step } else { step.wrapping_neg() & mask(bits) };
-        let first = strides.first(view, tested).filter(|_| leads_there)?;
-        Some(Self { cond, tested, bound, end, first, up, distance })
+        leads_there.then_some(Self { cond, tested, bound, end, first, up, distance })
     }
 
     /// When there is a batch of so many iterations to do, if that can be.
@@ -338,8 +317,8 @@ impl Plan {
         if !options.ignore_cost {
             judge(view, lp)?;
         }
-        let strides = Strides::of(view, lp);
-        let test = Test::find(view, lp, &strides).ok_or(Decline::NotCounted)?;
+        let recurrences = Recurrences::of(view, lp);
+        let test = Test::find(view, lp, &recurrences).ok_or(Decline::NotCounted)?;
         let most = [count.most_iterations(), test.most(func).map(u128::from)].into_iter().flatten().min();
         if !options.ignore_cost && most.is_some_and(|most| most < options.partial_unroll_min_iterations as u128) {
             return Err(Decline::FewIterations { most, factor });
@@ -351,7 +330,7 @@ impl Plan {
             back_edge,
             blocks: blocks.to_vec(),
             test,
-            strides,
+            steps: recurrences.steps(view),
             factor,
             copied: all.saturating_mul(if batches.is_none() { factor - 1 } else { factor }),
             batches,
@@ -371,7 +350,7 @@ impl Plan {
         let copies = clone_iterations(func, blocks, self.back_edge, self.factor - 1);
         let latch = self.back_edge.source(func);
         let always = |block| ctx.domtree.block_dominates(block, latch);
-        let mut unused = stride(func, (blocks, self.back_edge), &copies, &self.strides, always);
+        let mut unused = stride(func, (blocks, self.back_edge), &copies, &self.steps, always);
         let (last, others) = copies.split_last().expect("a factor of two or more");
         retarget(func, self.back_edge, copies[0].block(self.header));
         let again = copied_edge(func, last, self.back_edge);
@@ -430,9 +409,9 @@ impl Plan {
     fn now(&self, func: &Function, last: &Copies, next: &[BlockArg], again: &Again) -> Base {
         let tested = self.test.tested;
         let times = self.factor as u64 - 1;
-        let base = match self.strides.get(tested) {
-            Some(stride) if func.dfg.block_params(self.header).contains(&tested) => {
-                Base { value: tested, plus: stride.wrapping_mul(times) }
+        let base = match self.steps.get(tested) {
+            Some(step) if func.dfg.block_params(self.header).contains(&tested) => {
+                Base { value: tested, plus: step.wrapping_mul(times) }
             }
             _ => Base::of(func, last.value(tested)),
         };

@@ -7,7 +7,7 @@ use crate::analysis::cfg::loops::{Loop, def_block};
 use crate::analysis::facts::known::{Conditions, Place};
 use crate::analysis::scev::linear_expr::Sum;
 use crate::analysis::scev::nowrap::Extents;
-use crate::analysis::scev::recurrence::Strides;
+use crate::analysis::scev::recurrence::Recurrences;
 use crate::analysis::scev::value_range::Bounds;
 use crate::analysis::scev::view::View;
 use cranelift_codegen::entity::EntityRef;
@@ -46,7 +46,7 @@ impl Claim {
             Self::Is { .. } => "address: a value is the sum that it is taken for",
             Self::Extends { .. } => "exact: an extended sum is the sum of what is extended",
             Self::Steps { .. } => "exact: a counter does not wrap",
-            Self::Grows { .. } => "strides: a number grows by its stride",
+            Self::Grows { .. } => "recurrence: a value grows by its step",
         }
     }
 }
@@ -119,7 +119,7 @@ pub(super) fn claims(view: View<'_>, lp: Loop, dice: &mut Dice) -> Vec<Placed> {
     of_values(view, lp, &mut claims);
     of_sums(view, lp, &mut claims);
     of_counters(view, lp, &mut claims);
-    of_strides(view, lp, &mut claims);
+    of_recurrences(view, lp, &mut claims);
     of_comparisons(view, lp, dice, &mut claims);
     claims
 }
@@ -199,7 +199,7 @@ fn of_counters(view: View<'_>, lp: Loop, claims: &mut Vec<Placed>) {
     for (&value, next) in func.dfg.block_params(data.header).iter().zip(passed) {
         for signed in [false, true] {
             let Some(counter) = extents.counter(value, signed) else { continue };
-            let by = counter.step(func.dfg.value_type(value));
+            let by = counter.step;
             let claim = Claim::Steps { value, next, signed, by };
             let (inst, slot) = (back_edge.branch, Some(back_edge.slot));
             claims.push(Placed { inst, slot, bits: bits_of(func, value), claim });
@@ -207,13 +207,14 @@ fn of_counters(view: View<'_>, lp: Loop, claims: &mut Vec<Placed>) {
     }
 }
 
-fn of_strides(view: View<'_>, lp: Loop, claims: &mut Vec<Placed>) {
+fn of_recurrences(view: View<'_>, lp: Loop, claims: &mut Vec<Placed>) {
     let func = view.func();
-    let strides = Strides::of(view, lp);
+    let recurrences = Recurrences::of(view, lp);
+    let steps = recurrences.steps(view);
     for &block in view.forest.blocks(lp) {
         for value in defined(func, block) {
-            let Some(by) = strides.get(value) else { continue };
-            let claim = Claim::Grows { value, by, first: strides.first(view, value) };
+            let Some(by) = steps.get(value) else { continue };
+            let claim = Claim::Grows { value, by, first: recurrences.of_value(view, value).map(|found| found.start) };
             claims.push(Placed { inst: end(func, block), slot: None, bits: bits_of(func, value), claim });
         }
     }

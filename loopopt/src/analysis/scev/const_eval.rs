@@ -22,7 +22,7 @@
 
 use crate::analysis::cfg::edges::edges_into;
 use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
-use crate::analysis::scev::induction::known;
+use crate::analysis::scev::linear_expr::known;
 use crate::fault::fault;
 use cranelift_codegen::FxHashMap;
 use cranelift_codegen::entity::packed_option::ReservedValue;

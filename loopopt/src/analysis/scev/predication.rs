@@ -12,7 +12,7 @@
 //!
 //! A comparison with something that does not change holds for an arc of the circle of all numbers ([`crate::analysis::scev::requirement::arc`]).
 //! What moves upwards from a number in the arc, by no more than is left of it, stays in it, and has not wrapped; the
-//! same downwards. How far a sum moves follows from how often the loop goes around ([`crate::analysis::scev::exit_test`]): `|step| · times`,
+//! same downwards. How far a sum moves follows from how often the loop goes around ([`crate::analysis::scev::symbolic_count`]): `|step| · times`,
 //! if that does not overflow, which is asked for, too. So three things are enough: the comparison holds at the start,
 //! the distance does not overflow, and there is room for it.
 //!
@@ -42,10 +42,10 @@
 //! (JDK-8307683, openj9#15477, golang/go#26116).
 
 use crate::analysis::cfg::loops::Loop;
-use crate::analysis::scev::exit_test::{Counted, Iterations, magnitude};
 use crate::analysis::scev::integer::{Integer, Needs};
 use crate::analysis::scev::linear_expr::{Sum, Term, mask};
 use crate::analysis::scev::requirement::{Requirement, arc};
+use crate::analysis::scev::symbolic_count::{Counted, Iterations, magnitude};
 use crate::analysis::scev::value_range::limits_of;
 use crate::analysis::scev::view::View;
 use crate::fault::fault;
@@ -316,7 +316,7 @@ impl Walk<'_> {
         let mut changing = sum.terms().iter().filter(|term| !is_invariant(term));
         let (Some((Term::Value(value), factor)), None) = (changing.next(), changing.next()) else { return None };
         let rest = sum.minus(&Sum::of_term(Term::Value(*value), *factor, bits))?;
-        let counter = self.counted.counters.iter().find(|counter| counter.param == *value)?;
+        let counter = self.counted.recurrences.get(*value)?;
         let [least, largest] = self.iterations.times.as_ref()?.ends(counter, bits)?;
         let begins_below = rest.as_constant().is_some_and(|rest| rest > mask(bits) / 2);
         let is_negative = *factor > mask(bits) / 2;
@@ -359,7 +359,7 @@ impl Walk<'_> {
         step: &mut Sum,
     ) -> Result<(), Obstacle> {
         let bits = step.bits();
-        let Some(counter) = self.counted.counters.iter().find(|counter| counter.param == value) else {
+        let Some(counter) = self.counted.recurrences.get(value) else {
             if let Some((least, distance)) = self.within(value, bits) {
                 moves.add(&Sum::constant(least, bits), factor)?;
                 let distance = Integer::constant(distance, bits);

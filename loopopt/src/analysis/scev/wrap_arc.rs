@@ -72,6 +72,11 @@ impl Progression {
         truncate(self.start.wrapping_add(self.step.wrapping_mul(steps)), self.ty)
     }
 
+    /// The same with `added` added to each number.
+    pub fn plus(self, added: u128) -> Self {
+        Self { start: truncate(self.start.wrapping_add(added), self.ty), ..self }
+    }
+
     /// The same, beginning after `steps` steps.
     pub fn after(self, steps: u128) -> Self {
         Self { start: self.at(steps), ..self }
