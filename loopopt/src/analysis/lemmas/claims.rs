@@ -222,7 +222,6 @@ fn of_recurrences(view: View<'_>, lp: Loop, claims: &mut Vec<Placed>) {
 
 /// Comparisons between what is computed in the loop and in front of it.
 fn of_comparisons(view: View<'_>, lp: Loop, dice: &mut Dice, claims: &mut Vec<Placed>) {
-    const ALL: [IntCC; 10] = super::CONDITIONS;
     let func = view.func();
     let mut conditions = Conditions::new(func, &view.ctx.cfg, &view.ctx.domtree);
     let values: Vec<Value> = func.layout.blocks().flat_map(|block| defined(func, block)).collect();
@@ -247,7 +246,7 @@ fn of_comparisons(view: View<'_>, lp: Loop, dice: &mut Dice, claims: &mut Vec<Pl
             None => Place::Before(inst),
         };
         let sides = [left, right].map(|value| Sum::of(func, value));
-        let cond = dice.pick(&ALL);
+        let cond = dice.pick(IntCC::all());
         let Some(truth) = conditions.implies(place, cond, [&sides[0], &sides[1]]) else { continue };
         let cond = if truth { cond } else { cond.complement() };
         claims.push(Placed { inst, slot, bits: bits_of(func, left), claim: Claim::Compares(cond, sides) });

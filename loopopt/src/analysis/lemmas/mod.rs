@@ -15,25 +15,10 @@ mod machine;
 mod meaning;
 mod shapes;
 
-use cranelift_codegen::ir::condcodes::IntCC;
 pub use formulas::{Formula, formulas};
 pub use shapes::Widths;
 use std::fmt;
 use std::time::Duration;
-
-/// All comparisons.
-const CONDITIONS: [IntCC; 10] = [
-    IntCC::Equal,
-    IntCC::NotEqual,
-    IntCC::UnsignedLessThan,
-    IntCC::UnsignedLessThanOrEqual,
-    IntCC::UnsignedGreaterThan,
-    IntCC::UnsignedGreaterThanOrEqual,
-    IntCC::SignedLessThan,
-    IntCC::SignedLessThanOrEqual,
-    IntCC::SignedGreaterThan,
-    IntCC::SignedGreaterThanOrEqual,
-];
 
 /// One lemma, and what came out when it was checked.
 #[derive(Clone, Debug)]

@@ -37,9 +37,4 @@ impl Comparison {
     pub fn sides(self) -> impl Iterator<Item = Self> {
         [Some(self), self.swapped()].into_iter().flatten()
     }
-
-    /// Whether it reads its sides with their sign.
-    pub fn is_signed(self) -> bool {
-        self.cond != self.cond.unsigned()
-    }
 }

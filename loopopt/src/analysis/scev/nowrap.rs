@@ -22,6 +22,7 @@ use crate::analysis::scev::linear_expr::{Sum, Term, offset};
 use crate::analysis::scev::recurrence::{Induction, Recurrences};
 use crate::analysis::scev::value_range::{Bounds, limits};
 use crate::analysis::scev::view::View;
+use crate::analysis::scev::wrap_arc::{interval, is_signed};
 use crate::fault::fault;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Value, ValueDef};
@@ -323,11 +324,10 @@ impl<'a> Extents<'a> {
                 let starts_before = is_before || self.starts_before(counter, (added, bound), signed);
                 starts_before.then_some(1)?
             }
-            IntCC::Equal | IntCC::NotEqual => return None,
-            _ if (cond != cond.unsigned()) != signed => return None,
-            _ => match (cond.unsigned(), step > 0) {
-                (IntCC::UnsignedLessThan, true) | (IntCC::UnsignedGreaterThan, false) => 1,
-                (IntCC::UnsignedLessThanOrEqual, true) | (IntCC::UnsignedGreaterThanOrEqual, false) => 0,
+            _ if is_signed(cond) != signed => return None,
+            _ => match interval(cond) {
+                (None, Some(end)) if step > 0 => i128::from(-end),
+                (Some(end), None) if step < 0 => end.into(),
                 _ => return None,
             },
         };

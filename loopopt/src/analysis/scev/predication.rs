@@ -10,7 +10,7 @@
 //!   i + 1 < n ───┘
 //! ```
 //!
-//! A comparison with something that does not change holds for an arc of the circle of all numbers ([`crate::analysis::scev::requirement::arc`]).
+//! A comparison with something that does not change holds for an arc of the circle of all numbers ([`crate::analysis::scev::wrap_arc::arc`]).
 //! What moves upwards from a number in the arc, by no more than is left of it, stays in it, and has not wrapped; the
 //! same downwards. How far a sum moves follows from how often the loop goes around ([`crate::analysis::scev::symbolic_count`]): `|step| · times`,
 //! if that does not overflow, which is asked for, too. So three things are enough: the comparison holds at the start,
@@ -44,10 +44,11 @@
 use crate::analysis::cfg::loops::Loop;
 use crate::analysis::scev::integer::{Integer, Needs};
 use crate::analysis::scev::linear_expr::{Sum, Term, mask};
-use crate::analysis::scev::requirement::{Requirement, arc};
+use crate::analysis::scev::requirement::Requirement;
 use crate::analysis::scev::symbolic_count::{Counted, Iterations, magnitude};
 use crate::analysis::scev::value_range::limits_of;
 use crate::analysis::scev::view::View;
+use crate::analysis::scev::wrap_arc::{arc, is_signed};
 use crate::fault::fault;
 use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
@@ -228,7 +229,7 @@ impl Walk<'_> {
         // Only what moves by the same in each iteration is between its ends there.
         self.takes_all = false;
         self.may_start_at_zero = false;
-        let least = if cond == cond.unsigned() { 0 } else { 1 << (left.bits() - 1) };
+        let least = if is_signed(cond) { 1 << (left.bits() - 1) } else { 0 };
         let least = Sum::constant(least, left.bits());
         let most = least.clone().offset(-1);
         let mut ends = Vec::new();

@@ -3,7 +3,7 @@
 //! ```text
 //! guard: t0 - b < n                     The test compares t, which is t0 + k · b in iteration k, with n, which is loop-invariant.
 //!   │                                   The loop goes on as long as t is in an arc of the circle of all numbers: 0 … n - 1
-//! header ◄───┐                          for an unsigned `<`, n + 1 … n - 1 for `!=` ([`crate::analysis::scev::requirement::arc`]).
+//! header ◄───┐                          for an unsigned `<`, n + 1 … n - 1 for `!=` ([`crate::analysis::scev::wrap_arc::arc`]).
 //!   │        │                          If the arc holds t0, and b cannot step across what is not in it, then t moves on
 //!  check     │                          inside the arc, without wraparound, until it has left it: the room from t0 to the
 //!   │        │                          end of the arc is by how much t can grow, and room / |b| how often.
@@ -25,8 +25,9 @@ use crate::analysis::scev::exit_test::ExitTest;
 use crate::analysis::scev::integer::{Integer, Needs};
 use crate::analysis::scev::linear_expr::{Sum, Term, constant_of, mask};
 use crate::analysis::scev::recurrence::{Recurrence, Recurrences, Step};
-use crate::analysis::scev::requirement::{Requirement, arc};
+use crate::analysis::scev::requirement::Requirement;
 use crate::analysis::scev::view::View;
+use crate::analysis::scev::wrap_arc::{arc, interval, is_signed};
 use crate::fault::fault;
 use cranelift_codegen::Context;
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -199,9 +200,7 @@ impl Test {
 
     /// Whether the arc, if it holds anything, does not hold everything.
     fn leaves_a_gap(&self) -> bool {
-        use IntCC::{Equal, NotEqual, SignedGreaterThan, SignedLessThan, UnsignedGreaterThan, UnsignedLessThan};
-        let strict = [SignedGreaterThan, SignedLessThan, UnsignedGreaterThan, UnsignedLessThan];
-        matches!(self.cond, Equal | NotEqual) || strict.contains(&self.cond)
+        !matches!(interval(self.cond), (None, Some(0)) | (Some(0), None))
     }
 
     /// By how much a step leads up, or down.
@@ -230,8 +229,7 @@ fn narrowed(cond: IntCC, tested: &Sum, bound: &Sum) -> Option<(IntCC, Sum, Sum, 
     }
     let (wide, narrow) = (tested.bits(), sum.bits());
     let largest = Sum::constant((1 << narrow) - 1, wide);
-    let is_signed = cond != cond.unsigned();
-    let shifted = match (signed, is_signed || matches!(cond, IntCC::Equal | IntCC::NotEqual)) {
+    let shifted = match (signed, is_signed(cond) || matches!(cond, IntCC::Equal | IntCC::NotEqual)) {
         (false, _) => bound.clone(),
         (true, true) => bound.clone().offset(1 << (narrow - 1)),
         (true, false) => return None,
