@@ -23,7 +23,7 @@
 //! `propagateEquality` of LLVM's GVN.
 
 use crate::analysis::cfg::edges::{Edge, each_use, edges_of, only_edge_into};
-use crate::analysis::scev::linear_expr::constant_of;
+use crate::analysis::scev::comparison::Comparison;
 use crate::claim::Claim;
 use crate::edit::materialize::assertion::assert_truth;
 use crate::edit::ssa::rename::{rename_args, rename_uses};
@@ -32,7 +32,7 @@ use cranelift_codegen::FxHashMap;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, InstructionData, Opcode, Value, types};
+use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, Opcode, Value, types};
 use smallvec::SmallVec;
 
 /// Does that in all of the function. Needs `ctx.cfg` and `ctx.domtree`, and keeps them. Returns whether there was anything to do.
@@ -93,13 +93,11 @@ struct Tested {
 impl Tested {
     /// What `value` says: of another number if it compares that with zero, else of itself.
     fn of(func: &Function, value: Value) -> Self {
-        let itself = Self { number: value, inverted: false };
-        let Some(def) = func.dfg.value_def(value).inst() else { return itself };
-        match func.dfg.insts[def] {
-            InstructionData::IntCompare {
-                cond: cond @ (IntCC::Equal | IntCC::NotEqual), args: [number, zero], ..
-            } if constant_of(func, zero) == Some(0) => Self { number, inverted: cond == IntCC::Equal },
-            _ => itself,
+        match Comparison::of(func, value, true) {
+            Comparison { cond: cond @ (IntCC::Equal | IntCC::NotEqual), left: number, right: None } => {
+                Self { number, inverted: cond == IntCC::Equal }
+            }
+            _ => Self { number: value, inverted: false },
         }
     }
 }

@@ -227,15 +227,15 @@ impl Sum {
     }
 
     /// The same in more bits, or in as many.
-    pub fn extended(self, bits: u32, signed: bool) -> Self {
+    pub fn extended(self, bits: u32, with_sign: bool) -> Self {
         if bits == self.bits {
             return self;
         }
         if self.terms.is_empty() {
-            let constant = if signed { sign_extended(self.constant, self.bits) } else { self.constant };
+            let constant = if with_sign { signed(self.constant, self.bits).cast_unsigned() } else { self.constant };
             return Self::constant(constant, bits);
         }
-        Self { bits, constant: 0, terms: smallvec![(Term::Extended { signed, sum: Box::new(self) }, 1)] }
+        Self { bits, constant: 0, terms: smallvec![(Term::Extended { signed: with_sign, sum: Box::new(self) }, 1)] }
     }
 
     /// The number of bits of the address.
@@ -298,12 +298,12 @@ impl Sum {
 
 impl fmt::Display for Sum {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let constant = sign_extended(self.constant, self.bits) as i64;
+        let constant = signed(self.constant, self.bits);
         if self.terms.is_empty() {
             return write!(f, "{constant}");
         }
         for (index, (term, factor)) in self.terms.iter().enumerate() {
-            let factor = sign_extended(*factor, self.bits) as i64;
+            let factor = signed(*factor, self.bits);
             match (index, factor < 0) {
                 (0, true) => f.write_str("-")?,
                 (0, false) => {}
@@ -372,9 +372,10 @@ pub fn mask(bits: u32) -> u64 {
     if bits >= 64 { u64::MAX } else { (1 << bits) - 1 }
 }
 
-fn sign_extended(constant: u64, bits: u32) -> u64 {
+/// A number of so many bits with its sign.
+pub fn signed(number: u64, bits: u32) -> i64 {
     let unused = 64 - bits.min(64);
-    (((constant << unused) as i64) >> unused) as u64
+    (number << unused).cast_signed() >> unused
 }
 
 #[cfg(test)]

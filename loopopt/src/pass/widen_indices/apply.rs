@@ -5,7 +5,7 @@ use super::plan::{Group, Plan, Terms, Wide, home};
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::memory::alias::address_operand;
 use crate::analysis::memory::effects::{Effects, is_constant};
-use crate::analysis::scev::linear_expr::constant_of;
+use crate::analysis::scev::linear_expr::{self, constant_of};
 use crate::analysis::scev::nowrap::{Counter, Leaf};
 use crate::analysis::scev::view::View;
 use crate::edit::at;
@@ -256,10 +256,7 @@ fn extend(cursor: &mut FuncCursor<'_>, Leaf { value, signed }: Leaf) -> Value {
     let bits = cursor.func.dfg.value_type(value).bits();
     match (constant, signed) {
         (Some(constant), false) => cursor.ins().iconst(types::I64, constant.cast_signed()),
-        (Some(constant), true) => {
-            let unused = 64 - bits;
-            cursor.ins().iconst(types::I64, (constant << unused).cast_signed() >> unused)
-        }
+        (Some(constant), true) => cursor.ins().iconst(types::I64, linear_expr::signed(constant, bits)),
         (None, false) => cursor.ins().uextend(types::I64, value),
         (None, true) => cursor.ins().sextend(types::I64, value),
     }
