@@ -68,7 +68,7 @@ use crate::edit::materialize::assertion::assert_takes;
 use crate::fault::fault;
 use crate::options::Options;
 use crate::pass::PassCx;
-use crate::pass::copying::{Copying, granted};
+use crate::pass::copying::granted;
 use crate::remark::Refusal;
 use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{Block, Function, Opcode};
@@ -101,7 +101,8 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     let mut change = Change::Nothing;
     let mut parents = None;
     for _ in 0..MAX_DEPTH {
-        let (plans, formed) = granted(ctx, cx, NAME, |ctx, cx| plan(ctx, cx, parents.as_ref()))?;
+        let (plans, formed) =
+            granted(ctx, cx, NAME, |ctx, cx| plan(ctx, cx, parents.as_ref()), |plan| (plan.header, plan.copied))?;
         change = change.max(formed);
         if plans.is_empty() {
             break;
@@ -162,16 +163,6 @@ struct Plan {
     size: usize,
     /// Instructions that the copies add.
     copied: usize,
-}
-
-impl Copying for Plan {
-    fn header(&self) -> Block {
-        self.header
-    }
-
-    fn copied(&self) -> usize {
-        self.copied
-    }
 }
 
 impl Plan {

@@ -74,6 +74,7 @@ use crate::analysis::scev::recurrence::{Recurrence, Recurrences, Steps};
 use crate::analysis::scev::requirement::Requirement;
 use crate::analysis::scev::value_range::limits_of;
 use crate::analysis::scev::view::View;
+use crate::analysis::scev::wrap_arc::{interval, is_signed};
 use crate::change::Change;
 use crate::claim::Claim;
 use crate::edit::cfg::split_edges::{retarget, set_edge};
@@ -87,10 +88,10 @@ use crate::edit::ssa::rename::rename_uses;
 use crate::fault::fault;
 use crate::options::Options;
 use crate::pass::PassCx;
-use crate::pass::copying::{Copying, granted};
+use crate::pass::copying::granted;
 use crate::remark::Refusal;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
-use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, InstructionData, Opcode, Value};
 use cranelift_codegen::{CodegenResult, Context};
 use std::fmt;
@@ -118,7 +119,7 @@ pub(crate) const REASONS: &[&str] = &[
 
 /// Makes batches of the iterations of all loops for which that can be and should be done.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
-    let (plans, change) = granted(ctx, cx, NAME, plan)?;
+    let (plans, change) = granted(ctx, cx, NAME, plan, |plan| (plan.header, plan.copied))?;
     if plans.is_empty() {
         return Ok(change);
     }
@@ -203,16 +204,6 @@ enum Again {
     Left(u64),
 }
 
-impl Copying for Plan {
-    fn header(&self) -> Block {
-        self.header
-    }
-
-    fn copied(&self) -> usize {
-        self.copied
-    }
-}
-
 impl Test {
     /// The test that the back edge of the loop comes from.
     fn find(view: View<'_>, lp: Loop, recurrences: &Recurrences) -> Option<Self> {
@@ -227,10 +218,10 @@ impl Test {
         let bits = bound.bits();
         let step = u64::try_from(step.as_constant()?).ok()?;
         let up = step >> (bits - 1) == 0;
-        let leads_there = match cond.unsigned() {
-            IntCC::UnsignedLessThan | IntCC::UnsignedLessThanOrEqual => up,
-            IntCC::UnsignedGreaterThan | IntCC::UnsignedGreaterThanOrEqual => !up,
-            cond => cond == IntCC::NotEqual,
+        let leads_there = match interval(cond) {
+            (None, Some(_)) => up,
+            (Some(_), None) => !up,
+            _ => cond == IntCC::NotEqual,
         };
         let distance = if up { step } else { step.wrapping_neg() & mask(bits) };
         leads_there.then_some(Self { cond, tested, bound, end, first, up, distance })
@@ -239,7 +230,7 @@ impl Test {
     /// When there is a batch of so many iterations to do, if that can be.
     fn batches(&self, factor: u64) -> Option<Batches> {
         let bits = self.bound.bits();
-        let is_signed = self.cond != self.cond.unsigned();
+        let is_signed = is_signed(self.cond);
         let largest = if is_signed { mask(bits - 1) } else { mask(bits) };
         let less = factor - 1 - u64::from(fault!(BatchTooLarge));
         let way = self.distance.checked_mul(less).filter(|&way| way <= largest)?;
@@ -253,7 +244,8 @@ impl Test {
         let least = if is_signed { mask(bits) ^ largest } else { 0 };
         let (nearest, back) =
             if self.up { (least.wrapping_add(way), way.wrapping_neg()) } else { (largest - way, way) };
-        let stays = Requirement::new(or_equal(self.cond), self.bound.clone(), Sum::constant(nearest, bits));
+        let stays =
+            Requirement::new(self.cond.without_equal().complement(), self.bound.clone(), Sum::constant(nearest, bits));
         // How far it is from the first number back to where numbers begin, and on to where they end.
         let above = self.first.as_constant().map(|first| first.wrapping_sub(least) & mask(bits));
         let (behind, room) = match above {
@@ -478,16 +470,6 @@ impl Again {
             false => (IntCC::UnsignedGreaterThan, number(cursor, way)),
         };
         cursor.ins().icmp(cond, left, way)
-    }
-}
-
-/// The comparison on the other side, with equality: `>=` of `<` and `<=`.
-fn or_equal(cond: IntCC) -> IntCC {
-    match cond {
-        IntCC::UnsignedLessThan | IntCC::UnsignedLessThanOrEqual => IntCC::UnsignedGreaterThanOrEqual,
-        IntCC::SignedLessThan | IntCC::SignedLessThanOrEqual => IntCC::SignedGreaterThanOrEqual,
-        IntCC::SignedGreaterThan | IntCC::SignedGreaterThanOrEqual => IntCC::SignedLessThanOrEqual,
-        _ => IntCC::UnsignedLessThanOrEqual,
     }
 }
 

@@ -72,7 +72,7 @@ use crate::edit::copy::reroute_cold_path::{Detour, RareEdge, Rerouted, repair, r
 use crate::edit::ssa::params::remove_redundant_params;
 use crate::options::Options;
 use crate::pass::PassCx;
-use crate::pass::copying::{Copying, granted};
+use crate::pass::copying::granted;
 use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{Block, Function, Inst, Opcode};
 use cranelift_codegen::{CodegenResult, Context, FxHashSet};
@@ -102,7 +102,7 @@ const MAX_JUMPS: usize = 8;
 
 /// Takes rare parts out of all loops in which they stand in the way.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
-    let (plans, change) = granted(ctx, cx, NAME, plan)?;
+    let (plans, change) = granted(ctx, cx, NAME, plan, |plan| (plan.header, plan.copied))?;
     if plans.is_empty() {
         return Ok(change);
     }
@@ -345,16 +345,6 @@ struct Plan {
     size: usize,
     /// All instructions in the copy.
     copied: usize,
-}
-
-impl Copying for Plan {
-    fn header(&self) -> Block {
-        self.header
-    }
-
-    fn copied(&self) -> usize {
-        self.copied
-    }
 }
 
 impl Plan {

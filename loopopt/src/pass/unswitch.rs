@@ -75,7 +75,7 @@ use crate::edit::ssa::params::remove_redundant_params;
 use crate::fault::fault;
 use crate::options::Options;
 use crate::pass::PassCx;
-use crate::pass::copying::{Copying, granted};
+use crate::pass::copying::granted;
 use candidates::{Candidate, Deciders, Decision, Found, MAX_CANDIDATES, candidates, known_way};
 use cranelift_codegen::entity::{EntitySet, SecondaryMap};
 use cranelift_codegen::ir::{
@@ -115,7 +115,8 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     let mut change = Change::Nothing;
     let mut touched = None;
     for _ in 0..MAX_RUNS {
-        let (plans, formed) = granted(ctx, cx, NAME, |ctx, cx| plan(ctx, cx, touched.as_ref()))?;
+        let (plans, formed) =
+            granted(ctx, cx, NAME, |ctx, cx| plan(ctx, cx, touched.as_ref()), |plan| (plan.header, plan.copied))?;
         change = change.max(formed);
         if plans.is_empty() {
             break;
@@ -392,16 +393,6 @@ struct Plan {
     growth: usize,
     /// Instructions in the copies.
     copied: usize,
-}
-
-impl Copying for Plan {
-    fn header(&self) -> Block {
-        self.header
-    }
-
-    fn copied(&self) -> usize {
-        self.copied
-    }
 }
 
 impl Plan {

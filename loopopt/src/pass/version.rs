@@ -83,7 +83,7 @@ use crate::edit::materialize::local_cse::reuse;
 use crate::edit::materialize::offsets::fold_offsets;
 use crate::options::Options;
 use crate::pass::PassCx;
-use crate::pass::copying::{Copying, granted};
+use crate::pass::copying::granted;
 use check::Check;
 use cranelift_codegen::ir::{Block, Function};
 use cranelift_codegen::{CodegenResult, Context, FxHashMap};
@@ -124,7 +124,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     let forest = cx.lend_forest(ctx);
     let lengths = Lengths::read(&mut ctx.func, &forest, cx.options);
     cx.return_forest(forest);
-    let (plans, change) = granted(ctx, cx, NAME, |ctx, cx| plan(ctx, cx, &lengths))?;
+    let (plans, change) = granted(ctx, cx, NAME, |ctx, cx| plan(ctx, cx, &lengths), |plan| (plan.header, plan.copied))?;
     lengths.forget_unused(&mut ctx.func, plans.iter().flat_map(|plan| &plan.requires));
     if plans.is_empty() {
         return Ok(change);
@@ -317,16 +317,6 @@ struct Plan {
     nearer: u64,
     /// Instructions of the nest.
     copied: usize,
-}
-
-impl Copying for Plan {
-    fn header(&self) -> Block {
-        self.header
-    }
-
-    fn copied(&self) -> usize {
-        self.copied
-    }
 }
 
 impl Plan {
