@@ -7,8 +7,8 @@
 //!     v4 = uextend.i32 v2                       v4 = 0
 //! ```
 //!
-//! A comparison that a branch tests is 1 behind the one edge, and 0 behind the other. If a branch tests a number, the same holds
-//! of a comparison of that number with zero. What is behind an edge is what it passes, and all that its target dominates if no
+//! A comparison that a branch tests is 1 below the one edge, and 0 below the other. If a branch tests a number, the same holds
+//! of a comparison of that number with zero. What is below an edge is what it passes, and all that its target dominates if no
 //! other edge enters that.
 //!
 //! A front end that returns a flag from the middle of a loop keeps the comparison as a value, beside the flags of the processor that
@@ -22,7 +22,7 @@
 //!
 //! `propagateEquality` of LLVM's GVN.
 
-use crate::analysis::cfg::edges::{Edge, each_use, edges_of, only_edge_into};
+use crate::analysis::cfg::edges::{Edge, each_use, edge_dominates, edges_of};
 use crate::analysis::scev::comparison::Comparison;
 use crate::claim::Claim;
 use crate::edit::materialize::assertion::assert_truth;
@@ -169,7 +169,7 @@ impl Conditions {
         let branches = self.branches.get(&number)?;
         branches.iter().flat_map(|&branch| edges_of(&ctx.func, branch)).find_map(|edge| {
             let is = said_by(&ctx.func, edge, value)?;
-            is_behind(ctx, edge, block).then_some(is)
+            edge_dominates(ctx, edge, block).then_some(is)
         })
     }
 }
@@ -183,12 +183,6 @@ fn said_by(func: &Function, edge: Edge, value: Value) -> Option<bool> {
     let asked = Tested::of(func, value);
     let is = (edge.slot == 0) ^ condition.inverted ^ asked.inverted;
     (condition.number == asked.number).then_some(is)
-}
-
-/// Whether each way to `block` goes along `edge`.
-fn is_behind(ctx: &Context, edge: Edge, block: Block) -> bool {
-    let target = edge.target(&ctx.func);
-    ctx.domtree.block_dominates(target, block) && only_edge_into(&ctx.func, &ctx.cfg, target) == Some(edge)
 }
 
 /// The constants that were made, at the top of the function.
@@ -218,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_comparison_is_known_on_both_edges_and_behind_them() {
+    fn a_comparison_is_known_on_both_edges_and_below_them() {
         let (text, any) = known(
             "function %f(i32) -> i8 {
              block0(v0: i32):

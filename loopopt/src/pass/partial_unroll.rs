@@ -62,19 +62,17 @@
 //! LLVM `LoopUnrollRuntime` (the loop for the rest behind, and the test that is known not to wrap); V8 (`kMaxLoopSizeForPartialUnrolling`, 80
 //! operations of WebAssembly, at most 4 iterations); llvm#51012 and OMR 472a9b3b7 for what goes wrong.
 
+mod batches;
+mod why;
+
 use crate::analysis::cfg::edges::Edge;
 use crate::analysis::cfg::loops::Loop;
 use crate::analysis::cfg::must_execute::Order;
 use crate::analysis::memory::effects::is_constant;
-use crate::analysis::scev::comparison::Comparison;
 use crate::analysis::scev::exit_count::TripCount;
-use crate::analysis::scev::exit_test::ExitTest;
-use crate::analysis::scev::linear_expr::{Sum, Term, mask};
-use crate::analysis::scev::recurrence::{Recurrence, Recurrences, Steps};
-use crate::analysis::scev::requirement::Requirement;
-use crate::analysis::scev::value_range::limits_of;
+use crate::analysis::scev::linear_expr::mask;
+use crate::analysis::scev::recurrence::{Recurrences, Steps};
 use crate::analysis::scev::view::View;
-use crate::analysis::scev::wrap_arc::{interval, is_signed};
 use crate::change::Change;
 use crate::claim::Claim;
 use crate::edit::cfg::split_edges::{retarget, set_edge};
@@ -85,16 +83,14 @@ use crate::edit::materialize::dce::remove_unused;
 use crate::edit::materialize::emit::{emit, emit_all};
 use crate::edit::materialize::stride::{Base, stride};
 use crate::edit::ssa::rename::rename_uses;
-use crate::fault::fault;
 use crate::options::Options;
 use crate::pass::PassCx;
 use crate::pass::copying::granted;
-use crate::remark::Refusal;
+use batches::{Again, Batches, Test, batches};
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
-use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, InstructionData, Opcode, Value};
 use cranelift_codegen::{CodegenResult, Context};
-use std::fmt;
+use why::Decline;
 
 /// The name of this pass.
 pub(crate) const NAME: &str = "partial_unroll";
@@ -155,21 +151,6 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
     plans
 }
 
-/// The test at the end of each iteration.
-struct Test {
-    /// The loop goes on if `tested cond bound`.
-    cond: IntCC,
-    tested: Value,
-    bound: Sum,
-    /// The bound once more: the value alone, if it stands in front of the loop.
-    end: Sum,
-    /// What `tested` is in the first iteration.
-    first: Sum,
-    up: bool,
-    /// By how much it moves in each iteration.
-    distance: u64,
-}
-
 /// A loop that can do several iterations at a time.
 struct Plan {
     header: Block,
@@ -185,107 +166,6 @@ struct Plan {
     size: usize,
     /// Instructions that the copies add.
     copied: usize,
-}
-
-/// When there is a whole batch to do.
-struct Batches {
-    /// What has to hold in front of the loop, for the first one.
-    requires: Vec<Requirement>,
-    again: Again,
-}
-
-/// When there is one more batch after an iteration.
-enum Again {
-    /// If the number is not this one, which it is at the end of the last batch.
-    Until(Sum),
-    /// If the number compares with this one as it does with the bound for one more iteration.
-    Limit(Sum),
-    /// If more than this is left to the bound.
-    Left(u64),
-}
-
-impl Test {
-    /// The test that the back edge of the loop comes from.
-    fn find(view: View<'_>, lp: Loop, recurrences: &Recurrences) -> Option<Self> {
-        let func = view.func();
-        let [back_edge] = view.forest.data(lp).back_edges[..] else { return None };
-        let exit = view.forest.data(lp).exits.iter().find(|exit| exit.branch == back_edge.branch)?;
-        let test = ExitTest::of(func, *exit)?;
-        let (Comparison { cond, left: tested, right }, [_, bound]) = test.with_invariant_bound(view, lp)?;
-        let stands = |&right: &Value| bound.as_constant().is_none() && view.is_defined_outside(lp, right);
-        let end = right.filter(stands).map_or(bound.clone(), |right| Sum::of_leaf(func, right));
-        let Recurrence { start: first, step } = recurrences.of_value(view, tested)?;
-        let bits = bound.bits();
-        let step = u64::try_from(step.as_constant()?).ok()?;
-        let up = step >> (bits - 1) == 0;
-        let leads_there = match interval(cond) {
-            (None, Some(_)) => up,
-            (Some(_), None) => !up,
-            _ => cond == IntCC::NotEqual,
-        };
-        let distance = if up { step } else { step.wrapping_neg() & mask(bits) };
-        leads_there.then_some(Self { cond, tested, bound, end, first, up, distance })
-    }
-
-    /// When there is a batch of so many iterations to do, if that can be.
-    fn batches(&self, factor: u64) -> Option<Batches> {
-        let bits = self.bound.bits();
-        let is_signed = is_signed(self.cond);
-        let largest = if is_signed { mask(bits - 1) } else { mask(bits) };
-        let less = factor - 1 - u64::from(fault!(BatchTooLarge));
-        let way = self.distance.checked_mul(less).filter(|&way| way <= largest)?;
-        let first_way = self.distance.checked_mul(less.saturating_sub(1))?;
-        if self.cond == IntCC::NotEqual {
-            let left = if self.up { self.bound.minus(&self.first)? } else { self.first.minus(&self.bound)? };
-            let requires = vec![Requirement::new(IntCC::UnsignedGreaterThan, left, Sum::constant(first_way, bits))];
-            return Some(Batches { requires, again: Again::Left(way) });
-        }
-        // From `nearest` on a whole way can be gone back without leaving the type.
-        let least = if is_signed { mask(bits) ^ largest } else { 0 };
-        let (nearest, back) =
-            if self.up { (least.wrapping_add(way), way.wrapping_neg()) } else { (largest - way, way) };
-        let stays =
-            Requirement::new(self.cond.without_equal().complement(), self.bound.clone(), Sum::constant(nearest, bits));
-        // How far it is from the first number back to where numbers begin, and on to where they end.
-        let above = self.first.as_constant().map(|first| first.wrapping_sub(least) & mask(bits));
-        let (behind, room) = match above {
-            Some(above) if self.up => (above, mask(bits) - above),
-            Some(above) => (mask(bits) - above, above),
-            None => (0, 0),
-        };
-        let far = if self.up { first_way } else { first_way.wrapping_neg() }.cast_signed();
-        let (first, bound) = match room >= first_way {
-            true => (self.first.clone().offset(far), self.bound.clone()),
-            false => (self.first.clone(), self.bound.clone().offset(far.wrapping_neg())),
-        };
-        let mut requires = vec![Requirement::new(self.cond, first, bound)];
-        // One step back and the way of the first batch are a whole way: a bound behind it is far enough from the beginning.
-        let is_implied = room >= first_way && behind >= self.distance;
-        if !is_implied && !fault!(BatchWraps) {
-            requires.push(stays);
-        }
-        Some(Batches { requires, again: Again::Limit(self.end.clone().offset(back.cast_signed())) })
-    }
-
-    /// The same if it is known how many batches there are, at least one.
-    fn known_batches(&self, batches: u64, factor: u64) -> Option<Batches> {
-        let iterations = batches.checked_mul(factor).filter(|&iterations| iterations > 0)?;
-        let way = self.distance.wrapping_mul(iterations - 1);
-        let way = if self.up { way } else { way.wrapping_neg() };
-        Some(Batches { requires: Vec::new(), again: Again::Until(self.first.clone().offset(way.cast_signed())) })
-    }
-
-    /// The most iterations, if it is known how far it is from the first number to the bound, or how far at most.
-    fn most(&self, func: &Function) -> Option<u64> {
-        let (from, to) = if self.up { (&self.first, &self.bound) } else { (&self.bound, &self.first) };
-        let left = to.minus(from)?.offset(self.distance.cast_signed());
-        let most = match left.terms() {
-            [] => left.constant_part(),
-            [(Term::Value(value), 1)] if left.constant_part() == 0 => limits_of(func, *value, left.bits())?.1,
-            _ => return None,
-        };
-        Some(most / self.distance)
-    }
 }
 
 impl Plan {
@@ -435,66 +315,8 @@ impl Plan {
     }
 }
 
-impl Again {
-    /// What the number is compared with, or what is taken from it for that.
-    fn limit(&self, test: &Test) -> Sum {
-        match self {
-            Self::Until(limit) | Self::Limit(limit) => limit.clone(),
-            // With one more taken away, what is left upwards is less than nothing, and smaller the more it is.
-            Self::Left(_) => test.end.clone().offset(test.up.into()),
-        }
-    }
-
-    /// Whether it does, when `test` has come to the number `now`.
-    fn holds(&self, cursor: &mut FuncCursor<'_>, test: &Test, now: Value, limit: Result<u64, Value>) -> Value {
-        let ty = test.bound.ty();
-        let number = |cursor: &mut FuncCursor<'_>, number: u64| {
-            cursor.ins().iconst(ty, (number & mask(ty.bits())).cast_signed())
-        };
-        let Self::Left(way) = *self else {
-            let cond = if let Self::Until(_) = self { IntCC::NotEqual } else { test.cond };
-            let limit = limit.map_or_else(|value| value, |limit| number(cursor, limit));
-            return cursor.ins().icmp(cond, now, limit);
-        };
-        let left = match limit {
-            Ok(0) => now,
-            // Taken away and not added, so that lowering does not compute it from the old value of the counter.
-            Ok(constant) => {
-                let constant = number(cursor, constant);
-                cursor.ins().isub(now, constant)
-            }
-            Err(limit) => cursor.ins().isub(now, limit),
-        };
-        let (cond, way) = match test.up {
-            true => (IntCC::UnsignedLessThan, number(cursor, !way)),
-            false => (IntCC::UnsignedGreaterThan, number(cursor, way)),
-        };
-        cursor.ins().icmp(cond, left, way)
-    }
-}
-
 fn is_comparison(func: &Function, inst: Inst) -> bool {
     matches!(func.dfg.insts[inst], InstructionData::IntCompare { .. })
-}
-
-/// When there is a whole batch of so many iterations to do; nothing if that is always so.
-fn batches(test: &Test, count: TripCount, factor: usize) -> Result<Option<Batches>, Decline> {
-    let batches = match count {
-        TripCount::Exactly(around) => {
-            let iterations = around.checked_add(1).ok_or(Decline::NotCounted)?;
-            if iterations.is_multiple_of(factor as u128) {
-                return Ok(None);
-            }
-            let whole = u64::try_from(iterations / factor as u128).map_err(|_| Decline::NotCounted)?;
-            let few = Decline::FewIterations { most: Some(iterations), factor };
-            test.known_batches(whole, factor as u64).ok_or(few)?
-        }
-        _ => test.batches(factor as u64).ok_or(Decline::NotCounted)?,
-    };
-    match batches.requires.iter().any(|required| required.known() == Some(false)) {
-        true => Err(Decline::FewIterations { most: None, factor }),
-        false => Ok(Some(batches)),
-    }
 }
 
 /// How many iterations of so many instructions make a batch.
@@ -535,86 +357,4 @@ fn judge(view: View<'_>, lp: Loop) -> Result<(), Decline> {
         return Err(Decline::EndsEarly);
     }
     Ok(())
-}
-
-/// Why no batches are made of the iterations of a loop.
-enum Decline {
-    /// (L1) No test at its end counts it.
-    NotCounted,
-    /// (P3) There is a loop inside.
-    NotInnermost,
-    /// (P1) A batch would be too large.
-    TooLarge { insts: usize, max: usize },
-    /// (P5) There are hardly enough iterations for two batches.
-    FewIterations { most: Option<u128>, factor: usize },
-    /// (P2) It calls a function.
-    Calls,
-    /// (P2) It does something that takes the time.
-    Slow(Opcode),
-    /// (P5) It is left at more than one place.
-    EndsEarly,
-    /// (P4) The loop is cold.
-    ColdLoop,
-    /// (L2) An instruction stands for one place in the program.
-    NotDuplicable(String),
-}
-
-impl Refusal for Decline {
-    fn slug(&self) -> &'static str {
-        match self {
-            Self::NotCounted => "not-counted",
-            Self::NotInnermost => "not-innermost",
-            Self::TooLarge { .. } => "too-large",
-            Self::FewIterations { .. } => "few-iterations",
-            Self::Calls => "calls",
-            Self::Slow(_) => "slow",
-            Self::EndsEarly => "ends-early",
-            Self::ColdLoop => "cold-loop",
-            Self::NotDuplicable(_) => "not-duplicable",
-        }
-    }
-
-    fn help(&self) -> &'static str {
-        match self {
-            Self::NotCounted => {
-                "end the loop by comparing a number that grows by a constant with one that does not change"
-            }
-            Self::TooLarge { .. } => "raise Options::partial_unroll_max_insts if the loop is hot",
-            Self::Calls => "let the front end inline what is called, if it is short",
-            Self::ColdLoop => "do not mark the loop cold if it runs often",
-            Self::NotInnermost
-            | Self::FewIterations { .. }
-            | Self::NotDuplicable(_)
-            | Self::Slow(_)
-            | Self::EndsEarly => "",
-        }
-    }
-
-    fn fixed(&self) -> Option<&'static str> {
-        match self {
-            Self::NotCounted => Some("no test at the end of each iteration counts the loop"),
-            Self::NotInnermost => Some("there is a loop inside"),
-            Self::Calls => Some("it calls a function, which takes the time"),
-            Self::EndsEarly => {
-                Some("something else than its count can end it, so that nothing is known of how often it runs")
-            }
-            Self::ColdLoop => Some("the loop is cold"),
-            _ => None,
-        }
-    }
-}
-
-impl fmt::Display for Decline {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TooLarge { insts, max } => write!(f, "a batch would hold {insts} instructions; there may be {max}"),
-            Self::FewIterations { most: Some(most), factor } => {
-                write!(f, "there are {most} iterations at most, and a batch would have {factor}")
-            }
-            Self::FewIterations { most: None, factor } => write!(f, "there are never {factor} iterations"),
-            Self::Slow(opcode) => write!(f, "each iteration waits for {opcode}, which takes the time"),
-            Self::NotDuplicable(opcode) => write!(f, "the loop holds {opcode}, which must not be copied"),
-            _ => f.write_str(self.fixed().unwrap_or_default()),
-        }
-    }
 }

@@ -69,7 +69,7 @@ use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::cfg::must_execute::Order;
 use crate::analysis::facts::known::{Conditions, Place};
 use crate::analysis::scev::exit_count;
-use crate::analysis::scev::predication::Ahead;
+use crate::analysis::scev::predication::Predication;
 use crate::analysis::scev::requirement::{Requirement, simplified};
 use crate::analysis::scev::unwrapped::unwrapped;
 use crate::analysis::scev::view::View;
@@ -168,7 +168,7 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>, lengths: &Lengths) -> Vec<Plan> {
     let mut known = Known {
         view,
         lengths,
-        ahead: Ahead::new(view),
+        ahead: Predication::new(view),
         conditions,
         answers: FxHashMap::default(),
         checks: Vec::new(),
@@ -205,7 +205,7 @@ fn holds_slow(cx: &PassCx<'_>, forest: &LoopForest, lp: Loop) -> bool {
 struct Known<'a> {
     view: View<'a>,
     lengths: &'a Lengths,
-    ahead: Ahead<'a>,
+    ahead: Predication<'a>,
     conditions: Conditions<'a>,
     /// What has been asked of the places in front of loops.
     answers: FxHashMap<(Loop, Requirement), bool>,

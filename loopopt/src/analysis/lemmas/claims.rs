@@ -33,7 +33,7 @@ pub(super) enum Claim {
     Extends { value: Value, signed: bool, terms: Vec<(Value, u32, bool, i64)>, constant: i64 },
     /// A value, read so, does not wrap where a step is added to it.
     Steps { value: Value, next: Value, signed: bool, by: i64 },
-    /// A value grows by so much in each iteration, and is this in the first, in terms of what is in front of the loop.
+    /// A value grows by so much in each iteration, and is this in the first, in terms of what is before the loop.
     Grows { value: Value, by: u64, first: Option<Sum> },
 }
 
@@ -41,11 +41,11 @@ impl Claim {
     /// Who makes it.
     pub(super) fn engine(&self) -> &'static str {
         match self {
-            Self::Compares(..) => "implication: a comparison holds where it is said to",
-            Self::Lies { .. } => "numbers: a value lies in its range",
-            Self::Is { .. } => "address: a value is the sum that it is taken for",
-            Self::Extends { .. } => "exact: an extended sum is the sum of what is extended",
-            Self::Steps { .. } => "exact: a counter does not wrap",
+            Self::Compares(..) => "prover: a comparison holds where it is said to",
+            Self::Lies { .. } => "value_range: a value lies in its range",
+            Self::Is { .. } => "linear_expr: a value is the sum that it is taken for",
+            Self::Extends { .. } => "nowrap: an extended sum is the sum of what is extended",
+            Self::Steps { .. } => "nowrap: a counter does not wrap",
             Self::Grows { .. } => "recurrence: a value grows by its step",
         }
     }
@@ -68,7 +68,7 @@ pub(super) struct Memory {
     pub(super) iteration: u64,
     /// For each claim the iteration that a value was seen in last, and the value.
     seen: Vec<Option<(u64, u64)>>,
-    /// What is in front of the loop.
+    /// What is before the loop.
     entry: Vec<u64>,
 }
 
@@ -220,7 +220,7 @@ fn of_recurrences(view: View<'_>, lp: Loop, claims: &mut Vec<Placed>) {
     }
 }
 
-/// Comparisons between what is computed in the loop and in front of it.
+/// Comparisons between what is computed in the loop and before it.
 fn of_comparisons(view: View<'_>, lp: Loop, dice: &mut Dice, claims: &mut Vec<Placed>) {
     let func = view.func();
     let mut conditions = Conditions::new(func, &view.ctx.cfg, &view.ctx.domtree);

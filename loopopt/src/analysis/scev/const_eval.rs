@@ -16,7 +16,7 @@
 //! unknown (`Evaluator::leaves`), whatever the cycle is.
 //!
 //! Inside, nothing more is needed. A value that is not assumed is known only from others that are, and no value from itself, so
-//! that by induction over this chain each computation of it in the iteration gives the same, also in a cycle that goes around several times in
+//! that by induction over this chain each computation of it in the iteration gives the same, also in a cycle that runs several times in
 //! the iteration, has a header or not: every input inside the loop dominates its use, or the edge that passes it, and thus was computed in
 //! the same iteration.
 

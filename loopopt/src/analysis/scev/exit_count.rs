@@ -1,4 +1,4 @@
-//! How often a loop goes around: how many times its back edge is taken each time that the loop is entered.
+//! Exit counts: how many times the back edge of a loop is taken each time that the loop is entered.
 //!
 //! Two ways lead to an answer.
 //!
@@ -50,24 +50,24 @@ impl TripCount {
         }
     }
 
-    /// The most iterations, if anything is known: one more than the loop goes around. 2^128 of them, which a counter of 128 bits can
+    /// The most iterations, if anything is known: one more than the back edge is taken. 2^128 of them, which a counter of 128 bits can
     /// do, are one less here.
     pub fn most_iterations(self) -> Option<u128> {
         self.most().map(|around| around.saturating_add(1))
     }
 }
 
-/// How often the loop goes around. Up to `simulated` iterations are tried out.
+/// How often the back edge is taken. Up to `simulated` iterations are tried out.
 pub fn trip_count(ctx: &Context, forest: &LoopForest, lp: Loop, simulated: usize) -> TripCount {
     simulate(ctx, forest, lp, simulated).map_or_else(|| bound(ctx, forest, lp), |simulation| simulation.count)
 }
 
-/// What is known of a loop that does not go around often.
+/// What is known of a loop with few iterations.
 #[derive(Clone, Debug)]
 pub struct Simulation {
-    /// How often it goes around.
+    /// How often the back edge is taken.
     pub count: TripCount,
-    /// For each iteration, one more than the loop goes around: the branches that take one of their edges only, and which.
+    /// For each iteration, one more than the back edge is taken: the branches that take one of their edges only, and which.
     pub decided: Vec<BTreeMap<Inst, usize>>,
     /// Instructions of all iterations that can be reached, have to be done and are not known to give a constant.
     pub insts: usize,
@@ -333,7 +333,7 @@ mod tests {
         assert_eq!(counted("i8", ["0", "1", "-1"], "ule"), TripCount::Unknown, "it never ends");
         assert_eq!(counted("i8", ["0", "2", "127"], "slt"), TripCount::Unknown, "it never ends");
         assert_eq!(counted("i8", ["0", "2", "125"], "sle"), TripCount::Exactly(62));
-        assert_eq!(counted("i16", ["0", "3", "7"], "ne"), TripCount::Unknown, "it goes around the circle");
+        assert_eq!(counted("i16", ["0", "3", "7"], "ne"), TripCount::Unknown, "it passes the end of the circle");
         assert_eq!(counted("i8", ["0", "51", "4"], "ne"), TripCount::Unknown, "after 20 iterations");
         assert_eq!(counted("i8", ["0", "85", "-2"], "ne"), TripCount::Exactly(5), "tried out");
     }

@@ -9,7 +9,7 @@
 //!
 //! The narrow sum is a sum of leaves modulo a power of two. If the same sum of what the leaves are, as exact integers, stays within
 //! the numbers of the narrow type, then it is what the extension gives, whatever wraps on the way. What a leaf can be follows from the
-//! instruction that computes it (`crate::analysis::scev::value_range`); for a counter from how often its loop goes around ([`crate::analysis::scev::exit_count`]); or
+//! instruction that computes it (`crate::analysis::scev::value_range`); for a counter from how often its loop runs ([`crate::analysis::scev::exit_count`]); or
 //! from the comparisons that have been passed ([`crate::analysis::facts::known`]).
 
 use crate::analysis::cfg::loops::Loop;
@@ -294,7 +294,7 @@ impl<'a> Extents<'a> {
         }
     }
 
-    /// What a counter can be if its loop goes around at most so often, if it is sure not to wrap in this reading.
+    /// What a counter can be if the back edge is taken at most so often, if it is sure not to wrap in this reading.
     fn counted(&mut self, counter: &Counter, around: Option<u128>, signed: bool) -> Option<Bounds> {
         let start = self.passed_bounds(counter.start, signed);
         let moved = i128::from(counter.step).checked_mul(i128::try_from(around?).ok()?)?;

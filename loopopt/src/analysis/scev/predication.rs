@@ -1,4 +1,4 @@
-//! What has to hold in front of a loop so that something holds in each of its iterations.
+//! Predication: what has to hold before a loop so that something holds in each of its iterations.
 //!
 //! ```text
 //! preheader: 0 < n,  0 < len,  n - 1 <= len - 1        enough for
@@ -11,8 +11,8 @@
 //! ```
 //!
 //! A comparison with something that does not change holds for an arc of the circle of all numbers ([`crate::analysis::scev::wrap_arc::arc`]).
-//! What moves upwards from a number in the arc, by no more than is left of it, stays in it, and has not wrapped; the
-//! same downwards. How far a sum moves follows from how often the loop goes around ([`crate::analysis::scev::symbolic_count`]): `|step| · times`,
+//! What moves upwards from a number in the arc, by no more than the room to its end, stays in it, and has not wrapped; the
+//! same downwards. How far a sum moves follows from how often the loop runs ([`crate::analysis::scev::symbolic_count`]): `|step| · times`,
 //! if that does not overflow, which is asked for, too. So three things are enough: the comparison holds at the start,
 //! the distance does not overflow, and there is room for it.
 //!
@@ -32,7 +32,7 @@
 //! Starts are numbers modulo two to their bits, and distances are true integers (`integer`): what is added to them, or what they
 //! are multiplied by, is required not to overflow, whatever cancels.
 //!
-//! What is asked for is again made of sums and comparisons, so that it can be asked for in front of the loop around.
+//! What is asked for is again made of sums and comparisons, so that it can be asked for before the loop around.
 //!
 //! # References
 //!
@@ -54,12 +54,12 @@ use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::{Block, Inst, InstructionData, Opcode, Value, ValueDef};
 
-/// Why nothing in front of a loop is enough.
+/// Why nothing before a loop is enough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Obstacle {
     /// This value changes in a way that no formula tells.
     Changes(Value),
-    /// No test says how often the loop goes around.
+    /// No test says how often the loop runs.
     NoCount,
     /// A sum has too many terms, or one of too many bits.
     TooLong,
@@ -76,19 +76,19 @@ const MAX_TABLE: u64 = 1 << 16;
 /// memory of WebAssembly.
 pub(in crate::analysis) const MIN_BITS_OF_LENGTHS: u32 = 32;
 
-/// Looks ahead from in front of the loops of a function.
-pub struct Ahead<'a> {
+/// Finds what has to hold before the loops of a function.
+pub struct Predication<'a> {
     view: View<'a>,
     counted: SecondaryMap<Loop, Option<Counted>>,
 }
 
-impl<'a> Ahead<'a> {
+impl<'a> Predication<'a> {
     /// For the loops of this function.
     pub fn new(view: View<'a>) -> Self {
         Self { view, counted: SecondaryMap::new() }
     }
 
-    /// What has to hold in front of `lp` so that `required` holds whenever `check`, an instruction of this block in the loop, runs.
+    /// What has to hold before `lp` so that `required` holds whenever `check`, an instruction of this block in the loop, runs.
     ///
     /// This is a statement on the loop as it is, with all its checks.
     pub fn before(

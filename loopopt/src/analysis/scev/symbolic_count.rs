@@ -18,7 +18,7 @@
 //! moves on the circle, is an integer, less than two to the bits of what is tested (`integer`). That the start is below the end is
 //! not said by it: with `!=`, the way from one to the other may lead through 0.
 
-use crate::analysis::cfg::edges::only_edge_into;
+use crate::analysis::cfg::edges::edge_dominates;
 use crate::analysis::cfg::loops::Loop;
 use crate::analysis::memory::effects::leads_to_failure;
 use crate::analysis::scev::exit_test::ExitTest;
@@ -120,11 +120,7 @@ impl Counted {
     /// How far the loop comes until it is at `inst`, in `block`, for the last time, if a test says so. `inst` itself is not taken for a test.
     pub(in crate::analysis) fn until(&self, ctx: &Context, (inst, block): (Inst, Block)) -> Option<Iterations> {
         let func = &ctx.func;
-        let is_dominated = |test: &Test| {
-            let stay = test.exit.stay;
-            let target = stay.target(func);
-            only_edge_into(func, &ctx.cfg, target) == Some(stay) && ctx.domtree.block_dominates(target, block)
-        };
+        let is_dominated = |test: &Test| edge_dominates(ctx, test.exit.stay, block);
         let others = self.tests.iter().filter(|test| test.exit.exit.branch != inst);
         let mut found = others.filter_map(|test| test.iterations(func, is_dominated(test) || fault!(OneIterationLess)));
         found.next()

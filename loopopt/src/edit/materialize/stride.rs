@@ -1,4 +1,4 @@
-//! Iterations that stand one behind the other compute their numbers from those of the first.
+//! Copies of an iteration compute their numbers from those of the first.
 //!
 //! ```text
 //!     v4 = iadd v3, 8   ; the next v3            v4 = iadd v3, 8

@@ -192,8 +192,7 @@ impl Rewriting<'_> {
         let step = counter.step;
         let step = if fault!(StepsUpOnly) { step.abs() } else { step };
         let wide = self.counted[&leaf];
-        let index = self.func.dfg.block_params(data.header).iter().position(|&param| param == leaf.value);
-        let next = index.and_then(|index| back_edge.args(self.func).nth(index)?.as_value());
+        let next = back_edge.passed_for(self.func, leaf.value);
         let is_plain =
             |def: &Inst| self.func.dfg.inst_results(*def).len() == 1 && Effects::of(self.func, *def).is_pure();
         let def = next.and_then(|next| self.func.dfg.value_def(next).inst()).filter(is_plain);
