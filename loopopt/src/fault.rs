@@ -111,11 +111,11 @@ faults! {
     FactsOfTheBody,
     /// `conditions`: less and less-or-equal are the same (OMR 2c2cc0111).
     OrEqual,
-    /// `implication`: integers do not wrap (OMR 92e8f4535).
+    /// `prover`: integers do not wrap (OMR 92e8f4535).
     NothingWraps,
-    /// `implication`: what holds with sign is taken to hold without (OMR 92e8f4535).
+    /// `prover`: what holds with sign is taken to hold without (OMR 92e8f4535).
     AnyReading,
-    /// `implication`: what holds on the way into a loop holds in each iteration (golang/go#63955).
+    /// `prover`: what holds on the way into a loop holds in each iteration (golang/go#63955).
     FirstIterationOnly,
     /// `promote`: stores leave the loop although a load may read them (an ignored alias).
     UnseenStores,

@@ -7,8 +7,8 @@
 //!     v4 = uextend.i32 v2                       v4 = 0
 //! ```
 //!
-//! A comparison that a branch tests is 1 behind the one edge, and 0 behind the other. If a branch tests a number, the same holds
-//! of a comparison of that number with zero. What is behind an edge is what it passes, and all that its target dominates if no
+//! A comparison that a branch tests is 1 below the one edge, and 0 below the other. If a branch tests a number, the same holds
+//! of a comparison of that number with zero. What is below an edge is what it passes, and all that its target dominates if no
 //! other edge enters that.
 //!
 //! A front end that returns a flag from the middle of a loop keeps the comparison as a value, beside the flags of the processor that
@@ -22,8 +22,8 @@
 //!
 //! `propagateEquality` of LLVM's GVN.
 
-use crate::analysis::cfg::edges::{Edge, each_use, edges_of, only_edge_into};
-use crate::analysis::scev::linear_expr::constant_of;
+use crate::analysis::cfg::edges::{Edge, each_use, edge_dominates, edges_of};
+use crate::analysis::scev::comparison::Comparison;
 use crate::claim::Claim;
 use crate::edit::materialize::assertion::assert_truth;
 use crate::edit::ssa::rename::{rename_args, rename_uses};
@@ -32,7 +32,7 @@ use cranelift_codegen::FxHashMap;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, InstructionData, Opcode, Value, types};
+use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, Opcode, Value, types};
 use smallvec::SmallVec;
 
 /// Does that in all of the function. Needs `ctx.cfg` and `ctx.domtree`, and keeps them. Returns whether there was anything to do.
@@ -93,13 +93,11 @@ struct Tested {
 impl Tested {
     /// What `value` says: of another number if it compares that with zero, else of itself.
     fn of(func: &Function, value: Value) -> Self {
-        let itself = Self { number: value, inverted: false };
-        let Some(def) = func.dfg.value_def(value).inst() else { return itself };
-        match func.dfg.insts[def] {
-            InstructionData::IntCompare {
-                cond: cond @ (IntCC::Equal | IntCC::NotEqual), args: [number, zero], ..
-            } if constant_of(func, zero) == Some(0) => Self { number, inverted: cond == IntCC::Equal },
-            _ => itself,
+        match Comparison::of(func, value, true) {
+            Comparison { cond: cond @ (IntCC::Equal | IntCC::NotEqual), left: number, right: None } => {
+                Self { number, inverted: cond == IntCC::Equal }
+            }
+            _ => Self { number: value, inverted: false },
         }
     }
 }
@@ -171,7 +169,7 @@ impl Conditions {
         let branches = self.branches.get(&number)?;
         branches.iter().flat_map(|&branch| edges_of(&ctx.func, branch)).find_map(|edge| {
             let is = said_by(&ctx.func, edge, value)?;
-            is_behind(ctx, edge, block).then_some(is)
+            edge_dominates(ctx, edge, block).then_some(is)
         })
     }
 }
@@ -185,12 +183,6 @@ fn said_by(func: &Function, edge: Edge, value: Value) -> Option<bool> {
     let asked = Tested::of(func, value);
     let is = (edge.slot == 0) ^ condition.inverted ^ asked.inverted;
     (condition.number == asked.number).then_some(is)
-}
-
-/// Whether each way to `block` goes along `edge`.
-fn is_behind(ctx: &Context, edge: Edge, block: Block) -> bool {
-    let target = edge.target(&ctx.func);
-    ctx.domtree.block_dominates(target, block) && only_edge_into(&ctx.func, &ctx.cfg, target) == Some(edge)
 }
 
 /// The constants that were made, at the top of the function.
@@ -220,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_comparison_is_known_on_both_edges_and_behind_them() {
+    fn a_comparison_is_known_on_both_edges_and_below_them() {
         let (text, any) = known(
             "function %f(i32) -> i8 {
              block0(v0: i32):

@@ -5,22 +5,14 @@ use crate::refusal::refusals;
 use cranelift_codegen::ir::Block;
 use cranelift_codegen::{CodegenResult, Context};
 
-/// A rewrite that copies a loop, or a part of it.
-pub(crate) trait Copying {
-    /// The header of the loop.
-    fn header(&self) -> Block;
-
-    /// How many instructions the copies add.
-    fn copied(&self) -> usize;
-}
-
 /// What `plan` finds to do for `pass`, with canonical form made first if there is anything and it was lost, as far as there is room
-/// and fuel. Says of the others why not.
-pub(crate) fn granted<P: Copying>(
+/// and fuel. Says of the others why not. `size` gives the header of the loop of a plan, and how many instructions the copies add.
+pub(crate) fn granted<P>(
     ctx: &mut Context,
     cx: &mut PassCx<'_>,
     pass: &'static str,
     mut plan: impl FnMut(&Context, &mut PassCx<'_>) -> Vec<P>,
+    size: impl Fn(&P) -> (Block, usize),
 ) -> CodegenResult<Vec<P>> {
     let mut plans = plan(ctx, cx);
     if !plans.is_empty() && cx.form < Form::Canonical {
@@ -29,7 +21,7 @@ pub(crate) fn granted<P: Copying>(
     }
     let mut room = if plans.is_empty() { 0 } else { cx.room(&ctx.func) };
     plans.retain(|plan| {
-        let copied = plan.copied();
+        let (header, copied) = size(plan);
         let denied = if copied > room {
             Denied::FunctionTooLarge(copied, cx.options.max_function_insts)
         } else if !cx.fuel.take() {
@@ -38,7 +30,7 @@ pub(crate) fn granted<P: Copying>(
             room -= copied;
             return true;
         };
-        cx.declined(&ctx.func, pass, plan.header(), &denied);
+        cx.declined(&ctx.func, pass, header, &denied);
         false
     });
     if cx.gave_up {

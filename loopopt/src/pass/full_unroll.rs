@@ -67,7 +67,7 @@ use crate::edit::copy::copy_iterations::{clone_iterations, settle};
 use crate::edit::materialize::assertion::assert_takes;
 use crate::fault::fault;
 use crate::options::Options;
-use crate::pass::copying::{Copying, Denied, granted};
+use crate::pass::copying::{Denied, granted};
 use crate::pass::{Form, Pass, PassCx};
 use crate::refusal::refusals;
 use cranelift_codegen::entity::EntitySet;
@@ -93,7 +93,8 @@ const MAX_DEPTH: usize = 8;
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
     let mut parents = None;
     for _ in 0..MAX_DEPTH {
-        let plans = granted(ctx, cx, NAME, |ctx, cx| plan(ctx, cx, parents.as_ref()))?;
+        let plans =
+            granted(ctx, cx, NAME, |ctx, cx| plan(ctx, cx, parents.as_ref()), |plan| (plan.header, plan.copied))?;
         if plans.is_empty() {
             break;
         }
@@ -152,16 +153,6 @@ struct Plan {
     size: usize,
     /// Instructions that the copies add.
     copied: usize,
-}
-
-impl Copying for Plan {
-    fn header(&self) -> Block {
-        self.header
-    }
-
-    fn copied(&self) -> usize {
-        self.copied
-    }
 }
 
 impl Plan {

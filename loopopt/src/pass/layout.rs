@@ -34,7 +34,7 @@
 //! Branches with both ways inside the loop: which is likelier, nobody says. Cold blocks need nothing:
 //! Cranelift moves those to the end.
 
-use crate::analysis::cfg::edges::{Edge, edges_into, jump_target};
+use crate::analysis::cfg::edges::{Edge, jump_target, only_edge_into};
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::memory::effects::only_jumps_to;
 use crate::change::Change;
@@ -119,8 +119,7 @@ fn misplaced(ctx: &Context, forest: &LoopForest) -> Vec<Misplaced> {
 /// The branch that enters the preheader alone, if the preheader is its first way.
 fn misplaced_guard(ctx: &Context, forest: &LoopForest, lp: Loop) -> Option<Inst> {
     let preheader = forest.preheader(&ctx.func, lp)?;
-    let mut entering = edges_into(&ctx.func, &ctx.cfg, preheader);
-    let (guard, None) = (entering.next()?.source(&ctx.func), entering.next()) else { return None };
+    let guard = only_edge_into(&ctx.func, &ctx.cfg, preheader)?.source(&ctx.func);
     let (branch, [first, second]) = two_ways(&ctx.func, guard)?;
     // A branch that leaves a loop, by either way, is not a guard but an exit. One with a loop at the end of each way has no
     // better order.

@@ -18,7 +18,7 @@
 //!
 //! Parameters and blocks.
 
-use crate::analysis::cfg::edges::{edges_into, jump_target};
+use crate::analysis::cfg::edges::{jump_target, only_edge_into};
 use crate::analysis::cfg::loops::LoopForest;
 use crate::change::Change;
 use crate::edit::cfg::merge::merge_all;
@@ -59,11 +59,10 @@ fn skip_empty_latches(ctx: &mut Context, forest: &LoopForest, replaced: &Replace
     for latch in latches {
         let only_jumps = jump_target(&ctx.func, latch).is_some()
             && ctx.func.layout.first_inst(latch) == ctx.func.layout.last_inst(latch);
-        let mut edges = edges_into(&ctx.func, &ctx.cfg, latch);
-        if let (true, Some(edge), None) = (only_jumps, edges.next(), edges.next())
+        if only_jumps
+            && let Some(edge) = only_edge_into(&ctx.func, &ctx.cfg, latch)
             && ctx.func.layout.is_cold(edge.source(&ctx.func)) == ctx.func.layout.is_cold(latch)
         {
-            drop(edges);
             skip_block(&mut ctx.func, edge, latch, replaced);
             skipped = true;
         }

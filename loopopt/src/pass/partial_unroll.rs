@@ -62,15 +62,16 @@
 //! LLVM `LoopUnrollRuntime` (the loop for the rest behind, and the test that is known not to wrap); V8 (`kMaxLoopSizeForPartialUnrolling`, 80
 //! operations of WebAssembly, at most 4 iterations); llvm#51012 and OMR 472a9b3b7 for what goes wrong.
 
+mod batches;
+mod why;
+
 use crate::analysis::cfg::edges::Edge;
 use crate::analysis::cfg::loops::Loop;
 use crate::analysis::cfg::must_execute::Order;
 use crate::analysis::memory::effects::is_constant;
 use crate::analysis::scev::exit_count::TripCount;
-use crate::analysis::scev::linear_expr::{Sum, Term, mask};
-use crate::analysis::scev::recurrence::Strides;
-use crate::analysis::scev::requirement::Requirement;
-use crate::analysis::scev::value_range::limits_of;
+use crate::analysis::scev::linear_expr::mask;
+use crate::analysis::scev::recurrence::{Recurrences, Steps};
 use crate::analysis::scev::view::View;
 use crate::change::Change;
 use crate::claim::Claim;
@@ -82,15 +83,14 @@ use crate::edit::materialize::dce::remove_unused;
 use crate::edit::materialize::emit::{emit, emit_all};
 use crate::edit::materialize::stride::{Base, stride};
 use crate::edit::ssa::rename::rename_uses;
-use crate::fault::fault;
 use crate::options::Options;
-use crate::pass::copying::{Copying, Denied, granted};
+use crate::pass::copying::{Denied, granted};
 use crate::pass::{Pass, PassCx};
-use crate::refusal::refusals;
+use batches::{Again, Batches, Test, batches};
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
-use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, InstructionData, Opcode, Value};
 use cranelift_codegen::{CodegenResult, Context};
+use why::Decline;
 
 /// The name of this pass.
 pub(crate) const NAME: &str = "partial_unroll";
@@ -106,7 +106,7 @@ pub(crate) const PASS: Pass = Pass {
 
 /// Makes batches of the iterations of all loops for which that can be and should be done.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
-    let plans = granted(ctx, cx, NAME, plan)?;
+    let plans = granted(ctx, cx, NAME, plan, |plan| (plan.header, plan.copied))?;
     if plans.is_empty() {
         return Ok(Change::Nothing);
     }
@@ -141,21 +141,6 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
     plans
 }
 
-/// The test at the end of each iteration.
-struct Test {
-    /// The loop goes on if `tested cond bound`.
-    cond: IntCC,
-    tested: Value,
-    bound: Sum,
-    /// The bound once more: the value alone, if it stands in front of the loop.
-    end: Sum,
-    /// What `tested` is in the first iteration.
-    first: Sum,
-    up: bool,
-    /// By how much it moves in each iteration.
-    distance: u64,
-}
-
 /// A loop that can do several iterations at a time.
 struct Plan {
     header: Block,
@@ -163,7 +148,7 @@ struct Plan {
     back_edge: Edge,
     blocks: Vec<Block>,
     test: Test,
-    strides: Strides,
+    steps: Steps,
     factor: usize,
     /// What has to hold in front of the loop for the first batch, and that the limit does not wrap; nothing if there is no rest.
     batches: Option<Batches>,
@@ -171,139 +156,6 @@ struct Plan {
     size: usize,
     /// Instructions that the copies add.
     copied: usize,
-}
-
-/// When there is a whole batch to do.
-struct Batches {
-    /// What has to hold in front of the loop, for the first one.
-    requires: Vec<Requirement>,
-    again: Again,
-}
-
-/// When there is one more batch after an iteration.
-enum Again {
-    /// If the number is not this one, which it is at the end of the last batch.
-    Until(Sum),
-    /// If the number compares with this one as it does with the bound for one more iteration.
-    Limit(Sum),
-    /// If more than this is left to the bound.
-    Left(u64),
-}
-
-impl Copying for Plan {
-    fn header(&self) -> Block {
-        self.header
-    }
-
-    fn copied(&self) -> usize {
-        self.copied
-    }
-}
-
-impl Test {
-    /// The test that the back edge of the loop comes from.
-    fn find(view: View<'_>, lp: Loop, strides: &Strides) -> Option<Self> {
-        let func = view.func();
-        let [back_edge] = view.forest.data(lp).back_edges[..] else { return None };
-        let InstructionData::Brif { arg, .. } = func.dfg.insts[back_edge.branch] else { return None };
-        let exit = Edge { slot: 1 - back_edge.slot, ..back_edge };
-        if view.forest.contains(lp, exit.target(func)) {
-            return None;
-        }
-        let inst = func.dfg.value_def(arg).inst();
-        let (cond, [left, right]) = match inst.map(|inst| func.dfg.insts[inst]) {
-            Some(InstructionData::IntCompare { args, cond, .. }) => (cond, args.map(Some)),
-            _ => (IntCC::NotEqual, [Some(arg), None]),
-        };
-        let cond = if back_edge.slot == 0 { cond } else { cond.complement() };
-        let left = left.expect("what is compared");
-        let of = |cond, tested, bound: Option<Value>| {
-            let bits = func.dfg.value_type(tested).bits();
-            let sum = bound.map_or(Some(Sum::constant(0, bits)), |bound| view.sum(bound))?;
-            let stands = |&bound: &Value| sum.as_constant().is_none() && view.is_defined_outside(lp, bound);
-            let end = bound.filter(stands).map_or(sum.clone(), |bound| Sum::of_leaf(func, bound));
-            view.is_invariant(lp, &sum).then(|| Self::of(view, strides, (cond, tested), (sum, end)))?
-        };
-        of(cond, left, right).or_else(|| of(cond.swap_args(), right?, Some(left)))
-    }
-
-    fn of(view: View<'_>, strides: &Strides, (cond, tested): (IntCC, Value), (bound, end): (Sum, Sum)) -> Option<Self> {
-        use IntCC::{
-            NotEqual, SignedGreaterThan, SignedGreaterThanOrEqual, SignedLessThan, SignedLessThanOrEqual,
-            UnsignedGreaterThan, UnsignedGreaterThanOrEqual, UnsignedLessThan, UnsignedLessThanOrEqual,
-        };
-        let bits = bound.bits();
-        let step = strides.get(tested)?;
-        let up = step >> (bits - 1) == 0;
-        let leads_there = match cond {
-            UnsignedLessThan | UnsignedLessThanOrEqual | SignedLessThan | SignedLessThanOrEqual => up,
-            UnsignedGreaterThan | UnsignedGreaterThanOrEqual | SignedGreaterThan | SignedGreaterThanOrEqual => !up,
-            NotEqual => true,
-            IntCC::Equal => false,
-        };
-        let distance = if up { step } else { step.wrapping_neg() & mask(bits) };
-        let first = strides.first(view, tested).filter(|_| leads_there)?;
-        Some(Self { cond, tested, bound, end, first, up, distance })
-    }
-
-    /// When there is a batch of so many iterations to do, if that can be.
-    fn batches(&self, factor: u64) -> Option<Batches> {
-        let bits = self.bound.bits();
-        let is_signed = self.cond != self.cond.unsigned();
-        let largest = if is_signed { mask(bits - 1) } else { mask(bits) };
-        let less = factor - 1 - u64::from(fault!(BatchTooLarge));
-        let way = self.distance.checked_mul(less).filter(|&way| way <= largest)?;
-        let first_way = self.distance.checked_mul(less.saturating_sub(1))?;
-        if self.cond == IntCC::NotEqual {
-            let left = if self.up { self.bound.minus(&self.first)? } else { self.first.minus(&self.bound)? };
-            let requires = vec![Requirement::new(IntCC::UnsignedGreaterThan, left, Sum::constant(first_way, bits))];
-            return Some(Batches { requires, again: Again::Left(way) });
-        }
-        // From `nearest` on a whole way can be gone back without leaving the type.
-        let least = if is_signed { mask(bits) ^ largest } else { 0 };
-        let (nearest, back) =
-            if self.up { (least.wrapping_add(way), way.wrapping_neg()) } else { (largest - way, way) };
-        let stays = Requirement::new(or_equal(self.cond), self.bound.clone(), Sum::constant(nearest, bits));
-        // How far it is from the first number back to where numbers begin, and on to where they end.
-        let above = self.first.as_constant().map(|first| first.wrapping_sub(least) & mask(bits));
-        let (behind, room) = match above {
-            Some(above) if self.up => (above, mask(bits) - above),
-            Some(above) => (mask(bits) - above, above),
-            None => (0, 0),
-        };
-        let far = if self.up { first_way } else { first_way.wrapping_neg() }.cast_signed();
-        let (first, bound) = match room >= first_way {
-            true => (self.first.clone().offset(far), self.bound.clone()),
-            false => (self.first.clone(), self.bound.clone().offset(far.wrapping_neg())),
-        };
-        let mut requires = vec![Requirement::new(self.cond, first, bound)];
-        // One step back and the way of the first batch are a whole way: a bound behind it is far enough from the beginning.
-        let is_implied = room >= first_way && behind >= self.distance;
-        if !is_implied && !fault!(BatchWraps) {
-            requires.push(stays);
-        }
-        Some(Batches { requires, again: Again::Limit(self.end.clone().offset(back.cast_signed())) })
-    }
-
-    /// The same if it is known how many batches there are, at least one.
-    fn known_batches(&self, batches: u64, factor: u64) -> Option<Batches> {
-        let iterations = batches.checked_mul(factor).filter(|&iterations| iterations > 0)?;
-        let way = self.distance.wrapping_mul(iterations - 1);
-        let way = if self.up { way } else { way.wrapping_neg() };
-        Some(Batches { requires: Vec::new(), again: Again::Until(self.first.clone().offset(way.cast_signed())) })
-    }
-
-    /// The most iterations, if it is known how far it is from the first number to the bound, or how far at most.
-    fn most(&self, func: &Function) -> Option<u64> {
-        let (from, to) = if self.up { (&self.first, &self.bound) } else { (&self.bound, &self.first) };
-        let left = to.minus(from)?.offset(self.distance.cast_signed());
-        let most = match left.terms() {
-            [] => left.constant_part(),
-            [(Term::Value(value), 1)] if left.constant_part() == 0 => limits_of(func, *value, left.bits())?.1,
-            _ => return None,
-        };
-        Some(most / self.distance)
-    }
 }
 
 impl Plan {
@@ -327,8 +179,8 @@ impl Plan {
         if !options.ignore_cost {
             judge(view, lp)?;
         }
-        let strides = Strides::of(view, lp);
-        let test = Test::find(view, lp, &strides).ok_or(Decline::NotCounted)?;
+        let recurrences = Recurrences::of(view, lp);
+        let test = Test::find(view, lp, &recurrences).ok_or(Decline::NotCounted)?;
         let most = [count.most_iterations(), test.most(func).map(u128::from)].into_iter().flatten().min();
         let is_few = |most: &u128| !options.ignore_cost && *most < options.partial_unroll_min_iterations as u128;
         if let Some(most) = most.filter(is_few) {
@@ -341,7 +193,7 @@ impl Plan {
             back_edge,
             blocks: blocks.to_vec(),
             test,
-            strides,
+            steps: recurrences.steps(view),
             factor,
             copied: all.saturating_mul(if batches.is_none() { factor - 1 } else { factor }),
             batches,
@@ -361,7 +213,7 @@ impl Plan {
         let copies = clone_iterations(func, blocks, self.back_edge, self.factor - 1);
         let latch = self.back_edge.source(func);
         let always = |block| ctx.domtree.block_dominates(block, latch);
-        let mut unused = stride(func, (blocks, self.back_edge), &copies, &self.strides, always);
+        let mut unused = stride(func, (blocks, self.back_edge), &copies, &self.steps, always);
         let (last, others) = copies.split_last().expect("a factor of two or more");
         retarget(func, self.back_edge, copies[0].block(self.header));
         let again = copied_edge(func, last, self.back_edge);
@@ -420,9 +272,9 @@ impl Plan {
     fn now(&self, func: &Function, last: &Copies, next: &[BlockArg], again: &Again) -> Base {
         let tested = self.test.tested;
         let times = self.factor as u64 - 1;
-        let base = match self.strides.get(tested) {
-            Some(stride) if func.dfg.block_params(self.header).contains(&tested) => {
-                Base { value: tested, plus: stride.wrapping_mul(times) }
+        let base = match self.steps.get(tested) {
+            Some(step) if func.dfg.block_params(self.header).contains(&tested) => {
+                Base { value: tested, plus: step.wrapping_mul(times) }
             }
             _ => Base::of(func, last.value(tested)),
         };
@@ -454,76 +306,8 @@ impl Plan {
     }
 }
 
-impl Again {
-    /// What the number is compared with, or what is taken from it for that.
-    fn limit(&self, test: &Test) -> Sum {
-        match self {
-            Self::Until(limit) | Self::Limit(limit) => limit.clone(),
-            // With one more taken away, what is left upwards is less than nothing, and smaller the more it is.
-            Self::Left(_) => test.end.clone().offset(test.up.into()),
-        }
-    }
-
-    /// Whether it does, when `test` has come to the number `now`.
-    fn holds(&self, cursor: &mut FuncCursor<'_>, test: &Test, now: Value, limit: Result<u64, Value>) -> Value {
-        let ty = test.bound.ty();
-        let number = |cursor: &mut FuncCursor<'_>, number: u64| {
-            cursor.ins().iconst(ty, (number & mask(ty.bits())).cast_signed())
-        };
-        let Self::Left(way) = *self else {
-            let cond = if let Self::Until(_) = self { IntCC::NotEqual } else { test.cond };
-            let limit = limit.map_or_else(|value| value, |limit| number(cursor, limit));
-            return cursor.ins().icmp(cond, now, limit);
-        };
-        let left = match limit {
-            Ok(0) => now,
-            // Taken away and not added, so that lowering does not compute it from the old value of the counter.
-            Ok(constant) => {
-                let constant = number(cursor, constant);
-                cursor.ins().isub(now, constant)
-            }
-            Err(limit) => cursor.ins().isub(now, limit),
-        };
-        let (cond, way) = match test.up {
-            true => (IntCC::UnsignedLessThan, number(cursor, !way)),
-            false => (IntCC::UnsignedGreaterThan, number(cursor, way)),
-        };
-        cursor.ins().icmp(cond, left, way)
-    }
-}
-
-/// The comparison on the other side, with equality: `>=` of `<` and `<=`.
-fn or_equal(cond: IntCC) -> IntCC {
-    match cond {
-        IntCC::UnsignedLessThan | IntCC::UnsignedLessThanOrEqual => IntCC::UnsignedGreaterThanOrEqual,
-        IntCC::SignedLessThan | IntCC::SignedLessThanOrEqual => IntCC::SignedGreaterThanOrEqual,
-        IntCC::SignedGreaterThan | IntCC::SignedGreaterThanOrEqual => IntCC::SignedLessThanOrEqual,
-        _ => IntCC::UnsignedLessThanOrEqual,
-    }
-}
-
 fn is_comparison(func: &Function, inst: Inst) -> bool {
     matches!(func.dfg.insts[inst], InstructionData::IntCompare { .. })
-}
-
-/// When there is a whole batch of so many iterations to do; nothing if that is always so.
-fn batches(test: &Test, count: TripCount, factor: usize) -> Result<Option<Batches>, Decline> {
-    let batches = match count {
-        TripCount::Exactly(around) => {
-            let iterations = around.checked_add(1).ok_or(Decline::NotCounted)?;
-            if iterations.is_multiple_of(factor as u128) {
-                return Ok(None);
-            }
-            let whole = u64::try_from(iterations / factor as u128).map_err(|_| Decline::NotCounted)?;
-            let few = Decline::FewIterations { most: iterations, factor };
-            test.known_batches(whole, factor as u64).ok_or(few)?
-        }
-        _ => test.batches(factor as u64).ok_or(Decline::NotCounted)?,
-    };
-    match batches.requires.iter().any(|required| required.known() == Some(false)) {
-        true => Err(Decline::NeverEnough { factor }),
-        false => Ok(Some(batches)),
-    }
 }
 
 /// How many iterations of so many instructions make a batch.
@@ -564,31 +348,4 @@ fn judge(view: View<'_>, lp: Loop) -> Result<(), Decline> {
         return Err(Decline::EndsEarly);
     }
     Ok(())
-}
-
-refusals! {
-    /// Why a loop is not unrolled by a factor.
-    enum Decline {
-        /// (L1) No test at its end counts it.
-        NotCounted => "not-counted", "no test at the end of each iteration counts the loop",
-            help "end the loop by comparing a number that grows by a constant with one that does not change";
-        /// (P1) The iterations would be too large.
-        TooLarge { insts: usize, max: usize }
-            => "too-large", "the unrolled iterations would hold {insts} instructions; there may be {max}",
-            help "raise Options::partial_unroll_max_insts if the loop is hot";
-        /// (P5) There are hardly enough iterations to run the unrolled loop twice.
-        FewIterations { most: u128, factor: usize }
-            => "few-iterations", "there are {most} iterations at most, and the unrolled loop would do {factor} at a time";
-        /// (P5) The unrolled loop would never run.
-        NeverEnough { factor: usize } => "few-iterations", "there are never {factor} iterations";
-        /// (P2) It calls a function.
-        Calls => "calls", "it calls a function, in which the time is spent",
-            help "let the front end inline what is called, if it is short";
-        /// (P2) It does something that takes the time.
-        Slow(opcode: Opcode) => "slow", "each iteration waits for {opcode}, which takes the time";
-        /// (P5) It is left at more than one place.
-        EndsEarly => "ends-early",
-            "something else than its count can end it, so that nothing is known of how often it runs";
-    }
-    shared { NotInnermost, ColdLoop, NotDuplicable(opcode: String) }
 }

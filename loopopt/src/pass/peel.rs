@@ -72,7 +72,7 @@ use crate::edit::copy::copy_iterations::{clone_iterations, copied_edge};
 use crate::edit::materialize::assertion::{assert_equal, assert_loads, assert_truth};
 use crate::fault::fault;
 use crate::options::Options;
-use crate::pass::copying::{Copying, Denied, granted};
+use crate::pass::copying::{Denied, granted};
 use crate::pass::{Pass, PassCx, cleanup};
 use crate::refusal::refusals;
 use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, InstructionData, Opcode, types};
@@ -97,7 +97,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         // What is about to fold or to move would be taken for a gain. The next round sees what is left.
         return Ok(Change::Nothing);
     }
-    let plans = granted(ctx, cx, NAME, plan)?;
+    let plans = granted(ctx, cx, NAME, plan, |plan| (plan.header, plan.copied))?;
     if plans.is_empty() {
         return Ok(Change::Nothing);
     }
@@ -157,16 +157,6 @@ struct Plan {
     size: usize,
     /// Instructions that the copies add.
     copied: usize,
-}
-
-impl Copying for Plan {
-    fn header(&self) -> Block {
-        self.header
-    }
-
-    fn copied(&self) -> usize {
-        self.copied
-    }
 }
 
 impl Plan {

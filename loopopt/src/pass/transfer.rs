@@ -71,7 +71,7 @@ use crate::edit::TooManyParams;
 use crate::edit::copy::reroute_cold_path::{Detour, RareEdge, Rerouted, repair, reroute};
 use crate::edit::ssa::params::remove_redundant_params;
 use crate::options::Options;
-use crate::pass::copying::{Copying, Denied, granted};
+use crate::pass::copying::{Denied, granted};
 use crate::pass::{Form, Pass, PassCx};
 use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{Block, Function, Inst, Opcode};
@@ -91,7 +91,7 @@ const MAX_JUMPS: usize = 8;
 
 /// Takes rare parts out of all loops in which they stand in the way.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
-    let plans = granted(ctx, cx, NAME, plan)?;
+    let plans = granted(ctx, cx, NAME, plan, |plan| (plan.header, plan.copied))?;
     if plans.is_empty() {
         return Ok(Change::Nothing);
     }
@@ -333,16 +333,6 @@ struct Plan {
     size: usize,
     /// All instructions in the copy.
     copied: usize,
-}
-
-impl Copying for Plan {
-    fn header(&self) -> Block {
-        self.header
-    }
-
-    fn copied(&self) -> usize {
-        self.copied
-    }
 }
 
 impl Plan {

@@ -74,7 +74,7 @@ use crate::edit::materialize::dce::remove_all_unused;
 use crate::edit::ssa::params::remove_redundant_params;
 use crate::fault::fault;
 use crate::options::Options;
-use crate::pass::copying::{Copying, Denied, granted};
+use crate::pass::copying::{Denied, granted};
 use crate::pass::{Form, Pass, PassCx};
 use candidates::{Candidate, Deciders, Decision, Found, MAX_CANDIDATES, candidates, known_way};
 use cranelift_codegen::entity::{EntitySet, SecondaryMap};
@@ -105,7 +105,8 @@ const MAX_RUNS: usize = 8;
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
     let (mut touched, mut pending) = (None, Change::Nothing);
     for _ in 0..MAX_RUNS {
-        let plans = granted(ctx, cx, NAME, |ctx, cx| plan(ctx, cx, touched.as_ref()))?;
+        let plans =
+            granted(ctx, cx, NAME, |ctx, cx| plan(ctx, cx, touched.as_ref()), |plan| (plan.header, plan.copied))?;
         if plans.is_empty() {
             break;
         }
@@ -380,16 +381,6 @@ struct Plan {
     growth: usize,
     /// Instructions in the copies.
     copied: usize,
-}
-
-impl Copying for Plan {
-    fn header(&self) -> Block {
-        self.header
-    }
-
-    fn copied(&self) -> usize {
-        self.copied
-    }
 }
 
 impl Plan {

@@ -69,7 +69,7 @@ use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::cfg::must_execute::Order;
 use crate::analysis::facts::known::{Conditions, Place};
 use crate::analysis::scev::exit_count;
-use crate::analysis::scev::predication::Ahead;
+use crate::analysis::scev::predication::Predication;
 use crate::analysis::scev::requirement::{Requirement, simplified};
 use crate::analysis::scev::unwrapped::unwrapped;
 use crate::analysis::scev::view::View;
@@ -82,7 +82,7 @@ use crate::edit::materialize::emit::emit_all;
 use crate::edit::materialize::local_cse::reuse;
 use crate::edit::materialize::offsets::fold_offsets;
 use crate::options::Options;
-use crate::pass::copying::{Copying, Denied, granted};
+use crate::pass::copying::{Denied, granted};
 use crate::pass::{Form, Pass, PassCx};
 use check::Check;
 use cranelift_codegen::ir::{Block, Function};
@@ -110,7 +110,7 @@ const INNER_WEIGHT: u64 = 8;
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
     let forest = cx.forest(ctx);
     let lengths = Lengths::read(&mut ctx.func, &forest, cx.options);
-    let plans = granted(ctx, cx, NAME, |ctx, cx| plan(ctx, cx, &lengths))?;
+    let plans = granted(ctx, cx, NAME, |ctx, cx| plan(ctx, cx, &lengths), |plan| (plan.header, plan.copied))?;
     lengths.forget_unused(&mut ctx.func, plans.iter().flat_map(|plan| &plan.requires));
     if plans.is_empty() {
         return Ok(Change::Nothing);
@@ -154,7 +154,7 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>, lengths: &Lengths) -> Vec<Plan> {
     let mut known = Known {
         view,
         lengths,
-        ahead: Ahead::new(view),
+        ahead: Predication::new(view),
         conditions,
         answers: FxHashMap::default(),
         checks: Vec::new(),
@@ -190,7 +190,7 @@ fn holds_slow(cx: &PassCx<'_>, forest: &LoopForest, lp: Loop) -> bool {
 struct Known<'a> {
     view: View<'a>,
     lengths: &'a Lengths,
-    ahead: Ahead<'a>,
+    ahead: Predication<'a>,
     conditions: Conditions<'a>,
     /// What has been asked of the places in front of loops.
     answers: FxHashMap<(Loop, Requirement), bool>,
@@ -302,16 +302,6 @@ struct Plan {
     nearer: u64,
     /// Instructions of the nest.
     copied: usize,
-}
-
-impl Copying for Plan {
-    fn header(&self) -> Block {
-        self.header
-    }
-
-    fn copied(&self) -> usize {
-        self.copied
-    }
 }
 
 impl Plan {

@@ -4,9 +4,10 @@
 //! as one predecessor. A rewrite must see each destination, because each carries arguments of its own.
 
 use crate::fault::fault;
+use cranelift_codegen::Context;
 use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
-use cranelift_codegen::ir::{Block, BlockArg, BlockCall, Function, Inst, InstructionData, Value};
+use cranelift_codegen::ir::{Block, BlockArg, BlockCall, Function, Inst, InstructionData, Value, ValueDef};
 
 /// One destination of one branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -32,6 +33,12 @@ impl Edge {
     /// The arguments that the edge passes.
     pub fn args(self, func: &Function) -> impl ExactSizeIterator<Item = BlockArg> + use<'_> {
         self.block_call(func).args(&func.dfg.value_lists)
+    }
+
+    /// What the edge passes for `value`, if that is a parameter of its target.
+    pub fn passed_for(self, func: &Function, value: Value) -> Option<Value> {
+        let ValueDef::Param(block, index) = func.dfg.value_def(value) else { return None };
+        self.args(func).nth(index).filter(|_| block == self.target(func))?.as_value()
     }
 
     fn block_call(self, func: &Function) -> BlockCall {
@@ -143,6 +150,12 @@ pub fn only_edge_into(func: &Function, cfg: &ControlFlowGraph, block: Block) -> 
     let mut edges = edges_between(func, pred.inst, block);
     let (edge, None) = (edges.next()?, edges.next()) else { return None };
     Some(edge)
+}
+
+/// Whether each path to `block` takes `edge`: nothing else enters its target, which dominates the block.
+pub fn edge_dominates(ctx: &Context, edge: Edge, block: Block) -> bool {
+    let target = edge.target(&ctx.func);
+    ctx.domtree.block_dominates(target, block) && only_edge_into(&ctx.func, &ctx.cfg, target) == Some(edge)
 }
 
 /// The edges of `branch` that enter `block`.

@@ -13,35 +13,31 @@
 //!
 //! A fact belongs to an edge, or to what follows an instruction. It holds in each block that the edge or the instruction
 //! dominates: the values that it speaks of are the same there. A header is not dominated by what its loop tests; what holds for
-//! a header's parameters follows from what holds on all edges into it, which is for `implication` to find.
+//! a header's parameters follows from what holds on all edges into it, which is for `prover` to find.
 //!
 //! # References
 //!
 //! R. Bodik, R. Gupta, V. Sarkar, "ABCD: eliminating array bounds checks on demand", PLDI 2000. Go's `prove` pass.
 
-use crate::analysis::cfg::edges::{Edge, only_edge_into};
+mod fact;
+mod spot;
+
+use crate::analysis::cfg::edges::Edge;
 use crate::analysis::cfg::loops::def_block;
+use crate::analysis::facts::condition::{Condition, MAX_NESTING, is_truth};
 use crate::analysis::facts::prover::{Prover, Scratch};
 use crate::analysis::scev::linear_expr::Sum;
 use crate::analysis::scev::value_range::{Number, Numbers, Root, Term, limits};
-use crate::claim::asserted;
-use crate::fault::fault;
 use crate::options::Options;
 use cranelift_codegen::FxHashMap;
 use cranelift_codegen::dominator_tree::DominatorTree;
-use cranelift_codegen::entity::{SecondaryMap, packed_option::PackedOption};
+use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
-use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode, Value, ValueDef};
-use smallvec::SmallVec;
-use std::ops::Range;
-
-/// Facts at one place above which those that are farther away do not count. 32: a loop inside of two others, with two checks
-/// each, has as many.
-const MAX_FACTS: usize = 32;
-
-/// Conditions inside conditions.
-const MAX_NESTING: usize = 4;
+use cranelift_codegen::ir::{Block, Function, Inst, Opcode, Value, ValueDef};
+pub(in crate::analysis) use fact::{Fact, Order, order};
+pub(in crate::analysis) use spot::Spot;
+use spot::{BlockFacts, SpotData, SpotKey};
 
 /// Where in a function a question is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -64,47 +60,6 @@ impl Place {
             Self::Before(inst) => func.layout.inst_block(inst).expect("a question is about a place in the function"),
             Self::On(edge) => edge.source(func),
         }
-    }
-}
-
-/// Something that holds: `left - right` is at most `most`, or, if they `differ`, is not `most`. Nothing stands for 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::analysis) struct Fact {
-    pub(in crate::analysis) left: Option<Term>,
-    pub(in crate::analysis) right: Option<Term>,
-    pub(in crate::analysis) most: i128,
-    pub(in crate::analysis) differ: bool,
-    /// The branch or the check that it is known from.
-    pub(in crate::analysis) source: Inst,
-}
-
-impl Fact {
-    /// Whether this says all that `other` says.
-    fn says(&self, other: &Self) -> bool {
-        let is_as_strong = if self.differ { self.most == other.most } else { self.most <= other.most };
-        (self.left, self.right, self.differ) == (other.left, other.right, other.differ) && is_as_strong
-    }
-}
-
-/// The facts of one block, as numbers in a list.
-#[derive(Clone, Debug)]
-struct BlockFacts {
-    block: Block,
-    /// What is known from the only edge into it.
-    entering: Range<usize>,
-    /// What is known behind its instructions, in their order.
-    behind: Range<usize>,
-    /// The nearest block above that has facts, once that is asked for.
-    above: Option<PackedOption<Block>>,
-    /// What is known at its end, the nearest first, as numbers in a list, once that is asked for.
-    end: Option<Range<usize>>,
-    /// The same as a spot has it.
-    sorted: Option<Sorted>,
-}
-
-impl BlockFacts {
-    fn is_empty(&self) -> bool {
-        self.entering.is_empty() && self.behind.is_empty()
     }
 }
 
@@ -154,52 +109,22 @@ impl Home {
     }
 }
 
-/// A place, as far as what is known there goes: places of which the same is known are one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(in crate::analysis) struct Spot(u32);
-
-/// What tells spots apart.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum SpotKey {
-    /// In a block, behind so many of the facts in it.
-    In(Block, usize),
-    /// On an edge of a branch that decides something.
-    On(Edge),
-}
-
-/// Facts by what they say.
-#[derive(Clone, Debug)]
-struct Sorted {
-    /// What is at most something, the nearest first, as numbers in a list.
-    ordered: Range<usize>,
-    /// What differs, the nearest first.
-    differing: Range<usize>,
-    /// The roots that they speak of, see [`bit_of`].
-    roots: u64,
-}
-
-/// What is known of a spot.
-struct SpotData {
-    block: Block,
-    facts: Sorted,
-}
-
 /// What is known where in a function. Asked for block by block, and kept.
 pub struct Conditions<'a> {
     pub(in crate::analysis) func: &'a Function,
     pub(in crate::analysis) cfg: &'a ControlFlowGraph,
     pub(in crate::analysis) domtree: &'a DominatorTree,
     pub(in crate::analysis) numbers: Numbers<'a>,
-    /// The facts of each block that was asked for, one behind the other.
+    /// The facts of each block that was asked for, one after the other.
     own: Vec<Fact>,
     blocks: Vec<BlockFacts>,
     /// For each block one more than its number in `blocks`.
     numbers_of_blocks: SecondaryMap<Block, u32>,
-    /// The facts at the ends of blocks, one behind the other.
+    /// The facts at the ends of blocks, one after the other.
     ends: Vec<Fact>,
     spots: Vec<SpotData>,
     ids: FxHashMap<SpotKey, Spot>,
-    /// The facts of each spot, one behind the other.
+    /// The facts of each spot, one after the other.
     facts: Vec<Fact>,
     /// The homes of roots that were asked for.
     homes: Vec<Option<Home>>,
@@ -341,30 +266,18 @@ impl<'a> Conditions<'a> {
     }
 
     fn is_within(&mut self, spot: Spot, (value, truth): (Value, bool), depth: usize) -> bool {
-        let func = self.func;
-        let inst = func.dfg.value_def(value).inst().filter(|_| depth > 0);
-        let args = inst.map_or(&[][..], |inst| func.dfg.inst_args(inst));
-        if let Some((inner, is_true)) = self.negation(value).filter(|_| depth > 0) {
-            return self.is_within(spot, (inner, truth == is_true), depth - 1);
-        }
-        match inst.map(|inst| func.dfg.insts[inst]) {
-            Some(InstructionData::IntCompare { cond, .. }) => {
-                let (Some(left), Some(right)) = (self.sides(args[0]), self.sides(args[1])) else { return false };
+        let condition = if depth > 0 { Condition::of(self.func, value) } else { Condition::Number };
+        match condition {
+            Condition::Is(inner, same) => self.is_within(spot, (inner, truth == same), depth - 1),
+            Condition::Compares(cond, args) => {
+                let [Some(left), Some(right)] = args.map(|arg| self.sides(arg)) else { return false };
                 self.compare(spot, if truth { cond } else { cond.complement() }, [left, right])
             }
-            Some(InstructionData::Unary { opcode: Opcode::Uextend | Opcode::Sextend, .. }) => {
-                self.is_within(spot, (args[0], truth), depth - 1)
+            Condition::And(args) if !truth || args.iter().all(|&arg| is_truth(self.func, arg)) => {
+                self.are_within(spot, args, (truth, truth), depth)
             }
-            // Of two numbers that are not 0, no bit need be common to both.
-            Some(InstructionData::Binary { opcode: Opcode::Band, .. })
-                if !truth || args.iter().all(|&arg| self.numbers.is_bool(arg)) =>
-            {
-                self.are_within(spot, [args[0], args[1]], (truth, truth), depth)
-            }
-            Some(InstructionData::Binary { opcode: Opcode::Bor, .. }) => {
-                self.are_within(spot, [args[0], args[1]], (truth, !truth), depth)
-            }
-            _ => {
+            Condition::Or(args) => self.are_within(spot, args, (truth, !truth), depth),
+            Condition::And(_) | Condition::Number => {
                 let Some(sides) = self.sides(value) else { return false };
                 let cond = if truth { IntCC::NotEqual } else { IntCC::Equal };
                 self.compare(spot, cond, [sides, Sides::constant(0)])
@@ -376,190 +289,6 @@ impl<'a> Conditions<'a> {
     fn are_within(&mut self, spot: Spot, values: [Value; 2], (truth, both): (bool, bool), depth: usize) -> bool {
         let mut is = |value| self.is_within(spot, (value, truth), depth - 1);
         if both { is(values[0]) && is(values[1]) } else { is(values[0]) || is(values[1]) }
-    }
-
-    /// `value` as the negation of a truth value, or as that itself: the other value, and what `value` being true says of it.
-    fn negation(&mut self, value: Value) -> Option<(Value, bool)> {
-        let func = self.func;
-        let inst = func.dfg.value_def(value).inst()?;
-        let [a, b] = *func.dfg.inst_args(inst) else { return None };
-        let constant = self.numbers.of(b, false).filter(|number| number.term.is_none())?.offset;
-        match (func.dfg.insts[inst], constant) {
-            (InstructionData::IntCompare { cond: IntCC::Equal, .. }, 0) if self.is_condition(a) => Some((a, false)),
-            (InstructionData::IntCompare { cond: IntCC::NotEqual, .. }, 0) if self.is_condition(a) => Some((a, true)),
-            (InstructionData::Binary { opcode: Opcode::Bxor, .. }, 1) if self.numbers.is_bool(a) => Some((a, false)),
-            _ => None,
-        }
-    }
-
-    /// Whether `value` is made of comparisons.
-    fn is_condition(&mut self, value: Value) -> bool {
-        let func = self.func;
-        let Some(inst) = func.dfg.value_def(value).inst() else { return false };
-        match func.dfg.insts[inst].opcode() {
-            Opcode::Icmp => true,
-            Opcode::Band | Opcode::Bor | Opcode::Bxor | Opcode::Uextend => self.numbers.is_bool(value),
-            _ => false,
-        }
-    }
-
-    /// The spot that `place` is.
-    pub(in crate::analysis) fn spot(&mut self, place: Place) -> Spot {
-        let block = place.block(self.func);
-        let number = self.block_facts(block);
-        let behind = self.blocks[number].behind.clone();
-        let (before, key) = match place {
-            Place::On(edge) if !matches!(self.func.dfg.insts[edge.branch], InstructionData::Jump { .. }) => {
-                (behind.len(), SpotKey::On(edge))
-            }
-            Place::On(_) => (behind.len(), SpotKey::In(block, behind.len())),
-            Place::Before(inst) => {
-                let comes_first = |fact: &Fact| self.func.layout.pp_cmp(fact.source, inst).is_lt();
-                let before = self.own[behind.clone()].partition_point(comes_first);
-                (before, SpotKey::In(block, before))
-            }
-        };
-        if let Some(&spot) = self.ids.get(&key) {
-            return spot;
-        }
-        self.facts.reserve(MAX_FACTS);
-        let facts = match key {
-            SpotKey::In(..) if before == behind.len() => self.sorted_end(number),
-            SpotKey::In(..) => {
-                let start = self.facts.len();
-                self.gather(number, before, start);
-                self.sorted(start)
-            }
-            SpotKey::On(edge) => {
-                let start = self.facts.len();
-                let mut facts = std::mem::take(&mut self.facts);
-                self.add_edge(edge, &mut facts);
-                self.facts = facts;
-                let newer = start..self.facts.len();
-                for index in self.end_of(number) {
-                    add(&mut self.facts, newer.clone(), &self.ends[index]);
-                }
-                self.sorted(start)
-            }
-        };
-        let spot = Spot(u32::try_from(self.spots.len()).expect("as many spots as edges and facts at most"));
-        self.spots.push(SpotData { block, facts });
-        self.ids.insert(key, spot);
-        spot
-    }
-
-    /// Sorts the facts from `start` on.
-    fn sorted(&mut self, start: usize) -> Sorted {
-        self.facts[start..].sort_by_key(|fact| fact.differ);
-        let middle = start + self.facts[start..].partition_point(|fact| !fact.differ);
-        let terms = self.facts[start..].iter().flat_map(|fact| [fact.left, fact.right]).flatten();
-        let roots = terms.fold(0, |roots, term| roots | bit_of(term.root));
-        Sorted { ordered: start..middle, differing: middle..self.facts.len(), roots }
-    }
-
-    /// What is known at the end of a block, as a spot has it. Blocks without facts have those of the block above.
-    fn sorted_end(&mut self, number: usize) -> Sorted {
-        let nowhere = Sorted { ordered: 0..0, differing: 0..0, roots: 0 };
-        let Some(number) = self.with_facts(number) else { return nowhere };
-        if let Some(sorted) = &self.blocks[number].sorted {
-            return sorted.clone();
-        }
-        let end = self.end_of(number);
-        let start = self.facts.len();
-        self.facts.extend_from_slice(&self.ends[end]);
-        let sorted = self.sorted(start);
-        self.blocks[number].sorted = Some(sorted.clone());
-        sorted
-    }
-
-    /// The block itself if it has facts, or the nearest one above that has.
-    fn with_facts(&mut self, number: usize) -> Option<usize> {
-        if self.blocks[number].is_empty() { self.above(number) } else { Some(number) }
-    }
-
-    /// Adds what is known in a block, behind the first `before` facts in it, to the list from `start` on.
-    fn gather(&mut self, number: usize, before: usize, start: usize) {
-        let above = self.above(number).map_or(0..0, |above| self.end_of(above));
-        let BlockFacts { entering, behind, .. } = self.blocks[number].clone();
-        let own = self.own[behind][..before].iter().rev().chain(&self.own[entering]);
-        // What is farther away does not count in any case.
-        for fact in own {
-            if self.facts.len() - start >= MAX_FACTS {
-                break;
-            }
-            add(&mut self.facts, start..usize::MAX, fact);
-        }
-        let inherited = start..self.facts.len();
-        self.ends[above].iter().for_each(|fact| add(&mut self.facts, inherited.clone(), fact));
-    }
-
-    /// What is known at the end of a block, as numbers in a list.
-    fn end_of(&mut self, number: usize) -> Range<usize> {
-        let mut chain = SmallVec::<[usize; 8]>::new();
-        let mut next = self.with_facts(number);
-        let mut end = loop {
-            let Some(number) = next else { break 0..0 };
-            if let Some(end) = &self.blocks[number].end {
-                break end.clone();
-            }
-            chain.push(number);
-            next = self.above(number);
-        };
-        self.ends.reserve(chain.len() * MAX_FACTS);
-        for number in chain.into_iter().rev() {
-            let start = self.ends.len();
-            let BlockFacts { entering, behind, .. } = self.blocks[number].clone();
-            for fact in self.own[behind].iter().rev().chain(&self.own[entering]) {
-                if self.ends.len() - start >= MAX_FACTS {
-                    break;
-                }
-                add(&mut self.ends, start..usize::MAX, fact);
-            }
-            let inherited = start..self.ends.len();
-            for index in end {
-                let fact = self.ends[index];
-                add(&mut self.ends, inherited.clone(), &fact);
-            }
-            end = start..self.ends.len();
-            self.blocks[number].end = Some(end.clone());
-        }
-        end
-    }
-
-    /// The nearest block above this one in the dominator tree that has facts.
-    fn above(&mut self, number: usize) -> Option<usize> {
-        let mut passed = SmallVec::<[usize; 8]>::from_slice(&[number]);
-        let mut here = number;
-        let above = loop {
-            if let Some(known) = self.blocks[here].above {
-                break known.expand();
-            }
-            let Some(idom) = self.domtree.idom(self.blocks[here].block) else { break None };
-            here = self.block_facts(idom);
-            if !self.blocks[here].is_empty() {
-                break Some(idom);
-            }
-            passed.push(here);
-        };
-        for number in passed {
-            self.blocks[number].above = Some(above.into());
-        }
-        above.map(|block| self.block_facts(block))
-    }
-
-    /// The facts of a spot that say that something is at most something, the nearest first.
-    pub(in crate::analysis) fn ordered(&self, spot: Spot) -> &[Fact] {
-        &self.facts[self.spots[spot.0 as usize].facts.ordered.clone()]
-    }
-
-    /// The facts of a spot that say that something differs.
-    pub(in crate::analysis) fn differing(&self, spot: Spot) -> &[Fact] {
-        &self.facts[self.spots[spot.0 as usize].facts.differing.clone()]
-    }
-
-    /// Whether a fact of the spot may speak of a root. If not, none does.
-    pub(in crate::analysis) fn may_speak_of(&self, spot: Spot, root: Root) -> bool {
-        self.spots[spot.0 as usize].facts.roots & bit_of(root) != 0
     }
 
     /// Where the values of a root are defined.
@@ -579,232 +308,6 @@ impl<'a> Conditions<'a> {
         }
         self.homes[root.index()] = Some(home);
         home
-    }
-
-    /// The block that a spot is in, or the source of its edge.
-    pub(in crate::analysis) fn block_of(&self, spot: Spot) -> Block {
-        self.spots[spot.0 as usize].block
-    }
-    /// The number of a block whose facts are known then.
-    fn block_facts(&mut self, block: Block) -> usize {
-        if let Some(number) = self.numbers_of_blocks[block].checked_sub(1) {
-            return number as usize;
-        }
-        let mut facts = std::mem::take(&mut self.own);
-        let start = facts.len();
-        if let Some(edge) = only_edge_into(self.func, self.cfg, block) {
-            self.add_edge(edge, &mut facts);
-        }
-        let middle = facts.len();
-        for inst in self.func.layout.block_insts(block) {
-            self.add_behind(inst, &mut facts);
-        }
-        let end = facts.len();
-        self.own = facts;
-        self.blocks.push(BlockFacts {
-            block,
-            entering: start..middle,
-            behind: middle..end,
-            above: None,
-            end: None,
-            sorted: None,
-        });
-        self.numbers_of_blocks[block] = u32::try_from(self.blocks.len()).expect("as many as blocks");
-        self.blocks.len() - 1
-    }
-
-    /// What taking this edge says.
-    fn add_edge(&mut self, edge: Edge, facts: &mut Vec<Fact>) {
-        let source = edge.branch;
-        match self.func.dfg.insts[source] {
-            InstructionData::Brif { arg, .. } => {
-                self.add_truth((arg, edge.slot == 0), source, MAX_NESTING, facts);
-            }
-            InstructionData::BranchTable { arg, table, .. } => {
-                let entries = self.func.dfg.jump_tables[table].as_slice().len() as i128;
-                let Some(Number { term, offset }) = self.numbers.of(arg, false) else { return };
-                // The default comes first.
-                match edge.slot {
-                    0 => facts.push(at_most((None, term), offset - entries, source)),
-                    slot => {
-                        let number = slot as i128 - 1;
-                        facts.push(at_most((term, None), number - offset, source));
-                        facts.push(at_most((None, term), offset - number, source));
-                    }
-                }
-            }
-            _ => {}
-        }
-    }
-
-    /// What is known once `inst` has run.
-    fn add_behind(&mut self, inst: Inst, facts: &mut Vec<Fact>) {
-        let func = self.func;
-        let opcode = func.dfg.insts[inst].opcode();
-        use Opcode::{Sdiv, Srem, Trapnz, Trapz, UaddOverflowTrap, Udiv, Urem};
-        if !matches!(opcode, Trapz | Trapnz | Udiv | Urem | Sdiv | Srem | UaddOverflowTrap)
-            || asserted(func, inst).is_some()
-        {
-            return;
-        }
-        let args = func.dfg.inst_args(inst);
-        match opcode {
-            Opcode::Trapz => self.add_truth((args[0], true), inst, MAX_NESTING, facts),
-            Opcode::Trapnz => self.add_truth((args[0], false), inst, MAX_NESTING, facts),
-            Opcode::Udiv | Opcode::Urem | Opcode::Sdiv | Opcode::Srem => {
-                self.add_value((args[1], true), inst, facts);
-            }
-            Opcode::UaddOverflowTrap => {
-                let sum = func.dfg.first_result(inst);
-                for (added, other) in [(args[0], args[1]), (args[1], args[0])] {
-                    let numbers = [sum, added, other].map(|value| self.numbers.of(value, false));
-                    let [Some(sum), Some(added), Some(other)] = numbers else { return };
-                    // As integers, the sum is above each of them by the other.
-                    let (least, largest) = self.numbers.bounds(other.term);
-                    let above = added.offset - sum.offset;
-                    facts.push(at_most((sum.term, added.term), above + other.offset + largest, inst));
-                    facts.push(at_most((added.term, sum.term), -above - other.offset - least, inst));
-                }
-            }
-            _ => {}
-        }
-    }
-
-    /// What it says that `value` is zero or not, as `(value, is not zero)`.
-    fn add_truth(&mut self, (value, truth): (Value, bool), source: Inst, depth: usize, facts: &mut Vec<Fact>) {
-        let func = self.func;
-        let inst = func.dfg.value_def(value).inst().filter(|_| depth > 0);
-        let args = inst.map_or(&[][..], |inst| func.dfg.inst_args(inst));
-        if let Some((inner, is_true)) = self.negation(value).filter(|_| depth > 0) {
-            return self.add_truth((inner, truth == is_true), source, depth - 1, facts);
-        }
-        match (inst.map(|inst| func.dfg.insts[inst]), truth) {
-            (Some(InstructionData::IntCompare { cond, .. }), _) => {
-                let cond = if truth { cond } else { cond.complement() };
-                self.add_comparison(cond, [args[0], args[1]], source, facts);
-            }
-            (Some(InstructionData::Unary { opcode: Opcode::Uextend | Opcode::Sextend, .. }), _) => {
-                self.add_truth((args[0], truth), source, depth - 1, facts);
-            }
-            (Some(InstructionData::Binary { opcode: Opcode::Band, .. }), true)
-            | (Some(InstructionData::Binary { opcode: Opcode::Bor, .. }), false) => {
-                args.iter().for_each(|&arg| self.add_truth((arg, truth), source, depth - 1, facts));
-            }
-            _ => {}
-        }
-        // A comparison inside of another condition is no value of its own that anybody would ask for.
-        if depth == MAX_NESTING || !inst.is_some_and(|inst| func.dfg.insts[inst].opcode() == Opcode::Icmp) {
-            self.add_value((value, truth), source, facts);
-        }
-    }
-
-    /// That `value` is zero or not.
-    fn add_value(&mut self, (value, truth): (Value, bool), source: Inst, facts: &mut Vec<Fact>) {
-        let Some(Number { term, offset }) = self.numbers.of(value, false) else { return };
-        match truth {
-            true => facts.push(at_most((None, term), offset - 1, source)),
-            false => facts.push(at_most((term, None), -offset, source)),
-        }
-    }
-
-    fn add_comparison(&mut self, cond: IntCC, [left, right]: [Value; 2], source: Inst, facts: &mut Vec<Fact>) {
-        for signed in [false, true] {
-            let (Some(left), Some(right)) = (self.numbers.of(left, signed), self.numbers.of(right, signed)) else {
-                return;
-            };
-            let difference = right.offset - left.offset;
-            let below = |most| at_most((left.term, right.term), difference + most, source);
-            let above = |most| at_most((right.term, left.term), most - difference, source);
-            match order(cond) {
-                Order::Equal => facts.extend([below(0), above(0)]),
-                Order::NotEqual => facts.push(Fact { differ: true, ..below(0) }),
-                Order::Less { with_sign, most } if with_sign == signed => self.add_order(below(most), facts),
-                Order::Greater { with_sign, most } if with_sign == signed => self.add_order(above(most), facts),
-                Order::Less { .. } | Order::Greater { .. } => {}
-            }
-        }
-    }
-
-    /// That one integer is at most another. If that is the smaller of two, it is at most both; if it is the larger of two, both
-    /// are.
-    fn add_order(&mut self, fact: Fact, facts: &mut Vec<Fact>) {
-        facts.push(fact);
-        for (term, is_left) in [(fact.left, true), (fact.right, false)] {
-            let Some((args, signed)) = term.and_then(|term| self.choice(term, is_left)) else { continue };
-            for number in args.into_iter().filter_map(|arg| self.numbers.of(arg, signed)) {
-                facts.push(match is_left {
-                    true => Fact { left: number.term, most: fact.most - number.offset, ..fact },
-                    false => Fact { right: number.term, most: fact.most + number.offset, ..fact },
-                });
-            }
-        }
-    }
-
-    /// What a term is the larger of, or the smaller of, and whether that is with sign.
-    fn choice(&self, term: Term, larger: bool) -> Option<([Value; 2], bool)> {
-        let value = self.numbers.value(term.root).filter(|_| term.constant == 0)?;
-        let inst = self.func.dfg.value_def(value).inst()?;
-        let signed = match (self.func.dfg.insts[inst].opcode(), larger) {
-            (Opcode::Umax, true) | (Opcode::Umin, false) => false,
-            (Opcode::Smax, true) | (Opcode::Smin, false) => true,
-            _ => return None,
-        };
-        let is_read_so = signed == term.signed || (!term.signed && self.numbers.is_never_negative(term));
-        let [a, b] = *self.func.dfg.inst_args(inst) else { return None };
-        is_read_so.then_some(([a, b], signed))
-    }
-}
-
-/// The bit for a root in a set of roots, in which some of them share one.
-fn bit_of(root: Root) -> u64 {
-    1 << (root.index() % 64)
-}
-
-/// Adds `fact` to the list that starts where `newer` does, unless one of those newer says as much. Guards of one loop behind the
-/// other say the same again and again.
-fn add(list: &mut Vec<Fact>, newer: Range<usize>, fact: &Fact) {
-    if list.len() - newer.start >= MAX_FACTS {
-        return;
-    }
-    let end = newer.end.min(list.len());
-    if !list[newer.start..end].iter().any(|other| other.says(fact)) {
-        list.push(*fact);
-    }
-}
-
-fn at_most((left, right): (Option<Term>, Option<Term>), most: i128, source: Inst) -> Fact {
-    Fact { left, right, most, differ: false, source }
-}
-
-/// What a condition says of its operands as integers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::analysis) enum Order {
-    Equal,
-    NotEqual,
-    /// Left minus right is at most `most`.
-    Less {
-        with_sign: bool,
-        most: i128,
-    },
-    /// Right minus left is at most `most`.
-    Greater {
-        with_sign: bool,
-        most: i128,
-    },
-}
-
-/// What `cond` says.
-pub(in crate::analysis) fn order(cond: IntCC) -> Order {
-    let with_sign = cond != cond.unsigned();
-    match cond.unsigned() {
-        IntCC::Equal => Order::Equal,
-        IntCC::NotEqual => Order::NotEqual,
-        IntCC::UnsignedLessThan => Order::Less { with_sign, most: -1 },
-        IntCC::UnsignedLessThanOrEqual if fault!(OrEqual) => Order::Less { with_sign, most: -1 },
-        IntCC::UnsignedLessThanOrEqual => Order::Less { with_sign, most: 0 },
-        IntCC::UnsignedGreaterThan => Order::Greater { with_sign, most: -1 },
-        IntCC::UnsignedGreaterThanOrEqual => Order::Greater { with_sign, most: 0 },
-        _ => unreachable!("no signed condition is unsigned"),
     }
 }
 

@@ -1,4 +1,5 @@
 //! What is known at a place, and what follows from it.
 
+pub mod condition;
 pub mod known;
 mod prover;

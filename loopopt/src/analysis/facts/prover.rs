@@ -31,14 +31,16 @@
 //!
 //! A question looks at [`BUDGET`] claims at most, and each claim at the facts of one place.
 
-use crate::analysis::cfg::edges::{Edge, edges_into};
-use crate::analysis::facts::known::{Conditions, Fact, Home, Order, Place, Sides, Spot, order};
-use crate::analysis::scev::linear_expr::{Sum, constant_of};
+mod definition;
+mod params;
+mod reading;
+
+use crate::analysis::facts::known::{Conditions, Fact, Order, Sides, Spot, order};
 use crate::analysis::scev::value_range::{Bounds, Number, Term, limits};
 use crate::fault::fault;
 use cranelift_codegen::FxHashMap;
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{Block, Inst, InstructionData, Opcode, Value, ValueDef};
+use cranelift_codegen::ir::{Block, Inst};
 use smallvec::SmallVec;
 use std::collections::hash_map::Entry;
 
@@ -52,12 +54,6 @@ const SMALL_BUDGET: usize = 6;
 
 /// Claims of which each may rest on the next. 10: a counter that is compared with sign and checked without takes 5.
 const MAX_DEPTH: usize = 10;
-
-/// Claims about parameters of one block of which one may rest on the other. 2: that a counter does not wrap, and what follows.
-const MAX_HYPOTHESES: usize = 2;
-
-/// Edges into a block above which its parameters are not followed.
-const MAX_EDGES: usize = 4;
 
 /// `left - right` is at most `most`. Nothing stands for 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -405,45 +401,6 @@ impl<'c, 'a> Prover<'c, 'a> {
         distance.near != distance.far && self.prove(spot, next[1], depth) && self.is_near(spot, pair, depth)
     }
 
-    /// Whether a fact that is about integers with sign says so, of integers that are not negative.
-    fn by_other_facts(&mut self, spot: Spot, claim: Claim, depth: usize) -> bool {
-        let is_other = |own: Option<Term>, other: Option<Term>| {
-            own.zip(other).is_some_and(|(own, other)| own.root == other.root && !own.signed && other.signed)
-        };
-        let Some(subject) = claim.left.or(claim.right) else { return false };
-        if subject.signed || !self.conditions.may_speak_of(spot, subject.root) {
-            return false;
-        }
-        let is_relevant = |fact: &Fact| match claim.left {
-            Some(_) => is_other(claim.left, fact.left) && (fact.right.is_none() || fact.most <= 0),
-            None => is_other(claim.right, fact.right) && fact.most <= 0,
-        };
-        let mut next = 0;
-        while let Some(place) = self.conditions.ordered(spot)[next..].iter().position(is_relevant) {
-            let fact = self.conditions.ordered(spot)[next + place];
-            next += place + 1;
-            // If the left side is not negative, neither is the right side, which is not less.
-            let used = self.used.len();
-            if !self.is_not_negative(spot, fact.left, depth) {
-                continue;
-            }
-            let [left, right] = [fact.left, fact.right].map(|term| self.reread(term, false));
-            let reread = Claim::of(left, right, fact.most);
-            self.used.push(fact.source);
-            if self.by_fact(spot, claim, reread, depth) || self.by_chain(spot, claim, reread, depth) {
-                return true;
-            }
-            self.used.truncate(used);
-        }
-        false
-    }
-
-    fn is_not_negative(&mut self, spot: Spot, term: Option<Term>, depth: usize) -> bool {
-        term.is_none_or(|term| {
-            !term.signed || self.prove(spot, Claim { left: None, right: Some(term), most: 0 }, depth)
-        })
-    }
-
     /// Whether the sides are not further apart than one more than claimed, and known not to be as far apart as that.
     fn by_difference(&mut self, spot: Spot, claim: Claim, depth: usize) -> bool {
         let excluded = claim.most + 1;
@@ -478,254 +435,6 @@ impl<'c, 'a> Prover<'c, 'a> {
         other.root == term.root
             && (least..=largest).contains(&excluded)
             && (excluded + apart - number) % (1 << bits) == 0
-    }
-
-    /// Whether the claim holds for what the definition of a side says of it.
-    fn by_definition(&mut self, spot: Spot, claim: Claim, depth: usize) -> bool {
-        if let Some(term) = claim.left
-            && self.bounds(claim.left).1 < limits(self.conditions.numbers.bits(term.root), term.signed).1
-            && claim.right.is_some()
-        {
-            let largest = self.bounds(claim.left).1;
-            if self.prove(spot, Claim { left: None, most: claim.most - largest, ..claim }, depth) {
-                return true;
-            }
-        }
-        let is_plain = |term: &Term| term.constant == 0;
-        let left = claim.left.filter(is_plain).and_then(|term| self.definition(term));
-        if let Some((inst, signed)) = left
-            && self.by_definition_of_left(spot, claim, (inst, signed), depth)
-        {
-            return true;
-        }
-        let right = claim.right.filter(is_plain).and_then(|term| self.definition(term));
-        if let Some((inst, signed)) = right
-            && self.by_definition_of_right(spot, claim, (inst, signed), depth)
-        {
-            return true;
-        }
-        self.by_rounding(spot, claim, depth)
-            || claim.left.is_some_and(|term| !term.signed && self.by_subtraction(spot, claim, term, depth))
-    }
-
-    /// Whether the right side is a number rounded down to a multiple of a power of two, and the claim that it is at least a constant,
-    /// which holds if that number is at least the next multiple.
-    fn by_rounding(&mut self, spot: Spot, claim: Claim, depth: usize) -> bool {
-        let func = self.conditions.func;
-        let (None, Some(term)) = (claim.left, claim.right) else { return false };
-        let value = self.conditions.numbers.value(term.root).filter(|_| term.constant == 0 && !term.signed);
-        let Some(InstructionData::Binary { opcode: Opcode::Band, args }) =
-            value.and_then(|value| func.dfg.value_def(value).inst()).map(|inst| func.dfg.insts[inst])
-        else {
-            return false;
-        };
-        let [a, b] = args.map(|arg| constant_of(func, arg));
-        let (Some(mask), rounded) = (a.or(b), if a.is_some() { args[1] } else { args[0] }) else { return false };
-        let unit = 1_i128 << mask.trailing_zeros();
-        let is_rounding = i128::from(mask) == (1 << self.conditions.numbers.bits(term.root)) - unit;
-        let least = (-claim.most).checked_add(unit - 1).map(|least| least / unit * unit);
-        let Some(number) = self.conditions.numbers.of(rounded, false).filter(|_| is_rounding) else { return false };
-        least.is_some_and(|least| self.prove(spot, Claim { most: -least, ..claim }.with_right(number), depth))
-    }
-
-    /// The instruction that computes a term, and whether what it says is to be read with sign.
-    fn definition(&self, term: Term) -> Option<(Inst, bool)> {
-        let value = self.conditions.numbers.value(term.root)?;
-        let ValueDef::Result(inst, 0) = self.conditions.func.dfg.value_def(value) else { return None };
-        let is_signed = match self.conditions.func.dfg.insts[inst].opcode() {
-            Opcode::Smin | Opcode::Smax => true,
-            Opcode::Select => term.signed,
-            _ => false,
-        };
-        // What is never negative is the same in both readings, and then its term is the one without.
-        let either = !term.signed && self.conditions.numbers.is_never_negative(term);
-        (is_signed == term.signed || either).then_some((inst, is_signed))
-    }
-
-    fn by_definition_of_left(&mut self, spot: Spot, claim: Claim, (inst, signed): (Inst, bool), depth: usize) -> bool {
-        let func = self.conditions.func;
-        let args = func.dfg.inst_args(inst);
-        let mut below = |value: Value, by: i128| {
-            let Some(number) = self.conditions.numbers.of(value, signed) else { return false };
-            self.prove(spot, claim.with_left(number, by), depth)
-        };
-        match func.dfg.insts[inst].opcode() {
-            Opcode::Select => below(args[1], 0) && below(args[2], 0),
-            Opcode::Umax | Opcode::Smax => below(args[0], 0) && below(args[1], 0),
-            Opcode::Umin | Opcode::Smin | Opcode::Band => below(args[0], 0) || below(args[1], 0),
-            Opcode::Urem => below(args[1], -1) || below(args[0], 0),
-            Opcode::Udiv | Opcode::Ushr => below(args[0], 0),
-            _ => false,
-        }
-    }
-
-    fn by_definition_of_right(&mut self, spot: Spot, claim: Claim, (inst, signed): (Inst, bool), depth: usize) -> bool {
-        let func = self.conditions.func;
-        let args = func.dfg.inst_args(inst);
-        let mut above = |value: Value| {
-            let Some(number) = self.conditions.numbers.of(value, signed) else { return false };
-            self.prove(spot, claim.with_right(number), depth)
-        };
-        match func.dfg.insts[inst].opcode() {
-            Opcode::Select => above(args[1]) && above(args[2]),
-            Opcode::Umin | Opcode::Smin => above(args[0]) && above(args[1]),
-            Opcode::Umax | Opcode::Smax | Opcode::Bor => above(args[0]) || above(args[1]),
-            _ => false,
-        }
-    }
-
-    /// Whether the left side is `a - b - c`, read without sign, which is no more than `a` less the least `b` and `c` if it does
-    /// not wrap.
-    fn by_subtraction(&mut self, spot: Spot, claim: Claim, term: Term, depth: usize) -> bool {
-        let numbers = &mut self.conditions.numbers;
-        let Some((a, b)) = numbers.difference(term.root) else { return false };
-        let all = 1_i128 << numbers.bits(term.root);
-        let down = match term.constant {
-            0 => 0,
-            constant => all - i128::from(constant),
-        };
-        let (Some(a), Some(b)) = (numbers.of(a, false), numbers.of(b, false)) else { return false };
-        if down >= all / 2 {
-            return false;
-        }
-        let least = self.bounds(b.term).0 + b.offset;
-        self.prove(spot, claim.with_left(a, -least - down), depth) && self.prove(spot, Claim::of(b, a, -down), depth)
-    }
-
-    /// Whether the claim holds when its terms are read the other way, in which none of them is negative.
-    fn by_other_reading(&mut self, spot: Spot, claim: Claim, depth: usize) -> bool {
-        let terms = || [claim.left, claim.right].into_iter().flatten();
-        if !self.conditions.thorough && !self.is_read_otherwise(spot, claim) {
-            return false;
-        }
-        if terms().all(|term| !term.signed) {
-            return self.by_signed_reading(spot, claim, depth);
-        }
-        let is_readable = |term: Term| term.signed || self.conditions.numbers.is_never_negative(term);
-        terms().all(is_readable) && self.by_unsigned_reading(spot, claim, depth)
-    }
-
-    /// Whether there is a fact about a side of the claim in the other reading.
-    fn is_read_otherwise(&self, spot: Spot, claim: Claim) -> bool {
-        let is_same =
-            |a: Option<Term>, b: Option<Term>| a.zip(b).is_some_and(|(a, b)| (a.root, a.signed) == (b.root, !b.signed));
-        let is_about = |side: Option<Term>| {
-            side.is_some_and(|term| self.conditions.may_speak_of(spot, term.root))
-                && self
-                    .conditions
-                    .ordered(spot)
-                    .iter()
-                    .any(|fact| is_same(fact.left, side) || is_same(fact.right, side))
-        };
-        is_about(claim.left) || is_about(claim.right)
-    }
-
-    /// For terms that are read without sign.
-    fn by_signed_reading(&mut self, spot: Spot, claim: Claim, depth: usize) -> bool {
-        let (left, right) = (self.reread(claim.left, true), self.reread(claim.right, true));
-        // With a left side that is not negative, and at most the right side in the signed reading, neither is that.
-        let most = if claim.left.is_some() && claim.right.is_none() { claim.most } else { claim.most.min(0) };
-        let not_negative = Claim::of(ZERO, left, 0);
-        (claim.left.is_none() || fault!(AnyReading) || self.prove(spot, not_negative, depth))
-            && self.prove_reading(spot, Claim::of(left, right, most), depth)
-    }
-
-    /// For terms that are read with sign, or are never negative.
-    fn by_unsigned_reading(&mut self, spot: Spot, claim: Claim, depth: usize) -> bool {
-        let (left, right) = (self.reread(claim.left, false), self.reread(claim.right, false));
-        let terms = [claim.left, claim.right].into_iter().flatten();
-        let widths = terms.map(|term| self.conditions.numbers.bits(term.root));
-        let largest = limits(widths.min().unwrap_or(1), true).1;
-        let right_is_positive = |prover: &mut Self| prover.prove_reading(spot, Claim::of(right, ZERO, largest), depth);
-        match (claim.left, claim.right) {
-            (Some(_), Some(_)) => {
-                right_is_positive(self) && self.prove_reading(spot, Claim::of(left, right, claim.most.min(0)), depth)
-            }
-            (Some(_), None) => {
-                claim.most >= 0 && self.prove_reading(spot, Claim::of(left, ZERO, claim.most.min(largest)), depth)
-            }
-            (None, _) => {
-                right_is_positive(self)
-                    && (claim.most >= 0 || self.prove_reading(spot, Claim::of(ZERO, right, claim.most), depth))
-            }
-        }
-    }
-
-    /// The term, read with or without sign.
-    fn reread(&mut self, term: Option<Term>, signed: bool) -> Number {
-        match term {
-            None => ZERO,
-            Some(term) => self.conditions.numbers.of_term(Term { signed, ..term }),
-        }
-    }
-
-    /// Whether the claim holds for what all edges into a block pass, if a side is one of its parameters.
-    fn by_params(&mut self, spot: Spot, claim: Claim, depth: usize) -> bool {
-        let Some(block) = self.block_of_params(spot, claim) else { return false };
-        if self.hypotheses.iter().filter(|(other, _)| *other == block).count() >= MAX_HYPOTHESES {
-            return false;
-        }
-        let Conditions { func, cfg, domtree, .. } = *self.conditions;
-        let mut edges: SmallVec<[Edge; MAX_EDGES + 1]> = edges_into(func, cfg, block).take(MAX_EDGES + 1).collect();
-        if edges.is_empty() || edges.len() > MAX_EDGES {
-            return false;
-        }
-        // What holds in each iteration holds in the first, which is soon said.
-        edges.sort_by_key(|edge| domtree.block_dominates(block, edge.source(func)));
-        self.hypotheses.push((block, claim));
-        let considered = if fault!(FirstIterationOnly) { &edges[..1] } else { &edges };
-        let proved = considered.iter().all(|&edge| {
-            let next = self.along(edge, block, claim);
-            next.is_some_and(|next| self.is_in_range(next) || self.prove_on(edge, next, depth))
-        });
-        self.hypotheses.pop();
-        proved
-    }
-
-    /// Whether the claim holds on `edge`.
-    fn prove_on(&mut self, edge: Edge, claim: Claim, depth: usize) -> bool {
-        let spot = self.conditions.spot(Place::On(edge));
-        self.prove(spot, claim, depth)
-    }
-
-    /// Whether what both sides can be says so.
-    fn is_in_range(&self, claim: Claim) -> bool {
-        self.bounds(claim.left).1 - self.bounds(claim.right).0 <= claim.most
-    }
-
-    /// The block that has parameters in the claim and above which all its other values are defined.
-    fn block_of_params(&mut self, spot: Spot, claim: Claim) -> Option<Block> {
-        let domtree = self.conditions.domtree;
-        let mut home = Home::Nowhere;
-        for term in [claim.left, claim.right].into_iter().flatten() {
-            home = home.lower(self.conditions.home(term.root), domtree);
-        }
-        let Home::At { block, params: true } = home else { return None };
-        domtree.block_dominates(block, self.conditions.block_of(spot)).then_some(block)
-    }
-
-    /// The claim for what `edge` passes to `block`.
-    fn along(&mut self, edge: Edge, block: Block, claim: Claim) -> Option<Claim> {
-        let func = self.conditions.func;
-        let arg = |index: usize| edge.args(func).nth(index)?.as_value();
-        let numbers = &mut self.conditions.numbers;
-        let mut pass = |term: Option<Term>| {
-            let Some(term) = term else { return Some(ZERO) };
-            match numbers.value(term.root).map(|value| func.dfg.value_def(value)) {
-                Some(ValueDef::Param(home, index)) if home == block => {
-                    return numbers.of_value_and(arg(index)?, term.constant, term.signed);
-                }
-                Some(_) => return Some(Number { term: Some(term), offset: 0 }),
-                None => {}
-            }
-            let sum = numbers.sum_of_term(term);
-            let passed = sum.substituted(&mut |value| match func.dfg.value_def(value) {
-                ValueDef::Param(home, index) if home == block => numbers.sum_of(arg(index)?),
-                _ => Some(Sum::of_leaf(func, value)),
-            })?;
-            Some(numbers.of_sum(passed)[usize::from(term.signed)])
-        };
-        Some(Claim::of(pass(claim.left)?, pass(claim.right)?, claim.most))
     }
 }
 

@@ -7,7 +7,7 @@ use crate::analysis::cfg::loops::{Loop, def_block};
 use crate::analysis::facts::known::{Conditions, Place};
 use crate::analysis::scev::linear_expr::Sum;
 use crate::analysis::scev::nowrap::Extents;
-use crate::analysis::scev::recurrence::Strides;
+use crate::analysis::scev::recurrence::Recurrences;
 use crate::analysis::scev::value_range::Bounds;
 use crate::analysis::scev::view::View;
 use cranelift_codegen::entity::EntityRef;
@@ -33,7 +33,7 @@ pub(super) enum Claim {
     Extends { value: Value, signed: bool, terms: Vec<(Value, u32, bool, i64)>, constant: i64 },
     /// A value, read so, does not wrap where a step is added to it.
     Steps { value: Value, next: Value, signed: bool, by: i64 },
-    /// A value grows by so much in each iteration, and is this in the first, in terms of what is in front of the loop.
+    /// A value grows by so much in each iteration, and is this in the first, in terms of what is before the loop.
     Grows { value: Value, by: u64, first: Option<Sum> },
 }
 
@@ -41,12 +41,12 @@ impl Claim {
     /// Who makes it.
     pub(super) fn engine(&self) -> &'static str {
         match self {
-            Self::Compares(..) => "implication: a comparison holds where it is said to",
-            Self::Lies { .. } => "numbers: a value lies in its range",
-            Self::Is { .. } => "address: a value is the sum that it is taken for",
-            Self::Extends { .. } => "exact: an extended sum is the sum of what is extended",
-            Self::Steps { .. } => "exact: a counter does not wrap",
-            Self::Grows { .. } => "strides: a number grows by its stride",
+            Self::Compares(..) => "prover: a comparison holds where it is said to",
+            Self::Lies { .. } => "value_range: a value lies in its range",
+            Self::Is { .. } => "linear_expr: a value is the sum that it is taken for",
+            Self::Extends { .. } => "nowrap: an extended sum is the sum of what is extended",
+            Self::Steps { .. } => "nowrap: a counter does not wrap",
+            Self::Grows { .. } => "recurrence: a value grows by its step",
         }
     }
 }
@@ -68,7 +68,7 @@ pub(super) struct Memory {
     pub(super) iteration: u64,
     /// For each claim the iteration that a value was seen in last, and the value.
     seen: Vec<Option<(u64, u64)>>,
-    /// What is in front of the loop.
+    /// What is before the loop.
     entry: Vec<u64>,
 }
 
@@ -119,7 +119,7 @@ pub(super) fn claims(view: View<'_>, lp: Loop, dice: &mut Dice) -> Vec<Placed> {
     of_values(view, lp, &mut claims);
     of_sums(view, lp, &mut claims);
     of_counters(view, lp, &mut claims);
-    of_strides(view, lp, &mut claims);
+    of_recurrences(view, lp, &mut claims);
     of_comparisons(view, lp, dice, &mut claims);
     claims
 }
@@ -199,7 +199,7 @@ fn of_counters(view: View<'_>, lp: Loop, claims: &mut Vec<Placed>) {
     for (&value, next) in func.dfg.block_params(data.header).iter().zip(passed) {
         for signed in [false, true] {
             let Some(counter) = extents.counter(value, signed) else { continue };
-            let by = counter.step(func.dfg.value_type(value));
+            let by = counter.step;
             let claim = Claim::Steps { value, next, signed, by };
             let (inst, slot) = (back_edge.branch, Some(back_edge.slot));
             claims.push(Placed { inst, slot, bits: bits_of(func, value), claim });
@@ -207,21 +207,21 @@ fn of_counters(view: View<'_>, lp: Loop, claims: &mut Vec<Placed>) {
     }
 }
 
-fn of_strides(view: View<'_>, lp: Loop, claims: &mut Vec<Placed>) {
+fn of_recurrences(view: View<'_>, lp: Loop, claims: &mut Vec<Placed>) {
     let func = view.func();
-    let strides = Strides::of(view, lp);
+    let recurrences = Recurrences::of(view, lp);
+    let steps = recurrences.steps(view);
     for &block in view.forest.blocks(lp) {
         for value in defined(func, block) {
-            let Some(by) = strides.get(value) else { continue };
-            let claim = Claim::Grows { value, by, first: strides.first(view, value) };
+            let Some(by) = steps.get(value) else { continue };
+            let claim = Claim::Grows { value, by, first: recurrences.of_value(view, value).map(|found| found.start) };
             claims.push(Placed { inst: end(func, block), slot: None, bits: bits_of(func, value), claim });
         }
     }
 }
 
-/// Comparisons between what is computed in the loop and in front of it.
+/// Comparisons between what is computed in the loop and before it.
 fn of_comparisons(view: View<'_>, lp: Loop, dice: &mut Dice, claims: &mut Vec<Placed>) {
-    const ALL: [IntCC; 10] = super::CONDITIONS;
     let func = view.func();
     let mut conditions = Conditions::new(func, &view.ctx.cfg, &view.ctx.domtree);
     let values: Vec<Value> = func.layout.blocks().flat_map(|block| defined(func, block)).collect();
@@ -246,7 +246,7 @@ fn of_comparisons(view: View<'_>, lp: Loop, dice: &mut Dice, claims: &mut Vec<Pl
             None => Place::Before(inst),
         };
         let sides = [left, right].map(|value| Sum::of(func, value));
-        let cond = dice.pick(&ALL);
+        let cond = dice.pick(IntCC::all());
         let Some(truth) = conditions.implies(place, cond, [&sides[0], &sides[1]]) else { continue };
         let cond = if truth { cond } else { cond.complement() };
         claims.push(Placed { inst, slot, bits: bits_of(func, left), claim: Claim::Compares(cond, sides) });

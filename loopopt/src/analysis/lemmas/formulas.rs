@@ -4,12 +4,12 @@
 //! of requirements, and the formula says of their answers, at 8 to 64 bits, what their docs promise. A formula is given as what is
 //! known and what follows; the solver is asked for numbers for which it does not.
 
-use super::CONDITIONS;
 use super::shapes::{Dice, Widths};
 use crate::analysis::facts::known::{Order, order};
 use crate::analysis::scev::linear_expr::{Sum, Term, mask};
-use crate::analysis::scev::requirement::{Requirement, arc, simplified};
+use crate::analysis::scev::requirement::{Requirement, simplified};
 use crate::analysis::scev::unwrapped::unwrapped;
+use crate::analysis::scev::wrap_arc::{arc, is_signed};
 use cranelift_codegen::entity::EntityRef;
 use cranelift_codegen::ir::Value;
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
@@ -181,7 +181,7 @@ pub fn formulas() -> Vec<Formula> {
     let mut all = Vec::new();
     for bits in WIDTHS {
         let widths = Widths { narrow: bits, wide: bits };
-        for cond in CONDITIONS {
+        for &cond in IntCC::all() {
             arcs(cond, widths, &mut all);
             conditions(cond, widths, &mut all);
         }
@@ -347,9 +347,9 @@ fn comparisons_of_extended(widths: Widths, signed: bool, all: &mut Vec<Formula>)
         let wide = compare(cond, &extended(&number, wide - narrow, signed), &bound);
         format!("(= {wide} {})", compare(cond, &number, &reduced))
     };
-    let is_unsigned = |cond: IntCC| cond == cond.unsigned();
+    let is_unsigned = |cond: IntCC| !is_signed(cond);
     let is_either = |cond: IntCC| matches!(cond, IntCC::Equal | IntCC::NotEqual);
-    let own = CONDITIONS.into_iter().filter(|&cond| is_either(cond) || is_unsigned(cond) != signed);
+    let own = IntCC::all().iter().copied().filter(|&cond| is_either(cond) || is_unsigned(cond) != signed);
     let all_same: Vec<String> = own.map(is_same).collect();
     let least = constant(if signed { 1 << (narrow - 1) } else { 0 }, wide);
     let given = vec![format!("(bvule (bvadd {bound} {least}) {})", constant(mask(narrow), wide))];

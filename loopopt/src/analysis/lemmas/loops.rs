@@ -7,7 +7,7 @@ use super::meaning::holds;
 use super::shapes::{Dice, Shape, Widths};
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::scev::exit_count::{TripCount, bound, trip_count};
-use crate::analysis::scev::predication::Ahead;
+use crate::analysis::scev::predication::Predication;
 use crate::analysis::scev::requirement::{Requirement, simplified};
 use crate::analysis::scev::view::View;
 use cranelift_codegen::Context;
@@ -84,13 +84,13 @@ impl Subject {
     }
 }
 
-/// What [`Ahead`] asks for in front of a loop is enough for the check, in each iteration.
+/// What [`Predication`] asks for before a loop is enough for the check, in each iteration.
 pub(super) fn enough_is_enough(number: u64, widths: Widths, counts: [usize; 3], tally: &mut Tally) {
     let subject = Subject::new(Shape::new(number, widths, true));
     let start = Instant::now();
     tally.asked += 1;
     let Some((check, block, required)) = subject.check() else { return };
-    let Ok(enough) = Ahead::new(subject.view()).before(&required, subject.lp, (check, block)) else { return };
+    let Ok(enough) = Predication::new(subject.view()).before(&required, subject.lp, (check, block)) else { return };
     let fewer = simplified(enough.clone());
     tally.answered += 1;
     let header = subject.ctx.func.layout.first_inst(Block::from_u32(1));
@@ -132,7 +132,7 @@ pub(super) fn enough_is_enough(number: u64, widths: Widths, counts: [usize; 3], 
     }
 }
 
-/// A loop goes around as often as is said of it.
+/// A back edge is taken as often as is said of it.
 pub(super) fn counts_are_right(number: u64, widths: Widths, counts: [usize; 3], tally: &mut Tally) {
     let subject = Subject::new(Shape::new(number, widths, false));
     let start = Instant::now();
@@ -165,7 +165,8 @@ pub(super) fn counts_are_right(number: u64, widths: Widths, counts: [usize; 3], 
             TripCount::Unknown => true,
         };
         if !is_right(by_formula) || !is_right(tried_out) {
-            failure = Some(format!("{by_formula:?}, {tried_out:?}: it goes around {around} times with {params:?}"));
+            failure =
+                Some(format!("{by_formula:?}, {tried_out:?}: its back edge is taken {around} times with {params:?}"));
         } else {
             tally.held += 1;
         }

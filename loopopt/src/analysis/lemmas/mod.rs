@@ -1,9 +1,9 @@
 //! The engines against the definitions of what they say, for small numbers of mixed widths.
 //!
-//! * [`Ahead`](crate::analysis::scev::predication::Ahead): if all that it asks for in front of a loop holds, the check holds in each iteration.
-//! * [`trip_count`](crate::analysis::scev::exit_count::trip_count) and [`bound`](crate::analysis::scev::exit_count::bound): the loop goes around so often.
+//! * [`Predication`](crate::analysis::scev::predication::Predication): if all that it asks for before a loop holds, the check holds in each iteration.
+//! * [`trip_count`](crate::analysis::scev::exit_count::trip_count) and [`bound`](crate::analysis::scev::exit_count::bound): the back edge is taken so often.
 //! * [`Conditions`](crate::analysis::facts::known::Conditions): a comparison that follows from what is known holds.
-//! * Ranges (`numbers`), sums ([`crate::analysis::scev::linear_expr`]), what extended sums are ([`crate::analysis::scev::nowrap`]), strides ([`crate::analysis::scev::recurrence`]).
+//! * Ranges (`value_range`), sums ([`crate::analysis::scev::linear_expr`]), what extended sums are ([`crate::analysis::scev::nowrap`]), steps ([`crate::analysis::scev::recurrence`]).
 //!
 //! Each is asked about loops of 8 and 16 bits (the module `shapes`), and held to runs of them (`machine`). What they rest on, and what
 //! the rules for sums and requirements answer, is written for a solver, at all widths ([`formulas`](formulas())).
@@ -15,25 +15,10 @@ mod machine;
 mod meaning;
 mod shapes;
 
-use cranelift_codegen::ir::condcodes::IntCC;
 pub use formulas::{Formula, formulas};
 pub use shapes::Widths;
 use std::fmt;
 use std::time::Duration;
-
-/// All comparisons.
-const CONDITIONS: [IntCC; 10] = [
-    IntCC::Equal,
-    IntCC::NotEqual,
-    IntCC::UnsignedLessThan,
-    IntCC::UnsignedLessThanOrEqual,
-    IntCC::UnsignedGreaterThan,
-    IntCC::UnsignedGreaterThanOrEqual,
-    IntCC::SignedLessThan,
-    IntCC::SignedLessThanOrEqual,
-    IntCC::SignedGreaterThan,
-    IntCC::SignedGreaterThanOrEqual,
-];
 
 /// One lemma, and what came out when it was checked.
 #[derive(Clone, Debug)]
@@ -116,10 +101,10 @@ pub fn check(effort: Effort) -> Vec<Tally> {
     let few = [inputs / 2, inputs / 2, inputs / 5].map(|count| count.max(1));
     let many = [1 << widths.narrow, 1 << widths.narrow, inputs / 2];
     for number in first..first + shapes {
-        let tally = Tally::of(&mut tallies, "ahead: what is required in front of a loop is enough", widths);
+        let tally = Tally::of(&mut tallies, "predication: what is required before a loop is enough", widths);
         let counts = if number.is_multiple_of(one_in) { many } else { [inputs; 3] };
         loops::enough_is_enough(number, widths, counts, tally);
-        let tally = Tally::of(&mut tallies, "trip_count: a loop goes around as often as is said", widths);
+        let tally = Tally::of(&mut tallies, "trip_count: a back edge is taken as often as is said", widths);
         loops::counts_are_right(number, widths, [inputs, inputs, 1], tally);
         loops::claims_hold(number, widths, few, &mut tallies);
     }

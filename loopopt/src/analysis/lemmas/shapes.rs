@@ -1,5 +1,5 @@
 //! Loops of the shapes that the engines reason about, as CLIF: a counter of one width beside a test of another, each comparison, both
-//! directions, tested at the top or at the bottom, before or behind the step; and something that is computed from the counters and
+//! directions, tested at the top or at the bottom, before or after the step; and something that is computed from the counters and
 //! compared.
 //!
 //! The first numbers of a shape are told apart by its number, so that all combinations of them come up; the others are thrown.
@@ -396,7 +396,7 @@ impl Writer {
         Shape { text, params }
     }
 
-    /// What is in front of the loop, and its header.
+    /// What is before the loop, and its header.
     fn entry(&mut self, plan: &Plan, [start, end, limit]: [Number; 3]) -> Entered {
         let Widths { narrow, wide } = self.widths;
         let (counted, compared) = plan.test.types(self.widths);

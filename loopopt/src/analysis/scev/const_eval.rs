@@ -16,19 +16,19 @@
 //! unknown (`Evaluator::leaves`), whatever the cycle is.
 //!
 //! Inside, nothing more is needed. A value that is not assumed is known only from others that are, and no value from itself, so
-//! that by induction over this chain each computation of it in the iteration gives the same, also in a cycle that goes around several times in
+//! that by induction over this chain each computation of it in the iteration gives the same, also in a cycle that runs several times in
 //! the iteration, has a header or not: every input inside the loop dominates its use, or the edge that passes it, and thus was computed in
 //! the same iteration.
 
 use crate::analysis::cfg::edges::edges_into;
 use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
-use crate::analysis::scev::induction::known;
+use crate::analysis::scev::linear_expr::known;
 use crate::fault::fault;
 use cranelift_codegen::FxHashMap;
 use cranelift_codegen::entity::packed_option::ReservedValue;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstructionData, Opcode, Type, Value, ValueDef};
+use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstructionData, Opcode, Type, Value, ValueDef, types};
 
 /// Edges into a block above which its parameters count as unknown. 8: joins of more ways seldom carry one constant, and
 /// this bounds the work.
@@ -281,40 +281,16 @@ const MAX_DEPTH: usize = 64;
 
 /// Whether the only result of `inst` can be computed here.
 pub(in crate::analysis) fn is_foldable(func: &Function, inst: Inst) -> bool {
-    use Opcode::{
-        Band, Bnot, Bor, Bxor, Iadd, Icmp, Iconst, Imul, Ineg, Ireduce, Ishl, Isub, Select, Sextend, Smax, Smin, Sshr,
-        Udiv, Uextend, Umax, Umin, Urem, Ushr,
+    let is_int = |value: Value| func.dfg.value_type(value).is_int();
+    let is_known = match func.dfg.insts[inst] {
+        InstructionData::UnaryImm { opcode, .. } => opcode == Opcode::Iconst,
+        InstructionData::IntCompare { .. } => true,
+        InstructionData::Unary { opcode, .. } => fold_unary(opcode, 1, types::I8).is_some(),
+        InstructionData::Binary { opcode, .. } => fold_binary(opcode, [1, 1], types::I8).is_some(),
+        InstructionData::Ternary { opcode, .. } => opcode == Opcode::Select,
+        _ => false,
     };
-    let is_int = |ty: Type| ty.is_int();
-    let opcode = func.dfg.insts[inst].opcode();
-    let known = matches!(
-        opcode,
-        Band | Bnot
-            | Bor
-            | Bxor
-            | Iadd
-            | Icmp
-            | Iconst
-            | Imul
-            | Ineg
-            | Ireduce
-            | Ishl
-            | Isub
-            | Select
-            | Sextend
-            | Smax
-            | Smin
-            | Sshr
-            | Udiv
-            | Uextend
-            | Umax
-            | Umin
-            | Urem
-            | Ushr
-    );
-    known
-        && is_int(func.dfg.value_type(func.dfg.first_result(inst)))
-        && func.dfg.inst_args(inst).iter().all(|&arg| is_int(func.dfg.value_type(arg)))
+    is_known && is_int(func.dfg.first_result(inst)) && func.dfg.inst_args(inst).iter().all(|&arg| is_int(arg))
 }
 
 /// The low bits of `bits`, as many as `ty` has.

@@ -1,4 +1,4 @@
-//! How often a loop goes around: how many times its back edge is taken each time that the loop is entered.
+//! Exit counts: how many times the back edge of a loop is taken each time that the loop is entered.
 //!
 //! Two ways lead to an answer.
 //!
@@ -13,8 +13,12 @@
 
 use crate::analysis::cfg::edges::{Edge, edges_from};
 use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
-use crate::analysis::scev::const_eval::{Evaluator, is_foldable, truncate};
-use crate::analysis::scev::induction::{Induction, inductions, known, offset};
+use crate::analysis::scev::comparison::Comparison;
+use crate::analysis::scev::const_eval::{Evaluator, is_foldable};
+use crate::analysis::scev::exit_test::ExitTest;
+use crate::analysis::scev::linear_expr::known;
+use crate::analysis::scev::recurrence::Recurrences;
+use crate::analysis::scev::view::View;
 use crate::analysis::scev::wrap_arc::{Arc, Progression};
 use cranelift_codegen::Context;
 use cranelift_codegen::entity::EntitySet;
@@ -46,24 +50,24 @@ impl TripCount {
         }
     }
 
-    /// The most iterations, if anything is known: one more than the loop goes around. 2^128 of them, which a counter of 128 bits can
+    /// The most iterations, if anything is known: one more than the back edge is taken. 2^128 of them, which a counter of 128 bits can
     /// do, are one less here.
     pub fn most_iterations(self) -> Option<u128> {
         self.most().map(|around| around.saturating_add(1))
     }
 }
 
-/// How often the loop goes around. Up to `simulated` iterations are tried out.
+/// How often the back edge is taken. Up to `simulated` iterations are tried out.
 pub fn trip_count(ctx: &Context, forest: &LoopForest, lp: Loop, simulated: usize) -> TripCount {
     simulate(ctx, forest, lp, simulated).map_or_else(|| bound(ctx, forest, lp), |simulation| simulation.count)
 }
 
-/// What is known of a loop that does not go around often.
+/// What is known of a loop with few iterations.
 #[derive(Clone, Debug)]
 pub struct Simulation {
-    /// How often it goes around.
+    /// How often the back edge is taken.
     pub count: TripCount,
-    /// For each iteration, one more than the loop goes around: the branches that take one of their edges only, and which.
+    /// For each iteration, one more than the back edge is taken: the branches that take one of their edges only, and which.
     pub decided: Vec<BTreeMap<Inst, usize>>,
     /// Instructions of all iterations that can be reached, have to be done and are not known to give a constant.
     pub insts: usize,
@@ -226,70 +230,65 @@ impl Iteration {
 
 /// What the tests of the loop say by formula.
 pub fn bound(ctx: &Context, forest: &LoopForest, lp: Loop) -> TripCount {
-    let func = &ctx.func;
-    let data = forest.data(lp);
-    let Some(latch) = forest.latch(func, lp) else { return TripCount::Unknown };
-    let counters = inductions(func, &ctx.cfg, forest, lp);
-    if counters.is_empty() {
-        return TripCount::Unknown;
+    let view = View { ctx, forest };
+    let tests: Vec<_> = ExitTest::all(view, lp).collect();
+    match tests.is_empty() {
+        true => TripCount::Unknown,
+        false => bound_by(view, lp, &tests, &Recurrences::of(view, lp)),
     }
+}
+
+/// The same, where the tests that each iteration makes are known, and what they may test.
+pub(in crate::analysis) fn bound_by(
+    view: View<'_>,
+    lp: Loop,
+    tests: &[ExitTest],
+    recurrences: &Recurrences,
+) -> TripCount {
     let mut least = TripCount::Unknown;
-    for exit in data.exits.iter().filter(|exit| ctx.domtree.block_dominates(exit.source(func), latch)) {
-        let Some((steps, is_exact)) = steps_to_exit(ctx, &counters, *exit) else { continue };
+    if recurrences.inductions().is_empty() {
+        return least;
+    }
+    for test in tests {
+        let Some((steps, is_exact)) = steps_to_exit(view, recurrences, test.comparison) else { continue };
         if least.most().is_none_or(|most| steps < most) {
-            let is_exact = is_exact && data.exits.len() == 1;
+            let is_exact = is_exact && view.forest.data(lp).exits.len() == 1;
             least = if is_exact { TripCount::Exactly(steps) } else { TripCount::AtMost(steps) };
         }
     }
     least
 }
 
-/// After how many iterations the edge `exit`, at whose branch each iteration comes by, is taken at the latest, and whether
-/// it is not taken before.
-fn steps_to_exit(ctx: &Context, counters: &[Induction], exit: Edge) -> Option<(u128, bool)> {
-    let func = &ctx.func;
-    let InstructionData::Brif { arg, .. } = func.dfg.insts[exit.branch] else { return None };
-    let test = Comparison::of(ctx, counters, arg)?;
-    let cond = if exit.slot == 0 { test.cond } else { test.cond.complement() };
-    let arc = match test.bound {
-        Some(bound) => Arc::of_condition(cond, bound, test.numbers.ty),
-        None => Arc::of_any_bound(cond, test.numbers.ty),
+/// After how many iterations the comparison, which each iteration makes, is false at the latest, and whether it is true until then.
+fn steps_to_exit(view: View<'_>, recurrences: &Recurrences, comparison: Comparison) -> Option<(u128, bool)> {
+    let Tested { cond, numbers, bound } = Tested::of(view, recurrences, comparison)?;
+    let arc = match bound {
+        Some(bound) => Arc::of_condition(cond.complement(), bound, numbers.ty),
+        None => Arc::of_any_bound(cond.complement(), numbers.ty),
     };
-    Some((test.numbers.first_in(arc?)?, test.bound.is_some()))
+    Some((numbers.first_in(arc?)?, bound.is_some()))
 }
 
-/// The comparison of an induction variable that starts at a constant with something.
+/// The comparison of an add-recurrence that starts at a constant with something.
 #[derive(Clone, Copy, Debug)]
-pub struct Comparison {
-    /// The condition, with the variable on the left.
+pub struct Tested {
+    /// The condition, with the recurrence on the left.
     pub cond: IntCC,
-    /// What the variable is in each iteration.
+    /// What the recurrence is in each iteration.
     pub numbers: Progression,
     /// What it is compared with, if that is a constant.
     pub bound: Option<u128>,
 }
 
-impl Comparison {
-    /// `value` as the result of such a comparison.
-    pub fn of(ctx: &Context, counters: &[Induction], value: Value) -> Option<Self> {
-        let func = &ctx.func;
-        let inst = func.dfg.value_def(value).inst()?;
-        let InstructionData::IntCompare { args: [left, right], cond, .. } = func.dfg.insts[inst] else { return None };
-        let side = |counted, other, cond| {
-            let numbers = numbers_of(ctx, counters, counted)?;
-            Some(Self { cond, numbers, bound: known(func, &ctx.cfg, other) })
-        };
-        side(left, right, cond).or_else(|| side(right, left, cond.swap_args()))
+impl Tested {
+    /// What `comparison`, made in the loop, compares.
+    pub fn of(view: View<'_>, recurrences: &Recurrences, comparison: Comparison) -> Option<Self> {
+        comparison.sides().find_map(|Comparison { cond, left, right }| {
+            let numbers = recurrences.progression(view, left)?;
+            let bound = right.map_or(Some(0), |right| known(view.func(), &view.ctx.cfg, right));
+            Some(Self { cond, numbers, bound })
+        })
     }
-}
-
-/// What `value`, an induction variable and a constant added to it, is in each iteration.
-fn numbers_of(ctx: &Context, counters: &[Induction], value: Value) -> Option<Progression> {
-    let (base, added) = offset(&ctx.func, &ctx.cfg, value);
-    let counter = counters.iter().find(|counter| counter.param == base)?;
-    let start = known(&ctx.func, &ctx.cfg, counter.start)?;
-    let ty = ctx.func.dfg.value_type(base);
-    Some(Progression { start: truncate(start.wrapping_add(added), ty), step: counter.step, ty })
 }
 
 #[cfg(test)]
@@ -334,7 +333,7 @@ mod tests {
         assert_eq!(counted("i8", ["0", "1", "-1"], "ule"), TripCount::Unknown, "it never ends");
         assert_eq!(counted("i8", ["0", "2", "127"], "slt"), TripCount::Unknown, "it never ends");
         assert_eq!(counted("i8", ["0", "2", "125"], "sle"), TripCount::Exactly(62));
-        assert_eq!(counted("i16", ["0", "3", "7"], "ne"), TripCount::Unknown, "it goes around the circle");
+        assert_eq!(counted("i16", ["0", "3", "7"], "ne"), TripCount::Unknown, "it passes the end of the circle");
         assert_eq!(counted("i8", ["0", "51", "4"], "ne"), TripCount::Unknown, "after 20 iterations");
         assert_eq!(counted("i8", ["0", "85", "-2"], "ne"), TripCount::Exactly(5), "tried out");
     }

@@ -1,359 +1,51 @@
-//! How often a loop goes around, as a formula of values that are known before it, and what the formula rests on.
-//!
-//! ```text
-//! guard: t0 - b < n                     The test compares t, which is t0 + k · b in iteration k, with n, which does not change.
-//!   │                                   The loop goes on as long as t is in an arc of the circle of all numbers: 0 … n - 1
-//! header ◄───┐                          for an unsigned `<`, n + 1 … n - 1 for `!=` ([`crate::analysis::scev::requirement::arc`]).
-//!   │        │                          If the arc holds t0, and b cannot step across what is not in it, then t moves on
-//!  check     │                          inside the arc, without wraparound, until it has left it: the room from t0 to the
-//!   │        │                          end of the arc is by how much t can grow, and room / |b| how often.
-//!  t < n ────┘
-//! ```
-//!
-//! What stands behind the test runs as often as it says "go on". What stands before it runs once more: with the number before t0,
-//! `t0 - b`, in the arc too, the same formula from there gives the number of the last iteration. In a loop that tests at the
-//! bottom, this is what its guard says.
-//!
-//! All of it is modular arithmetic: no sum has to be free of overflow, and none is taken to be. What comes out of it, how far a number
-//! moves on the circle, is an integer, less than two to the bits of what is tested (`integer`). That the start is below the end is
-//! not said by it: with `!=`, the way from one to the other may lead through 0.
+//! The tests of a loop: the comparisons that decide whether it is left.
 
-use crate::analysis::cfg::edges::{Edge, edges_into};
+use crate::analysis::cfg::edges::Edge;
 use crate::analysis::cfg::loops::Loop;
-use crate::analysis::memory::effects::leads_to_failure;
-use crate::analysis::scev::integer::{Integer, Needs};
-use crate::analysis::scev::linear_expr::{Sum, Term, constant_of, mask};
-use crate::analysis::scev::requirement::{Requirement, arc};
+use crate::analysis::scev::comparison::Comparison;
+use crate::analysis::scev::linear_expr::Sum;
 use crate::analysis::scev::view::View;
-use crate::fault::fault;
-use cranelift_codegen::Context;
-use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
-use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode, Value};
+use cranelift_codegen::ir::{Function, InstructionData};
 
-/// What a header parameter is in iteration `k`, the first being number 0: `start + k · step`, modulo two to the bits of its type.
-#[derive(Clone, Debug)]
-pub(in crate::analysis) struct Counter {
-    pub(in crate::analysis) param: Value,
-    pub(in crate::analysis) start: Sum,
-    /// Does not change in the loop.
-    pub(in crate::analysis) step: Sum,
+/// The test of an exiting block that ends in a `brif`.
+#[derive(Clone, Copy, Debug)]
+pub struct ExitTest {
+    /// The edge that leaves the loop.
+    pub exit: Edge,
+    /// The other edge, on which the comparison holds.
+    pub stay: Edge,
+    /// The loop goes on if it holds.
+    pub comparison: Comparison,
 }
 
-/// What is known of a loop, once for all questions about it.
-#[derive(Clone, Debug)]
-pub(in crate::analysis) struct Counted {
-    pub(in crate::analysis) counters: Vec<Counter>,
-    tests: Vec<Test>,
-}
-
-/// A test that each iteration comes by.
-#[derive(Clone, Debug)]
-struct Test {
-    exit: Edge,
-    /// The edge that goes on.
-    stay: Edge,
-    /// The loop goes on if `tested cond bound`.
-    cond: IntCC,
-    first: Sum,
-    bound: Sum,
-    /// What is added to it each time.
-    step: Sum,
-    up: bool,
-    /// The counter that it goes with, if the step is not known.
-    counter: Option<Value>,
-    /// What has to hold for the comparison to be this one.
-    requires: Option<Requirement>,
-}
-
-/// How often counters step: as often as a number goes into another.
-#[derive(Clone, Debug)]
-pub(in crate::analysis) struct Times {
-    room: Integer,
-    by: u64,
-    /// Whether nothing remains.
-    is_exact: bool,
-}
-
-impl Times {
-    /// What a counter is at least and at most while it moves no further than what is tested does, both modulo two to `bits`: if it does not
-    /// wrap on the way, which is so if the first is not above the second.
-    pub(in crate::analysis) fn ends(&self, counter: &Counter, bits: u32) -> Option<[Sum; 2]> {
-        let (step, is_down) = magnitude(&counter.step);
-        if !(1..=self.by).contains(&step) || self.room.most() > mask(bits) {
-            return None;
-        }
-        let room = match self.room.sum() {
-            room if room.bits() >= bits => room.reduced(bits)?,
-            room => room.clone().extended(bits, false),
-        };
-        let start = counter.start.reduced(bits)?;
-        Some(if is_down { [start.minus(&room)?, start] } else { [start.clone(), start.plus(&room, 1)?] })
-    }
-
-    /// Two numbers, of which the product is `factor` times this.
-    pub(in crate::analysis) fn multiplied(&self, factor: u64) -> (Integer, u64) {
-        match self.is_exact && factor.is_multiple_of(self.by) {
-            true => (self.room.clone(), factor / self.by),
-            false => (self.room.clone().divided(self.by), factor),
-        }
-    }
-}
-
-/// By how much something moves while the loop runs, up to a certain place in its last iteration.
-#[derive(Clone, Debug, Default)]
-pub(in crate::analysis) struct Iterations {
-    /// How often the counters step, if that is known.
-    pub(in crate::analysis) times: Option<Times>,
-    /// A counter that steps by a number that is not known, by how much it moves in all, and whether upwards.
-    pub(in crate::analysis) moved: Option<(Value, Integer, bool)>,
-    /// What that rests on.
-    pub(in crate::analysis) needs: Needs,
-}
-
-impl Counted {
-    pub(in crate::analysis) fn new(view: View<'_>, lp: Loop) -> Self {
-        let func = view.func();
-        let counters = counters(view, lp);
-        let data = view.forest.data(lp);
-        let mut tests = Vec::new();
-        if let Some(latch) = view.forest.latch(func, lp).filter(|_| !counters.is_empty()) {
-            let comes_by = |exit: &&Edge| view.ctx.domtree.block_dominates(exit.source(func), latch);
-            tests.extend(data.exits.iter().filter(comes_by).filter_map(|exit| Test::find(view, lp, *exit, &counters)));
-        }
-        // A number of iterations that is a constant says most, and a check is not what ends a loop.
-        tests.sort_by_key(|test: &Test| {
-            let is_check = leads_to_failure(func, test.exit.target(func));
-            (is_check, test.room(false).and_then(|room| room.as_constant()).is_none())
-        });
-        Self { counters, tests }
-    }
-
-    /// How far the loop comes until it is at `inst`, in `block`, for the last time, if a test says so. `inst` itself is not taken for a test.
-    pub(in crate::analysis) fn until(&self, ctx: &Context, (inst, block): (Inst, Block)) -> Option<Iterations> {
-        let func = &ctx.func;
-        let is_behind = |test: &Test| {
-            let target = test.stay.target(func);
-            let mut ways = edges_into(func, &ctx.cfg, target);
-            (ways.next(), ways.next()) == (Some(test.stay), None) && ctx.domtree.block_dominates(target, block)
-        };
-        let others = self.tests.iter().filter(|test| test.exit.branch != inst);
-        let mut found = others.filter_map(|test| test.iterations(func, is_behind(test) || fault!(OneIterationLess)));
-        found.next()
-    }
-}
-
-/// The counters of a loop with one entry edge and one back edge.
-fn counters(view: View<'_>, lp: Loop) -> Vec<Counter> {
-    let func = view.func();
-    let data = view.forest.data(lp);
-    let ([entry], [back_edge]) = (&data.entries[..], &data.back_edges[..]) else { return Vec::new() };
-    let params = func.dfg.block_params(data.header);
-    let mut counters = Vec::new();
-    for (&param, (start, next)) in params.iter().zip(entry.args(func).zip(back_edge.args(func))) {
-        let (Some(start), Some(next)) = (start.as_value(), next.as_value()) else { continue };
-        let (Some(start), Some(next)) = (view.sum(start), view.sum(next)) else { continue };
-        let step = next.minus(&Sum::of_leaf(func, param));
-        if let Some(step) = step.filter(|step| view.is_invariant(lp, step)) {
-            counters.push(Counter { param, start, step });
-        }
-    }
-    counters
-}
-
-impl Test {
-    /// The test that `exit` leaves by, if a counter is compared with something that does not change.
-    fn find(view: View<'_>, lp: Loop, exit: Edge, counters: &[Counter]) -> Option<Self> {
-        let InstructionData::Brif { arg, .. } = view.func().dfg.insts[exit.branch] else { return None };
+impl ExitTest {
+    /// The test that `exit` leaves by.
+    pub fn of(func: &Function, exit: Edge) -> Option<Self> {
+        let InstructionData::Brif { arg, .. } = func.dfg.insts[exit.branch] else { return None };
         let stay = Edge { slot: 1 - exit.slot, ..exit };
-        if !view.forest.contains(lp, stay.target(view.func())) {
-            return None;
-        }
-        let (cond, left, right) = comparison(view, arg)?;
-        let cond = if exit.slot == 1 { cond } else { cond.complement() };
-        let (cond, tested, bound) = match view.is_invariant(lp, &right) {
-            true => (cond, left, right),
-            false => (cond.swap_args(), right, left),
-        };
-        if !view.is_invariant(lp, &bound) {
-            return None;
-        }
-        let narrowed = narrowed(cond, &tested, &bound);
-        let (cond, tested, bound, requires) = match narrowed {
-            Some((cond, tested, bound, requires)) => (cond, tested, bound, Some(requires)),
-            None => (cond, tested, bound, None),
-        };
-        let (first, step, counter) = follow(view, lp, &tested, counters)?;
-        let up = !is_negative(&step);
-        Some(Self { exit, stay, cond, first, bound, step, up, counter, requires })
+        Some(Self { exit, stay, comparison: Comparison::of(func, arg, stay.slot == 0) })
     }
 
-    /// The iterations up to what stands `behind` the test, or before it.
-    fn iterations(&self, func: &Function, behind: bool) -> Option<Iterations> {
-        let bits = self.first.bits();
-        let is_late = !behind && self.begins_late();
-        let behind = behind || is_late;
-        let start = self.start(behind)?;
-        let (from, to) = arc(self.cond, &self.bound);
-        let mut needs = Needs::default();
-        needs.extend(self.requires.iter().cloned());
-        let distance = self.distance();
-        let mut room = self.room(behind)?;
-        let mut is_exact = distance.as_constant() == Some(1);
-        if self.cond == IntCC::NotEqual && distance.as_constant() != Some(1) {
-            // The only number that ends the loop has to be met. If that is where it starts, it is met again after all others.
-            let by = distance.as_constant()?;
-            room = room.offset(1).minus(&Sum::constant(by, bits))?;
-            is_exact = true;
-            if !is_multiple(func, &room, by) {
-                let whole = room.clone().divided(by).times(by);
-                needs.require(Requirement::new(IntCC::Equal, room.clone(), whole));
-            }
-        } else {
-            needs.require(Requirement::new(self.cond, start, self.bound.clone()));
-            let gap = from.minus(&to)?.offset(-1);
-            if !(distance.as_constant() == Some(1) && self.leaves_a_gap()) {
-                needs.require(Requirement::at_most(distance.clone(), gap));
-            }
-        }
-        if is_late {
-            // One iteration more than the test says from the first number on.
-            let (room_is, by) = (room.as_constant()?, distance.as_constant()?);
-            let whole = (room_is / by).checked_add(1)?.checked_mul(by).filter(|whole| *whole <= mask(bits))?;
-            (room, is_exact) = (Sum::constant(whole, bits), true);
-        }
-        // On the circle, from a number in the arc to the end of the arc: less than once around.
-        let room = Integer::of(room);
-        Some(match (self.counter, distance.as_constant()) {
-            (None, Some(by)) => Iterations { times: Some(Times { room, by, is_exact }), moved: None, needs },
-            (Some(param), _) => Iterations { times: None, moved: Some((param, room, self.up)), needs },
-            (None, None) => return None,
-        })
+    /// The tests that each iteration makes, in the order of the exits.
+    pub fn all(view: View<'_>, lp: Loop) -> impl Iterator<Item = Self> {
+        let func = view.func();
+        let latch = view.forest.latch(func, lp);
+        let exits = view.forest.data(lp).exits.iter();
+        let always = exits
+            .filter(move |exit| latch.is_some_and(|latch| view.ctx.domtree.block_dominates(exit.source(func), latch)));
+        always.filter_map(move |&exit| Self::of(func, exit))
     }
 
-    /// Whether the number before the first is sure not to be in the arc: a counter that starts at 0 and is tested before it steps by
-    /// more than 1.
-    fn begins_late(&self) -> bool {
-        let is_in_arc = self.start(false).map(|start| Requirement::new(self.cond, start, self.bound.clone()));
-        self.cond != IntCC::NotEqual && is_in_arc.is_some_and(|is_in_arc| is_in_arc.known() == Some(false))
-    }
-
-    /// Whether the arc, if it holds anything, does not hold everything.
-    fn leaves_a_gap(&self) -> bool {
-        use IntCC::{Equal, NotEqual, SignedGreaterThan, SignedLessThan, UnsignedGreaterThan, UnsignedLessThan};
-        let strict = [SignedGreaterThan, SignedLessThan, UnsignedGreaterThan, UnsignedLessThan];
-        matches!(self.cond, Equal | NotEqual) || strict.contains(&self.cond)
-    }
-
-    /// By how much a step leads up, or down.
-    fn distance(&self) -> Sum {
-        if self.up { self.step.clone() } else { self.step.times(u64::MAX) }
-    }
-
-    /// The number from which on the formula counts.
-    fn start(&self, behind: bool) -> Option<Sum> {
-        if behind { Some(self.first.clone()) } else { self.first.minus(&self.step) }
-    }
-
-    /// By how much the number can grow, or shrink, inside the arc.
-    fn room(&self, behind: bool) -> Option<Sum> {
-        let start = self.start(behind)?;
-        let (from, to) = arc(self.cond, &self.bound);
-        if self.up { to.minus(&start) } else { start.minus(&from) }
-    }
-}
-
-/// The comparison that a branch on `value` makes.
-fn comparison(view: View<'_>, value: Value) -> Option<(IntCC, Sum, Sum)> {
-    let inst = view.func().dfg.value_def(value).inst();
-    if let Some(InstructionData::IntCompare { args: [left, right], cond, .. }) = inst.map(|i| view.func().dfg.insts[i])
-    {
-        return Some((cond, view.sum(left)?, view.sum(right)?));
-    }
-    // A branch on a number goes on as long as that is not zero.
-    let number = view.sum(value)?;
-    let zero = Sum::constant(0, number.bits());
-    Some((IntCC::NotEqual, number, zero))
-}
-
-/// The comparison of an extended number as one of the number itself, and what `bound` has to be for that.
-fn narrowed(cond: IntCC, tested: &Sum, bound: &Sum) -> Option<(IntCC, Sum, Sum, Requirement)> {
-    let [(Term::Extended { signed, sum }, 1)] = tested.terms() else { return None };
-    if tested.constant_part() != 0 {
-        return None;
-    }
-    let (wide, narrow) = (tested.bits(), sum.bits());
-    let largest = Sum::constant((1 << narrow) - 1, wide);
-    let is_signed = cond != cond.unsigned();
-    let shifted = match (signed, is_signed || matches!(cond, IntCC::Equal | IntCC::NotEqual)) {
-        (false, _) => bound.clone(),
-        (true, true) => bound.clone().offset(1 << (narrow - 1)),
-        (true, false) => return None,
-    };
-    let cond = if *signed { cond } else { cond.unsigned() };
-    Some((cond, (**sum).clone(), bound.reduced(narrow)?, Requirement::at_most(shifted, largest)))
-}
-
-/// What `tested` is in the first iteration, by how much it grows, and the counter that makes it grow if that is not known.
-fn follow(view: View<'_>, lp: Loop, tested: &Sum, counters: &[Counter]) -> Option<(Sum, Sum, Option<Value>)> {
-    let bits = tested.bits();
-    let mut first = Sum::constant(tested.constant_part(), bits);
-    let mut step = Sum::constant(0, bits);
-    let mut counter = None;
-    for (term, factor) in tested.terms() {
-        let alone = Sum::of_term(term.clone(), *factor, bits);
-        if view.is_invariant(lp, &alone) {
-            first = first.plus(&alone, 1)?;
-            continue;
-        }
-        let Term::Value(value) = term else { return None };
-        let counted = counters.iter().find(|counter| counter.param == *value)?;
-        first = first.plus(&counted.start.reduced(bits)?, *factor)?;
-        let own = counted.step.reduced(bits)?;
-        let is_unknown = own.as_constant().is_none();
-        if is_unknown && (*factor != 1 || bits != counted.start.bits() || counter.replace(*value).is_some()) {
-            return None;
-        }
-        step = step.plus(&own, *factor)?;
-    }
-    let is_mixed = counter.is_some_and(|param| {
-        tested.terms().iter().any(|(term, _)| match term {
-            Term::Value(value) => *value != param && counters.iter().any(|counter| counter.param == *value),
-            _ => false,
-        })
-    });
-    let moves = step.as_constant() != Some(0);
-    (moves && !is_mixed).then_some((first, step, counter))
-}
-
-/// Whether `sum` is a multiple of `by`, whatever its values are.
-fn is_multiple(func: &Function, sum: &Sum, by: u64) -> bool {
-    let is_one = |number: u64| number.is_multiple_of(by);
-    let is_rounded = |value: Value| {
-        let inst = func.dfg.value_def(value).inst().map(|inst| func.dfg.insts[inst]);
-        match inst {
-            Some(InstructionData::Binary { opcode: Opcode::Band, args }) => {
-                args.iter().any(|&arg| constant_of(func, arg).is_some_and(is_one))
-            }
-            _ => false,
-        }
-    };
-    let is_one_of_terms =
-        |(term, factor): &(Term, u64)| is_one(*factor) || matches!(term, Term::Value(value) if is_rounded(*value));
-    by.is_power_of_two() && is_one(sum.constant_part()) && sum.terms().iter().all(is_one_of_terms)
-}
-
-/// A constant without its sign, and whether it is negative. 0 if it is not a constant.
-pub(in crate::analysis) fn magnitude(number: &Sum) -> (u64, bool) {
-    let is_down = is_negative(number);
-    let number = if is_down { number.times(u64::MAX) } else { number.clone() };
-    (number.as_constant().unwrap_or(0), is_down)
-}
-
-/// Whether a step is to be taken for one downwards: a negative constant, or negative factors only.
-pub(in crate::analysis) fn is_negative(step: &Sum) -> bool {
-    let sign = |number: u64| number >> (step.bits() - 1) == 1;
-    match step.as_constant() {
-        Some(number) => sign(number),
-        None => step.constant_part() == 0 && step.terms().iter().all(|(_, factor)| sign(*factor)),
+    /// The comparison with something loop-invariant on the right, and what its sides are as sums.
+    pub fn with_invariant_bound(&self, view: View<'_>, lp: Loop) -> Option<(Comparison, [Sum; 2])> {
+        let mut sides = self.comparison.sides().filter_map(|comparison| {
+            let tested = view.sum(comparison.left)?;
+            let bound = match comparison.right {
+                Some(right) => view.sum(right)?,
+                None => Sum::constant(0, tested.bits()),
+            };
+            Some((comparison, [tested, bound]))
+        });
+        sides.find(|(_, [_, bound])| view.is_invariant(lp, bound))
     }
 }

@@ -15,7 +15,7 @@
 //! What is required afterwards is enough for what was required before. It may be more: that what is next to each other lies there
 //! without wraparound.
 
-use crate::analysis::scev::linear_expr::{Sum, Term, mask};
+use crate::analysis::scev::linear_expr::{Sum, Term, mask, signed};
 use crate::analysis::scev::predication::MIN_BITS_OF_LENGTHS;
 use crate::analysis::scev::requirement::Requirement;
 use cranelift_codegen::FxHashMap;
@@ -40,7 +40,8 @@ pub(in crate::analysis) fn gathered(required: Vec<Requirement>) -> Vec<Requireme
             groups.push(Group { root: root.clone(), bounds: Vec::new(), caps: Vec::new() });
             groups.len() - 1
         });
-        let member = Member { index, offset: signed(offset, left.bits()), other: if is_cap { right } else { left } };
+        let member =
+            Member { index, offset: signed(offset, left.bits()).into(), other: if is_cap { right } else { left } };
         let group = &mut groups[number];
         if is_cap { group.caps.push(member) } else { group.bounds.push(member) }
     }
@@ -80,12 +81,6 @@ fn plus(sum: &Sum, constant: u64) -> Option<Sum> {
     let mut more = sum.clone().split_constant().0;
     more.add(&total, 1)?;
     (fits && more.never_wraps()).then_some(more)
-}
-
-/// A number of so many bits with its sign.
-fn signed(number: u64, bits: u32) -> i128 {
-    let unused = 64 - bits;
-    i128::from((number << unused).cast_signed() >> unused)
 }
 
 /// A requirement that has to do with a root and a constant.

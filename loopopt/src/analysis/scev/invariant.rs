@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 const MAX_INSTS: usize = 16;
 
 /// The instructions of `lp` that compute `value` from what the loop does not change, operands first. Nothing if it changes, or
-/// cannot be computed in front of the loop, or takes more than a few.
+/// cannot be computed before the loop, or takes more than a few.
 pub fn invariant_chain(func: &Function, forest: &LoopForest, lp: Loop, value: Value) -> Option<Vec<Inst>> {
     let is_inside = |block: Option<Block>| block.is_some_and(|block| forest.contains(lp, block));
     let mut chain = Vec::new();

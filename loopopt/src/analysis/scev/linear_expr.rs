@@ -10,18 +10,15 @@
 //!
 //! Bounded: a sum looks at 32 instructions and has 8 terms at most. What is beyond that is a term of its own.
 
-use cranelift_codegen::ir::{Function, InstructionData, Opcode, StackSlot, Type, Value, ValueDef};
+mod build;
+
+pub use build::{constant_of, known, offset};
+use cranelift_codegen::ir::{Function, StackSlot, Type, Value};
 use smallvec::{SmallVec, smallvec};
 use std::fmt;
 
-/// Instructions that one sum looks at. An access `a[i * n + j]` of a 32-bit front end takes 10.
-const MAX_NODES: usize = 32;
-
 /// Terms of a sum, those inside extensions not counted. An access `a[i * n + j]` has 3.
 const MAX_TERMS: usize = 8;
-
-/// Sums inside sums. WebAssembly needs 1; each level is one of recursion.
-const MAX_EXTENSIONS: usize = 3;
 
 /// A sum of terms and a constant, modulo two to the number of bits.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -58,18 +55,6 @@ pub enum Term {
 }
 
 impl Sum {
-    /// The sum that `value` is.
-    pub fn of(func: &Function, value: Value) -> Self {
-        Self::with_leaves(func, value, &mut |leaf| Some(Self::of_leaf(func, leaf)))
-            .unwrap_or_else(|| Self::of_leaf(func, value))
-    }
-
-    /// The sum that `value` is if each value that this does not look into is what `leaf` says, in the bits of that value.
-    /// Nothing if `leaf` says so for one of them.
-    pub fn with_leaves(func: &Function, value: Value, leaf: &mut dyn FnMut(Value) -> Option<Self>) -> Option<Self> {
-        Builder { func, leaf, nodes: 0 }.sum(value, MAX_EXTENSIONS)
-    }
-
     /// The sum that `value` alone is, whatever it is made of.
     pub fn of_leaf(func: &Function, value: Value) -> Self {
         Self::value(value, func.dfg.value_type(value).bits())
@@ -242,15 +227,15 @@ impl Sum {
     }
 
     /// The same in more bits, or in as many.
-    pub fn extended(self, bits: u32, signed: bool) -> Self {
+    pub fn extended(self, bits: u32, with_sign: bool) -> Self {
         if bits == self.bits {
             return self;
         }
         if self.terms.is_empty() {
-            let constant = if signed { sign_extended(self.constant, self.bits) } else { self.constant };
+            let constant = if with_sign { signed(self.constant, self.bits).cast_unsigned() } else { self.constant };
             return Self::constant(constant, bits);
         }
-        Self { bits, constant: 0, terms: smallvec![(Term::Extended { signed, sum: Box::new(self) }, 1)] }
+        Self { bits, constant: 0, terms: smallvec![(Term::Extended { signed: with_sign, sum: Box::new(self) }, 1)] }
     }
 
     /// The number of bits of the address.
@@ -313,12 +298,12 @@ impl Sum {
 
 impl fmt::Display for Sum {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let constant = sign_extended(self.constant, self.bits) as i64;
+        let constant = signed(self.constant, self.bits);
         if self.terms.is_empty() {
             return write!(f, "{constant}");
         }
         for (index, (term, factor)) in self.terms.iter().enumerate() {
-            let factor = sign_extended(*factor, self.bits) as i64;
+            let factor = signed(*factor, self.bits);
             match (index, factor < 0) {
                 (0, true) => f.write_str("-")?,
                 (0, false) => {}
@@ -382,153 +367,15 @@ pub fn are_apart(difference: u64, bits: u32, size: u32, other_size: u32) -> bool
     difference >= u64::from(other_size) && below >= u64::from(size)
 }
 
-/// Builds a sum.
-struct Builder<'a> {
-    func: &'a Function,
-    leaf: &'a mut dyn FnMut(Value) -> Option<Sum>,
-    nodes: usize,
-}
-
-/// What is still to be added to a sum: a value, times a factor.
-type Part = (Value, u64);
-
-/// A few of them.
-type Parts = SmallVec<[Part; 8]>;
-
-impl Builder<'_> {
-    /// The sum that `value` is, with sums inside at most `depth` extensions.
-    fn sum(&mut self, value: Value, depth: usize) -> Option<Sum> {
-        if is_leaf(self.func, value) {
-            self.nodes += 1;
-            return (self.leaf)(value);
-        }
-        let bits = self.func.dfg.value_type(value).bits();
-        let mut total = Sum::constant(0, bits);
-        let mut parts: Parts = smallvec![(value, 1)];
-        while let Some((value, factor)) = parts.pop() {
-            self.nodes += 1;
-            if self.nodes < MAX_NODES && self.split(value, factor, &mut parts, &mut total) {
-                continue;
-            }
-            let one = match self.nodes < MAX_NODES && depth > 0 {
-                true => self.changed_width(value, depth)?,
-                false => None,
-            };
-            let one = match one {
-                Some(one) => one,
-                None => (self.leaf)(value)?,
-            };
-            total.add_owned(one, factor)?;
-        }
-        Some(total)
-    }
-
-    /// Takes `value` apart if it is a sum, a difference, a multiple, a constant or the address of a slot.
-    fn split(&self, value: Value, factor: u64, parts: &mut Parts, total: &mut Sum) -> bool {
-        let func = self.func;
-        let is_narrow = func.dfg.value_type(value).is_int() && total.bits <= 64;
-        let ValueDef::Result(inst, 0) = func.dfg.value_def(value) else { return false };
-        if !is_narrow {
-            return false;
-        }
-        let args = func.dfg.inst_args(inst);
-        match func.dfg.insts[inst] {
-            InstructionData::UnaryImm { opcode: Opcode::Iconst, imm } => {
-                let added = (imm.bits() as u64).wrapping_mul(factor);
-                total.constant = total.constant.wrapping_add(added) & mask(total.bits);
-            }
-            InstructionData::StackAddr { stack_slot, offset, .. } if factor == 1 => {
-                let slot = Sum { bits: total.bits, constant: 0, terms: smallvec![(Term::Slot(stack_slot), 1)] };
-                match total.plus(&slot, 1) {
-                    Some(sum) => *total = sum.offset(offset.into()),
-                    None => return false,
-                }
-            }
-            InstructionData::Binary { opcode: Opcode::Iadd | Opcode::SaddOverflow | Opcode::UaddOverflow, .. }
-            | InstructionData::IntAddTrap { .. } => parts.extend([(args[0], factor), (args[1], factor)]),
-            InstructionData::Binary { opcode: Opcode::Isub | Opcode::SsubOverflow | Opcode::UsubOverflow, .. } => {
-                parts.extend([(args[0], factor), (args[1], factor.wrapping_neg())]);
-            }
-            InstructionData::Binary { opcode: Opcode::Ishl, .. } => match constant_of(func, args[1]) {
-                Some(by) => parts.push((args[0], factor.wrapping_mul(1 << (by & u64::from(total.bits - 1))))),
-                None => return false,
-            },
-            InstructionData::Binary { opcode: Opcode::Imul, .. } => {
-                match (constant_of(func, args[0]), constant_of(func, args[1])) {
-                    (_, Some(times)) => parts.push((args[0], factor.wrapping_mul(times))),
-                    (Some(times), None) => parts.push((args[1], factor.wrapping_mul(times))),
-                    (None, None) => return false,
-                }
-            }
-            _ => return false,
-        }
-        true
-    }
-
-    /// The sum inside `value` if that is an extension or a reduction. The outer nothing is that of a leaf.
-    fn changed_width(&mut self, value: Value, depth: usize) -> Option<Option<Sum>> {
-        let func = self.func;
-        let bits = func.dfg.value_type(value).bits();
-        let ValueDef::Result(inst, _) = func.dfg.value_def(value) else { return Some(None) };
-        let opcode = func.dfg.insts[inst].opcode();
-        if !matches!(opcode, Opcode::Uextend | Opcode::Sextend | Opcode::Ireduce) || bits > 64 {
-            return Some(None);
-        }
-        let arg = func.dfg.inst_args(inst)[0];
-        if func.dfg.value_type(arg).bits() > 64 {
-            return Some(None);
-        }
-        let inner = self.sum(arg, depth - 1)?;
-        Some(match opcode {
-            Opcode::Ireduce => inner.reduced(bits),
-            _ => Some(inner.extended(bits, opcode == Opcode::Sextend)),
-        })
-    }
-}
-
-/// Whether a sum does not look into `value`.
-fn is_leaf(func: &Function, value: Value) -> bool {
-    use Opcode::{
-        Iadd, Iconst, Imul, Ireduce, Ishl, Isub, SaddOverflow, Sextend, SsubOverflow, StackAddr, UaddOverflow,
-        UaddOverflowTrap, Uextend, UsubOverflow,
-    };
-    let ValueDef::Result(inst, 0) = func.dfg.value_def(value) else { return true };
-    !matches!(
-        func.dfg.insts[inst].opcode(),
-        Iadd | Iconst
-            | Imul
-            | Ireduce
-            | Ishl
-            | Isub
-            | SaddOverflow
-            | Sextend
-            | SsubOverflow
-            | StackAddr
-            | UaddOverflow
-            | UaddOverflowTrap
-            | Uextend
-            | UsubOverflow
-    )
-}
-
-/// The constant that `value` is, if it is one.
-pub fn constant_of(func: &Function, value: Value) -> Option<u64> {
-    match func.dfg.insts[func.dfg.value_def(value).inst()?] {
-        InstructionData::UnaryImm { opcode: Opcode::Iconst, imm } => {
-            Some(imm.bits() as u64 & mask(func.dfg.value_type(value).bits()))
-        }
-        _ => None,
-    }
-}
-
 /// The largest unsigned number of so many bits.
 pub fn mask(bits: u32) -> u64 {
     if bits >= 64 { u64::MAX } else { (1 << bits) - 1 }
 }
 
-fn sign_extended(constant: u64, bits: u32) -> u64 {
+/// A number of so many bits with its sign.
+pub fn signed(number: u64, bits: u32) -> i64 {
     let unused = 64 - bits.min(64);
-    (((constant << unused) as i64) >> unused) as u64
+    (number << unused).cast_signed() >> unused
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! Scalar evolution: what the integers of a loop are in each iteration, how often it runs, and what has to hold before it.
 
+pub mod comparison;
 pub mod const_eval;
 pub mod exit_count;
 pub mod exit_test;
 mod gathered;
-pub mod induction;
 mod integer;
 pub mod invariant;
 pub mod linear_expr;
@@ -12,6 +12,7 @@ pub mod nowrap;
 pub mod predication;
 pub mod recurrence;
 pub mod requirement;
+mod symbolic_count;
 pub mod unwrapped;
 pub(crate) mod value_range;
 pub mod view;

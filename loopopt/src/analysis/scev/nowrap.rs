@@ -9,21 +9,23 @@
 //!
 //! The narrow sum is a sum of leaves modulo a power of two. If the same sum of what the leaves are, as exact integers, stays within
 //! the numbers of the narrow type, then it is what the extension gives, whatever wraps on the way. What a leaf can be follows from the
-//! instruction that computes it (`crate::analysis::scev::value_range`); for a counter from how often its loop goes around ([`crate::analysis::scev::exit_count`]); or
+//! instruction that computes it (`crate::analysis::scev::value_range`); for a counter from how often its loop runs ([`crate::analysis::scev::exit_count`]); or
 //! from the comparisons that have been passed ([`crate::analysis::facts::known`]).
 
-use crate::analysis::cfg::edges::Edge;
 use crate::analysis::cfg::loops::Loop;
 use crate::analysis::facts::known::{Conditions, Place};
+use crate::analysis::scev::comparison::Comparison;
 use crate::analysis::scev::const_eval;
 use crate::analysis::scev::exit_count;
-use crate::analysis::scev::induction::{Induction, inductions, offset};
-use crate::analysis::scev::linear_expr::{Sum, Term, mask};
+use crate::analysis::scev::exit_test::ExitTest;
+use crate::analysis::scev::linear_expr::{Sum, Term, offset};
+use crate::analysis::scev::recurrence::{Induction, Recurrences};
 use crate::analysis::scev::value_range::{Bounds, limits};
 use crate::analysis::scev::view::View;
+use crate::analysis::scev::wrap_arc::{interval, is_signed};
 use crate::fault::fault;
-use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
-use cranelift_codegen::ir::{InstructionData, Type, Value, ValueDef};
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{Value, ValueDef};
 use cranelift_codegen::{FxHashMap, FxHashSet};
 
 /// A value of fewer than 64 bits, extended to 64.
@@ -53,24 +55,21 @@ pub struct MayWrap {
     pub value: Option<Value>,
 }
 
-/// A header parameter of which each value is the one before and a constant, in the same iteration of the loops around.
+/// An induction variable that steps by a constant, and what is known of its wraparound.
 #[derive(Clone, Copy, Debug)]
 pub struct Counter {
     /// Its loop.
     pub lp: Loop,
-    /// The parameter, its first value and its step.
-    pub induction: Induction,
+    /// The header parameter.
+    pub param: Value,
+    /// What the entry edge passes for it.
+    pub start: Value,
+    /// What is added to it in each iteration.
+    pub step: i64,
     /// What it is, read without sign and with it, if it never wraps in that reading.
     bounds: [Option<Bounds>; 2],
     /// Whether it is known for the readings that it never wraps, if that was asked.
     stays: [Option<bool>; 2],
-}
-
-impl Counter {
-    /// The step, as an exact number.
-    pub fn step(&self, ty: Type) -> i64 {
-        const_eval::signed(self.induction.step, ty) as i64
-    }
 }
 
 /// Finds what extended sums are.
@@ -273,133 +272,115 @@ impl<'a> Extents<'a> {
     }
 
     fn find_counters(&mut self, lp: Loop) {
-        let View { ctx, forest } = self.view;
-        let around = exit_count::bound(ctx, forest, lp).most();
-        for induction in inductions(&ctx.func, &ctx.cfg, forest, lp) {
-            let ty = ctx.func.dfg.value_type(induction.param);
-            if !ty.is_int() || ty.bits() > 32 {
-                continue;
-            }
+        let tests: Vec<ExitTest> = ExitTest::all(self.view, lp).collect();
+        let recurrences = Recurrences::of(self.view, lp);
+        let around = exit_count::bound_by(self.view, lp, &tests, &recurrences).most();
+        for Induction { param, start, recurrence } in recurrences.inductions() {
+            let ty = self.view.func().dfg.value_type(*param);
+            let Some(step) = recurrence.step.as_constant().filter(|_| ty.bits() <= 32) else { continue };
+            let step = const_eval::signed(step, ty) as i64;
+            let (param, start) = (*param, *start);
+            let mut counter = Counter { lp, param, start, step, bounds: [None; 2], stays: [None; 2] };
             let mut bounds = [false, true].map(|signed| {
-                let counted = self.counted(&induction, around, signed);
-                counted.or_else(|| self.tested(lp, &induction, signed))
+                let counted = self.counted(&counter, around, signed);
+                counted.or_else(|| tests.iter().find_map(|test| self.tested(&counter, test.comparison, signed)))
             });
             // What is never negative is the same in both readings.
             let positive = |bounds: &Bounds| is_within(*bounds, (0, limits(ty.bits(), true).1));
             let both = bounds.into_iter().flatten().find(positive);
             bounds = bounds.map(|bounds| both.or(bounds));
-            self.counters.insert(induction.param, Counter { lp, induction, bounds, stays: [None; 2] });
+            counter.bounds = bounds;
+            self.counters.insert(param, counter);
         }
     }
 
-    /// What a counter can be if its loop goes around at most so often, if it is sure not to wrap in this reading.
-    fn counted(&mut self, induction: &Induction, around: Option<u128>, signed: bool) -> Option<Bounds> {
-        let ty = self.view.func().dfg.value_type(induction.param);
-        let start = self.passed_bounds(induction.start, signed);
-        let moved = const_eval::signed(induction.step, ty).checked_mul(i128::try_from(around?).ok()?)?;
+    /// What a counter can be if the back edge is taken at most so often, if it is sure not to wrap in this reading.
+    fn counted(&mut self, counter: &Counter, around: Option<u128>, signed: bool) -> Option<Bounds> {
+        let start = self.passed_bounds(counter.start, signed);
+        let moved = i128::from(counter.step).checked_mul(i128::try_from(around?).ok()?)?;
         let bounds = (start.0.checked_add(moved.min(0))?, start.1.checked_add(moved.max(0))?);
-        is_within(bounds, limits(ty.bits(), signed)).then_some(bounds)
+        is_within(bounds, self.limits(counter, signed)).then_some(bounds)
     }
 
-    /// What a counter can be by the tests of its loop, if it is sure not to wrap in this reading.
-    fn tested(&mut self, lp: Loop, induction: &Induction, signed: bool) -> Option<Bounds> {
-        let View { ctx, forest } = self.view;
-        let latch = forest.latch(&ctx.func, lp)?;
-        let exits = forest.data(lp).exits.iter();
-        let mut exits = exits.filter(|exit| ctx.domtree.block_dominates(exit.source(&ctx.func), latch));
-        exits.find_map(|&exit| self.tested_by(lp, induction, exit, signed))
-    }
-
-    /// The same, by the test that `exit` leaves by. If the counter, or the next one, or one in between, has to be less than something
-    /// for the loop to go on, the next one is no more than a step above that, and if that leaves room for another step, nothing
-    /// has wrapped. A counter that steps by one until it is equal to something that is not less than its start does not pass it.
-    fn tested_by(&mut self, lp: Loop, induction: &Induction, exit: Edge, signed: bool) -> Option<Bounds> {
+    /// The same by a comparison that holds in each iteration but the last. If the counter, or the next one, or one in between, has to be
+    /// less than something for the loop to go on, the next one is no more than a step above that, and if that leaves room for another
+    /// step, nothing has wrapped. A counter that steps by one until it is equal to something that is not less than its start does not
+    /// pass it.
+    fn tested(&mut self, counter: &Counter, comparison: Comparison, signed: bool) -> Option<Bounds> {
         let func = self.view.func();
-        let InstructionData::Brif { arg, .. } = func.dfg.insts[exit.branch] else { return None };
-        let test = func.dfg.value_def(arg).inst()?;
-        let InstructionData::IntCompare { args: [left, right], cond, .. } = func.dfg.insts[test] else { return None };
-        let cond = if exit.slot == 1 { cond } else { cond.complement() };
-        let added = |value| Some(offset(func, &self.view.ctx.cfg, value)).filter(|(base, _)| *base == induction.param);
-        let (cond, (_, added), bound) = match added(left) {
-            Some(added) => (cond, added, right),
-            None => (cond.swap_args(), added(right)?, left),
-        };
-        let ty = func.dfg.value_type(induction.param);
-        let (step, added) = (const_eval::signed(induction.step, ty), const_eval::signed(added, ty));
+        let ty = func.dfg.value_type(counter.param);
+        let mut sides = comparison.sides().map(|side| (side, offset(func, Some(&self.view.ctx.cfg), side.left)));
+        let (Comparison { cond, right: bound, .. }, (_, added)) =
+            sides.find(|(_, (base, _))| *base == counter.param)?;
+        let (step, added) = (i128::from(counter.step), const_eval::signed(added, ty));
         let is_between = if step > 0 { (0..=step).contains(&added) } else { (step..=0).contains(&added) };
-        let (limits, start) = (limits(ty.bits(), signed), self.passed_bounds(induction.start, signed));
-        let limit = self.passed_bounds(bound, signed);
+        let start = self.passed_bounds(counter.start, signed);
+        let limit = bound.map_or((0, 0), |bound| self.passed_bounds(bound, signed));
         let strict = match cond {
-            IntCC::NotEqual if step.abs() == 1 && self.view.is_defined_outside(lp, bound) => {
+            IntCC::NotEqual
+                if step.abs() == 1 && bound.is_none_or(|it| self.view.is_defined_outside(counter.lp, it)) =>
+            {
                 let is_before = if step > 0 { start.1 + added <= limit.0 } else { start.0 + added >= limit.1 };
-                let starts_before = is_before || self.starts_before(lp, induction, (added, bound), signed);
+                let starts_before = is_before || self.starts_before(counter, (added, bound), signed);
                 starts_before.then_some(1)?
             }
-            IntCC::UnsignedLessThan if step > 0 && !signed => 1,
-            IntCC::SignedLessThan if step > 0 && signed => 1,
-            IntCC::UnsignedLessThanOrEqual if step > 0 && !signed => 0,
-            IntCC::SignedLessThanOrEqual if step > 0 && signed => 0,
-            IntCC::UnsignedGreaterThan if step < 0 && !signed => 1,
-            IntCC::SignedGreaterThan if step < 0 && signed => 1,
-            IntCC::UnsignedGreaterThanOrEqual if step < 0 && !signed => 0,
-            IntCC::SignedGreaterThanOrEqual if step < 0 && signed => 0,
-            _ => return None,
+            _ if is_signed(cond) != signed => return None,
+            _ => match interval(cond) {
+                (None, Some(end)) if step > 0 => i128::from(-end),
+                (Some(end), None) if step < 0 => end.into(),
+                _ => return None,
+            },
         };
         let bounds = match step > 0 {
             true => (start.0, start.1.max(limit.1 - strict + step - added)),
             false => (start.0.min(limit.0 + strict + step - added), start.1),
         };
         let with_step = (bounds.0 + step.min(0), bounds.1 + step.max(0));
-        (is_between && is_within(with_step, limits)).then_some(bounds)
+        (is_between && is_within(with_step, self.limits(counter, signed))).then_some(bounds)
+    }
+
+    /// All numbers that a counter could be, read so.
+    fn limits(&self, counter: &Counter, signed: bool) -> Bounds {
+        limits(self.view.func().dfg.value_type(counter.param).bits(), signed)
     }
 
     /// Whether comparisons say that a counter and so much more is not beyond `bound` on the way into the loop.
-    fn starts_before(&mut self, lp: Loop, induction: &Induction, (added, bound): (i128, Value), signed: bool) -> bool {
-        let View { ctx, forest } = self.view;
-        let [entry] = forest.data(lp).entries[..] else { return false };
-        if self.questions == 0 {
-            return false;
-        }
-        self.questions -= 1;
-        let up = const_eval::signed(induction.step, ctx.func.dfg.value_type(induction.param)) > 0;
-        let cond = if up { IntCC::UnsignedLessThanOrEqual } else { IntCC::UnsignedGreaterThanOrEqual };
-        let cond = if signed { with_sign(cond) } else { cond };
-        let [Some(start), Some(bound)] = [induction.start, bound].map(|value| self.view.sum(value)) else {
-            return false;
-        };
-        self.conditions.holds(Place::Before(entry.branch), cond, [&start.offset(added as i64), &bound])
+    fn starts_before(&mut self, counter: &Counter, (added, bound): (i128, Option<Value>), signed: bool) -> bool {
+        let [entry] = self.view.forest.data(counter.lp).entries[..] else { return false };
+        let Some(start) = self.view.sum(counter.start).map(|start| start.offset(added as i64)) else { return false };
+        let zero = Sum::constant(0, start.bits());
+        let Some(bound) = bound.map_or(Some(zero), |bound| self.view.sum(bound)) else { return false };
+        self.is_not_beyond(Place::Before(entry.branch), counter, [&start, &bound], signed)
     }
 
     /// Whether comparisons say that a counter does not wrap on the back edge.
     fn stays(&mut self, counter: &Counter, signed: bool) -> bool {
-        let View { ctx, forest } = self.view;
-        let Induction { param, step, .. } = counter.induction;
-        let [back_edge] = forest.data(counter.lp).back_edges[..] else { return false };
+        let [back_edge] = self.view.forest.data(counter.lp).back_edges[..] else { return false };
+        let (least, largest) = self.limits(counter, signed);
+        let step = i128::from(counter.step);
+        let bound = if step > 0 { largest - step } else { least - step };
+        let sum = Sum::of_leaf(self.view.func(), counter.param);
+        let bound = Sum::constant(bound as u64, sum.bits());
+        // A guard says it of the first iteration, and the test of the others.
+        self.conditions.set_thorough(true);
+        let stays = self.is_not_beyond(Place::On(back_edge), counter, [&sum, &bound], signed);
+        self.conditions.set_thorough(false);
+        stays
+    }
+
+    /// Whether comparisons say that the first number is not past the second one in the direction of a counter. One question.
+    fn is_not_beyond(&mut self, place: Place, counter: &Counter, sides: [&Sum; 2], signed: bool) -> bool {
+        let cond = match (counter.step > 0, signed) {
+            (true, false) => IntCC::UnsignedLessThanOrEqual,
+            (true, true) => IntCC::SignedLessThanOrEqual,
+            (false, false) => IntCC::UnsignedGreaterThanOrEqual,
+            (false, true) => IntCC::SignedGreaterThanOrEqual,
+        };
         if self.questions == 0 {
             return false;
         }
         self.questions -= 1;
-        let ty = ctx.func.dfg.value_type(param);
-        let step = const_eval::signed(step, ty);
-        let (least, largest) = limits(ty.bits(), signed);
-        let bound = if step > 0 { largest - step } else { least - step };
-        let cond = if step > 0 { IntCC::UnsignedLessThanOrEqual } else { IntCC::UnsignedGreaterThanOrEqual };
-        let cond = if signed { with_sign(cond) } else { cond };
-        let sum = Sum::of_leaf(&ctx.func, param);
-        let bound = Sum::constant(bound as u64 & mask(ty.bits()), ty.bits());
-        // A guard says it of the first iteration, and the test of the others.
-        self.conditions.set_thorough(true);
-        let stays = self.conditions.holds(Place::On(back_edge), cond, [&sum, &bound]);
-        self.conditions.set_thorough(false);
-        stays
-    }
-}
-
-/// The same condition for numbers with sign.
-fn with_sign(cond: IntCC) -> IntCC {
-    match cond {
-        IntCC::UnsignedLessThanOrEqual => IntCC::SignedLessThanOrEqual,
-        _ => IntCC::SignedGreaterThanOrEqual,
+        self.conditions.holds(place, cond, sides)
     }
 }
 

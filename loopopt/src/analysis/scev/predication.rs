@@ -1,4 +1,4 @@
-//! What has to hold in front of a loop so that something holds in each of its iterations.
+//! Predication: what has to hold before a loop so that something holds in each of its iterations.
 //!
 //! ```text
 //! preheader: 0 < n,  0 < len,  n - 1 <= len - 1        enough for
@@ -10,9 +10,9 @@
 //!   i + 1 < n ───┘
 //! ```
 //!
-//! A comparison with something that does not change holds for an arc of the circle of all numbers ([`crate::analysis::scev::requirement::arc`]).
-//! What moves upwards from a number in the arc, by no more than is left of it, stays in it, and has not wrapped; the
-//! same downwards. How far a sum moves follows from how often the loop goes around ([`crate::analysis::scev::exit_test`]): `|step| · times`,
+//! A comparison with something that does not change holds for an arc of the circle of all numbers ([`crate::analysis::scev::wrap_arc::arc`]).
+//! What moves upwards from a number in the arc, by no more than the room to its end, stays in it, and has not wrapped; the
+//! same downwards. How far a sum moves follows from how often the loop runs ([`crate::analysis::scev::symbolic_count`]): `|step| · times`,
 //! if that does not overflow, which is asked for, too. So three things are enough: the comparison holds at the start,
 //! the distance does not overflow, and there is room for it.
 //!
@@ -32,7 +32,7 @@
 //! Starts are numbers modulo two to their bits, and distances are true integers (`integer`): what is added to them, or what they
 //! are multiplied by, is required not to overflow, whatever cancels.
 //!
-//! What is asked for is again made of sums and comparisons, so that it can be asked for in front of the loop around.
+//! What is asked for is again made of sums and comparisons, so that it can be asked for before the loop around.
 //!
 //! # References
 //!
@@ -42,23 +42,24 @@
 //! (JDK-8307683, openj9#15477, golang/go#26116).
 
 use crate::analysis::cfg::loops::Loop;
-use crate::analysis::scev::exit_test::{Counted, Iterations, magnitude};
 use crate::analysis::scev::integer::{Integer, Needs};
 use crate::analysis::scev::linear_expr::{Sum, Term, mask};
-use crate::analysis::scev::requirement::{Requirement, arc};
+use crate::analysis::scev::requirement::Requirement;
+use crate::analysis::scev::symbolic_count::{Counted, Iterations, magnitude};
 use crate::analysis::scev::value_range::limits_of;
 use crate::analysis::scev::view::View;
+use crate::analysis::scev::wrap_arc::{arc, is_signed};
 use crate::fault::fault;
 use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::{Block, Inst, InstructionData, Opcode, Value, ValueDef};
 
-/// Why nothing in front of a loop is enough.
+/// Why nothing before a loop is enough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Obstacle {
     /// This value changes in a way that no formula tells.
     Changes(Value),
-    /// No test says how often the loop goes around.
+    /// No test says how often the loop runs.
     NoCount,
     /// A sum has too many terms, or one of too many bits.
     TooLong,
@@ -75,19 +76,19 @@ const MAX_TABLE: u64 = 1 << 16;
 /// memory of WebAssembly.
 pub(in crate::analysis) const MIN_BITS_OF_LENGTHS: u32 = 32;
 
-/// Looks ahead from in front of the loops of a function.
-pub struct Ahead<'a> {
+/// Finds what has to hold before the loops of a function.
+pub struct Predication<'a> {
     view: View<'a>,
     counted: SecondaryMap<Loop, Option<Counted>>,
 }
 
-impl<'a> Ahead<'a> {
+impl<'a> Predication<'a> {
     /// For the loops of this function.
     pub fn new(view: View<'a>) -> Self {
         Self { view, counted: SecondaryMap::new() }
     }
 
-    /// What has to hold in front of `lp` so that `required` holds whenever `check`, an instruction of this block in the loop, runs.
+    /// What has to hold before `lp` so that `required` holds whenever `check`, an instruction of this block in the loop, runs.
     ///
     /// This is a statement on the loop as it is, with all its checks.
     pub fn before(
@@ -228,7 +229,7 @@ impl Walk<'_> {
         // Only what moves by the same in each iteration is between its ends there.
         self.takes_all = false;
         self.may_start_at_zero = false;
-        let least = if cond == cond.unsigned() { 0 } else { 1 << (left.bits() - 1) };
+        let least = if is_signed(cond) { 1 << (left.bits() - 1) } else { 0 };
         let least = Sum::constant(least, left.bits());
         let most = least.clone().offset(-1);
         let mut ends = Vec::new();
@@ -316,7 +317,7 @@ impl Walk<'_> {
         let mut changing = sum.terms().iter().filter(|term| !is_invariant(term));
         let (Some((Term::Value(value), factor)), None) = (changing.next(), changing.next()) else { return None };
         let rest = sum.minus(&Sum::of_term(Term::Value(*value), *factor, bits))?;
-        let counter = self.counted.counters.iter().find(|counter| counter.param == *value)?;
+        let counter = self.counted.recurrences.get(*value)?;
         let [least, largest] = self.iterations.times.as_ref()?.ends(counter, bits)?;
         let begins_below = rest.as_constant().is_some_and(|rest| rest > mask(bits) / 2);
         let is_negative = *factor > mask(bits) / 2;
@@ -359,7 +360,7 @@ impl Walk<'_> {
         step: &mut Sum,
     ) -> Result<(), Obstacle> {
         let bits = step.bits();
-        let Some(counter) = self.counted.counters.iter().find(|counter| counter.param == value) else {
+        let Some(counter) = self.counted.recurrences.get(value) else {
             if let Some((least, distance)) = self.within(value, bits) {
                 moves.add(&Sum::constant(least, bits), factor)?;
                 let distance = Integer::constant(distance, bits);

@@ -1,95 +1,194 @@
-//! By how much the numbers of a loop grow from one iteration to the next.
+//! Add-recurrences: what is `start + k · step` in iteration `k` of a loop, the first being number 0.
 //!
 //! ```text
-//! block1(v1: i32):                grows by 1
-//!     v2 = ishl v1, 3             8
-//!     v3 = iadd v0, v2            8, as v0 does not change
-//!     v4 = uextend.i64 v3         nothing is said: the sum may wrap
-//!     v5 = iadd v1, 1             1
+//! block1(v1: i32):                {v0, +, 3}
+//!     v2 = ishl v1, 3             {8 · v0, +, 24}
+//!     v3 = iadd v9, v2            {8 · v0 + v9, +, 24}, as v9 does not change
+//!     v4 = uextend.i64 v3         none: the sum may wrap
+//!     v5 = iadd v1, 3
+//!     brif v6, block1(v5), block2
 //! ```
 //!
-//! All of it is modular arithmetic: `k` iterations later, a number is larger by `k` times its stride, modulo two to the bits of its
-//! type, if it is computed there.
+//! All of it is modular arithmetic, in the bits of the value. What follows from a bound is for others to say: how often a loop runs
+//! ([`crate::analysis::scev::exit_count`]), and that nothing wraps ([`crate::analysis::scev::nowrap`]).
 
 use crate::analysis::cfg::loops::Loop;
-use crate::analysis::scev::induction::{Induction, inductions};
-use crate::analysis::scev::linear_expr::{Sum, Term};
+use crate::analysis::scev::linear_expr::{Sum, Term, known, offset};
 use crate::analysis::scev::view::View;
+use crate::analysis::scev::wrap_arc::Progression;
 use cranelift_codegen::FxHashMap;
-use cranelift_codegen::ir::Value;
+use cranelift_codegen::ir::{BlockArg, Value};
 
-/// The values of a loop that are known to grow by the same number in each iteration.
-#[derive(Debug, Default)]
-pub struct Strides {
-    strides: FxHashMap<Value, u64>,
-    /// What the counters are in the first iteration.
-    starts: FxHashMap<Value, Value>,
+/// `start + k · step` in iteration `k`, modulo two to the bits of the start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recurrence {
+    /// What it is in the first iteration, in terms of what is defined before the loop. Of more than 64 bits, just the value.
+    pub start: Sum,
+    /// What is added in each iteration.
+    pub step: Step,
 }
 
-impl Strides {
-    /// Those of a loop with one entry edge and one back edge. Linear in the size of the loop, as sums are bounded.
+/// What is added in each iteration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// A constant, with the bits of the type.
+    Constant(u128),
+    /// A loop-invariant sum that is no constant.
+    Invariant(Sum),
+}
+
+impl Step {
+    /// The step, if it is a constant.
+    pub fn as_constant(&self) -> Option<u128> {
+        match self {
+            Self::Constant(step) => Some(*step),
+            Self::Invariant(_) => None,
+        }
+    }
+
+    /// The same in so many bits, at most 64 and no more than it has.
+    pub fn reduced(&self, bits: u32) -> Option<Sum> {
+        match self {
+            Self::Constant(step) => Some(Sum::constant(*step as u64, bits)),
+            Self::Invariant(step) => step.reduced(bits),
+        }
+    }
+}
+
+/// A header parameter that is an add-recurrence.
+#[derive(Clone, Debug)]
+pub struct Induction {
+    /// The parameter.
+    pub param: Value,
+    /// What the entry edge passes for it.
+    pub start: Value,
+    /// What it is in each iteration.
+    pub recurrence: Recurrence,
+}
+
+/// The induction variables of a loop with one entry edge and one back edge.
+#[derive(Clone, Debug)]
+pub struct Recurrences {
+    lp: Loop,
+    inductions: Vec<Induction>,
+}
+
+impl Recurrences {
+    /// Those of `lp`.
     pub fn of(view: View<'_>, lp: Loop) -> Self {
         let func = view.func();
-        let mut strides = Self::default();
-        let is_number = |value: Value| {
-            let ty = func.dfg.value_type(value);
-            ty.is_int() && ty.bits() <= 64
-        };
-        for Induction { param, start, step } in inductions(func, &view.ctx.cfg, view.forest, lp) {
-            if let Some(step) = u64::try_from(step).ok().filter(|&step| step != 0 && is_number(param)) {
-                strides.strides.insert(param, step);
-                strides.starts.insert(param, start);
-            }
+        let data = view.forest.data(lp);
+        let mut found = Self { lp, inductions: Vec::new() };
+        if let ([entry], [back_edge]) = (&data.entries[..], &data.back_edges[..]) {
+            let args = entry.args(func).zip(back_edge.args(func));
+            let params = func.dfg.block_params(data.header).iter().zip(args);
+            found.inductions.extend(params.filter_map(|(&param, passed)| Induction::find(view, lp, param, passed)));
         }
-        if strides.starts.is_empty() {
-            return strides;
-        }
-        let blocks = view.forest.blocks(lp).iter();
-        let insts = blocks.flat_map(|&block| func.layout.block_insts(block));
-        let results = insts.filter_map(|inst| func.dfg.inst_results(inst).first().copied());
-        let found: Vec<_> = results.filter_map(|value| Some((value, strides.of_sum(view, lp, value)?))).collect();
-        strides.strides.extend(found);
-        strides
+        found
     }
 
-    /// By how much `value` grows, modulo two to the bits of its type, if it does and that is known.
-    pub fn get(&self, value: Value) -> Option<u64> {
-        self.strides.get(&value).copied()
+    /// All induction variables, in the order of the parameters.
+    pub fn inductions(&self) -> &[Induction] {
+        &self.inductions
     }
 
-    /// What `value`, which grows, is in the first iteration, in terms of what is defined in front of the loop.
-    pub fn first(&self, view: View<'_>, value: Value) -> Option<Sum> {
-        self.get(value)?;
-        let sum = view.sum(value)?;
-        let mut first = Sum::constant(sum.constant_part(), sum.bits());
+    /// What a header parameter is in each iteration, if it is an induction variable.
+    pub fn get(&self, param: Value) -> Option<&Recurrence> {
+        self.inductions.iter().find(|one| one.param == param).map(|one| &one.recurrence)
+    }
+
+    /// What a sum that changes is in each iteration. A step that is no constant is that of one induction variable alone.
+    pub fn of_sum(&self, view: View<'_>, sum: &Sum) -> Option<Recurrence> {
+        let bits = sum.bits();
+        let mut start = Sum::constant(sum.constant_part(), bits);
+        let (mut step, mut invariant, mut moving) = (Sum::constant(0, bits), None, 0);
         for (term, factor) in sum.terms() {
-            let start = match term {
-                Term::Value(counter) => self.starts.get(counter),
-                _ => None,
-            };
-            let alone = match start {
-                Some(&start) => view.sum(start)?.reduced(sum.bits())?,
-                None => Sum::of_term(term.clone(), 1, sum.bits()),
-            };
-            first = first.plus(&alone, *factor)?;
-        }
-        Some(first)
-    }
-
-    /// By how much a sum of counters grows.
-    fn of_sum(&self, view: View<'_>, lp: Loop, value: Value) -> Option<u64> {
-        let sum = view.sum(value)?;
-        let mut grows = Sum::constant(0, sum.bits());
-        for (term, factor) in sum.terms() {
-            let alone = Sum::of_term(term.clone(), *factor, sum.bits());
-            if view.is_invariant(lp, &alone) {
+            let alone = Sum::of_term(term.clone(), *factor, bits);
+            if view.is_invariant(self.lp, &alone) {
+                start = start.plus(&alone, 1)?;
                 continue;
             }
-            let Term::Value(counter) = term else { return None };
-            let stride = Sum::constant(self.get(*counter)?, sum.bits());
-            grows = grows.plus(&stride, *factor)?;
+            let Term::Value(value) = term else { return None };
+            let own = self.get(*value)?;
+            moving += 1;
+            start = start.plus(&own.start.reduced(bits)?, *factor)?;
+            match &own.step {
+                Step::Constant(by) => step = step.plus(&Sum::constant(*by as u64, bits), *factor)?,
+                Step::Invariant(by) if *factor == 1 && by.bits() == bits => invariant = Some(by),
+                Step::Invariant(_) => return None,
+            }
         }
-        grows.as_constant().filter(|&stride| stride != 0)
+        let step = match invariant {
+            Some(by) => (moving == 1).then(|| Step::Invariant(by.clone()))?,
+            None => Step::Constant(step.as_constant().filter(|&step| step != 0)?.into()),
+        };
+        Some(Recurrence { start, step })
+    }
+
+    /// What `value`, which changes by a constant, is in each iteration.
+    pub fn of_value(&self, view: View<'_>, value: Value) -> Option<Recurrence> {
+        self.of_sum(view, &view.sum(value)?).filter(|found| found.step.as_constant().is_some())
+    }
+
+    /// The numbers that `value`, of any width, is in each iteration, if it starts at a constant.
+    pub fn progression(&self, view: View<'_>, value: Value) -> Option<Progression> {
+        let (func, cfg) = (view.func(), &view.ctx.cfg);
+        let ty = func.dfg.value_type(value);
+        let (base, added) = offset(func, Some(cfg), value);
+        if let Some(one) = self.inductions.iter().find(|one| one.param == base) {
+            let step = one.recurrence.step.as_constant()?;
+            let start = one.recurrence.start.as_constant().map(u128::from).or_else(|| known(func, cfg, one.start))?;
+            return Some(Progression { start, step, ty }.plus(added));
+        }
+        let Recurrence { start, step } = self.of_value(view, value)?;
+        Some(Progression { start: start.as_constant()?.into(), step: step.as_constant()?, ty })
+    }
+
+    /// By how much each value of the loop grows that is an add-recurrence with a constant step, modulo two to its bits. Linear in the
+    /// size of the loop, as sums are bounded.
+    pub fn steps(&self, view: View<'_>) -> Steps {
+        let func = view.func();
+        let blocks = if self.inductions.is_empty() { &[] } else { view.forest.blocks(self.lp) };
+        let insts = blocks.iter().flat_map(|&block| func.layout.block_insts(block));
+        let results = insts.filter_map(|inst| func.dfg.inst_results(inst).first().copied());
+        let values = self.inductions.iter().map(|one| one.param).chain(results);
+        let step_of = |value| self.of_value(view, value)?.step.as_constant()?.try_into().ok();
+        Steps(values.filter_map(|value| Some((value, step_of(value)?))).collect())
+    }
+}
+
+impl Induction {
+    /// What `param` is, for which the entry edge and the back edge pass these.
+    fn find(view: View<'_>, lp: Loop, param: Value, (start, next): (BlockArg, BlockArg)) -> Option<Self> {
+        let func = view.func();
+        let (start, next) = (start.as_value()?, next.as_value()?);
+        if !func.dfg.value_type(param).is_int() {
+            return None;
+        }
+        let step = match offset(func, Some(&view.ctx.cfg), next) {
+            (base, step) if base == param => Step::Constant(step),
+            _ => {
+                let step = view.sum(next)?.minus(&Sum::of_leaf(func, param))?;
+                match step.as_constant() {
+                    Some(step) => Step::Constant(step.into()),
+                    None if view.is_invariant(lp, &step) => Step::Invariant(step),
+                    None => return None,
+                }
+            }
+        };
+        let recurrence = Recurrence { start: view.sum(start).unwrap_or_else(|| Sum::of_leaf(func, start)), step };
+        Some(Self { param, start, recurrence })
+    }
+}
+
+/// By how much values of a loop grow in each iteration.
+#[derive(Debug, Default)]
+pub struct Steps(FxHashMap<Value, u64>);
+
+impl Steps {
+    /// By how much `value` grows, modulo two to the bits of its type, if it does and that is known.
+    pub fn get(&self, value: Value) -> Option<u64> {
+        self.0.get(&value).copied()
     }
 }
 
@@ -127,17 +226,45 @@ mod tests {
         let forest = forest(&ctx);
         let view = View { ctx: &ctx, forest: &forest };
         let lp = forest.loop_of_header(block(1)).expect("a loop");
-        let strides = Strides::of(view, lp);
+        let recurrences = Recurrences::of(view, lp);
+        let steps = recurrences.steps(view);
         let ones = u64::from(u32::MAX);
         let grow = [(2, 8_u64.wrapping_neg()), (3, 3), (6, 8_u64.wrapping_neg()), (8, 3), (9, 9), (10, ones - 7)];
-        for (number, stride) in grow.into_iter().chain([(11, 17), (12, ones - 16), (16, ones - 10), (17, ones - 4)]) {
-            assert_eq!(strides.get(Value::from_u32(number)), Some(stride), "v{number}");
+        for (number, step) in grow.into_iter().chain([(11, 17), (12, ones - 16), (16, ones - 10), (17, ones - 4)]) {
+            assert_eq!(steps.get(Value::from_u32(number)), Some(step), "v{number}");
         }
         for number in [0, 1, 4, 5, 7, 13, 14, 15] {
-            assert_eq!(strides.get(Value::from_u32(number)), None, "v{number}");
+            assert_eq!(steps.get(Value::from_u32(number)), None, "v{number}");
         }
-        let first = strides.first(view, Value::from_u32(11)).expect("it grows");
+        let first = recurrences.of_value(view, Value::from_u32(11)).expect("it grows").start;
         let term = |number| Sum::of_term(Term::Value(Value::from_u32(number)), 1, types::I32.bits());
         assert_eq!(first, term(1).times(3).offset(9).minus(&term(0)).expect("few terms"));
+    }
+
+    #[test]
+    fn steps_by_addition_and_subtraction() {
+        let ctx = context(
+            "function %f(i32) {
+            block0(v0: i32):
+                v1 = iconst.i32 5
+                jump block1(v0, v1, v0)
+            block1(v2: i32, v3: i32, v4: i32):
+                v5 = isub v2, v1
+                v6 = iadd v1, v3
+                jump block2(v5, v6)
+            block2(v7: i32, v8: i32):
+                v9 = iadd v7, v1
+                v10 = isub v9, v1
+                brif v4, block1(v10, v8, v7), block3
+            block3:
+                return
+            }",
+        );
+        let forest = forest(&ctx);
+        let lp = forest.loop_of_header(block(1)).expect("a loop");
+        let recurrences = Recurrences::of(View { ctx: &ctx, forest: &forest }, lp);
+        let found: Vec<_> = recurrences.inductions().iter().map(|one| one.recurrence.step.as_constant()).collect();
+        let steps = [u128::from(-5_i32 as u32), 5].map(Some);
+        assert_eq!(found, steps, "the third parameter gets the next value of the first");
     }
 }

@@ -6,6 +6,7 @@
 use crate::analysis::scev::const_eval::compares;
 use crate::analysis::scev::gathered::gathered;
 use crate::analysis::scev::linear_expr::{Sum, mask};
+use crate::analysis::scev::wrap_arc::{interval, is_signed, is_strict};
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use std::fmt;
 
@@ -169,16 +170,13 @@ impl Requirement {
     /// The same as an order of two numbers, if it is one.
     fn as_less(&self) -> Option<Less<'_>> {
         let Self::Compare { cond, left, right } = self else { return None };
-        let signed = *cond != cond.unsigned();
-        let (strict, swapped) = match cond.unsigned() {
-            IntCC::UnsignedLessThan => (true, false),
-            IntCC::UnsignedLessThanOrEqual => (false, false),
-            IntCC::UnsignedGreaterThan => (true, true),
-            IntCC::UnsignedGreaterThanOrEqual => (false, true),
+        let (strict, swapped) = match interval(*cond) {
+            (None, Some(_)) => (is_strict(*cond), false),
+            (Some(_), None) => (is_strict(*cond), true),
             _ => return None,
         };
         let (smaller, larger) = if swapped { (right, left) } else { (left, right) };
-        Some(Less { signed, strict, smaller, larger })
+        Some(Less { signed: is_signed(*cond), strict, smaller, larger })
     }
 
     /// The sides of `left <= right`, unsigned.
@@ -229,12 +227,7 @@ fn compare(cond: IntCC, left: &Sum, right: &Sum) -> Option<bool> {
             right if left.most() < right => Some(true),
             right => (right == 0 || is_above(right - 1)).then_some(false),
         },
-        IntCC::UnsignedGreaterThanOrEqual => {
-            let left = left.as_constant()?;
-            (right.most() <= left).then_some(true)
-        }
-        IntCC::UnsignedGreaterThan if right.as_constant() == Some(max) => Some(false),
-        IntCC::UnsignedGreaterThan => (right.most() < left.as_constant()?).then_some(true),
+        IntCC::UnsignedGreaterThanOrEqual | IntCC::UnsignedGreaterThan => compare(cond.swap_args(), right, left),
         _ => match left.minus(right)?.as_constant()? {
             0 => Some(holds_of_equals(cond)),
             _ => match cond {
@@ -260,7 +253,7 @@ impl fmt::Display for Requirement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Compare { cond, left, right } => {
-                let sign = if *cond == cond.unsigned() { "" } else { "signed " };
+                let sign = if is_signed(*cond) { "signed " } else { "" };
                 let word = match cond.unsigned() {
                     IntCC::Equal => "==",
                     IntCC::NotEqual => "!=",
@@ -276,66 +269,13 @@ impl fmt::Display for Requirement {
     }
 }
 
-/// The numbers on the circle of all numbers for which a comparison with `bound` holds, if it holds for any: from the first to the last.
-///
-/// They are next to each other, whatever the condition, so that a number that starts among them and moves less than the
-/// distance to the end stays among them.
-pub fn arc(cond: IntCC, bound: &Sum) -> (Sum, Sum) {
-    let bits = bound.bits();
-    let constant = |number: u64| Sum::constant(number, bits);
-    let least = if cond == cond.unsigned() { constant(0) } else { constant(1 << (bits - 1)) };
-    let largest = least.clone().offset(-1);
-    let (before, after) = (bound.clone().offset(-1), bound.clone().offset(1));
-    match cond {
-        IntCC::Equal => (bound.clone(), bound.clone()),
-        IntCC::NotEqual => (after, before),
-        IntCC::UnsignedLessThan | IntCC::SignedLessThan => (least, before),
-        IntCC::UnsignedLessThanOrEqual | IntCC::SignedLessThanOrEqual => (least, bound.clone()),
-        IntCC::UnsignedGreaterThan | IntCC::SignedGreaterThan => (after, largest),
-        IntCC::UnsignedGreaterThanOrEqual | IntCC::SignedGreaterThanOrEqual => (bound.clone(), largest),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::analysis::scev::linear_expr::Term;
-    use cranelift_codegen::ir::{Value, types};
+    use cranelift_codegen::ir::Value;
 
-    /// `arc` holds the numbers for which the comparison holds, and no others, for each condition and bound of 8 bits.
-    #[test]
-    fn arcs_hold_what_fulfils_the_condition() {
-        use IntCC::{
-            Equal, NotEqual, SignedGreaterThan, SignedGreaterThanOrEqual, SignedLessThan, SignedLessThanOrEqual,
-            UnsignedGreaterThan, UnsignedGreaterThanOrEqual, UnsignedLessThan, UnsignedLessThanOrEqual,
-        };
-        let bits = types::I8.bits();
-        for cond in [
-            Equal,
-            NotEqual,
-            SignedGreaterThan,
-            SignedGreaterThanOrEqual,
-            SignedLessThan,
-            SignedLessThanOrEqual,
-            UnsignedGreaterThan,
-            UnsignedGreaterThanOrEqual,
-            UnsignedLessThan,
-            UnsignedLessThanOrEqual,
-        ] {
-            for bound in 0..256 {
-                let (from, to) = arc(cond, &Sum::constant(bound, bits));
-                let [from, to] = [from, to].map(|end| end.as_constant().expect("of a constant"));
-                let fulfils = |number: u64| holds(cond, number, bound, bits);
-                if !(0..256).any(fulfils) {
-                    continue;
-                }
-                let in_arc = |number: u64| number.wrapping_sub(from) & 255 <= to.wrapping_sub(from) & 255;
-                assert!((0..256).all(|number| fulfils(number) == in_arc(number)), "{cond} {bound}: {from} to {to}");
-            }
-        }
-    }
-
-    /// What is left says the same of all numbers of a few bits.
+    /// What remains says the same of all numbers of a few bits.
     #[test]
     fn simplified_is_the_same() {
         let value = |number| Sum::of_term(Term::Value(Value::from_u32(number)), 1, 8);

@@ -14,7 +14,7 @@
 //! What an integer can be follows here from its type, from the instructions that compute it, and from what the embedder knows of
 //! memory. Nothing depends on where in the function the question is asked.
 
-use crate::analysis::scev::linear_expr::{Sum, Term as Part, constant_of, mask};
+use crate::analysis::scev::linear_expr::{Sum, Term as Part, constant_of, mask, signed};
 use crate::options::Options;
 use cranelift_codegen::FxHashMap;
 use cranelift_codegen::ir::{Function, InstructionData, MemFlags, Opcode, Type, Value, ValueDef, types};
@@ -302,15 +302,6 @@ impl<'f> Numbers<'f> {
     pub(in crate::analysis) fn is_never_negative(&self, term: Term) -> bool {
         term.constant == 0 && self.range(term.root).signed.0 >= 0
     }
-
-    /// Whether `value` is known to be 0 or 1.
-    pub(in crate::analysis) fn is_bool(&mut self, value: Value) -> bool {
-        let number = self.of(value, false);
-        number.is_some_and(|Number { term, offset }| {
-            let (least, largest) = self.bounds(term);
-            least + offset >= 0 && largest + offset <= 1
-        })
-    }
 }
 
 /// Whether `value` is the result of an instruction that a proof cannot go on from, see `Prover::by_more`.
@@ -327,12 +318,8 @@ fn is_plain(ty: Type) -> bool {
 }
 
 /// A number of so many bits, read with or without sign.
-fn read(bits: u64, width: u32, signed: bool) -> i128 {
-    let unused = 64 - width;
-    match signed {
-        true => i128::from(((bits << unused) as i64) >> unused),
-        false => i128::from((bits << unused) >> unused),
-    }
+fn read(bits: u64, width: u32, with_sign: bool) -> i128 {
+    if with_sign { signed(bits, width).into() } else { (bits & mask(width)).into() }
 }
 
 /// Where ranges come from.

@@ -6,7 +6,7 @@ use crate::analysis::scev::linear_expr::{Sum, constant_of};
 use cranelift_codegen::Context;
 use cranelift_codegen::ir::{Function, Value, ValueDef};
 
-/// Renamings in a row that are looked through. 16: each pass that makes a block in front of a loop may add one.
+/// Renamings in a row that are looked through. 16: each pass that makes a preheader may add one.
 const MAX_RENAMINGS: usize = 16;
 
 /// Sums of renamed sums. 2: an index that is computed outside of a loop, from what is passed to it.

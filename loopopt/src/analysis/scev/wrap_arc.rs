@@ -1,12 +1,45 @@
 //! Numbers that grow by the same step and wrap around, and when they get where.
 //!
-//! A comparison with a constant holds for numbers that are next to each other on the circle of all numbers of a type: the
-//! question how often a loop runs is the question when its counter enters such an arc. It is answered exactly for the first
-//! way around the circle, whatever the step, its sign and the width; a bound below holds in any case.
+//! A comparison holds for an arc of the circle of all numbers of a type ([`interval`]): the question how often a loop runs is the
+//! question when its counter enters such an arc. It is answered exactly for the first way around the circle, whatever the step, its sign
+//! and the width; a lower bound holds in any case.
 
 use crate::analysis::scev::const_eval::{max_of, truncate};
+use crate::analysis::scev::linear_expr::Sum;
 use cranelift_codegen::ir::Type;
 use cranelift_codegen::ir::condcodes::IntCC;
+
+/// Where the numbers for which a comparison with a bound holds begin and end: so far from the bound, or at an end of the type if that is
+/// nothing. They are next to each other on the circle of all numbers, whatever the condition, so that a number that starts among them
+/// and moves less than the distance to the end stays among them.
+pub fn interval(cond: IntCC) -> (Option<i64>, Option<i64>) {
+    match cond.unsigned() {
+        IntCC::Equal => (Some(0), Some(0)),
+        IntCC::NotEqual => (Some(1), Some(-1)),
+        IntCC::UnsignedLessThan => (None, Some(-1)),
+        IntCC::UnsignedLessThanOrEqual => (None, Some(0)),
+        IntCC::UnsignedGreaterThan => (Some(1), None),
+        _ => (Some(0), None),
+    }
+}
+
+/// Whether a condition reads its sides with their sign.
+pub fn is_signed(cond: IntCC) -> bool {
+    cond != cond.unsigned()
+}
+
+/// Whether a condition is an order of numbers that are not equal.
+pub fn is_strict(cond: IntCC) -> bool {
+    matches!(interval(cond), (None, Some(-1)) | (Some(1), None))
+}
+
+/// The first and the last number for which a comparison with `bound` holds, if it holds for any.
+pub fn arc(cond: IntCC, bound: &Sum) -> (Sum, Sum) {
+    let least = Sum::constant(if is_signed(cond) { 1 << (bound.bits() - 1) } else { 0 }, bound.bits());
+    let end = |by: Option<i64>, none: Sum| by.map_or(none, |by| bound.clone().offset(by));
+    let (from, to) = interval(cond);
+    (end(from, least.clone()), end(to, least.offset(-1)))
+}
 
 /// The numbers `first`, `first + 1`, …, `first + more`, modulo two to the power of the width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,32 +51,22 @@ pub struct Arc {
 impl Arc {
     /// The numbers of type `ty` for which the comparison with `bound` holds, if there are any.
     pub fn of_condition(cond: IntCC, bound: u128, ty: Type) -> Option<Self> {
-        use IntCC::{
-            Equal, NotEqual, SignedGreaterThan, SignedGreaterThanOrEqual, SignedLessThan, SignedLessThanOrEqual,
-            UnsignedGreaterThan, UnsignedGreaterThanOrEqual, UnsignedLessThan, UnsignedLessThanOrEqual,
-        };
-        let least = if cond == cond.unsigned() { 0 } else { signed_min(ty) };
-        let largest = truncate(least.wrapping_sub(1), ty);
-        let up_to = |first, last: u128| Self { first, more: truncate(last.wrapping_sub(first), ty) };
-        let (before, after) = (bound.wrapping_sub(1), truncate(bound.wrapping_add(1), ty));
-        match cond {
-            Equal => Some(up_to(bound, bound)),
-            NotEqual => Some(up_to(after, before)),
-            UnsignedLessThanOrEqual | SignedLessThanOrEqual => Some(up_to(least, bound)),
-            UnsignedGreaterThanOrEqual | SignedGreaterThanOrEqual => Some(up_to(bound, largest)),
-            UnsignedLessThan | SignedLessThan => (bound != least).then(|| up_to(least, before)),
-            UnsignedGreaterThan | SignedGreaterThan => (bound != largest).then(|| up_to(after, largest)),
-        }
+        let (from, to) = interval(cond);
+        let least = if is_signed(cond) { signed_min(ty) } else { 0 };
+        let end =
+            |by: Option<i64>, none: u128| truncate(by.map_or(none, |by| bound.wrapping_add_signed(by.into())), ty);
+        let (first, last) = (end(from, least), end(to, least.wrapping_sub(1)));
+        // Nothing is below the least number, and nothing above the largest.
+        let is_empty = is_strict(cond) && first == truncate(last.wrapping_add(1), ty);
+        (!is_empty).then_some(Self { first, more: truncate(last.wrapping_sub(first), ty) })
     }
 
     /// The numbers of type `ty` for which the comparison holds whatever the bound, if there are any.
     pub fn of_any_bound(cond: IntCC, ty: Type) -> Option<Self> {
-        let min = signed_min(ty);
-        let first = match cond {
-            IntCC::UnsignedGreaterThanOrEqual => max_of(ty),
-            IntCC::UnsignedLessThanOrEqual => 0,
-            IntCC::SignedGreaterThanOrEqual => min - 1,
-            IntCC::SignedLessThanOrEqual => min,
+        let least = if is_signed(cond) { signed_min(ty) } else { 0 };
+        let first = match interval(cond) {
+            (None, Some(0)) => least,
+            (Some(0), None) => truncate(least.wrapping_sub(1), ty),
             _ => return None,
         };
         Some(Self { first, more: 0 })
@@ -70,6 +93,11 @@ impl Progression {
     /// The number after `steps` steps.
     pub fn at(self, steps: u128) -> u128 {
         truncate(self.start.wrapping_add(self.step.wrapping_mul(steps)), self.ty)
+    }
+
+    /// The same with `added` added to each number.
+    pub fn plus(self, added: u128) -> Self {
+        Self { start: truncate(self.start.wrapping_add(added), self.ty), ..self }
     }
 
     /// The same, beginning after `steps` steps.
@@ -121,24 +149,12 @@ mod tests {
     use crate::analysis::scev::const_eval::compares;
     use cranelift_codegen::ir::types::{I8, I128};
 
-    const CONDITIONS: [IntCC; 10] = [
-        IntCC::Equal,
-        IntCC::NotEqual,
-        IntCC::SignedLessThan,
-        IntCC::SignedGreaterThanOrEqual,
-        IntCC::SignedGreaterThan,
-        IntCC::SignedLessThanOrEqual,
-        IntCC::UnsignedLessThan,
-        IntCC::UnsignedGreaterThanOrEqual,
-        IntCC::UnsignedGreaterThan,
-        IntCC::UnsignedLessThanOrEqual,
-    ];
     const SAMPLES: [u128; 17] = [0, 1, 2, 3, 7, 16, 50, 100, 126, 127, 128, 129, 200, 250, 253, 254, 255];
 
     /// Against the definition, for all conditions and for starts, steps and bounds of 8 bits.
     #[test]
     fn steps_are_counted() {
-        for cond in CONDITIONS {
+        for &cond in IntCC::all() {
             for bound in SAMPLES {
                 let arc = Arc::of_condition(cond, bound, I8);
                 let holds = (0..=255).any(|number| compares(cond, [number, bound], I8));
@@ -159,9 +175,26 @@ mod tests {
         }
     }
 
+    /// `arc` holds the numbers for which the comparison holds, and no others, for each condition and bound of 8 bits.
+    #[test]
+    fn arcs_hold_what_fulfils_the_condition() {
+        for &cond in IntCC::all() {
+            for bound in 0..256_u64 {
+                let (from, to) = arc(cond, &Sum::constant(bound, 8));
+                let [from, to] = [from, to].map(|end| end.as_constant().expect("of a constant"));
+                let fulfils = |number: u64| compares(cond, [number.into(), bound.into()], I8);
+                if !(0..256).any(fulfils) {
+                    continue;
+                }
+                let in_arc = |number: u64| number.wrapping_sub(from) & 255 <= to.wrapping_sub(from) & 255;
+                assert!((0..256).all(|number| fulfils(number) == in_arc(number)), "{cond} {bound}: {from} to {to}");
+            }
+        }
+    }
+
     #[test]
     fn any_bound() {
-        for cond in CONDITIONS {
+        for &cond in IntCC::all() {
             let always = |number| (0..=255).all(|bound| compares(cond, [number, bound], I8));
             let arc = Arc::of_any_bound(cond, I8);
             assert_eq!(arc, (0..=255).find(|&number| always(number)).map(|first| Arc { first, more: 0 }), "{cond}");

@@ -1,4 +1,4 @@
-//! Iterations that stand one behind the other compute their numbers from those of the first.
+//! Copies of an iteration compute their numbers from those of the first.
 //!
 //! ```text
 //!     v4 = iadd v3, 8   ; the next v3            v4 = iadd v3, 8
@@ -21,8 +21,8 @@ use crate::analysis::cfg::edges::Edge;
 use crate::analysis::cfg::loops::def_block;
 use crate::analysis::memory::alias::address_operand;
 use crate::analysis::memory::effects::Effects;
-use crate::analysis::scev::linear_expr::{constant_of, mask};
-use crate::analysis::scev::recurrence::Strides;
+use crate::analysis::scev::linear_expr::{mask, offset};
+use crate::analysis::scev::recurrence::Steps;
 use crate::claim::{Claim, is_marked};
 use crate::edit::copy::clone::{Copies, repeat_before};
 use crate::edit::materialize::assertion::assert_equal;
@@ -30,10 +30,7 @@ use crate::edit::materialize::offsets::set_address;
 use crate::edit::ssa::rename::each_use;
 use cranelift_codegen::FxHashSet;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
-use cranelift_codegen::ir::{Block, Function, Inst, InstBuilder, InstructionData, Opcode, Value, types};
-
-/// Additions of constants in a row above which a number is not followed. 8: the egraph pass makes one of those that stand together.
-const MAX_CHAIN: usize = 8;
+use cranelift_codegen::ir::{Block, Function, Inst, InstBuilder, Opcode, Value, types};
 
 /// Does it in `copies` of the loop of `blocks` with this back edge, each entered from the one before and the first from the loop itself. `always` says
 /// which blocks of the loop come before each of its back edges. Gives what the copies may need no longer.
@@ -41,14 +38,14 @@ pub(crate) fn stride(
     func: &mut Function,
     (blocks, back_edge): (&[Block], Edge),
     copies: &[Copies],
-    strides: &Strides,
+    steps: &Steps,
     always: impl Fn(Block) -> bool,
 ) -> Vec<Value> {
     let insts: Vec<Inst> = blocks.iter().flat_map(|&block| func.layout.block_insts(block)).collect();
-    let wanted = wanted(func, &insts, strides);
-    let apart = added_to_carried(func, (blocks[0], back_edge), &insts, strides);
+    let wanted = wanted(func, &insts, steps);
+    let apart = added_to_carried(func, (blocks[0], back_edge), &insts, steps);
     let known = |func: &Function, value| {
-        let stride = strides.get(value)?;
+        let stride = steps.get(value)?;
         let base = Base::of(func, value);
         def_block(func, base.value).filter(|&block| always(block)).map(|_| (base, stride))
     };
@@ -81,14 +78,14 @@ pub(crate) fn stride(
 }
 
 /// The numbers of the loop that something else needs than other such numbers, and accesses whose offset says it.
-fn wanted(func: &Function, insts: &[Inst], strides: &Strides) -> FxHashSet<Value> {
+fn wanted(func: &Function, insts: &[Inst], steps: &Steps) -> FxHashSet<Value> {
     let mut wanted = FxHashSet::default();
     for &inst in insts {
-        let is_number = func.dfg.inst_results(inst).first().is_some_and(|&result| strides.get(result).is_some());
+        let is_number = func.dfg.inst_results(inst).first().is_some_and(|&result| steps.get(result).is_some());
         if !is_number || stays(func, inst) {
             let address = address_operand(func, inst).filter(|&value| func.dfg.value_type(value) == types::I64);
             each_use(func, inst, |value| {
-                if Some(value) != address && strides.get(value).is_some() {
+                if Some(value) != address && steps.get(value).is_some() {
                     wanted.insert(value);
                 }
             });
@@ -103,9 +100,9 @@ fn added_to_carried(
     func: &Function,
     (header, back_edge): (Block, Edge),
     insts: &[Inst],
-    strides: &Strides,
+    steps: &Steps,
 ) -> FxHashSet<Value> {
-    let is_number = |value: &Value| strides.get(*value).is_some();
+    let is_number = |value: &Value| steps.get(*value).is_some();
     let params = func.dfg.block_params(header);
     let mut carried: FxHashSet<Value> = params.iter().copied().filter(|param| !is_number(param)).collect();
     let mut added = FxHashSet::default();
@@ -143,18 +140,8 @@ pub(crate) struct Base {
 impl Base {
     /// What `value` is made of by additions of constants.
     pub(crate) fn of(func: &Function, value: Value) -> Self {
-        let mut base = Self { value, plus: 0 };
-        for _ in 0..MAX_CHAIN {
-            let inst = func.dfg.value_def(base.value).inst().map(|inst| func.dfg.insts[inst]);
-            let Some(InstructionData::Binary { opcode: Opcode::Iadd, args: [a, b] }) = inst else { break };
-            let (value, plus) = match (constant_of(func, a), constant_of(func, b)) {
-                (None, Some(plus)) => (a, plus),
-                (Some(plus), None) => (b, plus),
-                _ => break,
-            };
-            base = Self { value, plus: base.plus.wrapping_add(plus) };
-        }
-        base
+        let (value, plus) = offset(func, None, value);
+        Self { value, plus: plus as u64 }
     }
 
     /// The offset of the access `inst`, so many strides later.
@@ -189,6 +176,7 @@ impl Base {
 mod tests {
     use super::*;
     use crate::analysis::cfg::edges::edges_from;
+    use crate::analysis::scev::recurrence::Recurrences;
     use crate::analysis::scev::view::View;
     use crate::edit::cfg::split_edges::retarget;
     use crate::edit::copy::copy_iterations::{clone_iterations, copied_edge};
@@ -225,7 +213,8 @@ mod tests {
         );
         let forest = forest(&ctx);
         let lp = forest.loop_of_header(block(1)).expect("a loop");
-        let strides = Strides::of(View { ctx: &ctx, forest: &forest }, lp);
+        let view = View { ctx: &ctx, forest: &forest };
+        let steps = Recurrences::of(view, lp).steps(view);
         let blocks = [1, 2, 3].map(block);
         let func = &mut ctx.func;
         let back_edge = edges_from(func, block(3)).next().expect("the back edge");
@@ -233,7 +222,7 @@ mod tests {
         retarget(func, back_edge, copies[0].block(block(1)));
         let again = copied_edge(func, &copies[1], back_edge);
         retarget(func, again, block(1));
-        let unused = stride(func, (&blocks, back_edge), &copies, &strides, |of| of != block(2));
+        let unused = stride(func, (&blocks, back_edge), &copies, &steps, |of| of != block(2));
         remove_unused(func, unused);
         ctx.flowgraph();
         verify(&ctx);

@@ -23,9 +23,12 @@ use crate::analysis::cfg::edges::edges_into;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::memory::effects::{Effects, is_constant};
 use crate::analysis::memory::exit_polls::polls;
+use crate::analysis::scev::comparison::Comparison;
 use crate::analysis::scev::const_eval::compares;
-use crate::analysis::scev::exit_count::{Comparison, TripCount};
-use crate::analysis::scev::induction::{inductions, known};
+use crate::analysis::scev::exit_count::{Tested, TripCount};
+use crate::analysis::scev::linear_expr::known;
+use crate::analysis::scev::recurrence::Recurrences;
+use crate::analysis::scev::view::View;
 use crate::analysis::scev::wrap_arc::Arc;
 use crate::fault::fault;
 use crate::options::Options;
@@ -360,11 +363,13 @@ fn settling(
 ) -> FxHashMap<Inst, (usize, bool)> {
     let func = &ctx.func;
     let Some(around) = count.most() else { return FxHashMap::default() };
-    let counters = inductions(func, &ctx.cfg, forest, lp);
+    let view = View { ctx, forest };
+    let recurrences = Recurrences::of(view, lp);
     let insts = forest.blocks(lp).iter().flat_map(|&block| func.layout.block_insts(block));
     let compares = insts.filter(|&inst| matches!(func.dfg.insts[inst], InstructionData::IntCompare { .. }));
     let find = |inst| {
-        let comparison = Comparison::of(ctx, &counters, func.dfg.first_result(inst))?;
+        let comparison = Comparison::of(func, func.dfg.first_result(inst), true);
+        let comparison = Tested::of(view, &recurrences, comparison)?;
         let last = usize::try_from(around).unwrap_or(usize::MAX).min(most);
         let (level, holds) = (0..=last).find_map(|level| Some((level, settled(&comparison, level, around)?)))?;
         let level = if fault!(SettledTooEarly) { level.saturating_sub(1) } else { level };
@@ -374,9 +379,9 @@ fn settling(
 }
 
 /// What the comparison gives in iteration `from` and all after it, if that is the same. The last one has number `around`.
-fn settled(comparison: &Comparison, from: usize, around: u128) -> Option<bool> {
+fn settled(comparison: &Tested, from: usize, around: u128) -> Option<bool> {
     let from = from as u128;
-    let Comparison { cond, numbers, bound } = *comparison;
+    let Tested { cond, numbers, bound } = *comparison;
     let (numbers, bound) = (numbers.after(from), bound?);
     let holds = compares(cond, [numbers.start, bound], numbers.ty);
     let opposite = Arc::of_condition(if holds { cond.complement() } else { cond }, bound, numbers.ty);

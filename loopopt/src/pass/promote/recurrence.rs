@@ -32,7 +32,6 @@ use super::carry::{address_of, replace_load, to_cell};
 use super::neighbours::Located;
 use super::why::Decline;
 use super::{Here, Memory};
-use crate::analysis::cfg::edges::Edge;
 use crate::analysis::cfg::loops::def_block;
 use crate::analysis::memory::alias::{Access, cell_type};
 use crate::analysis::scev::linear_expr::Sum;
@@ -41,7 +40,7 @@ use crate::fault::fault;
 use crate::pass::PassCx;
 use crate::refusal::Said;
 use cranelift_codegen::FxHashMap;
-use cranelift_codegen::ir::{Block, BlockArg, Function, Value, ValueDef};
+use cranelift_codegen::ir::{Block, Function, Value};
 use std::rc::Rc;
 use std::slice;
 
@@ -105,13 +104,13 @@ impl Here<'_> {
     /// What the back edge passes for `value`, if that is a parameter of the header.
     fn back_edge_arg(&self, value: Value) -> Option<Value> {
         let [back_edge] = self.forest.data(self.lp).back_edges[..] else { return None };
-        header_arg(self.func, self.forest.data(self.lp).header, back_edge, value)
+        back_edge.passed_for(self.func, value)
     }
 
     /// What the header's parameters are in the first iteration.
     fn first_values(&self) -> impl Fn(&Function, Value) -> Option<Value> + use<> {
-        let (header, entry) = (self.forest.data(self.lp).header, self.entry_edge());
-        move |func, value| header_arg(func, header, entry, value)
+        let entry = self.entry_edge();
+        move |func, value| entry.passed_for(func, value)
     }
 
     /// (R1) to (R4)
@@ -187,16 +186,5 @@ impl Here<'_> {
         replace_load(self.func, load.inst, param);
         let store = self.func.dfg.display_inst(store.inst);
         self.done.push(format!("\"{name}\" has what \"{store}\" stored in the iteration before, in a register"));
-    }
-}
-
-/// What `edge`, which enters `header`, passes for `value`, if that is a parameter of the header.
-fn header_arg(func: &Function, header: Block, edge: Edge, value: Value) -> Option<Value> {
-    match func.dfg.value_def(value) {
-        ValueDef::Param(block, index) if block == header => match edge.args(func).nth(index)? {
-            BlockArg::Value(arg) => Some(arg),
-            BlockArg::TryCallRet(_) | BlockArg::TryCallExn(_) => None,
-        },
-        _ => None,
     }
 }

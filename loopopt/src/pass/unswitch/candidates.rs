@@ -1,7 +1,7 @@
 //! Branches and selects that go the same way in each iteration.
 
 use super::why::Decline;
-use crate::analysis::cfg::edges::{Edge, destinations, edges_into, edges_of, jump_target, ways_from};
+use crate::analysis::cfg::edges::{Edge, destinations, edges_of, jump_target, only_edge_into, ways_from};
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::memory::effects::Effects;
 use crate::analysis::scev::invariant::invariant_chain;
@@ -357,10 +357,7 @@ pub(super) fn known_way(ctx: &Context, candidate: &Candidate, block: Block) -> O
         if let InstructionData::Brif { arg, .. } = func.dfg.insts[last]
             && is_same(func, arg, candidate.condition)
         {
-            let mut edges = edges_into(func, cfg, below);
-            if let (Some(edge), None) = (edges.next(), edges.next())
-                && edge.branch == last
-            {
+            if let Some(edge) = only_edge_into(func, cfg, below).filter(|edge| edge.branch == last) {
                 return Some(edge.slot);
             }
         }

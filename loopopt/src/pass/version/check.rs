@@ -1,6 +1,7 @@
 //! Checks: what of a loop does nothing but trap, or leave for code that is not expected to run, unless something holds.
 
 use crate::analysis::cfg::edges::{Edge, edges_from};
+use crate::analysis::facts::condition::{Part, parts};
 use crate::analysis::memory::alias::address_operand;
 use crate::analysis::memory::effects::leads_to_failure;
 use crate::analysis::memory::spectre_guard::Guard;
@@ -13,11 +14,8 @@ use crate::edit::materialize::assertion::{assert_fits, assert_takes, assert_trut
 use crate::edit::materialize::drop_trap_flags::{GoneGuards, trust_at};
 use crate::fault::fault;
 use crate::options::Options;
-use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
+use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, Function, Inst, InstBuilder, InstructionData, Opcode, Value, ValueDef};
-
-/// Conditions that are made of others are taken apart so often.
-const MAX_PARTS: usize = 8;
 
 /// A check.
 #[derive(Clone, Debug)]
@@ -153,59 +151,23 @@ fn failing_slot(view: View<'_>, block: Block) -> Option<usize> {
 fn conditions(view: View<'_>, value: Value, holds: bool) -> Option<Vec<Requirement>> {
     let func = view.func();
     let mut found = Vec::new();
-    let mut parts = vec![(value, holds)];
-    for _ in 0..MAX_PARTS {
-        let Some((value, holds)) = parts.pop() else { return Some(found) };
-        let ValueDef::Result(inst, number) = func.dfg.value_def(value) else {
-            found.push(is_zero(view, value, !holds)?);
-            continue;
+    for part in parts(func, (value, holds), true).into_iter().rev() {
+        let (value, holds) = match part {
+            Part::Compares(cond, [left, right]) => {
+                found.push(compare(view, cond, left, right)?);
+                continue;
+            }
+            Part::Number(value, holds) => (value, holds),
         };
-        match (func.dfg.insts[inst], number) {
-            (InstructionData::IntCompare { args: [left, right], cond, .. }, 0) => {
-                match truth(view, left, right, cond) {
-                    Some(same) => parts.push((left, same == holds)),
-                    None => found.push(compare(view, if holds { cond } else { cond.complement() }, left, right)?),
-                }
-            }
-            (InstructionData::Binary { opcode: Opcode::Band, args }, 0)
-                if holds && args.iter().all(|&arg| is_truth(view, arg)) =>
-            {
-                parts.extend(args.map(|arg| (arg, true)));
-            }
-            (InstructionData::Binary { opcode: Opcode::Bor, args }, 0) if !holds => {
-                parts.extend(args.map(|arg| (arg, false)));
-            }
-            (InstructionData::Unary { opcode: Opcode::Uextend, arg }, 0) => parts.push((arg, holds)),
-            (InstructionData::Binary { opcode, args: [a, b] }, 1) if !holds => {
+        let inst = func.dfg.value_def(value).inst().map(|inst| func.dfg.insts[inst]);
+        match (func.dfg.value_def(value), inst) {
+            (ValueDef::Result(_, 1), Some(InstructionData::Binary { opcode, args: [a, b] })) if !holds => {
                 found.extend(computes_well(view, opcode, a, b)?);
             }
             _ => found.push(is_zero(view, value, !holds)?),
         }
     }
-    None
-}
-
-/// Whether this compares a truth value with zero, and if so, whether the result is the same truth value.
-fn truth(view: View<'_>, left: Value, right: Value, cond: IntCC) -> Option<bool> {
-    let is_zero = Sum::of(view.func(), right).as_constant() == Some(0);
-    match cond {
-        IntCC::NotEqual if is_zero && is_truth(view, left) => Some(true),
-        IntCC::Equal if is_zero && is_truth(view, left) => Some(false),
-        _ => None,
-    }
-}
-
-/// Whether `value` is 0 or 1.
-fn is_truth(view: View<'_>, value: Value) -> bool {
-    let func = view.func();
-    let ValueDef::Result(inst, number) = func.dfg.value_def(value) else { return false };
-    let opcode = func.dfg.insts[inst].opcode();
-    use Opcode::{Fcmp, Icmp, SaddOverflow, SmulOverflow, SsubOverflow, UaddOverflow, UmulOverflow, UsubOverflow};
-    match opcode {
-        Icmp | Fcmp => func.dfg.value_type(value).is_int(),
-        SaddOverflow | SmulOverflow | SsubOverflow | UaddOverflow | UmulOverflow | UsubOverflow => number == 1,
-        _ => false,
-    }
+    Some(found)
 }
 
 fn compare(view: View<'_>, cond: IntCC, left: Value, right: Value) -> Option<Requirement> {

@@ -4,8 +4,8 @@ use super::gain::is_scale;
 use super::plan::{Group, Plan, Terms, Wide, home};
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::memory::alias::address_operand;
-use crate::analysis::memory::effects::is_constant;
-use crate::analysis::scev::linear_expr::constant_of;
+use crate::analysis::memory::effects::{Effects, is_constant};
+use crate::analysis::scev::linear_expr::{self, constant_of};
 use crate::analysis::scev::nowrap::{Counter, Leaf};
 use crate::analysis::scev::view::View;
 use crate::edit::at;
@@ -186,15 +186,16 @@ impl Rewriting<'_> {
         let data = forest.data(counter.lp);
         let (entry, back_edge) = (data.entries[0], data.back_edges[0]);
         let ty = self.func.dfg.value_type(leaf.value);
-        let start = Leaf { value: counter.induction.start, ..leaf };
+        let start = Leaf { value: counter.start, ..leaf };
         let start = extend(&mut at(self.func, entry.branch), start);
         append_arg(self.func, entry, start);
-        let step = counter.step(ty);
+        let step = counter.step;
         let step = if fault!(StepsUpOnly) { step.abs() } else { step };
         let wide = self.counted[&leaf];
-        let index = self.func.dfg.block_params(data.header).iter().position(|&param| param == leaf.value);
-        let next = index.and_then(|index| back_edge.args(self.func).nth(index)?.as_value());
-        let def = next.and_then(|next| self.func.dfg.value_def(next).inst());
+        let next = back_edge.passed_for(self.func, leaf.value);
+        let is_plain =
+            |def: &Inst| self.func.dfg.inst_results(*def).len() == 1 && Effects::of(self.func, *def).is_pure();
+        let def = next.and_then(|next| self.func.dfg.value_def(next).inst()).filter(is_plain);
         let mut cursor = at(self.func, def.unwrap_or(back_edge.branch));
         let step = cursor.ins().iconst(types::I64, step);
         let counted = cursor.ins().iadd(wide, step);
@@ -254,10 +255,7 @@ fn extend(cursor: &mut FuncCursor<'_>, Leaf { value, signed }: Leaf) -> Value {
     let bits = cursor.func.dfg.value_type(value).bits();
     match (constant, signed) {
         (Some(constant), false) => cursor.ins().iconst(types::I64, constant.cast_signed()),
-        (Some(constant), true) => {
-            let unused = 64 - bits;
-            cursor.ins().iconst(types::I64, (constant << unused).cast_signed() >> unused)
-        }
+        (Some(constant), true) => cursor.ins().iconst(types::I64, linear_expr::signed(constant, bits)),
         (None, false) => cursor.ins().uextend(types::I64, value),
         (None, true) => cursor.ins().sextend(types::I64, value),
     }

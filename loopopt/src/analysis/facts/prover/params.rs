@@ -1,0 +1,87 @@
+//! Claims about block parameters that hold for what all edges into the block pass: induction over the iterations of a loop.
+
+use super::{Claim, Prover, ZERO};
+use crate::analysis::cfg::edges::{Edge, edges_into};
+use crate::analysis::facts::known::{Conditions, Home, Place, Spot};
+use crate::analysis::scev::linear_expr::Sum;
+use crate::analysis::scev::value_range::{Number, Term};
+use crate::fault::fault;
+use cranelift_codegen::ir::{Block, ValueDef};
+use smallvec::SmallVec;
+
+/// Claims about parameters of one block of which one may rest on the other. 2: that a counter does not wrap, and what follows.
+const MAX_HYPOTHESES: usize = 2;
+
+/// Edges into a block above which its parameters are not followed.
+const MAX_EDGES: usize = 4;
+
+impl Prover<'_, '_> {
+    /// Whether the claim holds for what all edges into a block pass, if a side is one of its parameters.
+    pub(super) fn by_params(&mut self, spot: Spot, claim: Claim, depth: usize) -> bool {
+        let Some(block) = self.block_of_params(spot, claim) else { return false };
+        if self.hypotheses.iter().filter(|(other, _)| *other == block).count() >= MAX_HYPOTHESES {
+            return false;
+        }
+        let Conditions { func, cfg, domtree, .. } = *self.conditions;
+        let mut edges: SmallVec<[Edge; MAX_EDGES + 1]> = edges_into(func, cfg, block).take(MAX_EDGES + 1).collect();
+        if edges.is_empty() || edges.len() > MAX_EDGES {
+            return false;
+        }
+        // What holds in each iteration holds in the first, which is soon said.
+        edges.sort_by_key(|edge| domtree.block_dominates(block, edge.source(func)));
+        self.hypotheses.push((block, claim));
+        let considered = if fault!(FirstIterationOnly) { &edges[..1] } else { &edges };
+        let proved = considered.iter().all(|&edge| {
+            let next = self.along(edge, block, claim);
+            next.is_some_and(|next| self.is_in_range(next) || self.prove_on(edge, next, depth))
+        });
+        self.hypotheses.pop();
+        proved
+    }
+
+    /// Whether the claim holds on `edge`.
+    fn prove_on(&mut self, edge: Edge, claim: Claim, depth: usize) -> bool {
+        let spot = self.conditions.spot(Place::On(edge));
+        self.prove(spot, claim, depth)
+    }
+
+    /// Whether what both sides can be says so.
+    fn is_in_range(&self, claim: Claim) -> bool {
+        self.bounds(claim.left).1 - self.bounds(claim.right).0 <= claim.most
+    }
+
+    /// The block that has parameters in the claim and above which all its other values are defined.
+    fn block_of_params(&mut self, spot: Spot, claim: Claim) -> Option<Block> {
+        let domtree = self.conditions.domtree;
+        let mut home = Home::Nowhere;
+        for term in [claim.left, claim.right].into_iter().flatten() {
+            home = home.lower(self.conditions.home(term.root), domtree);
+        }
+        let Home::At { block, params: true } = home else { return None };
+        domtree.block_dominates(block, self.conditions.block_of(spot)).then_some(block)
+    }
+
+    /// The claim for what `edge` passes to `block`.
+    fn along(&mut self, edge: Edge, block: Block, claim: Claim) -> Option<Claim> {
+        let func = self.conditions.func;
+        let arg = |index: usize| edge.args(func).nth(index)?.as_value();
+        let numbers = &mut self.conditions.numbers;
+        let mut pass = |term: Option<Term>| {
+            let Some(term) = term else { return Some(ZERO) };
+            match numbers.value(term.root).map(|value| func.dfg.value_def(value)) {
+                Some(ValueDef::Param(home, index)) if home == block => {
+                    return numbers.of_value_and(arg(index)?, term.constant, term.signed);
+                }
+                Some(_) => return Some(Number { term: Some(term), offset: 0 }),
+                None => {}
+            }
+            let sum = numbers.sum_of_term(term);
+            let passed = sum.substituted(&mut |value| match func.dfg.value_def(value) {
+                ValueDef::Param(home, index) if home == block => numbers.sum_of(arg(index)?),
+                _ => Some(Sum::of_leaf(func, value)),
+            })?;
+            Some(numbers.of_sum(passed)[usize::from(term.signed)])
+        };
+        Some(Claim::of(pass(claim.left)?, pass(claim.right)?, claim.most))
+    }
+}

@@ -1,0 +1,197 @@
+//! The test at the end of each iteration, and what it is for several iterations at a time.
+
+use super::why::Decline;
+use crate::analysis::cfg::loops::Loop;
+use crate::analysis::scev::comparison::Comparison;
+use crate::analysis::scev::exit_count::TripCount;
+use crate::analysis::scev::exit_test::ExitTest;
+use crate::analysis::scev::linear_expr::{Sum, Term, mask};
+use crate::analysis::scev::recurrence::{Recurrence, Recurrences};
+use crate::analysis::scev::requirement::Requirement;
+use crate::analysis::scev::value_range::limits_of;
+use crate::analysis::scev::view::View;
+use crate::analysis::scev::wrap_arc::{interval, is_signed};
+use crate::fault::fault;
+use cranelift_codegen::cursor::FuncCursor;
+use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
+use cranelift_codegen::ir::{Function, InstBuilder, Value};
+
+/// The test at the end of each iteration.
+pub(super) struct Test {
+    /// The loop goes on if `tested cond bound`.
+    cond: IntCC,
+    pub(super) tested: Value,
+    pub(super) bound: Sum,
+    /// The bound once more: the value alone, if it stands in front of the loop.
+    end: Sum,
+    /// What `tested` is in the first iteration.
+    first: Sum,
+    up: bool,
+    /// By how much it moves in each iteration.
+    distance: u64,
+}
+
+/// When there is a whole batch to do.
+pub(super) struct Batches {
+    /// What has to hold in front of the loop, for the first one.
+    pub(super) requires: Vec<Requirement>,
+    pub(super) again: Again,
+}
+
+/// When there is one more batch after an iteration.
+pub(super) enum Again {
+    /// If the number is not this one, which it is at the end of the last batch.
+    Until(Sum),
+    /// If the number compares with this one as it does with the bound for one more iteration.
+    Limit(Sum),
+    /// If more than this is left to the bound.
+    Left(u64),
+}
+
+impl Test {
+    /// The test that the back edge of the loop comes from.
+    pub(super) fn find(view: View<'_>, lp: Loop, recurrences: &Recurrences) -> Option<Self> {
+        let func = view.func();
+        let [back_edge] = view.forest.data(lp).back_edges[..] else { return None };
+        let exit = view.forest.data(lp).exits.iter().find(|exit| exit.branch == back_edge.branch)?;
+        let test = ExitTest::of(func, *exit)?;
+        let (Comparison { cond, left: tested, right }, [_, bound]) = test.with_invariant_bound(view, lp)?;
+        let stands = |&right: &Value| bound.as_constant().is_none() && view.is_defined_outside(lp, right);
+        let end = right.filter(stands).map_or(bound.clone(), |right| Sum::of_leaf(func, right));
+        let Recurrence { start: first, step } = recurrences.of_value(view, tested)?;
+        let bits = bound.bits();
+        let step = u64::try_from(step.as_constant()?).ok()?;
+        let up = step >> (bits - 1) == 0;
+        let leads_there = match interval(cond) {
+            (None, Some(_)) => up,
+            (Some(_), None) => !up,
+            _ => cond == IntCC::NotEqual,
+        };
+        let distance = if up { step } else { step.wrapping_neg() & mask(bits) };
+        leads_there.then_some(Self { cond, tested, bound, end, first, up, distance })
+    }
+
+    /// When there is a batch of so many iterations to do, if that can be.
+    fn batches(&self, factor: u64) -> Option<Batches> {
+        let bits = self.bound.bits();
+        let is_signed = is_signed(self.cond);
+        let largest = if is_signed { mask(bits - 1) } else { mask(bits) };
+        let less = factor - 1 - u64::from(fault!(BatchTooLarge));
+        let way = self.distance.checked_mul(less).filter(|&way| way <= largest)?;
+        let first_way = self.distance.checked_mul(less.saturating_sub(1))?;
+        if self.cond == IntCC::NotEqual {
+            let left = if self.up { self.bound.minus(&self.first)? } else { self.first.minus(&self.bound)? };
+            let requires = vec![Requirement::new(IntCC::UnsignedGreaterThan, left, Sum::constant(first_way, bits))];
+            return Some(Batches { requires, again: Again::Left(way) });
+        }
+        // From `nearest` on a whole way can be gone back without leaving the type.
+        let least = if is_signed { mask(bits) ^ largest } else { 0 };
+        let (nearest, back) =
+            if self.up { (least.wrapping_add(way), way.wrapping_neg()) } else { (largest - way, way) };
+        let stays =
+            Requirement::new(self.cond.without_equal().complement(), self.bound.clone(), Sum::constant(nearest, bits));
+        // How far it is from the first number back to where numbers begin, and on to where they end.
+        let above = self.first.as_constant().map(|first| first.wrapping_sub(least) & mask(bits));
+        let (behind, room) = match above {
+            Some(above) if self.up => (above, mask(bits) - above),
+            Some(above) => (mask(bits) - above, above),
+            None => (0, 0),
+        };
+        let far = if self.up { first_way } else { first_way.wrapping_neg() }.cast_signed();
+        let (first, bound) = match room >= first_way {
+            true => (self.first.clone().offset(far), self.bound.clone()),
+            false => (self.first.clone(), self.bound.clone().offset(far.wrapping_neg())),
+        };
+        let mut requires = vec![Requirement::new(self.cond, first, bound)];
+        // One step back and the way of the first batch are a whole way: a bound behind it is far enough from the beginning.
+        let is_implied = room >= first_way && behind >= self.distance;
+        if !is_implied && !fault!(BatchWraps) {
+            requires.push(stays);
+        }
+        Some(Batches { requires, again: Again::Limit(self.end.clone().offset(back.cast_signed())) })
+    }
+
+    /// The same if it is known how many batches there are, at least one.
+    fn known_batches(&self, batches: u64, factor: u64) -> Option<Batches> {
+        let iterations = batches.checked_mul(factor).filter(|&iterations| iterations > 0)?;
+        let way = self.distance.wrapping_mul(iterations - 1);
+        let way = if self.up { way } else { way.wrapping_neg() };
+        Some(Batches { requires: Vec::new(), again: Again::Until(self.first.clone().offset(way.cast_signed())) })
+    }
+
+    /// The most iterations, if it is known how far it is from the first number to the bound, or how far at most.
+    pub(super) fn most(&self, func: &Function) -> Option<u64> {
+        let (from, to) = if self.up { (&self.first, &self.bound) } else { (&self.bound, &self.first) };
+        let left = to.minus(from)?.offset(self.distance.cast_signed());
+        let most = match left.terms() {
+            [] => left.constant_part(),
+            [(Term::Value(value), 1)] if left.constant_part() == 0 => limits_of(func, *value, left.bits())?.1,
+            _ => return None,
+        };
+        Some(most / self.distance)
+    }
+}
+
+impl Again {
+    /// What the number is compared with, or what is taken from it for that.
+    pub(super) fn limit(&self, test: &Test) -> Sum {
+        match self {
+            Self::Until(limit) | Self::Limit(limit) => limit.clone(),
+            // With one more taken away, what is left upwards is less than nothing, and smaller the more it is.
+            Self::Left(_) => test.end.clone().offset(test.up.into()),
+        }
+    }
+
+    /// Whether it does, when `test` has come to the number `now`.
+    pub(super) fn holds(
+        &self,
+        cursor: &mut FuncCursor<'_>,
+        test: &Test,
+        now: Value,
+        limit: Result<u64, Value>,
+    ) -> Value {
+        let ty = test.bound.ty();
+        let number = |cursor: &mut FuncCursor<'_>, number: u64| {
+            cursor.ins().iconst(ty, (number & mask(ty.bits())).cast_signed())
+        };
+        let Self::Left(way) = *self else {
+            let cond = if let Self::Until(_) = self { IntCC::NotEqual } else { test.cond };
+            let limit = limit.map_or_else(|value| value, |limit| number(cursor, limit));
+            return cursor.ins().icmp(cond, now, limit);
+        };
+        let left = match limit {
+            Ok(0) => now,
+            // Taken away and not added, so that lowering does not compute it from the old value of the counter.
+            Ok(constant) => {
+                let constant = number(cursor, constant);
+                cursor.ins().isub(now, constant)
+            }
+            Err(limit) => cursor.ins().isub(now, limit),
+        };
+        let (cond, way) = match test.up {
+            true => (IntCC::UnsignedLessThan, number(cursor, !way)),
+            false => (IntCC::UnsignedGreaterThan, number(cursor, way)),
+        };
+        cursor.ins().icmp(cond, left, way)
+    }
+}
+
+/// When there is a whole batch of so many iterations to do; nothing if that is always so.
+pub(super) fn batches(test: &Test, count: TripCount, factor: usize) -> Result<Option<Batches>, Decline> {
+    let batches = match count {
+        TripCount::Exactly(around) => {
+            let iterations = around.checked_add(1).ok_or(Decline::NotCounted)?;
+            if iterations.is_multiple_of(factor as u128) {
+                return Ok(None);
+            }
+            let whole = u64::try_from(iterations / factor as u128).map_err(|_| Decline::NotCounted)?;
+            let few = Decline::FewIterations { most: iterations, factor };
+            test.known_batches(whole, factor as u64).ok_or(few)?
+        }
+        _ => test.batches(factor as u64).ok_or(Decline::NotCounted)?,
+    };
+    match batches.requires.iter().any(|required| required.known() == Some(false)) {
+        true => Err(Decline::NeverEnough { factor }),
+        false => Ok(Some(batches)),
+    }
+}

@@ -1,0 +1,31 @@
+//! Why a loop is not unrolled by a factor.
+
+use crate::refusal::refusals;
+use cranelift_codegen::ir::Opcode;
+
+refusals! {
+    /// Why a loop is not unrolled by a factor.
+    pub(super) enum Decline {
+        /// (L1) No test at its end counts it.
+        NotCounted => "not-counted", "no test at the end of each iteration counts the loop",
+            help "end the loop by comparing a number that grows by a constant with one that does not change";
+        /// (P1) The iterations would be too large.
+        TooLarge { insts: usize, max: usize }
+            => "too-large", "the unrolled iterations would hold {insts} instructions; there may be {max}",
+            help "raise Options::partial_unroll_max_insts if the loop is hot";
+        /// (P5) There are hardly enough iterations to run the unrolled loop twice.
+        FewIterations { most: u128, factor: usize }
+            => "few-iterations", "there are {most} iterations at most, and the unrolled loop would do {factor} at a time";
+        /// (P5) The unrolled loop would never run.
+        NeverEnough { factor: usize } => "few-iterations", "there are never {factor} iterations";
+        /// (P2) It calls a function.
+        Calls => "calls", "it calls a function, in which the time is spent",
+            help "let the front end inline what is called, if it is short";
+        /// (P2) It does something that takes the time.
+        Slow(opcode: Opcode) => "slow", "each iteration waits for {opcode}, which takes the time";
+        /// (P5) It is left at more than one place.
+        EndsEarly => "ends-early",
+            "something else than its count can end it, so that nothing is known of how often it runs";
+    }
+    shared { NotInnermost, ColdLoop, NotDuplicable(opcode: String) }
+}
