@@ -26,9 +26,9 @@ pub struct Program {
     pub about: &'static str,
     /// What kind of code it is, for filters and for tables: `checked` (explicit checks of bounds, null, overflow or
     /// divisors), `memory` (loads or stores that a loop pass could move), `slots` (locals in stack slots), `float`, `call`,
-    /// `switch`, `nest`.
+    /// `switch`, `dispatch` (one of its while loops is an interpreter, whose test stays at the top), `nest`.
     pub tags: &'static [&'static str],
-    /// How many of its loops test at the top and have to be rotated: all of its while loops.
+    /// How many of its loops test at the top: all of its while loops. They have to be rotated, except for the one of a `dispatch`.
     pub while_loops: usize,
     /// Where the CLIF comes from.
     pub source: Source,

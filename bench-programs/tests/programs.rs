@@ -44,7 +44,7 @@ fn names_are_unique_and_kebab_case() {
 
 #[test]
 fn tags_are_known() {
-    const KNOWN: [&str; 7] = ["checked", "memory", "slots", "float", "call", "switch", "nest"];
+    const KNOWN: [&str; 8] = ["checked", "memory", "slots", "float", "call", "switch", "dispatch", "nest"];
     for program in all() {
         for tag in program.tags {
             assert!(KNOWN.contains(tag), "{}: {tag}", program.name);

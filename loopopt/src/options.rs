@@ -62,6 +62,11 @@ pub struct Options {
     /// test that is longer than this takes most of the iteration's time itself.
     pub rotate_max_header_insts: usize,
 
+    /// `rotate`: the most edges that may lead back to the header of a loop with a `br_table` on what it computes. 2: each of more takes two
+    /// jumps if the test is at the bottom, or costs a copy of it. The sample `switch-loop` has 6 and takes 1.59 of its time without the
+    /// copies, 1.04 with them, and 1.00 as it came (`jit-harness bench --filter switch-loop`).
+    pub rotate_max_dispatched: usize,
+
     /// `mem2reg`: how many variables that were stack slots may be live at the start of a block, on average over all blocks,
     /// the arguments of edges counted too. If they are more, only variables that no block takes over from another become
     /// values. 64: most of so many values go back to the stack, and a function of 3,000 blocks takes twice as long to be
@@ -85,7 +90,7 @@ pub struct Options {
 
     /// `tail_duplicate`: the most instructions, without the branch and constants, of a test that is copied into each latch. 4: a
     /// copy saves one jump per iteration, and costs its size in code and in the branch predictor. With it, the geometric
-    /// mean over all samples is 0.870; without the pass it is 0.876, and the sample `switch-loop` is slower than before
+    /// mean over all samples is 0.870; without the pass it is 0.876
     /// (`jit-harness bench --quick`, with and without `--passes rotate,layout,order_latch`).
     pub tail_duplicate_max_insts: usize,
 
@@ -234,6 +239,7 @@ impl Default for Options {
             assert_claims: false,
             max_rounds: 8,
             rotate_max_header_insts: 16,
+            rotate_max_dispatched: 2,
             mem2reg_max_live: 64,
             layout_max_exits: 128,
             order_latch_max_insts: 256,

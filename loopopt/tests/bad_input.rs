@@ -147,6 +147,7 @@ fn limits_of_any_size() -> Result<()> {
         // Not those that alone keep copies from growing without end: `max_function_insts`, the iterations that are tried out.
         let limits = [
             &mut options.rotate_max_header_insts,
+            &mut options.rotate_max_dispatched,
             &mut options.mem2reg_max_live,
             &mut options.layout_max_exits,
             &mut options.tail_duplicate_max_insts,

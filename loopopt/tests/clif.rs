@@ -167,6 +167,7 @@ fn options(input: &str) -> Result<Options> {
             "fuel" => options.fuel = Some(value.parse()?),
             "ignore_cost" => options.ignore_cost = value.parse()?,
             "rotate_max_header_insts" => options.rotate_max_header_insts = value.parse()?,
+            "rotate_max_dispatched" => options.rotate_max_dispatched = value.parse()?,
             "max_closing_args" => options.max_closing_args = value.parse()?,
             "max_loops" => options.max_loops = value.parse()?,
             "tail_duplicate_max_insts" => options.tail_duplicate_max_insts = value.parse()?,

@@ -189,7 +189,7 @@ pub(crate) const FIRST_ITERATION: Program = Program {
 pub(crate) const SWITCH_LOOP: Program = Program {
     name: "switch-loop",
     about: "A tiny interpreter: a jump table in the loop, and one of its targets leaves.",
-    tags: &["switch"],
+    tags: &["switch", "dispatch"],
     while_loops: 1,
     source: Source::Clif(include_str!("../../kernels/switch_loop.clif")),
     small: || code(3),
