@@ -47,6 +47,9 @@ pub struct BenchArgs {
     /// Write the figures to this file.
     #[arg(long, value_name = "PATH")]
     pub json: Option<PathBuf>,
+    /// Write the table to this file, as a page in Markdown.
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["compile_time", "scaling"])]
+    pub page: Option<PathBuf>,
     /// Time the programs' C kernels as well, compiled by `cc -O2` without vectorization.
     #[arg(long, conflicts_with_all = ["compile_time", "scaling"])]
     pub native: bool,

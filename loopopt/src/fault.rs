@@ -51,6 +51,10 @@ faults! {
     UnguardedInverted,
     /// `version`: the fast loop goes on where the check fails (JDK-8307683).
     CheckInverted,
+    /// `propagate_equality`: a condition is taken for what it is on the other edge.
+    OtherEdge,
+    /// `forward_select_load`: a store in between is not seen.
+    SelectedAcrossStore,
     /// `rotate`: the back edge carries the value of the first iteration (a back-edge argument that is dropped).
     StaleBackEdge,
     /// `rotate`: the loop is entered without a guard (zero-trip loops).

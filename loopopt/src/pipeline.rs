@@ -5,16 +5,15 @@ use crate::change::Change;
 use crate::claim::{Claim, asserts_by_code, mark, unmark};
 use crate::edit::cfg::merge::merge_all;
 use crate::edit::cfg::unreachable::remove_unreachable;
-use crate::edit::forward_select_load::choose_loaded;
 use crate::edit::materialize::drop_trap_flags::trust_checked;
 use crate::edit::materialize::neighbours::keep_neighbours;
 use crate::edit::ssa::params::detach_redundant_params;
 use crate::edit::ssa::rename::Replaced;
 use crate::optimizer::Report;
 use crate::pass::{
-    Form, Pass, PassCx, canon, cleanup, elide_checks, full_unroll, guard_to_trap, layout, leave_canonical_form, licm,
-    mem2reg, order_latch, partial_unroll, peel, promote, rotate, sink, tail_duplicate, transfer, unswitch, version,
-    widen_indices,
+    Form, Pass, PassCx, canon, cleanup, elide_checks, forward_select_load, full_unroll, guard_to_trap, layout,
+    leave_canonical_form, licm, mem2reg, order_latch, partial_unroll, peel, promote, propagate_equality, rotate, sink,
+    tail_duplicate, transfer, unswitch, version, widen_indices,
 };
 use cranelift_codegen::entity::EntityRef;
 use cranelift_codegen::ir::{Function, Value};
@@ -33,10 +32,12 @@ enum Step {
 
 /// The pipeline as data.
 static STEPS: &[Step] = &[
+    Step::Once(forward_select_load::PASS),
     Step::Repeat(&[
         mem2reg::PASS,
         guard_to_trap::PASS,
         canon::PASS,
+        propagate_equality::PASS,
         rotate::PASS,
         elide_checks::PASS,
         licm::PASS,
@@ -48,6 +49,7 @@ static STEPS: &[Step] = &[
         cleanup::PASS,
     ]),
     Step::Once(canon::PASS),
+    Step::Once(propagate_equality::PASS),
     Step::Once(widen_indices::PASS),
     Step::Once(promote::PASS),
     Step::Once(partial_unroll::PASS),
@@ -65,6 +67,9 @@ static STEPS_WITHOUT_LOOPS: &[Step] = &[Step::Repeat(&[mem2reg::PASS, guard_to_t
 /// `(before, after, why)`: what [`STEPS`] has to respect. A test checks it.
 #[cfg(test)]
 static ORDER: &[(&str, &str, &str)] = &[
+    ("forward_select_load", "licm", "a load at an address of which nothing is known is gone"),
+    ("canon", "propagate_equality", "what leaves a loop is an argument of the edge that decides it"),
+    ("propagate_equality", "rotate", "a condition that is not carried needs no parameter"),
     ("mem2reg", "canon", "slots makes parameters, not all of them in closed form"),
     ("mem2reg", "rotate", "a test that loads its operands is larger, and hides what it compares"),
     ("mem2reg", "cleanup", "a value that is known in place of a load folds"),
@@ -243,7 +248,6 @@ impl Driver<'_, '_> {
             self.ctx.flowgraph();
         }
         keep_neighbours(&mut self.ctx.func);
-        choose_loaded(&mut self.ctx.func, self.cx.options);
         if self.cx.options.dumps {
             self.report.dumps.push(("input", self.ctx.func.display().to_string()));
         }

@@ -7,7 +7,7 @@ use crate::cli::BenchArgs;
 use crate::native::Compiler;
 use crate::progress::progress;
 use crate::report::json::{Bench, Measured, Record, create, write_json};
-use crate::report::table;
+use crate::report::{page, table};
 use crate::sample::{Effort, Figures, Round, sample};
 use crate::schedule::Arm;
 use crate::subject::Subject;
@@ -25,6 +25,7 @@ pub(super) fn run(args: &BenchArgs, out: &mut dyn Write) -> Result<Ending> {
         bail!("no program has `{filter}` in its name or as a tag; `list` names them all");
     }
     let file = args.json.as_deref().map(create).transpose()?;
+    let page = args.page.as_deref().map(create).transpose()?;
     let compiler = if args.native { Compiler::find() } else { None };
     if args.native && compiler.is_none() {
         writeln!(out, "there is no C compiler (`cc`): the native column is left out\n")?;
@@ -48,6 +49,9 @@ pub(super) fn run(args: &BenchArgs, out: &mut dyn Write) -> Result<Ending> {
     table::print(&bench, compiler.is_some(), out)?;
     if let Some(file) = file {
         write_json(file, &bench)?;
+    }
+    if let Some(mut file) = page {
+        page::write(&bench, &mut file)?;
     }
     let agree = bench.programs.iter().all(|record| record.agree);
     Ok(if agree { Ending::Fine } else { Ending::Differs })

@@ -192,6 +192,10 @@ fn print_wrapped(indent: &str, text: &str, out: &mut dyn Write) -> io::Result<()
 
 /// What it is good for that a pass fired, each sentence behind the name of the pass.
 const GAINS: &[&str] = &[
+    "forward_select_load: the value is selected from two that are loaded already, and is not loaded again from an address that has \
+     to be selected first",
+    "propagate_equality: a condition that a branch has decided is a constant. It is not kept as a value beside the flags of the \
+     processor",
     "mem2reg: variables that were stored and loaded again at each use are in registers, as far as there are enough, and \
      what other passes can find out about values they can find out about these too",
     "rotate: the loop tests at its end, so an iteration has one jump where it had two. A first test decides whether \

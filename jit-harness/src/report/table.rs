@@ -132,7 +132,8 @@ pub fn time(ns: f64) -> String {
     }
 }
 
-fn print_means(bench: &Bench, out: &mut dyn Write) -> io::Result<()> {
+/// Prints the means over all programs.
+pub(super) fn print_means(bench: &Bench, out: &mut dyn Write) -> io::Result<()> {
     let measured = || bench.programs.iter().filter_map(|record| Some((&record.name, record.measured.as_ref()?)));
     if let (Some(mean), Some((name, worst))) =
         (bench.geomean, measured().max_by(|(_, a), (_, b)| a.ratio.total_cmp(&b.ratio)))

@@ -9,9 +9,7 @@ pub(crate) struct TooManyParams;
 
 pub(crate) mod cfg;
 pub(crate) mod copy;
-pub(crate) mod forward_select_load;
 pub(crate) mod materialize;
-pub(crate) mod propagate_equality;
 pub(crate) mod ssa;
 
 use cranelift_codegen::cursor::{Cursor, FuncCursor};

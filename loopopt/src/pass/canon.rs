@@ -22,14 +22,13 @@
 //!
 //! # Legal when
 //!
-//! Always: only empty blocks are put on edges, and values are passed along them. A comparison that is known is that constant.
+//! Always: only empty blocks are put on edges, and values are passed along them.
 //!
 //! # Changes
 //!
 //! Blocks that form a chain are merged. Then: exit blocks that others enter too are split off for each
 //! innermost loop that leaves to them; several entry edges, or one that is not a jump's, get a preheader;
-//! several back edges get one latch; values that leave loops get exit parameters, and comparisons that branches have decided
-//! become constants ([`crate::edit::propagate_equality`]).
+//! several back edges get one latch; values that leave loops get exit parameters.
 //!
 //! # Not done
 //!
@@ -41,11 +40,9 @@
 use crate::analysis::cfg::edges::{Edge, edges_into};
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::change::Change;
-use crate::claim::Claim;
 use crate::edit::TooManyParams;
 use crate::edit::cfg::merge::merge_blocks;
 use crate::edit::cfg::split_edges::funnel;
-use crate::edit::propagate_equality::know_conditions;
 use crate::edit::ssa::close::{close_loops, escapes};
 use crate::pass::{Form, Pass, PassCx};
 use crate::refusal::refusals;
@@ -60,7 +57,6 @@ pub(crate) const PASS: Pass = Pass {
     name: NAME,
     run,
     reasons: &[Decline::REASONS],
-    claims: &[Claim::ConditionKnown],
     is_mandatory: true,
     makes: Form::Canonical,
     ..Pass::OPTIONAL
@@ -71,7 +67,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     // Merging, splitting edges and rotation let no value leave a loop.
     let is_closed = cx.form >= Form::Closed;
     let steps: &[fn(&mut Context, &mut PassCx<'_>) -> Change] =
-        if is_closed { &[merge, shape] } else { &[merge, shape, close, know] };
+        if is_closed { &[merge, shape] } else { &[merge, shape, close] };
     for step in steps {
         let done = step(ctx, cx);
         cx.invalidate(ctx, done);
@@ -167,11 +163,6 @@ fn close(ctx: &mut Context, cx: &mut PassCx<'_>) -> Change {
             Change::Nothing
         }
     }
-}
-
-/// Puts constants where branches say what values are, those that leave loops above all.
-fn know(ctx: &mut Context, _: &mut PassCx<'_>) -> Change {
-    if know_conditions(ctx) { Change::Insts } else { Change::Nothing }
 }
 
 refusals! {

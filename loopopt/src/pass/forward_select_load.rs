@@ -1,4 +1,4 @@
-//! A load at an address that was chosen from two, both of which have been loaded just now, is a choice from what these loads gave.
+//! A load at an address that is selected from two, both of which have been loaded just now, becomes a select of what these loads gave.
 //!
 //! ```text
 //!     v3 = load.i32 v1                       v3 = load.i32 v1
@@ -8,19 +8,39 @@
 //!     v7 = load.i32 v6                       v7 = select v5, v3, v4
 //! ```
 //!
-//! That is what `std::max` of two elements is, which gives a reference, or a `?:` that a front end makes of addresses. It is legal if the
-//! three loads are the same but for the address, stand in one block, and nothing between them writes: then memory has not changed,
-//! and the load cannot trap as none of the two did. Besides the load, which waits for the choice, an address that nothing knows
-//! is gone: such an access may overlap all others.
+//! That is what `std::max` of two elements is, which gives a reference, or a `?:` that a front end makes of addresses.
+//!
+//! # Needs
+//!
+//! Nothing.
+//!
+//! # Legal when
+//!
+//! (L1) The three loads are the same but for the address, and stand in one block. (L2) Nothing between them writes: then memory has not
+//! changed, and the load cannot trap as none of the two did. (L3) The embedder does not say that others write there.
+//!
+//! # Pays when
+//!
+//! Always, in a loop: a load that waits for a select is gone, and with it an address of which nothing is known. Such an access may overlap
+//! all others.
+//!
+//! # Changes
+//!
+//! Loads become selects. No block and no edge.
 
 use crate::analysis::memory::alias::{Access, address_operand};
 use crate::analysis::memory::effects::Effects;
 use crate::analysis::scev::linear_expr::Sum;
-use crate::claim::is_marked;
+use crate::change::Change;
+use crate::claim::{Claim, is_marked};
 use crate::edit::materialize::assertion::assert_loads;
+use crate::fault::fault;
 use crate::options::Options;
+use crate::pass::{Pass, PassCx};
+use crate::refusal::refusals;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::{Block, Function, Inst, InstBuilder, InstructionData, Opcode, Value};
+use cranelift_codegen::{CodegenResult, Context};
 
 /// Instructions that an address is looked through to find a choice: an extension, a base, an offset.
 const MAX_DEPTH: usize = 4;
@@ -28,32 +48,71 @@ const MAX_DEPTH: usize = 4;
 /// Loads that are remembered: the two are close by.
 const MAX_LOADS: usize = 8;
 
-/// Does it for the loads of all blocks. Linear in the size of the function.
-pub(crate) fn choose_loaded(func: &mut Function, options: &Options) {
-    let mut blocks = func.layout.entry_block();
-    while let Some(block) = blocks {
-        if has_choice(func, block) {
-            choose_in(func, block, options);
+/// The name of this pass.
+pub(crate) const NAME: &str = "forward_select_load";
+
+/// The pass.
+pub(crate) const PASS: Pass =
+    Pass { name: NAME, run, reasons: &[Decline::REASONS], claims: &[Claim::CellHolds], ..Pass::OPTIONAL };
+
+/// Does it for all loads in loops. Linear in the size of the loops.
+pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
+    let forest = cx.forest(ctx);
+    let mut change = Change::Nothing;
+    for lp in forest.loops() {
+        let header = forest.data(lp).header;
+        let own = forest.blocks(lp).iter().filter(|&&block| forest.innermost(block) == Some(lp));
+        let found: Vec<_> = own.flat_map(|&block| forwarded_in(&ctx.func, block, cx.options)).collect();
+        if found.is_empty() {
+            cx.declined(&ctx.func, NAME, header, &Decline::NothingSelected);
+        } else if !cx.fuel.take() {
+            cx.declined(&ctx.func, NAME, header, &Decline::Withheld);
+        } else {
+            cx.fired(&ctx.func, &PASS, header, format!("loads that select what two loads gave: {}", found.len()));
+            found.iter().for_each(|found| found.apply(&mut ctx.func));
+            change = Change::Insts;
         }
-        blocks = func.layout.next_block(block);
+    }
+    Ok(change)
+}
+
+/// A load, and what it can be selected from.
+struct Forwarded {
+    load: Inst,
+    condition: Value,
+    values: [Value; 2],
+}
+
+impl Forwarded {
+    fn apply(&self, func: &mut Function) {
+        let Self { load, condition, values: [yes, no] } = *self;
+        if is_marked(func) {
+            let selected = FuncCursor::new(func).at_inst(load).ins().select(condition, yes, no);
+            assert_loads(func, load, load, selected);
+        }
+        func.replace(load).select(condition, yes, no);
     }
 }
 
-/// Whether an integer is chosen in `block`.
-fn has_choice(func: &Function, block: Block) -> bool {
+/// Whether an integer is selected in `block`.
+fn has_select(func: &Function, block: Block) -> bool {
     func.layout.block_insts(block).any(|inst| {
         func.dfg.insts[inst].opcode() == Opcode::Select && func.dfg.value_type(func.dfg.first_result(inst)).is_int()
     })
 }
 
-fn choose_in(func: &mut Function, block: Block, options: &Options) {
+fn forwarded_in(func: &Function, block: Block, options: &Options) -> Vec<Forwarded> {
+    let mut found = Vec::new();
+    if !has_select(func, block) {
+        return found;
+    }
     let mut loads: Vec<Inst> = Vec::new();
-    let mut next = func.layout.first_inst(block);
-    while let Some(inst) = next {
-        next = func.layout.next_inst(inst);
+    for inst in func.layout.block_insts(block) {
         let effects = Effects::of(func, inst);
         if effects.writes || effects.fences {
-            loads.clear();
+            if !fault!(SelectedAcrossStore) {
+                loads.clear();
+            }
             continue;
         }
         let InstructionData::Load { arg, flags, .. } = func.dfg.insts[inst] else { continue };
@@ -61,11 +120,7 @@ fn choose_in(func: &mut Function, block: Block, options: &Options) {
             continue;
         }
         if let Some((condition, values)) = choice(func, arg).and_then(|choice| loaded(func, inst, choice, &loads)) {
-            if is_marked(func) {
-                let chosen = FuncCursor::new(func).at_inst(inst).ins().select(condition, values[0], values[1]);
-                assert_loads(func, inst, inst, chosen);
-            }
-            func.replace(inst).select(condition, values[0], values[1]);
+            found.push(Forwarded { load: inst, condition, values });
             continue;
         }
         if loads.len() == MAX_LOADS {
@@ -73,6 +128,7 @@ fn choose_in(func: &mut Function, block: Block, options: &Options) {
         }
         loads.push(inst);
     }
+    found
 }
 
 /// The choice that `address` is made of.
@@ -111,51 +167,11 @@ fn loaded(func: &Function, inst: Inst, choice: Inst, loads: &[Inst]) -> Option<(
     Some((condition, [value_at(yes)?, value_at(no)?]))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::{block, context, verify};
-
-    /// How many loads remain of the block.
-    fn remaining(body: &str) -> usize {
-        let mut ctx = context(&format!(
-            "function %f(i64, i32, i32) -> i32 {{
-            block0(v0: i64, v1: i32, v2: i32):
-                {body}
-                return v15
-            }}"
-        ));
-        choose_loaded(&mut ctx.func, &Options::default());
-        verify(&ctx);
-        let insts = ctx.func.layout.block_insts(block(0));
-        insts.filter(|&inst| ctx.func.dfg.insts[inst].opcode().can_load()).count()
+refusals! {
+    /// Why the loads of a loop stay.
+    enum Decline {
+        /// No load is at an address that is selected from two that were loaded.
+        NothingSelected => "nothing-selected", "no load is at one of two addresses that were just loaded";
     }
-
-    const TWO: &str = "v3 = uextend.i64 v1
-        v4 = iadd v0, v3
-        v5 = load.i32 v4+8
-        v6 = uextend.i64 v2
-        v7 = iadd v0, v6
-        v8 = load.i32 v7+8
-        v9 = icmp ugt v5, v8
-        v10 = select v9, v1, v2
-        v11 = uextend.i64 v10
-        v12 = iadd v0, v11";
-
-    #[test]
-    fn what_is_loaded_is_chosen() {
-        assert_eq!(remaining(&format!("{TWO}\nv15 = load.i32 v12+8")), 2);
-    }
-
-    #[test]
-    fn another_place_or_type_is_loaded() {
-        assert_eq!(remaining(&format!("{TWO}\nv15 = load.i32 v12+12")), 3);
-        assert_eq!(remaining(&format!("{TWO}\nv15 = uload16.i32 v12+8")), 3);
-        assert_eq!(remaining(&format!("{TWO}\nv15 = load.i32 little v12+8")), 3);
-    }
-
-    #[test]
-    fn a_store_may_change_it() {
-        assert_eq!(remaining(&format!("{TWO}\nstore v1, v12+8\nv15 = load.i32 v12+8")), 3);
-    }
+    shared { Withheld }
 }

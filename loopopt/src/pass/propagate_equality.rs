@@ -1,4 +1,4 @@
-//! Put constants where the condition of a branch is known.
+//! Equality propagation: a condition that a branch has decided is a constant where that is known.
 //!
 //! ```text
 //!     v2 = icmp eq v1, 0                        v2 = icmp eq v1, 0
@@ -7,66 +7,91 @@
 //!     v4 = uextend.i32 v2                       v4 = 0
 //! ```
 //!
-//! A comparison that a branch tests is 1 below the one edge, and 0 below the other. If a branch tests a number, the same holds
-//! of a comparison of that number with zero. What is below an edge is what it passes, and all that its target dominates if no
-//! other edge enters that.
+//! # Needs
 //!
-//! A front end that returns a flag from the middle of a loop keeps the comparison as a value, beside the flags of the processor that
-//! the branch reads. On x86-64 that takes a `setcc` in each iteration, which writes a part of its register: an iteration then
-//! waits for whatever was in the rest of it. On `red-black-tree-o1` in Wasmtime, whose lookups otherwise overlap, the whole
-//! program took 1.13 of the time with the value carried around its loop.
+//! Nothing. It runs after `canon`: in closed form, what leaves a loop is an argument of the edge that decides it.
 //!
-//! Conditions of other branches, traps and guards stay: those are for the passes that say what they do with them.
+//! # Legal when
+//!
+//! A comparison that a branch tests is 1 on the one edge, and 0 on the other. If a branch tests a number, the same holds of a comparison
+//! of that number with zero. It holds for what the edge passes, and for all that the edge dominates. (L1) Conditions of other branches,
+//! traps and guards stay: those are for the passes that say what they do with them.
+//!
+//! # Pays when
+//!
+//! Always, in a loop and on the edges that leave it; other uses are left to what Cranelift makes of them. A front end that returns a flag
+//! from the middle of a loop keeps the comparison as a value, beside the flags of the processor that the branch reads. On x86-64 that takes
+//! a `setcc` in each iteration, which writes a part of its register: an iteration then waits for whatever was in the rest of it. On
+//! `red-black-tree-o1` in Wasmtime, whose lookups otherwise overlap, the whole program took 1.13 of the time with the value carried
+//! around its loop.
+//!
+//! # Changes
+//!
+//! Operands, and arguments of edges. No block and no edge.
 //!
 //! # References
 //!
 //! `propagateEquality` of LLVM's GVN.
 
 use crate::analysis::cfg::edges::{Edge, each_use, edge_dominates, edges_of};
+use crate::analysis::cfg::loops::Loop;
 use crate::analysis::scev::comparison::Comparison;
+use crate::change::Change;
 use crate::claim::Claim;
 use crate::edit::materialize::assertion::assert_truth;
 use crate::edit::ssa::rename::{rename_args, rename_uses};
-use cranelift_codegen::Context;
-use cranelift_codegen::FxHashMap;
+use crate::fault::fault;
+use crate::pass::{Pass, PassCx};
+use crate::refusal::refusals;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, Opcode, Value, types};
+use cranelift_codegen::{CodegenResult, Context, FxHashMap};
 use smallvec::SmallVec;
 
-/// Does that in all of the function. Needs `ctx.cfg` and `ctx.domtree`, and keeps them. Returns whether there was anything to do.
-/// Linear in the size of the function.
-pub(crate) fn know_conditions(ctx: &mut Context) -> bool {
+/// The name of this pass.
+pub(crate) const NAME: &str = "propagate_equality";
+
+/// The pass.
+pub(crate) const PASS: Pass =
+    Pass { name: NAME, run, reasons: &[Decline::REASONS], claims: &[Claim::ConditionKnown], ..Pass::OPTIONAL };
+
+/// Does it in all loops. Linear in the size of the function.
+pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
+    let forest = cx.forest(ctx);
     let conditions = Conditions::of(&ctx.func);
-    if conditions.comparisons.is_empty() {
-        return false;
-    }
-    let mut known = Vec::new();
-    for block in ctx.func.layout.blocks() {
-        for inst in ctx.func.layout.block_insts(block) {
-            conditions.each_known(ctx, (block, inst), |found| known.push(found));
-        }
-    }
-    let func = &mut ctx.func;
-    let mut constants = Constants::default();
-    let any = !known.is_empty();
-    for Known { inst, slot, value, is } in known {
-        let constant = constants.get(func, is);
-        let rename = |used| if used == value { constant } else { used };
-        if slot.is_none() {
-            assert_truth(func, inst, Claim::ConditionKnown, (value, is));
-        }
-        match slot {
-            Some(slot) => rename_args(func, Edge { branch: inst, slot }, rename),
-            None if func.dfg.insts[inst].opcode() == Opcode::Uextend && is_one_constant(func, inst) => {
-                let ty = func.dfg.value_type(func.dfg.first_result(inst));
-                func.replace(inst).iconst(ty, i64::from(is));
+    let mut known = FxHashMap::<Loop, Vec<Known>>::default();
+    if !conditions.comparisons.is_empty() {
+        for block in ctx.func.layout.blocks() {
+            let Some(lp) = forest.innermost(block) else { continue };
+            for inst in ctx.func.layout.block_insts(block) {
+                conditions.each_known(ctx, (block, inst), |found| known.entry(lp).or_default().push(found));
             }
-            None => rename_uses(func, inst, rename),
         }
     }
-    any
+    let mut constants = Constants::default();
+    let mut change = Change::Nothing;
+    for lp in forest.loops() {
+        let header = forest.data(lp).header;
+        match known.get(&lp) {
+            None if cx.has_fired(NAME, header) => {}
+            None => cx.declined(&ctx.func, NAME, header, &Decline::NothingKnown),
+            Some(_) if !cx.fuel.take() => cx.declined(&ctx.func, NAME, header, &Decline::Withheld),
+            Some(known) => {
+                cx.retract(NAME, header);
+                cx.fired(
+                    &ctx.func,
+                    &PASS,
+                    header,
+                    format!("uses of conditions that branches have decided: {}", known.len()),
+                );
+                known.iter().for_each(|known| known.apply(&mut ctx.func, &mut constants));
+                change = Change::Insts;
+            }
+        }
+    }
+    Ok(change)
 }
 
 /// Whether the result of `inst` could be a constant that is one instruction.
@@ -80,6 +105,25 @@ struct Known {
     slot: Option<usize>,
     value: Value,
     is: bool,
+}
+
+impl Known {
+    fn apply(&self, func: &mut Function, constants: &mut Constants) {
+        let Self { inst, slot, value, is } = *self;
+        let constant = constants.get(func, is);
+        let rename = |used| if used == value { constant } else { used };
+        let Some(slot) = slot else {
+            assert_truth(func, inst, Claim::ConditionKnown, (value, is));
+            if func.dfg.insts[inst].opcode() == Opcode::Uextend && is_one_constant(func, inst) {
+                let ty = func.dfg.value_type(func.dfg.first_result(inst));
+                func.replace(inst).iconst(ty, i64::from(is));
+            } else {
+                rename_uses(func, inst, rename);
+            }
+            return;
+        };
+        rename_args(func, Edge { branch: inst, slot }, rename);
+    }
 }
 
 /// A number that is tested to be zero.
@@ -181,7 +225,7 @@ fn said_by(func: &Function, edge: Edge, value: Value) -> Option<bool> {
     }
     let condition = Tested::of(func, func.dfg.inst_args(edge.branch)[0]);
     let asked = Tested::of(func, value);
-    let is = (edge.slot == 0) ^ condition.inverted ^ asked.inverted;
+    let is = (edge.slot == 0) ^ condition.inverted ^ asked.inverted ^ fault!(OtherEdge);
     (condition.number == asked.number).then_some(is)
 }
 
@@ -198,73 +242,11 @@ impl Constants {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::{context, verify};
-
-    /// The function with what is known of its conditions.
-    fn known(text: &str) -> (String, bool) {
-        let mut ctx = context(text);
-        let any = know_conditions(&mut ctx);
-        verify(&ctx);
-        (ctx.func.to_string(), any)
+refusals! {
+    /// Why the conditions of a loop stay.
+    enum Decline {
+        /// No branch has decided a condition that is used.
+        NothingKnown => "nothing-known", "no condition is used where a branch has decided it";
     }
-
-    #[test]
-    fn a_comparison_is_known_on_both_edges_and_below_them() {
-        let (text, any) = known(
-            "function %f(i32) -> i8 {
-             block0(v0: i32):
-                 v1 = iconst.i32 7
-                 v2 = icmp eq v0, v1
-                 brif v2, block1(v2), block2(v2)
-             block1(v3: i8):
-                 v4 = iadd v3, v2
-                 return v4
-             block2(v5: i8):
-                 v6 = uextend.i16 v2
-                 v9 = ireduce.i8 v6
-                 return v9
-             }",
-        );
-        assert!(any);
-        assert!(text.contains("; v10 = 1, v11 = 0") || text.contains("; v11 = 1, v10 = 0"), "{text}");
-        assert!(text.contains("v6 = iconst.i16 0"), "{text}");
-        assert_eq!(text.matches("v2").count(), 2, "{text}");
-    }
-
-    #[test]
-    fn a_number_that_is_tested_is_compared_with_zero() {
-        let (text, any) = known(
-            "function %f(i32) -> i32, i8 {
-             block0(v0: i32):
-                 v1 = iconst.i32 0
-                 v2 = icmp eq v0, v1
-                 v3 = icmp ne v0, v1
-                 brif v0, block1(v0, v2), block1(v0, v3)
-             block1(v4: i32, v5: i8):
-                 return v4, v5
-             }",
-        );
-        assert!(any);
-        assert!(text.contains("brif v0, block1(v0, v6), block1(v0, v6)  ; v6 = 0, v6 = 0"), "{text}");
-    }
-
-    #[test]
-    fn a_block_with_another_way_in_knows_nothing() {
-        let text = "function %f(i32, i32) -> i8 {
-             block0(v0: i32, v1: i32):
-                 v2 = icmp eq v0, v1
-                 brif v0, block1, block3
-             block1:
-                 brif v2, block2, block3
-             block2:
-                 brif v1, block3, block3
-             block3:
-                 return v2
-             }";
-        let before = context(text).func.to_string();
-        assert_eq!(known(text), (before, false));
-    }
+    shared { Withheld }
 }

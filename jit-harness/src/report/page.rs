@@ -1,0 +1,39 @@
+//! The results of `bench` as a page in Markdown: what a README links to.
+
+use super::json::{Bench, Record};
+use super::table::{self, time};
+use std::io::{self, Write};
+
+/// Writes the page: a line of what it is, a table of all programs, and the means.
+pub fn write(bench: &Bench, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "# Sample loops, with and without loopopt\n")?;
+    writeln!(
+        out,
+        "Written by `jit-harness bench --quick --page`, on {}. Both arms at `opt_level=speed`; each program does the same in both.\n",
+        bench.cpu
+    )?;
+    writeln!(out, "| program | Cranelift | with loopopt | ratio | 95 % interval | at the best places | instructions in loops |")?;
+    writeln!(out, "|---|---:|---:|---:|---:|---:|---:|")?;
+    for record in &bench.programs {
+        writeln!(out, "{}", row(record))?;
+    }
+    let mut notes = Vec::new();
+    table::print_means(bench, &mut notes)?;
+    writeln!(out, "\n```text\n{}\n```", String::from_utf8_lossy(&notes).trim())
+}
+
+fn row(record: &Record) -> String {
+    let Some(measured) = &record.measured else { return format!("| {} | | | DIFFERS | | | |", record.name) };
+    let sign = if measured.no_gain { "≈ " } else { "" };
+    let [before, after] = measured.loop_insts;
+    format!(
+        "| {} | {} | {} | {sign}{:.3} | {:.3} – {:.3} | {:.3} | {before} → {after} |",
+        record.name,
+        time(measured.baseline_ns),
+        time(measured.loopopt_ns),
+        measured.ratio,
+        measured.low,
+        measured.high,
+        measured.best,
+    )
+}
