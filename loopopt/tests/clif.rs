@@ -86,6 +86,19 @@ fn a_forgotten_poll_is_seen() -> Result<()> {
     Ok(())
 }
 
+/// The generator makes no loads at selected addresses.
+#[test]
+fn a_store_between_loads_is_seen() -> Result<()> {
+    let path =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clif/forward_select_load/declines-nothing-selected.clif");
+    let text = std::fs::read_to_string(path)?;
+    let input = text.split(MARKER).next().context("split gives at least one part")?;
+    let options = options(input)?;
+    compare_calls(input, &options)?;
+    ensure!(fault::with(Fault::SelectedAcrossStore, || compare_calls(input, &options)).is_err(), "no call shows it");
+    Ok(())
+}
+
 fn clif_files() -> Result<Vec<PathBuf>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clif");
     let mut files = Vec::new();

@@ -12,7 +12,10 @@ pub fn write(bench: &Bench, out: &mut dyn Write) -> io::Result<()> {
         "Written by `jit-harness bench --quick --page`, on {}. Both arms at `opt_level=speed`; each program does the same in both.\n",
         bench.cpu
     )?;
-    writeln!(out, "| program | Cranelift | with loopopt | ratio | 95 % interval | at the best places | instructions in loops |")?;
+    writeln!(
+        out,
+        "| program | Cranelift | with loopopt | ratio | 95 % interval | at the best places | instructions in loops |"
+    )?;
     writeln!(out, "|---|---:|---:|---:|---:|---:|---:|")?;
     for record in &bench.programs {
         writeln!(out, "{}", row(record))?;
