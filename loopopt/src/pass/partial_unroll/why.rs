@@ -1,18 +1,18 @@
-//! Why no batches are made of the iterations of a loop.
+//! Why a loop is not unrolled by a factor.
 
 use crate::remark::Refusal;
 use cranelift_codegen::ir::Opcode;
 use std::fmt;
 
-/// Why no batches are made of the iterations of a loop.
+/// Why a loop is not unrolled by a factor.
 pub(super) enum Decline {
     /// (L1) No test at its end counts it.
     NotCounted,
     /// (P3) There is a loop inside.
     NotInnermost,
-    /// (P1) A batch would be too large.
+    /// (P1) The unrolled loop would be too large.
     TooLarge { insts: usize, max: usize },
-    /// (P5) There are hardly enough iterations for two batches.
+    /// (P5) There are hardly enough iterations for the unrolled loop to run twice.
     FewIterations { most: Option<u128>, factor: usize },
     /// (P2) It calls a function.
     Calls,
@@ -74,9 +74,11 @@ impl Refusal for Decline {
 impl fmt::Display for Decline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::TooLarge { insts, max } => write!(f, "a batch would hold {insts} instructions; there may be {max}"),
+            Self::TooLarge { insts, max } => {
+                write!(f, "the unrolled loop would hold {insts} instructions; there may be {max}")
+            }
             Self::FewIterations { most: Some(most), factor } => {
-                write!(f, "there are {most} iterations at most, and a batch would have {factor}")
+                write!(f, "there are {most} iterations at most, and the unrolled loop would have {factor}")
             }
             Self::FewIterations { most: None, factor } => write!(f, "there are never {factor} iterations"),
             Self::Slow(opcode) => write!(f, "each iteration waits for {opcode}, which takes the time"),
