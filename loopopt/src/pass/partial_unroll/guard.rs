@@ -2,11 +2,10 @@
 
 use super::why::Decline;
 use crate::analysis::cfg::loops::Loop;
-use crate::analysis::scev::comparison::Comparison;
 use crate::analysis::scev::exit_count::TripCount;
-use crate::analysis::scev::exit_test::ExitTest;
+use crate::analysis::scev::exit_test::{CountedTest, ExitTest};
 use crate::analysis::scev::linear_expr::{Sum, Term, mask};
-use crate::analysis::scev::recurrence::{Recurrence, Recurrences};
+use crate::analysis::scev::recurrence::Recurrences;
 use crate::analysis::scev::requirement::Requirement;
 use crate::analysis::scev::value_range::limits_of;
 use crate::analysis::scev::view::View;
@@ -54,21 +53,17 @@ impl Test {
         let func = view.func();
         let [back_edge] = view.forest.data(lp).back_edges[..] else { return None };
         let exit = view.forest.data(lp).exits.iter().find(|exit| exit.branch == back_edge.branch)?;
-        let test = ExitTest::of(func, *exit)?;
-        let (Comparison { cond, left: tested, right }, [_, bound]) = test.with_invariant_bound(view, lp)?;
+        let test = ExitTest::of(func, *exit)?.counted(view, lp, recurrences)?;
+        let distance = test.distance().as_constant().filter(|_| test.requires.is_none())?;
+        let CountedTest { tested, cond, first, bound, up, .. } = test;
         let stands = |&right: &Value| bound.as_constant().is_none() && view.is_defined_outside(lp, right);
-        let end = right.filter(stands).map_or(bound.clone(), |right| Sum::of_leaf(func, right));
-        let Recurrence { start: first, step } = recurrences.of_value(view, tested)?;
-        let bits = bound.bits();
-        let step = u64::try_from(step.as_constant()?).ok()?;
-        let up = step >> (bits - 1) == 0;
+        let end = tested.right.filter(stands).map_or(bound.clone(), |right| Sum::of_leaf(func, right));
         let leads_there = match interval(cond) {
             (None, Some(_)) => up,
             (Some(_), None) => !up,
             _ => cond == IntCC::NotEqual,
         };
-        let distance = if up { step } else { step.wrapping_neg() & mask(bits) };
-        leads_there.then_some(Self { cond, tested, bound, end, first, up, distance })
+        leads_there.then_some(Self { cond, tested: tested.left, bound, end, first, up, distance })
     }
 
     /// When there are at least so many iterations, if that can be said.
