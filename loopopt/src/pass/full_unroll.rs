@@ -46,7 +46,7 @@
 //!
 //! # Not done
 //!
-//! Loops that run often, or an unknown number of times: [`super::batch`] unrolls them by a factor.
+//! Loops that run often, or an unknown number of times: [`super::partial_unroll`] unrolls them by a factor.
 //!
 //! # References
 //!

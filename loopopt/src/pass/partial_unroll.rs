@@ -14,14 +14,14 @@
 //!    exit                        4 left? ─────────┘      │
 //!                                   │                    │
 //!                                   ▼                    ▼
-//!                                 more? ──────────►   header ◄──┐   the loop as it was, for the rest
+//!                                 more? ──────────►   header ◄──┐   the remainder loop: as it was
 //!                                   │                    │      │
 //!                                   ▼                    ▼      │
 //!                                  exit ◄──────────── more? ────┘
 //! ```
 //!
-//! A batch has one test, one jump, and one step of each counter: the numbers of its later iterations are those of its first and a constant,
-//! which addresses take as their offset ([`crate::edit::materialize::stride`]). Other ways out stay in each iteration.
+//! The unrolled loop has one test, one jump, and one step of each counter: the numbers of its later iterations are those of its first and a
+//! constant, which addresses take as their offset ([`crate::edit::materialize::stride`]). Other exits stay in each iteration.
 //!
 //! If the number of iterations is known and the factor divides it, there is no rest.
 //!
@@ -35,8 +35,8 @@
 //! that goes on as long as the number has not come to that bound; (L2) each instruction may be copied.
 //!
 //! With `t` for the number in the last test, step `b` and factor `f`, the next `f - 1` tests go on if `t + (f - 1) · b` has not come
-//! to the bound `n` and no sum on the way there wraps. In front of the loop, the first number stands for `t + b`. For an order, that is
-//! `t < n - (f - 1) · b`, where the right side is computed in front of the loop, and has been found there not to wrap. For `!=`, it is
+//! to the bound `n` and no sum on the way there wraps. In the preheader, the first number stands for `t + b`. For an order, that is
+//! `t < n - (f - 1) · b`, where the right side is computed in the preheader, and has been found there not to wrap. For `!=`, it is
 //! `n - t > (f - 1) · b`, unsigned: a distance on the circle of all numbers that is larger than that is not 0 after any of these steps.
 //! All of it holds with the signs changed for steps downwards. So the tests that go would have gone on, and the iterations and all that
 //! can be observed of them stay the same, in the same order.
@@ -55,14 +55,14 @@
 //! # Not done
 //!
 //! Loops that nothing counts, such as a walk along a list. Tests elsewhere than at the end: `rotate` has put them there, or said why not.
-//! Loops for the rest are not known to be short: a second run over the same function makes batches of them.
+//! Remainder loops are not known to be short: a second run over the same function unrolls them.
 //!
 //! # References
 //!
-//! LLVM `LoopUnrollRuntime` (the loop for the rest behind, and the test that is known not to wrap); V8 (`kMaxLoopSizeForPartialUnrolling`, 80
+//! LLVM `LoopUnrollRuntime` (the remainder loop after it, and the test that is known not to wrap); V8 (`kMaxLoopSizeForPartialUnrolling`, 80
 //! operations of WebAssembly, at most 4 iterations); llvm#51012 and OMR 472a9b3b7 for what goes wrong.
 
-mod batches;
+mod guard;
 mod why;
 
 use crate::analysis::cfg::edges::Edge;
@@ -86,10 +86,10 @@ use crate::edit::ssa::rename::rename_uses;
 use crate::options::Options;
 use crate::pass::copying::{Denied, granted};
 use crate::pass::{Pass, PassCx};
-use batches::{Again, Batches, Test, batches};
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, InstructionData, Opcode, Value};
 use cranelift_codegen::{CodegenResult, Context};
+use guard::{Again, Guard, Test, guard};
 use why::Decline;
 
 /// The name of this pass.
@@ -104,7 +104,7 @@ pub(crate) const PASS: Pass = Pass {
     ..Pass::OPTIONAL
 };
 
-/// Makes batches of the iterations of all loops for which that can be and should be done.
+/// Unrolls all loops for which that can be and should be done.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
     let plans = granted(ctx, cx, NAME, plan, |plan| (plan.header, plan.copied))?;
     if plans.is_empty() {
@@ -150,8 +150,8 @@ struct Plan {
     test: Test,
     steps: Steps,
     factor: usize,
-    /// What has to hold in front of the loop for the first batch, and that the limit does not wrap; nothing if there is no rest.
-    batches: Option<Batches>,
+    /// When there are enough iterations for the unrolled loop; nothing if there is no remainder.
+    guard: Option<Guard>,
     /// Instructions of an iteration, without constants.
     size: usize,
     /// Instructions that the copies add.
@@ -186,7 +186,7 @@ impl Plan {
         if let Some(most) = most.filter(is_few) {
             return Err(Decline::FewIterations { most, factor });
         }
-        let batches = batches(&test, count, factor)?;
+        let guard = guard(&test, count, factor)?;
         Ok(Self {
             header: data.header,
             entry,
@@ -195,21 +195,21 @@ impl Plan {
             test,
             steps: recurrences.steps(view),
             factor,
-            copied: all.saturating_mul(if batches.is_none() { factor - 1 } else { factor }),
-            batches,
+            copied: all.saturating_mul(if guard.is_none() { factor - 1 } else { factor }),
+            guard,
             size,
         })
     }
 
     fn describe(&self) -> String {
-        let rest = if self.batches.is_some() { "" } else { ", and nothing remains" };
+        let rest = if self.guard.is_some() { "" } else { ", and nothing remains" };
         format!("{} iterations at a time, of {} instructions each{rest}", self.factor, self.size)
     }
 
-    /// Makes the batches. `blocks` are those of the loop in dominance order. Gives what may not be needed any longer.
+    /// Unrolls the loop. `blocks` are those of the loop in dominance order. Gives what may not be needed any longer.
     fn apply(&self, ctx: &mut Context, cx: &mut PassCx<'_>, blocks: &[Block]) -> Vec<Value> {
         let func = &mut ctx.func;
-        let rest = self.batches.as_ref().map(|batches| (batches, clone_blocks(func, blocks)));
+        let rest = self.guard.as_ref().map(|guard| (guard, clone_blocks(func, blocks)));
         let copies = clone_iterations(func, blocks, self.back_edge, self.factor - 1);
         let latch = self.back_edge.source(func);
         let always = |block| ctx.domtree.block_dominates(block, latch);
@@ -225,18 +225,18 @@ impl Plan {
             assert_takes(func, edge.branch, Claim::TripCount, edge.slot);
             settle(func, edge.branch, edge.slot);
         }
-        if let Some((batches, rest)) = rest {
+        if let Some((guard, rest)) = rest {
             cx.header_moved(self.header, rest.block(self.header));
             unused.extend_from_slice(func.dfg.inst_args(again.branch));
-            self.enter(func, batches, rest.block(self.header));
-            self.leave(func, (again, last), batches, rest.block(self.header));
+            self.enter(func, guard, rest.block(self.header));
+            self.leave(func, (again, last), guard, rest.block(self.header));
         }
         unused
     }
 
-    /// Lets the loop be entered for whole batches only, and `rest` if there is none.
-    fn enter(&self, func: &mut Function, batches: &Batches, rest: Block) {
-        let required: Vec<_> = batches.requires.iter().filter(|one| one.known().is_none()).cloned().collect();
+    /// Lets the unrolled loop be entered if there are enough iterations, and `rest` otherwise.
+    fn enter(&self, func: &mut Function, guard: &Guard, rest: Block) {
+        let required: Vec<_> = guard.requires.iter().filter(|one| one.known().is_none()).cloned().collect();
         if !required.is_empty() {
             let whole = emit_all(func, self.entry.branch, &required);
             let args: Vec<BlockArg> = self.entry.args(func).collect();
@@ -244,12 +244,12 @@ impl Plan {
         }
     }
 
-    /// Lets the loop go around for whole batches only, and `rest` run for what remains. `again` is the last edge of a batch,
+    /// Lets the unrolled loop run again if there are enough iterations, and `rest` otherwise. `again` is its last edge,
     /// in the copy `last`.
-    fn leave(&self, func: &mut Function, (again, last): (Edge, &Copies), batches: &Batches, rest: Block) {
+    fn leave(&self, func: &mut Function, (again, last): (Edge, &Copies), guard: &Guard, rest: Block) {
         let (latch, srcloc) = (again.source(func), func.srcloc(again.branch));
         let args: Vec<BlockArg> = again.args(func).collect();
-        let now = self.now(func, last, &args, &batches.again);
+        let now = self.now(func, last, &args, &guard.again);
         let remains = func.dfg.make_block();
         func.layout.insert_block_after(remains, latch);
         if func.layout.is_cold(latch) {
@@ -260,14 +260,14 @@ impl Plan {
         set_edge(func, again, rest, &args);
         self.test_once_more(func, again.branch, (last.value(self.test.tested), now));
         let before = func.layout.last_inst(self.entry.source(func)).expect("a preheader ends in a branch");
-        let limit = batches.again.limit(&self.test).offset(now.plus.cast_signed());
+        let limit = guard.again.limit(&self.test).offset(now.plus.cast_signed());
         let limit = limit.as_constant().ok_or_else(|| emit(func, before, &limit));
         let mut cursor = FuncCursor::new(func).at_bottom(latch).with_srcloc(srcloc);
-        let whole = batches.again.holds(&mut cursor, &self.test, now.value, limit);
+        let whole = guard.again.holds(&mut cursor, &self.test, now.value, limit);
         cursor.ins().brif(whole, self.header, &args, remains, &[]);
     }
 
-    /// What to look at behind the iteration `last` of a batch, and by how much it is ahead of what the loop tests: the next value of the
+    /// What to look at after the iteration `last`, and by how much it is ahead of what the loop tests: the next value of the
     /// counter, one of `next`, so that only one of both is needed. Not for an order, where a bound must not be moved.
     fn now(&self, func: &Function, last: &Copies, next: &[BlockArg], again: &Again) -> Base {
         let tested = self.test.tested;
@@ -310,7 +310,7 @@ fn is_comparison(func: &Function, inst: Inst) -> bool {
     matches!(func.dfg.insts[inst], InstructionData::IntCompare { .. })
 }
 
-/// How many iterations of so many instructions make a batch.
+/// How many iterations of so many instructions are unrolled.
 fn factor(size: usize, options: &Options) -> Result<usize, Decline> {
     if options.ignore_cost {
         let (factor, max) = (2 + size % 3, options.partial_unroll_max_copied);
@@ -323,7 +323,7 @@ fn factor(size: usize, options: &Options) -> Result<usize, Decline> {
     found.ok_or(Decline::TooLarge { insts: size * 2, max })
 }
 
-/// Whether an instruction takes more time than what a batch saves.
+/// Whether an instruction takes more time than what unrolling saves.
 fn is_slow(opcode: Opcode) -> bool {
     matches!(opcode, Opcode::Udiv | Opcode::Sdiv | Opcode::Urem | Opcode::Srem | Opcode::BrTable)
 }

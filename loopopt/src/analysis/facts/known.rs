@@ -197,11 +197,7 @@ impl<'a> Conditions<'a> {
         let (Some(left), Some(right)) = (self.sides(a), self.sides(b)) else { return false };
         let spot = self.spot(Place::Before(inst));
         let bits = func.dfg.value_type(a).bits();
-        let range = |sides: Sides, signed: bool| {
-            let Number { term, offset } = sides.read(signed);
-            let (least, largest) = self.numbers.bounds(term);
-            (least + offset, largest + offset)
-        };
+        let range = |sides: Sides, signed: bool| self.numbers.bounds_of(sides.read(signed));
         let ((left_range, right_range), right_signed) = ((range(left, false), range(right, false)), range(right, true));
         let most = limits(bits, false).1;
         match func.dfg.insts[inst].opcode() {

@@ -182,16 +182,22 @@ impl<'c, 'a> Prover<'c, 'a> {
             (Some(a), Some(b)) if (a.root, a.signed, 0) == (b.root, b.signed, apart) => return true,
             _ => {}
         }
-        let found = self.conditions.differing(spot).iter().find(|fact| match (left.term, right.term) {
-            _ if (fact.left, fact.right) == (left.term, right.term) => fact.most == apart,
-            _ if (fact.right, fact.left) == (left.term, right.term) => fact.most == -apart,
-            (Some(term), None) => self.never_is(fact, term, apart),
-            (None, Some(term)) => self.never_is(fact, term, -apart),
-            _ => false,
-        });
-        let found = found.map(|fact| fact.source);
+        let found = self.excluding(spot, [left.term, right.term], apart);
         self.used.extend(found);
         found.is_some()
+    }
+
+    /// Where it is known from that `left - right` is not this number, if it is.
+    fn excluding(&self, spot: Spot, [left, right]: [Option<Term>; 2], number: i128) -> Option<Inst> {
+        let mut facts = self.conditions.differing(spot).iter();
+        let found = facts.find(|fact| match (left, right) {
+            _ if (fact.left, fact.right) == (left, right) => fact.most == number,
+            _ if (fact.right, fact.left) == (left, right) => fact.most == -number,
+            (Some(term), None) => self.never_is(fact, term, number),
+            (None, Some(term)) => self.never_is(fact, term, -number),
+            _ => false,
+        });
+        found.map(|fact| fact.source)
     }
 
     /// Whether the claim holds at `spot`.
@@ -404,22 +410,10 @@ impl<'c, 'a> Prover<'c, 'a> {
     /// Whether the sides are not further apart than one more than claimed, and known not to be as far apart as that.
     fn by_difference(&mut self, spot: Spot, claim: Claim, depth: usize) -> bool {
         let excluded = claim.most + 1;
-        for number in 0..self.conditions.differing(spot).len() {
-            let fact = &self.conditions.differing(spot)[number];
-            let is_excluded = match (claim.left, claim.right) {
-                _ if (fact.left, fact.right) == (claim.left, claim.right) => fact.most == excluded,
-                _ if (fact.right, fact.left) == (claim.left, claim.right) => fact.most == -excluded,
-                (Some(term), None) => self.never_is(fact, term, excluded),
-                (None, Some(term)) => self.never_is(fact, term, -excluded),
-                _ => false,
-            };
-            let source = fact.source;
-            if is_excluded && self.prove(spot, Claim { most: excluded, ..claim }, depth) {
-                self.used.push(source);
-                return true;
-            }
-        }
-        false
+        let Some(source) = self.excluding(spot, [claim.left, claim.right], excluded) else { return false };
+        let proved = self.prove(spot, Claim { most: excluded, ..claim }, depth);
+        self.used.extend(proved.then_some(source));
+        proved
     }
 
     /// Whether `fact`, that a term and a number differ, says that `term` is not `number`.

@@ -148,8 +148,7 @@ fn of_values(view: View<'_>, lp: Loop, claims: &mut Vec<Placed>) {
             let mut claim = |claim| claims.push(Placed { inst, slot: None, bits, claim });
             for signed in [false, true] {
                 let number = conditions.numbers.of(value, signed).expect("of at most 64 bits");
-                let (least, largest) = conditions.numbers.bounds(number.term);
-                let bounds = (least + number.offset, largest + number.offset);
+                let bounds = conditions.numbers.bounds_of(number);
                 if bounds != crate::analysis::scev::value_range::limits(bits, signed) {
                     claim(Claim::Lies { value, signed, bounds });
                 }

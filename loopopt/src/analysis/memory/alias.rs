@@ -30,13 +30,14 @@
 //! | elements `a[i]`, `b[j]` of one type | if `a`, `b` may be the same; for one base the distance decides | one for each element type |
 
 use crate::analysis::memory::effects::Effects;
+use crate::analysis::memory::slots::observed_slots;
 use crate::analysis::scev::linear_expr::{Sum, are_apart};
 use crate::embedder::Writers;
 use crate::fault::fault;
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::entity::{EntitySet, SecondaryMap};
 use cranelift_codegen::ir::{
-    Block, DebugTag, Function, Inst, InstructionData, MemFlagsData, Opcode, StackSlot, Type, Value, types,
+    Block, Function, Inst, InstructionData, MemFlagsData, Opcode, StackSlot, Type, Value, types,
 };
 use std::cell::OnceCell;
 
@@ -214,13 +215,8 @@ impl PrivateSlots {
                 private.remove(slot);
             }),
         }
-        for entry in func.dfg.user_stack_map_entries(inst).into_iter().flatten() {
-            private.remove(entry.slot);
-        }
-        for tag in func.debug_tags.get(inst) {
-            if let DebugTag::StackSlot(slot) = *tag {
-                private.remove(slot);
-            }
+        for slot in observed_slots(func, inst) {
+            private.remove(slot);
         }
     }
 

@@ -8,12 +8,12 @@
 //! Not all that reaches a slot does so by its address: a collector rewrites what a stack map names, and a debugger reads
 //! slots that have a key, or that a debug tag names.
 
+use crate::analysis::memory::alias::cell_type;
+use crate::analysis::scev::linear_expr::{constant_of, signed};
 use crate::fault::fault;
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::entity::SecondaryMap;
-use cranelift_codegen::ir::{
-    DebugTag, Endianness, Function, Inst, InstructionData, Opcode, StackSlot, Type, Value, types,
-};
+use cranelift_codegen::ir::{DebugTag, Endianness, Function, Inst, InstructionData, Opcode, StackSlot, Type, Value};
 
 /// One load or store of a slot.
 #[derive(Clone, Copy, Debug)]
@@ -160,14 +160,7 @@ impl Collector<'_> {
 
     /// Those who see a slot without its address.
     fn visit_observers(&mut self, inst: Inst) {
-        for entry in self.func.dfg.user_stack_map_entries(inst).into_iter().flatten() {
-            self.block(entry.slot, Obstacle::Observed);
-        }
-        for tag in self.func.debug_tags.get(inst) {
-            if let DebugTag::StackSlot(slot) = *tag {
-                self.block(slot, Obstacle::Observed);
-            }
-        }
+        observed_slots(self.func, inst).for_each(|slot| self.block(slot, Obstacle::Observed));
     }
 
     /// The address that `inst` computes, if it is one.
@@ -194,10 +187,7 @@ impl Collector<'_> {
 
     /// The value of a constant, with its sign.
     fn constant(&self, value: Value) -> Option<i64> {
-        let inst = self.func.dfg.value_def(value).inst()?;
-        let InstructionData::UnaryImm { opcode: Opcode::Iconst, imm } = self.func.dfg.insts[inst] else { return None };
-        let unused = 64 - self.func.dfg.value_type(value).bits();
-        Some(imm.bits() << unused >> unused)
+        Some(signed(constant_of(self.func, value)?, self.func.dfg.value_type(value).bits()))
     }
 
     /// Records what the load or store `inst` does, if `address` is one of a slot.
@@ -215,18 +205,11 @@ impl Collector<'_> {
 
     /// The type of what the load or store `inst` finds or leaves in memory, if it is known how to do the same without memory.
     fn memory_type(&self, inst: Inst) -> Option<Type> {
-        let data = &self.func.dfg.insts[inst];
-        let ty = match data.opcode() {
-            Opcode::Load => self.func.dfg.value_type(self.func.dfg.first_result(inst)),
-            Opcode::Store => self.func.dfg.value_type(self.func.dfg.inst_args(inst)[0]),
-            Opcode::Uload8 | Opcode::Sload8 | Opcode::Istore8 => types::I8,
-            Opcode::Uload16 | Opcode::Sload16 | Opcode::Istore16 => types::I16,
-            Opcode::Uload32 | Opcode::Sload32 | Opcode::Istore32 => types::I32,
-            _ => return None,
-        };
+        let ty = cell_type(self.func, inst)?;
         // Of smaller and larger vectors, not all ISAs have constants.
         let has_zero = ty.is_int() || ty.is_float() || (ty.is_vector() && ty.bits() == 128);
-        let explicit = data.memflags().and_then(|flags| self.func.dfg.mem_flags[flags].explicit_endianness());
+        let explicit =
+            self.func.dfg.insts[inst].memflags().and_then(|flags| self.func.dfg.mem_flags[flags].explicit_endianness());
         let in_order = ty.bytes() == 1 || explicit.is_none_or(|order| order == self.native);
         (has_zero && in_order).then_some(ty)
     }
@@ -245,10 +228,21 @@ impl Collector<'_> {
     }
 }
 
+/// The slots that a collector or a debugger may look at, as `inst` says.
+pub(in crate::analysis) fn observed_slots(func: &Function, inst: Inst) -> impl Iterator<Item = StackSlot> {
+    let entries = func.dfg.user_stack_map_entries(inst).into_iter().flatten();
+    let tags = func.debug_tags.get(inst).iter().filter_map(|tag| match *tag {
+        DebugTag::StackSlot(slot) => Some(slot),
+        _ => None,
+    });
+    entries.map(|entry| entry.slot).chain(tags)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing::context;
+    use cranelift_codegen::ir::types;
 
     fn uses(text: &str) -> (Function, SlotUse) {
         let ctx = context(text);

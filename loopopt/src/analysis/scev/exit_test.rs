@@ -3,9 +3,13 @@
 use crate::analysis::cfg::edges::Edge;
 use crate::analysis::cfg::loops::Loop;
 use crate::analysis::scev::comparison::Comparison;
-use crate::analysis::scev::linear_expr::Sum;
+use crate::analysis::scev::linear_expr::{Sum, Term};
+use crate::analysis::scev::recurrence::{Recurrence, Recurrences, Step};
+use crate::analysis::scev::requirement::Requirement;
 use crate::analysis::scev::view::View;
-use cranelift_codegen::ir::{Function, InstructionData};
+use crate::analysis::scev::wrap_arc::is_signed;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{Function, InstructionData, Value};
 
 /// The test of an exiting block that ends in a `brif`.
 #[derive(Clone, Copy, Debug)]
@@ -36,16 +40,84 @@ impl ExitTest {
         always.filter_map(move |&exit| Self::of(func, exit))
     }
 
-    /// The comparison with something loop-invariant on the right, and what its sides are as sums.
-    pub fn with_invariant_bound(&self, view: View<'_>, lp: Loop) -> Option<(Comparison, [Sum; 2])> {
+    /// The test as one of an add-recurrence and something loop-invariant.
+    pub fn counted(self, view: View<'_>, lp: Loop, recurrences: &Recurrences) -> Option<CountedTest> {
         let mut sides = self.comparison.sides().filter_map(|comparison| {
             let tested = view.sum(comparison.left)?;
             let bound = match comparison.right {
                 Some(right) => view.sum(right)?,
                 None => Sum::constant(0, tested.bits()),
             };
-            Some((comparison, [tested, bound]))
+            Some((comparison, tested, bound))
         });
-        sides.find(|(_, [_, bound])| view.is_invariant(lp, bound))
+        let (comparison, tested, bound) = sides.find(|(.., bound)| view.is_invariant(lp, bound))?;
+        let (cond, tested, bound, requires) = match narrowed(comparison.cond, &tested, &bound) {
+            Some((cond, tested, bound, requires)) => (cond, tested, bound, Some(requires)),
+            None => (comparison.cond, tested, bound, None),
+        };
+        let Recurrence { start: first, step } = recurrences.of_sum(view, &tested)?;
+        let counter = match step {
+            Step::Constant(_) => None,
+            Step::Invariant(_) => view.changing(lp, &tested),
+        };
+        let step = step.reduced(tested.bits())?;
+        let up = !is_negative(&step);
+        Some(CountedTest { exit: self, tested: comparison, cond, first, bound, step, up, counter, requires })
+    }
+}
+
+/// A test that each iteration makes, of an add-recurrence and something loop-invariant.
+#[derive(Clone, Debug)]
+pub struct CountedTest {
+    /// Where it is.
+    pub exit: ExitTest,
+    /// What is compared, the recurrence on the left.
+    pub tested: Comparison,
+    /// The loop goes on if the recurrence compares so with the bound.
+    pub cond: IntCC,
+    /// What the recurrence is in the first iteration.
+    pub first: Sum,
+    /// What it is compared with.
+    pub bound: Sum,
+    /// What is added to it in each iteration.
+    pub step: Sum,
+    /// Whether that is taken for a step upwards.
+    pub up: bool,
+    /// The induction variable that it follows, if the step is no constant.
+    pub counter: Option<Value>,
+    /// What has to hold for the comparison, of extended numbers, to be this one, of the numbers themselves.
+    pub requires: Option<Requirement>,
+}
+
+impl CountedTest {
+    /// By how much a step leads up, or down.
+    pub fn distance(&self) -> Sum {
+        if self.up { self.step.clone() } else { self.step.times(u64::MAX) }
+    }
+}
+
+/// The comparison of an extended number as one of the number itself, and what `bound` has to be for that.
+fn narrowed(cond: IntCC, tested: &Sum, bound: &Sum) -> Option<(IntCC, Sum, Sum, Requirement)> {
+    let [(Term::Extended { signed, sum }, 1)] = tested.terms() else { return None };
+    if tested.constant_part() != 0 {
+        return None;
+    }
+    let (wide, narrow) = (tested.bits(), sum.bits());
+    let largest = Sum::constant((1 << narrow) - 1, wide);
+    let shifted = match (signed, is_signed(cond) || matches!(cond, IntCC::Equal | IntCC::NotEqual)) {
+        (false, _) => bound.clone(),
+        (true, true) => bound.clone().offset(1 << (narrow - 1)),
+        (true, false) => return None,
+    };
+    let cond = if *signed { cond } else { cond.unsigned() };
+    Some((cond, (**sum).clone(), bound.reduced(narrow)?, Requirement::at_most(shifted, largest)))
+}
+
+/// Whether a step is to be taken for one downwards: a negative constant, or negative factors only.
+pub(in crate::analysis) fn is_negative(step: &Sum) -> bool {
+    let sign = |number: u64| number >> (step.bits() - 1) == 1;
+    match step.as_constant() {
+        Some(number) => sign(number),
+        None => step.constant_part() == 0 && step.terms().iter().all(|(_, factor)| sign(*factor)),
     }
 }

@@ -193,10 +193,8 @@ impl<'a> Extents<'a> {
     fn known_bounds(&mut self, value: Value, signed: bool) -> Bounds {
         let all = limits(self.view.func().dfg.value_type(value).bits(), signed);
         let counted = self.counters.get(&value).and_then(|counter| counter.bounds[usize::from(signed)]);
-        let computed = self.conditions.numbers.of(value, signed).map_or(all, |number| {
-            let (least, largest) = self.conditions.numbers.bounds(number.term);
-            (least + number.offset, largest + number.offset)
-        });
+        let number = self.conditions.numbers.of(value, signed);
+        let computed = number.map_or(all, |number| self.conditions.numbers.bounds_of(number));
         counted.map_or(computed, |counted| (counted.0.max(computed.0), counted.1.min(computed.1)))
     }
 
@@ -204,15 +202,13 @@ impl<'a> Extents<'a> {
     fn passed_bounds(&mut self, value: Value, signed: bool) -> Bounds {
         let Some(sum) = self.view.sum(value) else { return self.known_bounds(value, signed) };
         match (sum.terms(), sum.constant_part()) {
-            ([], number) => {
-                let number = u128::from(number);
-                let number = if signed { const_eval::signed(number, sum.ty()) } else { number as i128 };
-                (number, number)
-            }
             ([(Term::Value(origin), 1)], 0) if self.view.func().dfg.value_type(*origin) == sum.ty() => {
                 self.known_bounds(*origin, signed)
             }
-            _ => self.known_bounds(value, signed),
+            _ => {
+                let number = self.conditions.numbers.of_sum(sum)[usize::from(signed)];
+                self.conditions.numbers.bounds_of(number)
+            }
         }
     }
 

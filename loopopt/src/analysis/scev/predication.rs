@@ -41,6 +41,9 @@
 //! place of the case analysis that they make by condition, direction and sign, which their bugs were in
 //! (JDK-8307683, openj9#15477, golang/go#26116).
 
+pub(in crate::analysis) mod gathered;
+pub mod unwrapped;
+
 use crate::analysis::cfg::loops::Loop;
 use crate::analysis::scev::integer::{Integer, Needs};
 use crate::analysis::scev::linear_expr::{Sum, Term, mask};
@@ -269,26 +272,21 @@ impl Walk<'_> {
     /// How `sum` moves, the distances being numbers of `wide` bits, at least as many as it has.
     fn moves(&mut self, sum: &Sum, wide: u32, depth: usize) -> Result<Moves, Obstacle> {
         let bits = sum.bits();
-        let start = Sum::constant(sum.constant_part(), bits);
-        let mut moves = Moves { start, up: Vec::new(), down: Vec::new() };
-        let mut step = Sum::constant(0, bits);
         if let Some(moves) = self.moves_from_zero(sum, wide) {
             return Ok(moves);
         }
-        for (term, factor) in sum.terms() {
-            let alone = Sum::of_term(term.clone(), *factor, bits);
-            if self.view.is_invariant(self.lp, &alone) {
-                moves.add(&alone, 1)?;
-                continue;
-            }
+        let (start, moving) = self.view.split(self.lp, sum);
+        let mut moves = Moves { start, up: Vec::new(), down: Vec::new() };
+        let mut step = Sum::constant(0, bits);
+        for (term, factor) in moving {
             match term {
-                Term::Value(value) => self.follow((*value, *factor), (wide, depth), &mut moves, &mut step)?,
+                Term::Value(value) => self.follow((*value, factor), (wide, depth), &mut moves, &mut step)?,
                 Term::Extended { signed, sum: inner } if depth > 0 => {
                     let inner = self.extended(inner, *signed, depth)?;
-                    moves.add(&inner.start.extended(bits, *signed), *factor)?;
-                    self.scale((inner.up, inner.down), *factor, wide, &mut moves)?;
+                    moves.add(&inner.start.extended(bits, *signed), factor)?;
+                    self.scale((inner.up, inner.down), factor, wide, &mut moves)?;
                 }
-                _ => return Err(self.obstacle(&alone)),
+                _ => return Err(self.obstacle(&Sum::of_term(term.clone(), factor, bits))),
             }
         }
         match step.as_constant() {
@@ -312,16 +310,13 @@ impl Walk<'_> {
             return None;
         }
         let bits = sum.bits();
-        let is_invariant =
-            |(term, factor): &&(Term, u64)| self.view.is_invariant(self.lp, &Sum::of_term(term.clone(), *factor, bits));
-        let mut changing = sum.terms().iter().filter(|term| !is_invariant(term));
-        let (Some((Term::Value(value), factor)), None) = (changing.next(), changing.next()) else { return None };
-        let rest = sum.minus(&Sum::of_term(Term::Value(*value), *factor, bits))?;
+        let (rest, moving) = self.view.split(self.lp, sum);
+        let [(Term::Value(value), factor)] = moving[..] else { return None };
         let counter = self.counted.recurrences.get(*value)?;
         let [least, largest] = self.iterations.times.as_ref()?.ends(counter, bits)?;
         let begins_below = rest.as_constant().is_some_and(|rest| rest > mask(bits) / 2);
-        let is_negative = *factor > mask(bits) / 2;
-        let cancels = rest.plus(&least, *factor)?.terms().len() < rest.terms().len() + least.terms().len();
+        let is_negative = factor > mask(bits) / 2;
+        let cancels = rest.plus(&least, factor)?.terms().len() < rest.terms().len() + least.terms().len();
         if begins_below || is_negative || cancels || !self.changes_further_out(&least, &largest) {
             return None;
         }
@@ -331,7 +326,7 @@ impl Walk<'_> {
             self.needs.imply(&with_sign).then_some(())?;
             self.needs.require(Requirement::new(IntCC::SignedGreaterThanOrEqual, least, zero));
         }
-        let up = Integer::of(largest).extended(wide).times(*factor, &mut self.needs);
+        let up = Integer::of(largest).extended(wide).times(factor, &mut self.needs);
         Some(Moves { start: rest, up: vec![up], down: Vec::new() })
     }
 

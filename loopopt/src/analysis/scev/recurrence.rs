@@ -100,26 +100,20 @@ impl Recurrences {
     /// What a sum that changes is in each iteration. A step that is no constant is that of one induction variable alone.
     pub fn of_sum(&self, view: View<'_>, sum: &Sum) -> Option<Recurrence> {
         let bits = sum.bits();
-        let mut start = Sum::constant(sum.constant_part(), bits);
-        let (mut step, mut invariant, mut moving) = (Sum::constant(0, bits), None, 0);
-        for (term, factor) in sum.terms() {
-            let alone = Sum::of_term(term.clone(), *factor, bits);
-            if view.is_invariant(self.lp, &alone) {
-                start = start.plus(&alone, 1)?;
-                continue;
-            }
+        let (mut start, moving) = view.split(self.lp, sum);
+        let (mut step, mut invariant) = (Sum::constant(0, bits), None);
+        for &(term, factor) in &moving {
             let Term::Value(value) = term else { return None };
             let own = self.get(*value)?;
-            moving += 1;
-            start = start.plus(&own.start.reduced(bits)?, *factor)?;
+            start = start.plus(&own.start.reduced(bits)?, factor)?;
             match &own.step {
-                Step::Constant(by) => step = step.plus(&Sum::constant(*by as u64, bits), *factor)?,
-                Step::Invariant(by) if *factor == 1 && by.bits() == bits => invariant = Some(by),
+                Step::Constant(by) => step = step.plus(&Sum::constant(*by as u64, bits), factor)?,
+                Step::Invariant(by) if factor == 1 && by.bits() == bits => invariant = Some(by),
                 Step::Invariant(_) => return None,
             }
         }
         let step = match invariant {
-            Some(by) => (moving == 1).then(|| Step::Invariant(by.clone()))?,
+            Some(by) => (moving.len() == 1).then(|| Step::Invariant(by.clone()))?,
             None => Step::Constant(step.as_constant().filter(|&step| step != 0)?.into()),
         };
         Some(Recurrence { start, step })

@@ -4,8 +4,8 @@
 //! 0. What follows from a requirement follows from it so; of true integers speaks the module `integer`.
 
 use crate::analysis::scev::const_eval::compares;
-use crate::analysis::scev::gathered::gathered;
 use crate::analysis::scev::linear_expr::{Sum, mask};
+use crate::analysis::scev::predication::gathered::gathered;
 use crate::analysis::scev::wrap_arc::{interval, is_signed, is_strict};
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use std::fmt;

@@ -21,13 +21,13 @@
 use crate::analysis::cfg::edges::edge_dominates;
 use crate::analysis::cfg::loops::Loop;
 use crate::analysis::memory::effects::leads_to_failure;
-use crate::analysis::scev::exit_test::ExitTest;
+use crate::analysis::scev::exit_test::{CountedTest, ExitTest, is_negative};
 use crate::analysis::scev::integer::{Integer, Needs};
 use crate::analysis::scev::linear_expr::{Sum, Term, constant_of, mask};
-use crate::analysis::scev::recurrence::{Recurrence, Recurrences, Step};
+use crate::analysis::scev::recurrence::{Recurrence, Recurrences};
 use crate::analysis::scev::requirement::Requirement;
 use crate::analysis::scev::view::View;
-use crate::analysis::scev::wrap_arc::{arc, interval, is_signed};
+use crate::analysis::scev::wrap_arc::{arc, interval};
 use crate::fault::fault;
 use cranelift_codegen::Context;
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -37,24 +37,7 @@ use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode, Valu
 #[derive(Clone, Debug)]
 pub(in crate::analysis) struct Counted {
     pub(in crate::analysis) recurrences: Recurrences,
-    tests: Vec<Test>,
-}
-
-/// A test that each iteration makes, of an add-recurrence and something loop-invariant.
-#[derive(Clone, Debug)]
-struct Test {
-    exit: ExitTest,
-    /// The loop goes on if `tested cond bound`.
-    cond: IntCC,
-    first: Sum,
-    bound: Sum,
-    /// What is added to it each time.
-    step: Sum,
-    up: bool,
-    /// The counter that it goes with, if the step is not known.
-    counter: Option<Value>,
-    /// What has to hold for the comparison to be this one.
-    requires: Option<Requirement>,
+    tests: Vec<CountedTest>,
 }
 
 /// How often counters step: as often as a number goes into another.
@@ -107,10 +90,10 @@ impl Counted {
         let recurrences = Recurrences::of(view, lp);
         let mut tests = Vec::new();
         if !recurrences.inductions().is_empty() {
-            tests.extend(ExitTest::all(view, lp).filter_map(|exit| Test::find(view, lp, exit, &recurrences)));
+            tests.extend(ExitTest::all(view, lp).filter_map(|test| test.counted(view, lp, &recurrences)));
         }
         // A number of iterations that is a constant says most, and a check is not what ends a loop.
-        tests.sort_by_key(|test: &Test| {
+        tests.sort_by_key(|test: &CountedTest| {
             let is_check = leads_to_failure(view.func(), test.exit.exit.target(view.func()));
             (is_check, test.room(false).and_then(|room| room.as_constant()).is_none())
         });
@@ -120,30 +103,14 @@ impl Counted {
     /// How far the loop comes until it is at `inst`, in `block`, for the last time, if a test says so. `inst` itself is not taken for a test.
     pub(in crate::analysis) fn until(&self, ctx: &Context, (inst, block): (Inst, Block)) -> Option<Iterations> {
         let func = &ctx.func;
-        let is_dominated = |test: &Test| edge_dominates(ctx, test.exit.stay, block);
+        let is_dominated = |test: &CountedTest| edge_dominates(ctx, test.exit.stay, block);
         let others = self.tests.iter().filter(|test| test.exit.exit.branch != inst);
         let mut found = others.filter_map(|test| test.iterations(func, is_dominated(test) || fault!(OneIterationLess)));
         found.next()
     }
 }
 
-impl Test {
-    fn find(view: View<'_>, lp: Loop, exit: ExitTest, recurrences: &Recurrences) -> Option<Self> {
-        let (comparison, [tested, bound]) = exit.with_invariant_bound(view, lp)?;
-        let (cond, tested, bound, requires) = match narrowed(comparison.cond, &tested, &bound) {
-            Some((cond, tested, bound, requires)) => (cond, tested, bound, Some(requires)),
-            None => (comparison.cond, tested, bound, None),
-        };
-        let Recurrence { start: first, step } = recurrences.of_sum(view, &tested)?;
-        let counter = match step {
-            Step::Constant(_) => None,
-            Step::Invariant(_) => view.changing(lp, &tested),
-        };
-        let step = step.reduced(tested.bits())?;
-        let up = !is_negative(&step);
-        Some(Self { exit, cond, first, bound, step, up, counter, requires })
-    }
-
+impl CountedTest {
     /// The iterations up to what the test dominates, or up to what comes before it.
     fn iterations(&self, func: &Function, after: bool) -> Option<Iterations> {
         let bits = self.first.bits();
@@ -199,11 +166,6 @@ impl Test {
         !matches!(interval(self.cond), (None, Some(0)) | (Some(0), None))
     }
 
-    /// By how much a step leads up, or down.
-    fn distance(&self) -> Sum {
-        if self.up { self.step.clone() } else { self.step.times(u64::MAX) }
-    }
-
     /// The number from which on the formula counts.
     fn start(&self, after: bool) -> Option<Sum> {
         if after { Some(self.first.clone()) } else { self.first.minus(&self.step) }
@@ -215,23 +177,6 @@ impl Test {
         let (from, to) = arc(self.cond, &self.bound);
         if self.up { to.minus(&start) } else { start.minus(&from) }
     }
-}
-
-/// The comparison of an extended number as one of the number itself, and what `bound` has to be for that.
-fn narrowed(cond: IntCC, tested: &Sum, bound: &Sum) -> Option<(IntCC, Sum, Sum, Requirement)> {
-    let [(Term::Extended { signed, sum }, 1)] = tested.terms() else { return None };
-    if tested.constant_part() != 0 {
-        return None;
-    }
-    let (wide, narrow) = (tested.bits(), sum.bits());
-    let largest = Sum::constant((1 << narrow) - 1, wide);
-    let shifted = match (signed, is_signed(cond) || matches!(cond, IntCC::Equal | IntCC::NotEqual)) {
-        (false, _) => bound.clone(),
-        (true, true) => bound.clone().offset(1 << (narrow - 1)),
-        (true, false) => return None,
-    };
-    let cond = if *signed { cond } else { cond.unsigned() };
-    Some((cond, (**sum).clone(), bound.reduced(narrow)?, Requirement::at_most(shifted, largest)))
 }
 
 /// Whether `sum` is a multiple of `by`, whatever its values are.
@@ -256,13 +201,4 @@ pub(in crate::analysis) fn magnitude(number: &Sum) -> (u64, bool) {
     let is_down = is_negative(number);
     let number = if is_down { number.times(u64::MAX) } else { number.clone() };
     (number.as_constant().unwrap_or(0), is_down)
-}
-
-/// Whether a step is to be taken for one downwards: a negative constant, or negative factors only.
-pub(in crate::analysis) fn is_negative(step: &Sum) -> bool {
-    let sign = |number: u64| number >> (step.bits() - 1) == 1;
-    match step.as_constant() {
-        Some(number) => sign(number),
-        None => step.constant_part() == 0 && step.terms().iter().all(|(_, factor)| sign(*factor)),
-    }
 }

@@ -298,6 +298,12 @@ impl<'f> Numbers<'f> {
         }
     }
 
+    /// What a number can be.
+    pub(in crate::analysis) fn bounds_of(&self, Number { term, offset }: Number) -> Bounds {
+        let (least, largest) = self.bounds(term);
+        (least + offset, largest + offset)
+    }
+
     /// Whether a term is the same in both readings.
     pub(in crate::analysis) fn is_never_negative(&self, term: Term) -> bool {
         term.constant == 0 && self.range(term.root).signed.0 >= 0

@@ -2,9 +2,10 @@
 
 use crate::analysis::cfg::edges::edges_into;
 use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
-use crate::analysis::scev::linear_expr::{Sum, constant_of};
+use crate::analysis::scev::linear_expr::{Sum, Term, constant_of};
 use cranelift_codegen::Context;
 use cranelift_codegen::ir::{Function, Value, ValueDef};
+use smallvec::SmallVec;
 
 /// Renamings in a row that are looked through. 16: each pass that makes a preheader may add one.
 const MAX_RENAMINGS: usize = 16;
@@ -117,6 +118,19 @@ impl<'a> View<'a> {
     /// Whether `sum` is the same in all iterations.
     pub fn is_invariant(self, lp: Loop, sum: &Sum) -> bool {
         self.changing(lp, sum).is_none()
+    }
+
+    /// The part of `sum` that is the same in all iterations, and its other terms.
+    pub fn split(self, lp: Loop, sum: &Sum) -> (Sum, SmallVec<[(&Term, u64); 2]>) {
+        let (mut fixed, mut moving) = (Sum::constant(sum.constant_part(), sum.bits()), SmallVec::new());
+        for (term, factor) in sum.terms() {
+            let alone = Sum::of_term(term.clone(), *factor, sum.bits());
+            match self.is_invariant(lp, &alone) {
+                true => fixed.add(&alone, 1).expect("no more terms than before"),
+                false => moving.push((term, *factor)),
+            }
+        }
+        (fixed, moving)
     }
 
     /// A value of `sum` that is defined in the loop.

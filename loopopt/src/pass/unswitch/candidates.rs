@@ -356,10 +356,9 @@ pub(super) fn known_way(ctx: &Context, candidate: &Candidate, block: Block) -> O
         let last = func.layout.last_inst(above)?;
         if let InstructionData::Brif { arg, .. } = func.dfg.insts[last]
             && is_same(func, arg, candidate.condition)
+            && let Some(edge) = only_edge_into(func, cfg, below).filter(|edge| edge.branch == last)
         {
-            if let Some(edge) = only_edge_into(func, cfg, below).filter(|edge| edge.branch == last) {
-                return Some(edge.slot);
-            }
+            return Some(edge.slot);
         }
         below = above;
     }

@@ -1,12 +1,11 @@
-//! The test at the end of each iteration, and what it is for several iterations at a time.
+//! The test at the end of each iteration, and what it is for all iterations of the unrolled loop.
 
 use super::why::Decline;
 use crate::analysis::cfg::loops::Loop;
-use crate::analysis::scev::comparison::Comparison;
 use crate::analysis::scev::exit_count::TripCount;
-use crate::analysis::scev::exit_test::ExitTest;
+use crate::analysis::scev::exit_test::{CountedTest, ExitTest};
 use crate::analysis::scev::linear_expr::{Sum, Term, mask};
-use crate::analysis::scev::recurrence::{Recurrence, Recurrences};
+use crate::analysis::scev::recurrence::Recurrences;
 use crate::analysis::scev::requirement::Requirement;
 use crate::analysis::scev::value_range::limits_of;
 use crate::analysis::scev::view::View;
@@ -22,7 +21,7 @@ pub(super) struct Test {
     cond: IntCC,
     pub(super) tested: Value,
     pub(super) bound: Sum,
-    /// The bound once more: the value alone, if it stands in front of the loop.
+    /// The bound once more: the value alone, if it is defined before the loop.
     end: Sum,
     /// What `tested` is in the first iteration.
     first: Sum,
@@ -31,16 +30,16 @@ pub(super) struct Test {
     distance: u64,
 }
 
-/// When there is a whole batch to do.
-pub(super) struct Batches {
-    /// What has to hold in front of the loop, for the first one.
+/// When there are enough iterations for the unrolled loop.
+pub(super) struct Guard {
+    /// What has to hold in the preheader, for the first time.
     pub(super) requires: Vec<Requirement>,
     pub(super) again: Again,
 }
 
-/// When there is one more batch after an iteration.
+/// When there are enough after an iteration.
 pub(super) enum Again {
-    /// If the number is not this one, which it is at the end of the last batch.
+    /// If the number is not this one, which it is at the end of the last time.
     Until(Sum),
     /// If the number compares with this one as it does with the bound for one more iteration.
     Limit(Sum),
@@ -54,25 +53,21 @@ impl Test {
         let func = view.func();
         let [back_edge] = view.forest.data(lp).back_edges[..] else { return None };
         let exit = view.forest.data(lp).exits.iter().find(|exit| exit.branch == back_edge.branch)?;
-        let test = ExitTest::of(func, *exit)?;
-        let (Comparison { cond, left: tested, right }, [_, bound]) = test.with_invariant_bound(view, lp)?;
+        let test = ExitTest::of(func, *exit)?.counted(view, lp, recurrences)?;
+        let distance = test.distance().as_constant().filter(|_| test.requires.is_none())?;
+        let CountedTest { tested, cond, first, bound, up, .. } = test;
         let stands = |&right: &Value| bound.as_constant().is_none() && view.is_defined_outside(lp, right);
-        let end = right.filter(stands).map_or(bound.clone(), |right| Sum::of_leaf(func, right));
-        let Recurrence { start: first, step } = recurrences.of_value(view, tested)?;
-        let bits = bound.bits();
-        let step = u64::try_from(step.as_constant()?).ok()?;
-        let up = step >> (bits - 1) == 0;
+        let end = tested.right.filter(stands).map_or(bound.clone(), |right| Sum::of_leaf(func, right));
         let leads_there = match interval(cond) {
             (None, Some(_)) => up,
             (Some(_), None) => !up,
             _ => cond == IntCC::NotEqual,
         };
-        let distance = if up { step } else { step.wrapping_neg() & mask(bits) };
-        leads_there.then_some(Self { cond, tested, bound, end, first, up, distance })
+        leads_there.then_some(Self { cond, tested: tested.left, bound, end, first, up, distance })
     }
 
-    /// When there is a batch of so many iterations to do, if that can be.
-    fn batches(&self, factor: u64) -> Option<Batches> {
+    /// When there are at least so many iterations, if that can be said.
+    fn guard(&self, factor: u64) -> Option<Guard> {
         let bits = self.bound.bits();
         let is_signed = is_signed(self.cond);
         let largest = if is_signed { mask(bits - 1) } else { mask(bits) };
@@ -82,7 +77,7 @@ impl Test {
         if self.cond == IntCC::NotEqual {
             let left = if self.up { self.bound.minus(&self.first)? } else { self.first.minus(&self.bound)? };
             let requires = vec![Requirement::new(IntCC::UnsignedGreaterThan, left, Sum::constant(first_way, bits))];
-            return Some(Batches { requires, again: Again::Left(way) });
+            return Some(Guard { requires, again: Again::Left(way) });
         }
         // From `nearest` on a whole way can be gone back without leaving the type.
         let least = if is_signed { mask(bits) ^ largest } else { 0 };
@@ -92,7 +87,7 @@ impl Test {
             Requirement::new(self.cond.without_equal().complement(), self.bound.clone(), Sum::constant(nearest, bits));
         // How far it is from the first number back to where numbers begin, and on to where they end.
         let above = self.first.as_constant().map(|first| first.wrapping_sub(least) & mask(bits));
-        let (behind, room) = match above {
+        let (passed, room) = match above {
             Some(above) if self.up => (above, mask(bits) - above),
             Some(above) => (mask(bits) - above, above),
             None => (0, 0),
@@ -103,20 +98,20 @@ impl Test {
             false => (self.first.clone(), self.bound.clone().offset(far.wrapping_neg())),
         };
         let mut requires = vec![Requirement::new(self.cond, first, bound)];
-        // One step back and the way of the first batch are a whole way: a bound behind it is far enough from the beginning.
-        let is_implied = room >= first_way && behind >= self.distance;
+        // One step back and the first way are a whole way: a bound after it is far enough from the beginning.
+        let is_implied = room >= first_way && passed >= self.distance;
         if !is_implied && !fault!(BatchWraps) {
             requires.push(stays);
         }
-        Some(Batches { requires, again: Again::Limit(self.end.clone().offset(back.cast_signed())) })
+        Some(Guard { requires, again: Again::Limit(self.end.clone().offset(back.cast_signed())) })
     }
 
-    /// The same if it is known how many batches there are, at least one.
-    fn known_batches(&self, batches: u64, factor: u64) -> Option<Batches> {
-        let iterations = batches.checked_mul(factor).filter(|&iterations| iterations > 0)?;
+    /// The same if it is known how often the unrolled loop runs, at least once.
+    fn known_guard(&self, times: u64, factor: u64) -> Option<Guard> {
+        let iterations = times.checked_mul(factor).filter(|&iterations| iterations > 0)?;
         let way = self.distance.wrapping_mul(iterations - 1);
         let way = if self.up { way } else { way.wrapping_neg() };
-        Some(Batches { requires: Vec::new(), again: Again::Until(self.first.clone().offset(way.cast_signed())) })
+        Some(Guard { requires: Vec::new(), again: Again::Until(self.first.clone().offset(way.cast_signed())) })
     }
 
     /// The most iterations, if it is known how far it is from the first number to the bound, or how far at most.
@@ -137,7 +132,7 @@ impl Again {
     pub(super) fn limit(&self, test: &Test) -> Sum {
         match self {
             Self::Until(limit) | Self::Limit(limit) => limit.clone(),
-            // With one more taken away, what is left upwards is less than nothing, and smaller the more it is.
+            // With one more taken away, what remains upwards is less than nothing, and smaller the more it is.
             Self::Left(_) => test.end.clone().offset(test.up.into()),
         }
     }
@@ -176,9 +171,9 @@ impl Again {
     }
 }
 
-/// When there is a whole batch of so many iterations to do; nothing if that is always so.
-pub(super) fn batches(test: &Test, count: TripCount, factor: usize) -> Result<Option<Batches>, Decline> {
-    let batches = match count {
+/// When there are at least so many iterations; nothing if no remainder is left.
+pub(super) fn guard(test: &Test, count: TripCount, factor: usize) -> Result<Option<Guard>, Decline> {
+    let guard = match count {
         TripCount::Exactly(around) => {
             let iterations = around.checked_add(1).ok_or(Decline::NotCounted)?;
             if iterations.is_multiple_of(factor as u128) {
@@ -186,12 +181,12 @@ pub(super) fn batches(test: &Test, count: TripCount, factor: usize) -> Result<Op
             }
             let whole = u64::try_from(iterations / factor as u128).map_err(|_| Decline::NotCounted)?;
             let few = Decline::FewIterations { most: iterations, factor };
-            test.known_batches(whole, factor as u64).ok_or(few)?
+            test.known_guard(whole, factor as u64).ok_or(few)?
         }
-        _ => test.batches(factor as u64).ok_or(Decline::NotCounted)?,
+        _ => test.guard(factor as u64).ok_or(Decline::NotCounted)?,
     };
-    match batches.requires.iter().any(|required| required.known() == Some(false)) {
+    match guard.requires.iter().any(|required| required.known() == Some(false)) {
         true => Err(Decline::NeverEnough { factor }),
-        false => Ok(Some(batches)),
+        false => Ok(Some(guard)),
     }
 }
