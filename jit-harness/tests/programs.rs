@@ -3,8 +3,8 @@
 use jit_harness::agree::{Verdict, agree};
 use jit_harness::arms::Arms;
 use jit_harness::subject::Subject;
-use loopopt::{Options, Remark};
 use loopopt::oracle::{Compiled, Expectation, Outcome, Pipeline, Settings};
+use loopopt::{Options, Remark};
 
 fn subjects() -> Vec<Subject> {
     Subject::all(&[]).expect("the sample programs are valid")
@@ -74,9 +74,7 @@ fn every_while_loop_is_rotated() {
         if rotated != expected {
             wrong.push(format!("{}: {rotated} of {expected} while loops are rotated", subject.name));
         }
-        let dispatches = |remark: &&Remark| {
-            matches!(remark.verdict, loopopt::Verdict::Declined { reason, .. } if reason == "dispatch-loop")
-        };
+        let dispatches = |remark: &&Remark| matches!(remark.verdict, loopopt::Verdict::Declined { reason, .. } if reason == "dispatch-loop");
         let said: usize = reports().map(|report| report.remarks.iter().filter(dispatches).count()).sum();
         if said != dispatching {
             wrong.push(format!("{}: {said} of {dispatching} loops dispatch", subject.name));
