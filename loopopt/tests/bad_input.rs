@@ -170,6 +170,7 @@ fn limits_of_any_size() -> Result<()> {
             &mut options.partial_unroll_max_iterations,
             &mut options.full_unroll_max_copied,
             &mut options.widen_indices_max_accesses,
+            &mut options.widen_indices_min_saved_per_base,
             &mut options.widen_indices_max_questions,
             &mut options.promote_max_accesses,
             &mut options.promote_max_pairs,

@@ -207,6 +207,7 @@ fn options(input: &str) -> Result<Options> {
             "promote_max_pairs" => options.promote_max_pairs = value.parse()?,
             "widen_indices_max_accesses" => options.widen_indices_max_accesses = value.parse()?,
             "widen_indices_max_questions" => options.widen_indices_max_questions = value.parse()?,
+            "widen_indices_min_saved_per_base" => options.widen_indices_min_saved_per_base = value.parse()?,
             "sink_max_places" => options.sink_max_places = value.parse()?,
             "sink_max_values" => options.sink_max_values = value.parse()?,
             "layout_max_exits" => options.layout_max_exits = value.parse()?,

@@ -7,6 +7,10 @@
 //! allocator has, less three for values that live and die inside; in a loop with a call that is not cold, only what
 //! calls preserve. Vectors and floats are of one class.
 //!
+//! A call that is cold, such as that of a poll, takes no registers of this model. But Cranelift's allocator counts it as any other: what lives
+//! across it and gets no preserved register is split there, and then often loaded and stored again in each iteration, though it does not
+//! change. [`Pressure::across_calls`] is for those who have little to gain.
+//!
 //! What does not fit is spilled, and Cranelift's allocator reloads it in the loop.
 
 use crate::analysis::cfg::edges::each_use;
@@ -30,6 +34,8 @@ pub struct Pressure {
     uses: FxHashMap<Value, usize>,
     live: ByClass,
     available: ByClass,
+    /// What there is if cold calls count as well.
+    available_across_calls: ByClass,
 }
 
 impl Pressure {
@@ -37,11 +43,13 @@ impl Pressure {
     pub fn of(func: &Function, forest: &LoopForest, lp: Loop, isa: &dyn TargetIsa) -> Self {
         // Room for a small loop.
         let mut uses = FxHashMap::<Value, usize>::with_capacity_and_hasher(56, Default::default());
-        let mut calls = false;
+        let (mut calls, mut cold_calls) = (false, false);
         for &block in forest.blocks(lp) {
             for inst in func.layout.block_insts(block) {
                 each_use(func, inst, |value| *uses.entry(value).or_default() += 1);
-                calls |= func.dfg.insts[inst].opcode().is_call() && !func.layout.is_cold(block);
+                let is_call = func.dfg.insts[inst].opcode().is_call();
+                calls |= is_call && !func.layout.is_cold(block);
+                cold_calls |= is_call;
             }
         }
         let mut live = [0; 2];
@@ -55,7 +63,7 @@ impl Pressure {
             };
             live[class(func, value)] += usize::from(lives_through);
         }
-        Self { uses, live, available: available(isa, calls) }
+        Self { uses, live, available: available(isa, calls), available_across_calls: available(isa, cold_calls) }
     }
 
     /// Whether there are registers enough once `insts` are before the loop, or no more are needed than now.
@@ -109,6 +117,11 @@ impl Pressure {
     /// Registers needed for what lives through the loop, and those that there are for it.
     pub fn needed(&self) -> (ByClass, ByClass) {
         (self.live, self.available)
+    }
+
+    /// Registers for what lives through the loop, if a cold call takes as many as one that is not.
+    pub fn across_calls(&self) -> ByClass {
+        self.available_across_calls
     }
 }
 

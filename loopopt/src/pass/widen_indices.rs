@@ -37,7 +37,8 @@
 //!
 //! (P1) fewer instructions remain in the loop, if an addressing mode is taken to be `base + index * {1, 2, 4, 8} + offset`, and an
 //! `ireduce` or the extension of what an instruction of 32 bits computes to be free; (P2) there is a register for each base that is
-//! new, those that are no longer needed in the loop counted. The accesses to one base and counter share it, whatever
+//! new, those that are no longer needed in the loop counted; (P3) in a loop with a cold call, such as that of a poll, there is one that the call
+//! preserves, or several instructions go for each base. The accesses to one base and counter share it, whatever
 //! their offsets are.
 //!
 //! # Changes

@@ -31,8 +31,17 @@ impl Gain {
     /// Whether there are registers for the bases that are new, in a loop through which `needed` values live with so many registers
     /// `available`. A loop that is short of them already has to come to need fewer.
     pub(super) fn fits(self, needed: usize, available: usize) -> bool {
-        let after = (needed + self.bases).saturating_sub(self.released);
-        self.bases == 0 || after <= available || after < needed
+        self.bases == 0 || self.fits_exactly(needed, available) || self.bases < self.released
+    }
+
+    /// Whether there are registers for all that lives through the loop then.
+    pub(super) fn fits_exactly(self, needed: usize, available: usize) -> bool {
+        (needed + self.bases).saturating_sub(self.released) <= available
+    }
+
+    /// Whether at least so many instructions go for each base that is new.
+    pub(super) fn saves_for_each_base(self, min: usize) -> bool {
+        self.before.saturating_sub(self.after) >= min.saturating_mul(self.bases)
     }
 
     /// How often values are used in `blocks`.

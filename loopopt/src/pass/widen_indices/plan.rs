@@ -145,9 +145,13 @@ impl Plan {
         while self.gain.bases > 0 {
             let pressure = pressure.get_or_insert_with(|| Pressure::of(func, view.forest, self.lp, cx.isa));
             let ([needed, _], [available, _]) = pressure.needed();
-            if self.gain.fits(needed, available) {
+            let [across_calls, _] = pressure.across_calls();
+            let is_worth_it = self.gain.saves_for_each_base(cx.options.widen_indices_min_saved_per_base);
+            let fits_across_calls = across_calls >= available || self.gain.fits_exactly(needed, across_calls);
+            if self.gain.fits(needed, available) && (fits_across_calls || is_worth_it) {
                 break;
             }
+            let available = available.min(across_calls);
             let rarest = |group: &&(usize, &Group)| group.1.accesses.len();
             let with_base = self.groups.iter().enumerate().filter(|(_, group)| group.makes_base());
             let Some((place, _)) = with_base.collect::<Vec<_>>().iter().rev().min_by_key(rarest).copied() else {
