@@ -117,7 +117,7 @@ use std::collections::BTreeSet;
 pub use embedder::{Embedder, Writers};
 pub use isa::lowering_isa;
 pub use module::LoopOptModule;
-pub use optimizer::{LoopOptimizer, Report};
+pub use optimizer::{Analyses, LoopOptimizer, Report};
 pub use options::{Effort, Options};
 pub use remark::{Remark, Remarks, Verdict};
 

@@ -1,5 +1,6 @@
 //! The results of `bench`, for people and for machines.
 
 pub mod json;
+pub mod made;
 pub mod page;
 pub mod table;

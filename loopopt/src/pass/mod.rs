@@ -30,6 +30,7 @@ use crate::change::Change;
 use crate::claim::Claim;
 use crate::edit::cfg::unreachable::remove_unreachable;
 use crate::fuel::Fuel;
+use crate::optimizer::Analyses;
 use crate::options::Options;
 use crate::refusal::Refusal;
 use crate::remark::RemarkLog;
@@ -117,6 +118,8 @@ pub(crate) struct PassCx<'a> {
     pub(crate) open_checks: FxHashSet<Inst>,
     /// The headers of loops that run only if something did not hold that the same loop without checks rests on.
     slow: FxHashSet<Block>,
+    /// How often what passes look at was made.
+    pub(crate) analyses: Analyses,
     forest: Option<Rc<LoopForest>>,
     /// How often loops go around by formula, by their headers, for the function as it is now.
     bounds: FxHashMap<Block, TripCount>,
@@ -146,6 +149,7 @@ impl<'a> PassCx<'a> {
             versions: FxHashMap::default(),
             open_checks: FxHashSet::default(),
             slow: FxHashSet::default(),
+            analyses: Analyses::default(),
             forest: None,
             bounds: FxHashMap::default(),
         }
@@ -153,7 +157,14 @@ impl<'a> PassCx<'a> {
 
     /// The loops of the function as it is now.
     pub(crate) fn forest(&mut self, ctx: &Context) -> Rc<LoopForest> {
+        self.analyses.loop_forests += usize::from(self.forest.is_none());
         self.forest.get_or_insert_with(|| Rc::new(LoopForest::new(&ctx.func, &ctx.cfg, &ctx.domtree))).clone()
+    }
+
+    /// Makes the control-flow graph and the dominator tree of the function as it is now.
+    pub(crate) fn flowgraph(&mut self, ctx: &mut Context) {
+        self.analyses.flow_graphs += 1;
+        ctx.flowgraph();
     }
 
     /// How often a loop of the function as it is now goes around, by formula.
@@ -186,8 +197,11 @@ impl<'a> PassCx<'a> {
         }
         match change {
             Change::Nothing | Change::Insts => return,
-            Change::Order => ctx.compute_domtree(),
-            Change::Cfg => ctx.flowgraph(),
+            Change::Order => {
+                self.analyses.dominator_trees += 1;
+                ctx.compute_domtree();
+            }
+            Change::Cfg => self.flowgraph(ctx),
         }
         self.forest = None;
     }

@@ -44,7 +44,6 @@ use crate::fault::fault;
 use crate::pass::{Pass, PassCx};
 use crate::refusal::refusals;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
-use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, Opcode, Value, types};
 use cranelift_codegen::{CodegenResult, Context, FxHashMap};
@@ -62,10 +61,12 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     let forest = cx.forest(ctx);
     let conditions = Conditions::of(&ctx.func);
     let mut known = FxHashMap::<Loop, Vec<Known>>::default();
-    if !conditions.comparisons.is_empty() {
-        for block in ctx.func.layout.blocks() {
-            let Some(lp) = forest.innermost(block) else { continue };
-            for inst in ctx.func.layout.block_insts(block) {
+    for block in ctx.func.layout.blocks().filter(|_| !conditions.branches.is_empty()) {
+        let Some(lp) = forest.innermost(block) else { continue };
+        for inst in ctx.func.layout.block_insts(block) {
+            let mut uses_any = false;
+            each_use(&ctx.func, inst, |value| uses_any |= conditions.has(&ctx.func, value));
+            if uses_any {
                 conditions.each_known(ctx, (block, inst), |found| known.entry(lp).or_default().push(found));
             }
         }
@@ -146,11 +147,8 @@ impl Tested {
     }
 }
 
-/// The conditions of branches.
+/// The conditions of branches: where which number is tested.
 struct Conditions {
-    /// Those that are comparisons, and comparisons of others with zero.
-    comparisons: EntitySet<Value>,
-    /// Where which number is tested.
     branches: FxHashMap<Value, SmallVec<[Inst; 2]>>,
 }
 
@@ -168,15 +166,15 @@ impl Conditions {
                 }
             }
         }
-        let insts = func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
-        let comparisons = insts.filter(|&inst| matches!(func.dfg.insts[inst].opcode(), Opcode::Icmp | Opcode::Fcmp));
-        let results = comparisons.map(|inst| func.dfg.first_result(inst));
-        let is_tested = |&value: &Value| {
-            func.dfg.value_type(value) == types::I8 && branches.contains_key(&Tested::of(func, value).number)
-        };
-        let mut tested = EntitySet::new();
-        tested.extend(results.filter(is_tested));
-        Self { comparisons: tested, branches }
+        Self { branches }
+    }
+
+    /// Whether `value` is the condition of a branch and a comparison, or compares the number that a branch tests with zero.
+    fn has(&self, func: &Function, value: Value) -> bool {
+        let is_comparison = |inst| matches!(func.dfg.insts[inst].opcode(), Opcode::Icmp | Opcode::Fcmp);
+        func.dfg.value_type(value) == types::I8
+            && func.dfg.value_def(value).inst().is_some_and(is_comparison)
+            && self.branches.contains_key(&Tested::of(func, value).number)
     }
 
     /// Calls `visit` with each use of a condition in `inst` that is known there.
@@ -184,7 +182,7 @@ impl Conditions {
         let func = &ctx.func;
         let mut used = SmallVec::<[Value; 4]>::new();
         each_use(func, inst, |value| {
-            if self.comparisons.contains(value) && !used.contains(&value) {
+            if self.has(func, value) && !used.contains(&value) {
                 used.push(value);
             }
         });

@@ -13,6 +13,9 @@ use std::ops::Range;
 /// each, has as many.
 const MAX_FACTS: usize = 32;
 
+/// Facts that there is room for from the first on: those of some places.
+const FIRST: usize = 8 * MAX_FACTS;
+
 /// The facts of one block, as numbers in a list.
 #[derive(Clone, Debug)]
 pub(super) struct BlockFacts {
@@ -85,7 +88,7 @@ impl Conditions<'_> {
         if let Some(&spot) = self.ids.get(&key) {
             return spot;
         }
-        self.facts.reserve(MAX_FACTS);
+        self.facts.reserve(if self.facts.is_empty() { FIRST } else { MAX_FACTS });
         let facts = match key {
             SpotKey::In(..) if before == after.len() => self.sorted_end(number),
             SpotKey::In(..) => {
@@ -161,7 +164,7 @@ impl Conditions<'_> {
             chain.push(number);
             next = self.above(number);
         };
-        self.ends.reserve(chain.len() * MAX_FACTS);
+        self.ends.reserve(if self.ends.is_empty() { FIRST } else { 0 }.max(chain.len() * MAX_FACTS));
         for number in chain.into_iter().rev() {
             let BlockFacts { entering, after, .. } = self.blocks[number].clone();
             let own = self.own[after].iter().rev().chain(&self.own[entering]);
