@@ -76,13 +76,23 @@ pub struct Recurrences {
 impl Recurrences {
     /// Those of `lp`.
     pub fn of(view: View<'_>, lp: Loop) -> Self {
+        Self::found(view, lp, true)
+    }
+
+    /// Those to which a constant is added, found without a look at more than that: their starts are values.
+    pub fn with_constant_steps(view: View<'_>, lp: Loop) -> Self {
+        Self::found(view, lp, false)
+    }
+
+    fn found(view: View<'_>, lp: Loop, as_sums: bool) -> Self {
         let func = view.func();
         let data = view.forest.data(lp);
         let mut found = Self { lp, inductions: Vec::new() };
         if let ([entry], [back_edge]) = (&data.entries[..], &data.back_edges[..]) {
             let args = entry.args(func).zip(back_edge.args(func));
             let params = func.dfg.block_params(data.header).iter().zip(args);
-            found.inductions.extend(params.filter_map(|(&param, passed)| Induction::find(view, lp, param, passed)));
+            let find = |(&param, passed)| Induction::find(view, lp, (param, passed), as_sums);
+            found.inductions.extend(params.filter_map(find));
         }
         found
     }
@@ -124,18 +134,13 @@ impl Recurrences {
         self.of_sum(view, &view.sum(value)?).filter(|found| found.step.as_constant().is_some())
     }
 
-    /// The numbers that `value`, of any width, is in each iteration, if it starts at a constant.
+    /// The numbers that `value`, an induction variable of any width and a constant, is in each iteration, if it starts at a constant.
     pub fn progression(&self, view: View<'_>, value: Value) -> Option<Progression> {
         let (func, cfg) = (view.func(), &view.ctx.cfg);
-        let ty = func.dfg.value_type(value);
         let (base, added) = offset(func, Some(cfg), value);
-        if let Some(one) = self.inductions.iter().find(|one| one.param == base) {
-            let step = one.recurrence.step.as_constant()?;
-            let start = one.recurrence.start.as_constant().map(u128::from).or_else(|| known(func, cfg, one.start))?;
-            return Some(Progression { start, step, ty }.plus(added));
-        }
-        let Recurrence { start, step } = self.of_value(view, value)?;
-        Some(Progression { start: start.as_constant()?.into(), step: step.as_constant()?, ty })
+        let one = self.inductions.iter().find(|one| one.param == base)?;
+        let (start, step) = (known(func, cfg, one.start)?, one.recurrence.step.as_constant()?);
+        Some(Progression { start, step, ty: func.dfg.value_type(value) }.plus(added))
     }
 
     /// By how much each value of the loop grows that is an add-recurrence with a constant step, modulo two to its bits. Linear in the
@@ -152,8 +157,13 @@ impl Recurrences {
 }
 
 impl Induction {
-    /// What `param` is, for which the entry edge and the back edge pass these.
-    fn find(view: View<'_>, lp: Loop, param: Value, (start, next): (BlockArg, BlockArg)) -> Option<Self> {
+    /// What a parameter is, for which the entry edge and the back edge pass these.
+    fn find(
+        view: View<'_>,
+        lp: Loop,
+        (param, (start, next)): (Value, (BlockArg, BlockArg)),
+        as_sums: bool,
+    ) -> Option<Self> {
         let func = view.func();
         let (start, next) = (start.as_value()?, next.as_value()?);
         if !func.dfg.value_type(param).is_int() {
@@ -161,6 +171,7 @@ impl Induction {
         }
         let step = match offset(func, Some(&view.ctx.cfg), next) {
             (base, step) if base == param => Step::Constant(step),
+            _ if !as_sums => return None,
             _ => {
                 let step = view.sum(next)?.minus(&Sum::of_leaf(func, param))?;
                 match step.as_constant() {
@@ -170,8 +181,9 @@ impl Induction {
                 }
             }
         };
-        let recurrence = Recurrence { start: view.sum(start).unwrap_or_else(|| Sum::of_leaf(func, start)), step };
-        Some(Self { param, start, recurrence })
+        let first = if as_sums { view.sum(start) } else { None };
+        let first = first.unwrap_or_else(|| Sum::of_leaf(func, start));
+        Some(Self { param, start, recurrence: Recurrence { start: first, step } })
     }
 }
 
