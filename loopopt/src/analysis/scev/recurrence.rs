@@ -18,6 +18,7 @@ use crate::analysis::scev::view::View;
 use crate::analysis::scev::wrap_arc::Progression;
 use cranelift_codegen::FxHashMap;
 use cranelift_codegen::ir::{BlockArg, Value};
+use smallvec::SmallVec;
 
 /// `start + k · step` in iteration `k`, modulo two to the bits of the start.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,6 +71,8 @@ pub struct Induction {
 #[derive(Clone, Debug)]
 pub struct Recurrences {
     lp: Loop,
+    /// Whether starts and steps are known as sums.
+    as_sums: bool,
     inductions: Vec<Induction>,
 }
 
@@ -87,7 +90,7 @@ impl Recurrences {
     fn found(view: View<'_>, lp: Loop, as_sums: bool) -> Self {
         let func = view.func();
         let data = view.forest.data(lp);
-        let mut found = Self { lp, inductions: Vec::new() };
+        let mut found = Self { lp, as_sums, inductions: Vec::new() };
         if let ([entry], [back_edge]) = (&data.entries[..], &data.back_edges[..]) {
             let args = entry.args(func).zip(back_edge.args(func));
             let params = func.dfg.block_params(data.header).iter().zip(args);
@@ -110,23 +113,23 @@ impl Recurrences {
     /// What a sum that changes is in each iteration. A step that is no constant is that of one induction variable alone.
     pub fn of_sum(&self, view: View<'_>, sum: &Sum) -> Option<Recurrence> {
         let bits = sum.bits();
-        let (mut start, moving) = view.split(self.lp, sum);
-        let (mut step, mut invariant) = (Sum::constant(0, bits), None);
-        for &(term, factor) in &moving {
-            let Term::Value(value) = term else { return None };
-            let own = self.get(*value)?;
-            start = start.plus(&own.start.reduced(bits)?, factor)?;
-            match &own.step {
-                Step::Constant(by) => step = step.plus(&Sum::constant(*by as u64, bits), factor)?,
-                Step::Invariant(by) if factor == 1 && by.bits() == bits => invariant = Some(by),
-                Step::Invariant(_) => return None,
-            }
+        let (mut start, moving) = self.split(view, sum)?;
+        let step = step_of(&moving, bits)?;
+        for (one, factor) in moving {
+            let first = if self.as_sums { one.recurrence.start.clone() } else { view.sum(one.start)? };
+            start = start.plus(&first.reduced(bits)?, factor)?;
         }
-        let step = match invariant {
-            Some(by) => (moving.len() == 1).then(|| Step::Invariant(by.clone()))?,
-            None => Step::Constant(step.as_constant().filter(|&step| step != 0)?.into()),
-        };
         Some(Recurrence { start, step })
+    }
+
+    /// The loop-invariant part of a sum, and the induction variables in it, each with a factor, if nothing else changes.
+    fn split(&self, view: View<'_>, sum: &Sum) -> Option<(Sum, SmallVec<[(&Induction, u64); 2]>)> {
+        let (fixed, moving) = view.split(self.lp, sum);
+        let find = |(term, factor): (&Term, u64)| match term {
+            Term::Value(value) => self.inductions.iter().find(|one| one.param == *value).map(|one| (one, factor)),
+            _ => None,
+        };
+        Some((fixed, moving.into_iter().map(find).collect::<Option<_>>()?))
     }
 
     /// What `value`, which changes by a constant, is in each iteration.
@@ -151,8 +154,11 @@ impl Recurrences {
         let insts = blocks.iter().flat_map(|&block| func.layout.block_insts(block));
         let results = insts.filter_map(|inst| func.dfg.inst_results(inst).first().copied());
         let values = self.inductions.iter().map(|one| one.param).chain(results);
-        let step_of = |value| self.of_value(view, value)?.step.as_constant()?.try_into().ok();
-        Steps(values.filter_map(|value| Some((value, step_of(value)?))).collect())
+        let step = |value| {
+            let sum = view.sum(value)?;
+            step_of(&self.split(view, &sum)?.1, sum.bits())?.as_constant()?.try_into().ok()
+        };
+        Steps(values.filter_map(|value| Some((value, step(value)?))).collect())
     }
 }
 
@@ -185,6 +191,21 @@ impl Induction {
         let first = first.unwrap_or_else(|| Sum::of_leaf(func, start));
         Some(Self { param, start, recurrence: Recurrence { start: first, step } })
     }
+}
+
+/// The step of a sum of induction variables, of so many bits, each with a factor.
+fn step_of(moving: &[(&Induction, u64)], bits: u32) -> Option<Step> {
+    let mut step = Sum::constant(0, bits);
+    for (one, factor) in moving {
+        match &one.recurrence.step {
+            Step::Constant(by) => step = step.plus(&Sum::constant(*by as u64, bits), *factor)?,
+            Step::Invariant(by) if *factor == 1 && by.bits() == bits && moving.len() == 1 => {
+                return Some(Step::Invariant(by.clone()));
+            }
+            Step::Invariant(_) => return None,
+        }
+    }
+    step.as_constant().filter(|&step| step != 0).map(|step| Step::Constant(step.into()))
 }
 
 /// By how much values of a loop grow in each iteration.
