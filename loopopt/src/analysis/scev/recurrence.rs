@@ -76,6 +76,9 @@ pub struct Recurrences {
     inductions: Vec<Induction>,
 }
 
+/// Induction variables in a sum, each with a factor.
+type Moving<'a> = SmallVec<[(&'a Induction, u64); 2]>;
+
 impl Recurrences {
     /// Those of `lp`.
     pub fn of(view: View<'_>, lp: Loop) -> Self {
@@ -123,7 +126,7 @@ impl Recurrences {
     }
 
     /// The loop-invariant part of a sum, and the induction variables in it, each with a factor, if nothing else changes.
-    fn split(&self, view: View<'_>, sum: &Sum) -> Option<(Sum, SmallVec<[(&Induction, u64); 2]>)> {
+    fn split(&self, view: View<'_>, sum: &Sum) -> Option<(Sum, Moving<'_>)> {
         let (fixed, moving) = view.split(self.lp, sum);
         let find = |(term, factor): (&Term, u64)| match term {
             Term::Value(value) => self.inductions.iter().find(|one| one.param == *value).map(|one| (one, factor)),
