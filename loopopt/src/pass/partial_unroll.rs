@@ -179,7 +179,7 @@ impl Plan {
         if !options.ignore_cost {
             judge(view, lp)?;
         }
-        let recurrences = Recurrences::of(view, lp);
+        let recurrences = Recurrences::with_constant_steps(view, lp);
         let test = Test::find(view, lp, &recurrences).ok_or(Decline::NotCounted)?;
         let most = [count.most_iterations(), test.most(func).map(u128::from)].into_iter().flatten().min();
         let is_few = |most: &u128| !options.ignore_cost && *most < options.partial_unroll_min_iterations as u128;

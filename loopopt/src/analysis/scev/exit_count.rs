@@ -231,10 +231,10 @@ impl Iteration {
 /// What the tests of the loop say by formula.
 pub fn bound(ctx: &Context, forest: &LoopForest, lp: Loop) -> TripCount {
     let view = View { ctx, forest };
-    let tests: Vec<_> = ExitTest::all(view, lp).collect();
-    match tests.is_empty() {
+    let recurrences = Recurrences::with_constant_steps(view, lp);
+    match recurrences.inductions().is_empty() {
         true => TripCount::Unknown,
-        false => bound_by(view, lp, &tests, &Recurrences::of(view, lp)),
+        false => bound_by(view, lp, &ExitTest::all(view, lp).collect::<Vec<_>>(), &recurrences),
     }
 }
 
@@ -246,9 +246,6 @@ pub(in crate::analysis) fn bound_by(
     recurrences: &Recurrences,
 ) -> TripCount {
     let mut least = TripCount::Unknown;
-    if recurrences.inductions().is_empty() {
-        return least;
-    }
     for test in tests {
         let Some((steps, is_exact)) = steps_to_exit(view, recurrences, test.comparison) else { continue };
         if least.most().is_none_or(|most| steps < most) {

@@ -269,7 +269,7 @@ impl<'a> Extents<'a> {
 
     fn find_counters(&mut self, lp: Loop) {
         let tests: Vec<ExitTest> = ExitTest::all(self.view, lp).collect();
-        let recurrences = Recurrences::of(self.view, lp);
+        let recurrences = Recurrences::with_constant_steps(self.view, lp);
         let around = exit_count::bound_by(self.view, lp, &tests, &recurrences).most();
         for Induction { param, start, recurrence } in recurrences.inductions() {
             let ty = self.view.func().dfg.value_type(*param);

@@ -18,6 +18,7 @@ use crate::analysis::scev::view::View;
 use crate::analysis::scev::wrap_arc::Progression;
 use cranelift_codegen::FxHashMap;
 use cranelift_codegen::ir::{BlockArg, Value};
+use smallvec::SmallVec;
 
 /// `start + k · step` in iteration `k`, modulo two to the bits of the start.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,19 +71,34 @@ pub struct Induction {
 #[derive(Clone, Debug)]
 pub struct Recurrences {
     lp: Loop,
+    /// Whether starts and steps are known as sums.
+    as_sums: bool,
     inductions: Vec<Induction>,
 }
+
+/// Induction variables in a sum, each with a factor.
+type Moving<'a> = SmallVec<[(&'a Induction, u64); 2]>;
 
 impl Recurrences {
     /// Those of `lp`.
     pub fn of(view: View<'_>, lp: Loop) -> Self {
+        Self::found(view, lp, true)
+    }
+
+    /// Those to which a constant is added, found without a look at more than that: their starts are values.
+    pub fn with_constant_steps(view: View<'_>, lp: Loop) -> Self {
+        Self::found(view, lp, false)
+    }
+
+    fn found(view: View<'_>, lp: Loop, as_sums: bool) -> Self {
         let func = view.func();
         let data = view.forest.data(lp);
-        let mut found = Self { lp, inductions: Vec::new() };
+        let mut found = Self { lp, as_sums, inductions: Vec::new() };
         if let ([entry], [back_edge]) = (&data.entries[..], &data.back_edges[..]) {
             let args = entry.args(func).zip(back_edge.args(func));
             let params = func.dfg.block_params(data.header).iter().zip(args);
-            found.inductions.extend(params.filter_map(|(&param, passed)| Induction::find(view, lp, param, passed)));
+            let find = |(&param, passed)| Induction::find(view, lp, (param, passed), as_sums);
+            found.inductions.extend(params.filter_map(find));
         }
         found
     }
@@ -100,23 +116,23 @@ impl Recurrences {
     /// What a sum that changes is in each iteration. A step that is no constant is that of one induction variable alone.
     pub fn of_sum(&self, view: View<'_>, sum: &Sum) -> Option<Recurrence> {
         let bits = sum.bits();
-        let (mut start, moving) = view.split(self.lp, sum);
-        let (mut step, mut invariant) = (Sum::constant(0, bits), None);
-        for &(term, factor) in &moving {
-            let Term::Value(value) = term else { return None };
-            let own = self.get(*value)?;
-            start = start.plus(&own.start.reduced(bits)?, factor)?;
-            match &own.step {
-                Step::Constant(by) => step = step.plus(&Sum::constant(*by as u64, bits), factor)?,
-                Step::Invariant(by) if factor == 1 && by.bits() == bits => invariant = Some(by),
-                Step::Invariant(_) => return None,
-            }
+        let (mut start, moving) = self.split(view, sum)?;
+        let step = step_of(&moving, bits)?;
+        for (one, factor) in moving {
+            let first = if self.as_sums { one.recurrence.start.clone() } else { view.sum(one.start)? };
+            start = start.plus(&first.reduced(bits)?, factor)?;
         }
-        let step = match invariant {
-            Some(by) => (moving.len() == 1).then(|| Step::Invariant(by.clone()))?,
-            None => Step::Constant(step.as_constant().filter(|&step| step != 0)?.into()),
-        };
         Some(Recurrence { start, step })
+    }
+
+    /// The loop-invariant part of a sum, and the induction variables in it, each with a factor, if nothing else changes.
+    fn split(&self, view: View<'_>, sum: &Sum) -> Option<(Sum, Moving<'_>)> {
+        let (fixed, moving) = view.split(self.lp, sum);
+        let find = |(term, factor): (&Term, u64)| match term {
+            Term::Value(value) => self.inductions.iter().find(|one| one.param == *value).map(|one| (one, factor)),
+            _ => None,
+        };
+        Some((fixed, moving.into_iter().map(find).collect::<Option<_>>()?))
     }
 
     /// What `value`, which changes by a constant, is in each iteration.
@@ -124,18 +140,13 @@ impl Recurrences {
         self.of_sum(view, &view.sum(value)?).filter(|found| found.step.as_constant().is_some())
     }
 
-    /// The numbers that `value`, of any width, is in each iteration, if it starts at a constant.
+    /// The numbers that `value`, an induction variable of any width and a constant, is in each iteration, if it starts at a constant.
     pub fn progression(&self, view: View<'_>, value: Value) -> Option<Progression> {
         let (func, cfg) = (view.func(), &view.ctx.cfg);
-        let ty = func.dfg.value_type(value);
         let (base, added) = offset(func, Some(cfg), value);
-        if let Some(one) = self.inductions.iter().find(|one| one.param == base) {
-            let step = one.recurrence.step.as_constant()?;
-            let start = one.recurrence.start.as_constant().map(u128::from).or_else(|| known(func, cfg, one.start))?;
-            return Some(Progression { start, step, ty }.plus(added));
-        }
-        let Recurrence { start, step } = self.of_value(view, value)?;
-        Some(Progression { start: start.as_constant()?.into(), step: step.as_constant()?, ty })
+        let one = self.inductions.iter().find(|one| one.param == base)?;
+        let (start, step) = (known(func, cfg, one.start)?, one.recurrence.step.as_constant()?);
+        Some(Progression { start, step, ty: func.dfg.value_type(value) }.plus(added))
     }
 
     /// By how much each value of the loop grows that is an add-recurrence with a constant step, modulo two to its bits. Linear in the
@@ -146,14 +157,22 @@ impl Recurrences {
         let insts = blocks.iter().flat_map(|&block| func.layout.block_insts(block));
         let results = insts.filter_map(|inst| func.dfg.inst_results(inst).first().copied());
         let values = self.inductions.iter().map(|one| one.param).chain(results);
-        let step_of = |value| self.of_value(view, value)?.step.as_constant()?.try_into().ok();
-        Steps(values.filter_map(|value| Some((value, step_of(value)?))).collect())
+        let step = |value| {
+            let sum = view.sum(value)?;
+            step_of(&self.split(view, &sum)?.1, sum.bits())?.as_constant()?.try_into().ok()
+        };
+        Steps(values.filter_map(|value| Some((value, step(value)?))).collect())
     }
 }
 
 impl Induction {
-    /// What `param` is, for which the entry edge and the back edge pass these.
-    fn find(view: View<'_>, lp: Loop, param: Value, (start, next): (BlockArg, BlockArg)) -> Option<Self> {
+    /// What a parameter is, for which the entry edge and the back edge pass these.
+    fn find(
+        view: View<'_>,
+        lp: Loop,
+        (param, (start, next)): (Value, (BlockArg, BlockArg)),
+        as_sums: bool,
+    ) -> Option<Self> {
         let func = view.func();
         let (start, next) = (start.as_value()?, next.as_value()?);
         if !func.dfg.value_type(param).is_int() {
@@ -161,6 +180,7 @@ impl Induction {
         }
         let step = match offset(func, Some(&view.ctx.cfg), next) {
             (base, step) if base == param => Step::Constant(step),
+            _ if !as_sums => return None,
             _ => {
                 let step = view.sum(next)?.minus(&Sum::of_leaf(func, param))?;
                 match step.as_constant() {
@@ -170,9 +190,25 @@ impl Induction {
                 }
             }
         };
-        let recurrence = Recurrence { start: view.sum(start).unwrap_or_else(|| Sum::of_leaf(func, start)), step };
-        Some(Self { param, start, recurrence })
+        let first = if as_sums { view.sum(start) } else { None };
+        let first = first.unwrap_or_else(|| Sum::of_leaf(func, start));
+        Some(Self { param, start, recurrence: Recurrence { start: first, step } })
     }
+}
+
+/// The step of a sum of induction variables, of so many bits, each with a factor.
+fn step_of(moving: &[(&Induction, u64)], bits: u32) -> Option<Step> {
+    let mut step = Sum::constant(0, bits);
+    for (one, factor) in moving {
+        match &one.recurrence.step {
+            Step::Constant(by) => step = step.plus(&Sum::constant(*by as u64, bits), *factor)?,
+            Step::Invariant(by) if *factor == 1 && by.bits() == bits && moving.len() == 1 => {
+                return Some(Step::Invariant(by.clone()));
+            }
+            Step::Invariant(_) => return None,
+        }
+    }
+    step.as_constant().filter(|&step| step != 0).map(|step| Step::Constant(step.into()))
 }
 
 /// By how much values of a loop grow in each iteration.

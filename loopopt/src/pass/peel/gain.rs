@@ -364,7 +364,7 @@ fn settling(
     let func = &ctx.func;
     let Some(around) = count.most() else { return FxHashMap::default() };
     let view = View { ctx, forest };
-    let recurrences = Recurrences::of(view, lp);
+    let recurrences = Recurrences::with_constant_steps(view, lp);
     let insts = forest.blocks(lp).iter().flat_map(|&block| func.layout.block_insts(block));
     let compares = insts.filter(|&inst| matches!(func.dfg.insts[inst], InstructionData::IntCompare { .. }));
     let find = |inst| {
