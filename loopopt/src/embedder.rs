@@ -57,7 +57,7 @@ pub trait Embedder: fmt::Debug + Send + Sync {
 
     /// Whether plain accesses to `region` that carry the trap code `code` are checked before they run, all of them: that such an
     /// access traps only if its address is a constant, or is itself the result of a `select` or `select_spectre_guard` that
-    /// chose an address to trap at. Then what is left once the check is proved never traps, and may leave loops. And that it does
+    /// chose an address to trap at. Then what remains once the check is proved never traps, and may leave loops. And that it does
     /// trap, with this code, at the address 0 that a `select_spectre_guard` chose.
     ///
     /// True of a compiler that tests each address with `trapnz`, `brif` or a guard and flags the access all the same, as

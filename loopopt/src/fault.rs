@@ -159,7 +159,7 @@ faults! {
     SettledEverywhere,
     /// `partial_unroll`: the last test that goes is not looked at (an off-by-one in the bound of a main loop).
     BatchTooLarge,
-    /// `partial_unroll`: the bound of a batch does not wrap (OMR 472a9b3b7, HotSpot's limit overflow).
+    /// `partial_unroll`: the bound of the unrolled loop does not wrap (OMR 472a9b3b7, HotSpot's limit overflow).
     BatchWraps,
     /// `sink`: a load is taken for pure (a value of memory as it is behind the loop).
     SunkLoad,

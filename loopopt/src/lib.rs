@@ -71,7 +71,7 @@
 //! | `sink` | what only exits or rare blocks use is computed there |
 //! | `leave_canonical_form` | undoes what canonical form no longer serves |
 //! | `tail_duplicate` | latches that share one test get one each |
-//! | `layout` | loops are placed in one piece, with the ways out behind them |
+//! | `layout` | loops are placed in one piece, with their exits after them |
 //! | `order_latch` | latches are ordered so that a back edge needs no move and is one jump |
 //!
 //! Time and memory are linear in the size of the function; a function without loops and stack slots costs one look at its branches. Input
@@ -126,7 +126,7 @@ pub fn pass_names() -> impl Iterator<Item = &'static str> {
     pipeline::passes().map(|pass| pass.name)
 }
 
-/// All reasons for which a pass leaves a loop alone, as `(pass, reason)`: the reasons of [`Verdict::Declined`].
+/// All reasons for which a pass declines a loop, as `(pass, reason)`: the reasons of [`Verdict::Declined`].
 pub fn decline_reasons() -> impl Iterator<Item = (&'static str, &'static str)> {
     let reasons =
         pipeline::passes().flat_map(|pass| pass.reasons.concat().into_iter().map(|reason| (pass.name, reason)));

@@ -75,7 +75,7 @@ pub struct Options {
 
     /// `layout`: the most edges that leave a loop whose branches are put in order. 128: a loop with thousands of them is a whole
     /// function that the Go compiler has wrapped into one, and takes 15 % more code and two thirds more time to be lowered with
-    /// its ways out behind it. In other functions of esbuild the code shrinks by 2.6 % with 128, by 1.1 % with 32.
+    /// its exits after it. In other functions of esbuild the code shrinks by 2.6 % with 128, by 1.1 % with 32.
     pub layout_max_exits: usize,
 
     /// `order_latch`: the most instructions in a latch that is put in order. 256: the time can grow with their square, and
@@ -158,8 +158,8 @@ pub struct Options {
     /// `peel`: they are copied once, and the copy is cold, so that it costs its size and nothing else.
     pub transfer_max_insts: usize,
 
-    /// `transfer`: how often a loop inside may go around if its rare part leaves the loop around, too. 64: after the rare part it is
-    /// finished in a slow copy, and a loop that goes around more often is worth to be made fast itself.
+    /// `transfer`: how often a loop inside may take its back edge if its rare part leaves the loop around, too. 64: after the rare part it is
+    /// finished in a slow copy, and a loop that runs more often is worth to be made fast itself.
     pub transfer_max_inner_iterations: usize,
 
     /// `transfer`: the most instructions that one copy may add if cost does not count. 1,000, as for `full_unroll`.
@@ -177,7 +177,7 @@ pub struct Options {
     /// bytes more.
     pub version_max_requirements: usize,
 
-    /// `version`: how often an innermost loop has to go around at least, if that is known. 8: a loop that goes around less often
+    /// `version`: how often an innermost loop has to take its back edge at least, if that is known. 8: a loop that runs less often
     /// is better unrolled.
     pub version_min_iterations: usize,
 
@@ -188,7 +188,7 @@ pub struct Options {
     /// of one change which registers the rest of the function has (`tables` in Wasmtime took 1.08 for two loops of 14 iterations).
     pub partial_unroll_min_iterations: usize,
 
-    /// `partial_unroll`: the most instructions, without constants and jumps, of all iterations of a batch. 64: with 100 instead, no program of 50
+    /// `partial_unroll`: the most instructions, without constants and jumps, of all iterations of the unrolled loop. 64: with 100 instead, no program of 50
     /// from simple front ends is faster (geometric mean 0.901 with 64, 0.900 with 100; `loopopt-wasmtime bench`), and code is larger.
     pub partial_unroll_max_insts: usize,
 
@@ -228,7 +228,7 @@ pub struct Options {
     /// grow with the square of the function.
     pub max_closing_args: usize,
 
-    /// Loops in a function above which it is left alone. 100,000: all work is linear in the size of the function, so
+    /// Loops in a function above which it stays as it is. 100,000: all work is linear in the size of the function, so
     /// this only bounds memory.
     pub max_loops: usize,
 }

@@ -66,7 +66,7 @@ fn pairs_of(count: usize, rounds: usize) -> Input {
 
 pub(crate) const EARLY_EXIT: Program = Program {
     name: "early-exit",
-    about: "A linear search, which has a second way out of the loop.",
+    about: "A linear search, which has a second exit.",
     tags: &[],
     while_loops: 2,
     source: Source::Built(early_exit),

@@ -217,7 +217,7 @@ const GAINS: &[&str] = &[
      in each iteration",
     "promote: an iteration does not wait for the store of the one before it to be loaded again. If the store has left \
      the loop too, nothing is written until the end",
-    "sink: what only one way out of the loop uses, or only a rare block, is computed there and not in each iteration",
+    "sink: what only one exit of the loop uses, or only a rare block, is computed there and not in each iteration",
     "full_unroll: the iterations stand one behind the other, so nothing counts them, and what depends on the count alone is \
      constant",
     "partial_unroll: several iterations share a test, a jump and the steps of counters; the loop as it was does the rest",

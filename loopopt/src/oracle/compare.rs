@@ -170,7 +170,7 @@ pub fn check_with(
     Ok(agreement)
 }
 
-/// Whether loopopt does to a program what it says: a function that it says it left alone is the same to the letter, and a
+/// Whether loopopt does to a program what it says: a function that it reports as unchanged is the same to the letter, and a
 /// second run on its output changes nothing and says so. Nothing is called. Gives the reports of the first run.
 ///
 /// The error is as of [`check`].

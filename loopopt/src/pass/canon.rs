@@ -33,7 +33,7 @@
 //! # Not done
 //!
 //! Nested loops that share a header stay one loop with one latch. Irreducible cycles are named in a
-//! remark and left alone: copying blocks to make them reducible can double code for each entry.
+//! remark and stay as they are: copying blocks to make them reducible can double code for each entry.
 //!
 //! The order matters: an exit edge may enter another loop's header, so exits come before preheaders and latches.
 

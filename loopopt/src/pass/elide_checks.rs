@@ -45,7 +45,7 @@
 //!
 //! # Not done
 //!
-//! A check that stays is not looked at again in a later round. Checks outside of loops. Branches by table. A test of the latch is not looked at: if it were decided, the loop would go around
+//! A check that stays is not looked at again in a later round. Checks outside of loops. Branches by table. A test of the latch is not looked at: if it were decided, the loop would run
 //! once or forever, which is for `full_unroll` to find.
 //!
 //! # References

@@ -210,7 +210,7 @@ impl Plan {
         Ok(self)
     }
 
-    /// Whether each iteration that goes around calls a function.
+    /// Whether each iteration that takes the back edge calls a function.
     fn calls_each_time(&self, ctx: &Context) -> bool {
         let func = &ctx.func;
         let latch = self.back_edge.source(func);
@@ -222,7 +222,7 @@ impl Plan {
         let iterations = self.simulation.decided.len();
         let most = if matches!(self.simulation.count, TripCount::Exactly(_)) { "" } else { "at most " };
         let what = match iterations {
-            1 => "the loop never goes around, and is its one iteration".into(),
+            1 => "the back edge is never taken, and one iteration stands for the loop".into(),
             _ => format!("{most}{iterations} iterations stand one behind the other"),
         };
         format!("{what} (instructions: {} before, {} after folding)", self.size, self.simulation.insts)

@@ -68,7 +68,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         match Inversion::prove(&ctx.func, branch) {
             Ok(inversion) if cx.fuel.take() => {
                 let block = ctx.func.layout.inst_block(branch).expect("a branch is in the layout");
-                let message = format!("{what} in {block} is placed behind the loop");
+                let message = format!("{what} in {block} is placed after the loop");
                 cx.fired(&ctx.func, &PASS, header, message);
                 let uses = uses.get_or_insert_with(|| count_uses(&ctx.func));
                 inversion.apply(&mut ctx.func, branch, uses);
@@ -106,11 +106,11 @@ fn misplaced(ctx: &Context, forest: &LoopForest) -> Vec<Misplaced> {
             let latch_is_wrong = !first_stays && second_stays && is_header(second);
             let exit_is_wrong = first_stays && !second_stays && !is_header(first);
             if latch_is_wrong || exit_is_wrong {
-                found.push(Misplaced { header, branch, what: "the way out of the loop", exits });
+                found.push(Misplaced { header, branch, what: "the exit of the loop", exits });
             }
         }
         if let Some(branch) = misplaced_guard(ctx, forest, lp) {
-            found.push(Misplaced { header, branch, what: "the way around the loop", exits });
+            found.push(Misplaced { header, branch, what: "the edge that skips the loop", exits });
         }
     }
     found

@@ -46,7 +46,7 @@
 //! # Not done
 //!
 //! Stores are `promote`'s. Block parameters that are the same in each iteration do not move with the branch that decides them.
-//! Nests of more than [`MAX_HEIGHT`] loops are left alone from there outwards, so that time is linear.
+//! Nests of more than [`MAX_HEIGHT`] loops are not looked at from there outwards, so that time is linear.
 //!
 //! # References
 //!
@@ -492,7 +492,7 @@ impl<'a, 'b> Motion<'a, 'b> {
     }
 }
 
-/// Whether the branch at the end of `block` compares what `inst` masks with something that is no constant. How often the loop goes around
+/// Whether the branch at the end of `block` compares what `inst` masks with something that is no constant. How often the loop runs
 /// can only be told in front of it if that is there.
 fn bounds_a_counter(func: &Function, (block, inst): (Block, Inst)) -> bool {
     let dfg = &func.dfg;

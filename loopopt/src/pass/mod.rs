@@ -104,7 +104,7 @@ pub(crate) struct PassCx<'a> {
     pub(crate) form: Form,
     /// How much the pass that runs has changed, as far as graph, dominator tree and loops know it.
     changed: Change,
-    /// Whether the function has to be left alone after all.
+    /// Whether the function has to stay as it was after all.
     pub(crate) gave_up: bool,
     /// How many blocks `unswitch` may still look at. Nothing as long as it has not looked.
     pub(crate) unswitch_looks: Option<usize>,
@@ -121,7 +121,7 @@ pub(crate) struct PassCx<'a> {
     /// How often what passes look at was made.
     pub(crate) analyses: Analyses,
     forest: Option<Rc<LoopForest>>,
-    /// How often loops go around by formula, by their headers, for the function as it is now.
+    /// Exit counts by formula, by their headers, for the function as it is now.
     bounds: FxHashMap<Block, TripCount>,
 }
 
@@ -167,7 +167,7 @@ impl<'a> PassCx<'a> {
         ctx.flowgraph();
     }
 
-    /// How often a loop of the function as it is now goes around, by formula.
+    /// The exit count of a loop of the function as it is now, by formula.
     pub(crate) fn bound(&mut self, ctx: &Context, lp: Loop) -> TripCount {
         let forest = self.forest(ctx);
         let compute = || exit_count::bound(ctx, &forest, lp);
@@ -291,7 +291,7 @@ impl<'a> PassCx<'a> {
         self.remarks.fired(func, (pass.name, pass.claims), self.origin(header), message);
     }
 
-    /// Forgets why `pass` left the loop of `header` alone: it has thought better of it.
+    /// Forgets why `pass` declined the loop of `header`.
     pub(crate) fn retract(&mut self, pass: &'static str, header: Block) {
         let origin = self.origin(header);
         self.remarks.retract(pass, origin, 0);

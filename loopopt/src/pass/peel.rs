@@ -26,7 +26,7 @@
 //! A header parameter that starts with one value and then always is another (a flag for the first iteration, the
 //! previous value of something invariant) becomes that other value. A comparison of a counter that gives something else in
 //! the first iterations only (`i == 0`, `i < 3`) becomes a constant; that the counter does not come around again follows
-//! from how often the loop goes around at most.
+//! from the largest exit count of the loop.
 //!
 //! # Needs
 //!
@@ -40,7 +40,7 @@
 //! # Pays when
 //!
 //! (P1) there is no loop inside; (P2) something leaves the loop, (P3) in proportion to what is copied; (P4) the loop
-//! goes around more often than it is peeled, and (P5) is not cold; (P6) `cleanup` can run, if something is left to it.
+//! takes its back edge more often than it is peeled, and (P5) is not cold; (P6) `cleanup` can run, if something is left to it.
 //! (P7) The function may not grow without limit. A loop can be peeled again, when what
 //! was won has folded and more is to be won, up to a number of iterations in all.
 //!
@@ -94,7 +94,7 @@ pub(crate) const PASS: Pass = Pass {
 /// Peels all loops that can be and should be.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
     if cx.wants_another_round || (cx.wants_cleanup && cleanup::is_possible(ctx, cx)) {
-        // What is about to fold or to move would be taken for a gain. The next round sees what is left.
+        // What is about to fold or to move would be taken for a gain. The next round sees what remains.
         return Ok(Change::Nothing);
     }
     let plans = granted(ctx, cx, NAME, plan, |plan| (plan.header, plan.copied))?;
@@ -160,7 +160,7 @@ struct Plan {
 }
 
 impl Plan {
-    /// `most` is the number of iterations that may be taken out, `count` how often the loop goes around.
+    /// `most` is the number of iterations that may be taken out, `count` how often the back edge is taken.
     fn prove(
         ctx: &Context,
         forest: &LoopForest,

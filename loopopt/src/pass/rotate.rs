@@ -51,7 +51,7 @@
 //! # Pays when
 //!
 //! (P1) the loop does not test at the bottom already; (P2) the header is small enough; (P3) neither the
-//! loop nor the way out is cold; (P4) the loop does not dispatch.
+//! loop nor its exit is cold; (P4) the loop does not dispatch.
 //!
 //! A loop dispatches if a `br_table` picks one of several ways through the iteration by a value of that iteration. Each way ends in a jump,
 //! to the test at the top. If the test moves to the bottom, that jump stays, and the test takes a second one back: the sample `switch-loop`
@@ -269,7 +269,7 @@ impl Rotation {
     fn describe(&self, func: &Function) -> String {
         let params = func.dfg.num_block_params(self.header);
         let mut message = format!(
-            "the test of {} (instructions copied: {}, parameters: {params}) now ends the loop; the way out leads to {}",
+            "the test of {} (instructions copied: {}, parameters: {params}) now ends the loop; the exit leads to {}",
             self.header, self.size, self.exits[0].0,
         );
         for (exit, _) in &self.exits[1..] {

@@ -17,7 +17,7 @@
 //!
 //! A call in a cold block may write any memory, so that nothing can be loaded once before the loop, and no cell can stay in a
 //! register. Without it, the loop is fast. An iteration that needs the rare part leaves the fast loop, is finished in a copy
-//! of what is left of it, and enters the loop anew: [`crate::edit::copy::reroute_cold_path`].
+//! of the remainder, and enters the loop anew: [`crate::edit::copy::reroute_cold_path`].
 //!
 //! OMR ("loop transfer") goes to a slow copy of the loop and stays there until that is left. Its header dispatches by a
 //! number to where the fast loop was left, since an edge into the middle would make a cycle with two entries. Here only loops inside the
@@ -38,9 +38,9 @@
 //!
 //! # Pays when
 //!
-//! (P1) An edge leads to a cold block, and (P2) the loop goes around without; (P3) there is a load or a store of one place
+//! (P1) An edge leads to a cold block, and (P2) the back edge can be taken without; (P3) there is a load or a store of one place
 //! that nothing but the cold blocks keeps in the loop; (P4) what is copied is not too large; (P5) the loop is not cold itself.
-//! (P6) If the rare part is in a loop inside, that one goes around a few times only: if not, it is the one to be made fast.
+//! (P6) If the rare part is in a loop inside, that one runs a few times only: if not, it is the one to be made fast.
 //! (P7) The function may not grow without limit.
 //!
 //! # Changes

@@ -310,7 +310,7 @@ struct Part {
     blocks: EntitySet<Block>,
     /// Blocks of it from which it was not gone on yet.
     stack: Vec<Block>,
-    /// Whether it goes around.
+    /// Whether its back edge stays.
     loops: bool,
     /// Instructions without constants and jumps.
     size: usize,

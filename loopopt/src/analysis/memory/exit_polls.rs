@@ -17,7 +17,7 @@
 //! outside, is made of steady values by an instruction that neither writes nor calls, is loaded from a steady address, or is a parameter for
 //! which each edge passes a steady value. A counter is not: it is made of itself by an addition. The loads that the steady condition
 //! of a way out is made of are polls. So are those of the steady branches that choose what a parameter among them gets. If no edge leaves the
-//! loop, its conditional traps are its ways out.
+//! loop, its conditional traps are its exits.
 //!
 //! What is taken for steady by mistake (parameters that swap places) makes a load a poll, never the other way round. What the loop itself
 //! writes to need not be left out: a load of that stays in the loop anyway.
@@ -94,7 +94,7 @@ struct Search<'a> {
 type Operands = SmallVec<[Value; 4]>;
 
 impl Search<'_> {
-    /// The conditions of the ways out.
+    /// The conditions of the exits.
     fn ways_out(&self) -> Vec<Value> {
         let exits = &self.forest.data(self.lp).exits;
         if !exits.is_empty() {

@@ -25,7 +25,7 @@
 //!
 //! # Loops inside
 //!
-//! If the rare part is in a loop inside the one that it is taken out of, then that one goes around in the copy as well, and must
+//! If the rare part is in a loop inside the one that it is taken out of, then that one runs in the copy as well, and must
 //! not be entered in the middle. Its copy gets a header of its own:
 //!
 //! ```text

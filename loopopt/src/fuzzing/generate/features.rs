@@ -84,7 +84,7 @@ pub(super) enum Feature {
     SlotNests = 36,
     /// Loops that only a trap ends.
     Doomed = 37,
-    /// Loops walk over arrays with checks, in all shapes. This bit leaves the programs alone that show the rarest faults.
+    /// Loops walk over arrays with checks, in all shapes. This bit keeps the programs as they are that show the rarest faults.
     Checks = 51,
 }
 

@@ -129,7 +129,7 @@ pub(super) struct Levels<'a> {
 }
 
 impl<'a> Levels<'a> {
-    /// Finds them, up to a level of `most`. `count` is how often the loop goes around.
+    /// Finds them, up to a level of `most`. `count` is how often the back edge is taken.
     pub(super) fn find(
         ctx: &'a Context,
         forest: &'a LoopForest,
