@@ -30,8 +30,8 @@ pub type ByClass = [usize; 2];
 /// What lives through one loop.
 #[derive(Clone, Debug)]
 pub struct Pressure {
-    /// How often each value is used in the loop, in the order of the values.
-    uses: Vec<(Value, usize)>,
+    /// How often each value is used in the loop.
+    uses: FxHashMap<Value, usize>,
     live: ByClass,
     available: ByClass,
     /// What there is if cold calls count as well.
@@ -41,20 +41,19 @@ pub struct Pressure {
 impl Pressure {
     /// Counts what lives through `lp`. Linear in the size of the loop.
     pub fn of(func: &Function, forest: &LoopForest, lp: Loop, isa: &dyn TargetIsa) -> Self {
-        let mut used = Vec::<Value>::new();
+        // Room for a small loop.
+        let mut uses = FxHashMap::<Value, usize>::with_capacity_and_hasher(56, Default::default());
         let (mut calls, mut cold_calls) = (false, false);
         for &block in forest.blocks(lp) {
             for inst in func.layout.block_insts(block) {
-                each_use(func, inst, |value| used.push(value));
+                each_use(func, inst, |value| *uses.entry(value).or_default() += 1);
                 let is_call = func.dfg.insts[inst].opcode().is_call();
                 calls |= is_call && !func.layout.is_cold(block);
                 cold_calls |= is_call;
             }
         }
-        used.sort_unstable();
-        let uses: Vec<_> = used.chunk_by(|a, b| a == b).map(|uses| (uses[0], uses.len())).collect();
         let mut live = [0; 2];
-        for &(value, _) in uses.iter().filter(|(value, _)| !is_constant_value(func, *value)) {
+        for &value in uses.keys().filter(|&&value| !is_constant_value(func, value)) {
             let lives_through = match func.dfg.value_def(value) {
                 ValueDef::Param(block, _) => block == forest.data(lp).header || !forest.contains(lp, block),
                 ValueDef::Result(inst, _) => {
@@ -78,19 +77,10 @@ impl Pressure {
         self.live = self.after(func, insts);
         for value in insts.iter().flat_map(|&inst| func.dfg.inst_values(inst)) {
             // A value that stands for others has more uses than were counted.
-            if let Ok(place) = self.place_of(value) {
-                let uses = &mut self.uses[place].1;
+            if let Some(uses) = self.uses.get_mut(&value) {
                 *uses = uses.saturating_sub(1);
             }
         }
-    }
-
-    fn place_of(&self, value: Value) -> Result<usize, usize> {
-        self.uses.binary_search_by_key(&value, |&(value, _)| value)
-    }
-
-    fn uses_of(&self, value: Value) -> Option<usize> {
-        self.place_of(value).ok().map(|place| self.uses[place].1)
     }
 
     /// Takes a register for one more value of type `ty`, if there is one.
@@ -110,13 +100,13 @@ impl Pressure {
         let results: Vec<_> = insts.iter().flat_map(|&inst| func.dfg.inst_results(inst)).copied().collect();
         let mut live = self.live;
         for (&value, &count) in gone.iter().filter(|(value, _)| !results.contains(value)) {
-            if self.uses_of(value) == Some(count) && !is_constant_value(func, value) {
+            if self.uses.get(&value) == Some(&count) && !is_constant_value(func, value) {
                 let live = &mut live[class(func, value)];
                 *live = live.saturating_sub(1);
             }
         }
         for &result in results.iter().filter(|&&result| !is_constant_value(func, result)) {
-            let inside = self.uses_of(result).unwrap_or(0);
+            let inside = self.uses.get(&result).copied().unwrap_or(0);
             if inside > gone.get(&result).copied().unwrap_or(0) {
                 live[class(func, result)] += 1;
             }
