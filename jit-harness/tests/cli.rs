@@ -284,6 +284,7 @@ fn bench_measures_the_compiler() {
     let bench = Bench::new();
     let output = bench.prints(&["bench", "--compile-time", "--quick", "--json", "out.json"]);
     assert!(output.contains("enable_verifier=false") && output.contains("peak memory"), "{output}");
+    assert!(output.contains("loop forests"), "{output}");
     let record = json(&bench, "out.json");
     assert_eq!(record["loop_free"]["loops"], 0);
     let growth = record["growth"].as_array().expect("a list");

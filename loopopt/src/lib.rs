@@ -114,7 +114,7 @@ mod testing;
 pub use embedder::{Embedder, Writers};
 pub use isa::lowering_isa;
 pub use module::LoopOptModule;
-pub use optimizer::{LoopOptimizer, Report};
+pub use optimizer::{Analyses, LoopOptimizer, Report};
 pub use options::Options;
 pub use remark::{Remark, Remarks, Verdict};
 

@@ -12,6 +12,20 @@ use cranelift_codegen::{CodegenResult, CompiledCode, Context};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+/// How often a run made each of its analyses, and what takes as long as one. Those that an edit keeps up to date do not count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Analyses {
+    /// The control-flow graph, the dominator tree with it.
+    pub flow_graphs: usize,
+    /// The dominator tree alone.
+    pub dominator_trees: usize,
+    /// The loops.
+    pub loop_forests: usize,
+    /// Cranelift's egraph pass.
+    pub egraph_runs: usize,
+}
+
 /// What a run did.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
@@ -24,6 +38,10 @@ pub struct Report {
     pub remarks: Remarks,
     /// How many assertions of each claim the function holds, if [`Options::assert_claims`] is on.
     pub claims: BTreeMap<Claim, usize>,
+    /// How often what passes look at was made.
+    pub analyses: Analyses,
+    /// How often the passes that make something possible for each other ran. 0 if there was nothing to look at.
+    pub rounds: usize,
     /// Time that each pass took, in the order in which they ran.
     pub timings: Vec<(&'static str, Duration)>,
     /// If [`Options::dumps`] is on: `("input", text)`, then one entry for each pass that changed the function.

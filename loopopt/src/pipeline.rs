@@ -240,8 +240,9 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Repor
     report.changed = result.is_ok() && !cx.gave_up && report.remarks.any_fired();
     if !report.changed {
         ctx.func = original;
-        ctx.flowgraph();
+        cx.flowgraph(ctx);
     }
+    report.analyses = cx.analyses;
     ctx.compute_loop_analysis();
     result.map(|()| report)
 }
@@ -281,7 +282,7 @@ impl Driver<'_, '_> {
     /// at.
     fn prepare(&mut self) -> CodegenResult<bool> {
         if !self.ctx.cfg.is_valid() || !self.ctx.domtree.is_valid() {
-            self.ctx.flowgraph();
+            self.cx.flowgraph(self.ctx);
         }
         self.ctx.verify_if(self.cx.isa)?;
         // The one rule of the verifier that canonical form cannot do without.
@@ -299,7 +300,7 @@ impl Driver<'_, '_> {
         let merged = merge_all(&mut self.ctx.func, (&self.ctx.cfg, &self.ctx.domtree), &mut replaced);
         replaced.apply(&mut self.ctx.func);
         if merged {
-            self.ctx.flowgraph();
+            self.cx.flowgraph(self.ctx);
         }
         keep_neighbours(&mut self.ctx.func);
         choose_loaded(&mut self.ctx.func, self.cx.options);
@@ -327,6 +328,7 @@ impl Driver<'_, '_> {
     fn repeat(&mut self, passes: &[Pass]) -> CodegenResult<()> {
         for _ in 0..MAX_ROUNDS {
             self.cx.wants_another_round = false;
+            self.report.rounds += 1;
             for pass in passes {
                 self.run_pass(pass)?;
             }

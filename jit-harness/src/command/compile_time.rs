@@ -11,6 +11,7 @@ use crate::cli::BenchArgs;
 use crate::generate;
 use crate::heap;
 use crate::report::json::{create, write_json};
+use crate::report::made::Made;
 use crate::report::table::{self, Columns};
 use crate::subject::sample_function;
 use crate::target;
@@ -61,6 +62,8 @@ pub(super) struct Row {
     pub(super) lower_ns: [f64; 2],
     /// The most memory in use, without and with loopopt.
     peak_bytes: [usize; 2],
+    /// How often loopopt made what its passes look at.
+    made: Made,
     /// Time in each pass.
     pub(super) passes: Vec<(&'static str, f64)>,
 }
@@ -73,6 +76,7 @@ struct Cost {
     run: Duration,
     lower: Duration,
     loops: usize,
+    made: Made,
     passes: Vec<(&'static str, Duration)>,
 }
 
@@ -151,6 +155,7 @@ impl Meter<'_> {
             let report = optimizer.run(&mut ctx, self.isa, plane)?;
             cost.run = start.elapsed() - cost.optimize;
             cost.loops = report.loops;
+            cost.made = Made::of(&report);
             cost.passes = report.timings;
         }
         self.isa.compile_function(&ctx.func, &ctx.domtree, &mut Default::default(), false, plane)?;
@@ -186,6 +191,7 @@ impl Row {
             run_ns: ns(loopopt.run),
             lower_ns: [baseline.lower, loopopt.lower].map(ns),
             peak_bytes,
+            made: loopopt.made.clone(),
             passes: loopopt.passes.iter().map(|&(pass, time)| (pass, ns(time))).collect(),
         }
     }
@@ -193,8 +199,9 @@ impl Row {
     fn new(name: &str) -> Self {
         let (name, peak_bytes) = (name.to_owned(), [0; 2]);
         let [baseline_ns, loopopt_ns, optimize_ns, run_ns] = [0.0; 4];
-        let (lower_ns, passes) = ([0.0; 2], Vec::new());
-        Self { name, blocks: 0, loops: 0, baseline_ns, loopopt_ns, optimize_ns, run_ns, lower_ns, peak_bytes, passes }
+        let (lower_ns, made, passes) = ([0.0; 2], Made::default(), Vec::new());
+        let (blocks, loops) = (0, 0);
+        Self { name, blocks, loops, baseline_ns, loopopt_ns, optimize_ns, run_ns, lower_ns, peak_bytes, made, passes }
     }
 
     /// Adds another function: times are added, of memory the larger counts.
@@ -207,6 +214,7 @@ impl Row {
         self.run_ns += other.run_ns;
         self.lower_ns = [0, 1].map(|arm| self.lower_ns[arm] + other.lower_ns[arm]);
         self.peak_bytes = [0, 1].map(|arm| self.peak_bytes[arm].max(other.peak_bytes[arm]));
+        self.made.add(&other.made);
         for (pass, time) in other.passes {
             match self.passes.iter_mut().find(|(name, _)| *name == pass) {
                 Some((_, total)) => *total += time,
@@ -255,8 +263,22 @@ fn print(result: &CompileTime, out: &mut dyn Write) -> io::Result<()> {
     }
     writeln!(out, "{summary}\n")?;
     print_passes(&rows, out)?;
+    print_made(&rows, out)?;
     writeln!(out, "\nin percent of the baseline's compile time; cleanup is the second run of Cranelift's egraph pass")?;
     writeln!(out, "times are the shortest of several, of each part by itself")
+}
+
+/// How often was made what passes look at, which should not grow with the function.
+fn print_made(rows: &[&Row], out: &mut dyn Write) -> io::Result<()> {
+    let mut header = vec!["made, times"];
+    header.extend(rows.iter().map(|row| &row.name[..]));
+    let mut table = Columns::new(&header);
+    let lists: Vec<_> = rows.iter().map(|row| row.made.list()).collect();
+    for (index, (what, _)) in Made::default().list().iter().enumerate() {
+        let counts = lists.iter().map(|list| list[index].1.to_string()).collect();
+        table.add(&[vec![(*what).to_owned()], counts].concat());
+    }
+    writeln!(out, "\n{table}")
 }
 
 /// A time in percent of the baseline's.

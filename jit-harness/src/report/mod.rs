@@ -1,4 +1,5 @@
 //! The results of `bench`, for people and for machines.
 
 pub mod json;
+pub mod made;
 pub mod table;

@@ -76,6 +76,7 @@ fn figures_are_json() {
     assert!(text.contains("\"ratio\"") && text.contains("\"agree\": true"), "{text}");
     let text = fine(&["compile-time", "FILE", "--rounds", "1", "--top", "1", "--json", json]);
     assert!(text.contains("all of loopopt") && text.contains("what grows most"), "{text}");
+    assert!(text.contains("loop forests") && text.contains("several rounds"), "{text}");
     assert!(std::fs::read_to_string(&path).expect("it is written").contains("\"passes\""));
 }
 

@@ -28,6 +28,7 @@ use crate::change::Change;
 use crate::claim::Claim;
 use crate::edit::cfg::unreachable::remove_unreachable;
 use crate::fuel::Fuel;
+use crate::optimizer::Analyses;
 use crate::options::Options;
 use crate::remark::{Refusal, RemarkLog};
 use cranelift_codegen::control::ControlPlane;
@@ -80,6 +81,8 @@ pub(crate) struct PassCx<'a> {
     pub(crate) open_checks: FxHashSet<Inst>,
     /// The headers of loops that run only if something did not hold that the same loop without checks rests on.
     slow: FxHashSet<Block>,
+    /// How often what passes look at was made.
+    pub(crate) analyses: Analyses,
     forest: Option<LoopForest>,
     /// How often loops go around by formula, by their headers, for the function as it is now.
     bounds: FxHashMap<Block, TripCount>,
@@ -110,6 +113,7 @@ impl<'a> PassCx<'a> {
             versions: FxHashMap::default(),
             open_checks: FxHashSet::default(),
             slow: FxHashSet::default(),
+            analyses: Analyses::default(),
             forest: None,
             bounds: FxHashMap::default(),
         }
@@ -117,7 +121,14 @@ impl<'a> PassCx<'a> {
 
     /// The loops of the function as it is now.
     pub(crate) fn forest(&mut self, ctx: &Context) -> &LoopForest {
+        self.analyses.loop_forests += usize::from(self.forest.is_none());
         self.forest.get_or_insert_with(|| LoopForest::new(&ctx.func, &ctx.cfg, &ctx.domtree))
+    }
+
+    /// Makes the control-flow graph and the dominator tree of the function as it is now.
+    pub(crate) fn flowgraph(&mut self, ctx: &mut Context) {
+        self.analyses.flow_graphs += 1;
+        ctx.flowgraph();
     }
 
     /// The loops of the function as it is now, for a pass that changes no edge. It has to give them back.
@@ -133,7 +144,8 @@ impl<'a> PassCx<'a> {
 
     /// How often a loop of the function as it is now goes around, by formula.
     pub(crate) fn bound(&mut self, ctx: &Context, lp: Loop) -> TripCount {
-        let forest = self.forest.get_or_insert_with(|| LoopForest::new(&ctx.func, &ctx.cfg, &ctx.domtree));
+        self.forest(ctx);
+        let forest = self.forest.as_ref().expect("just made");
         let compute = || exit_count::bound(ctx, forest, lp);
         *self.bounds.entry(forest.data(lp).header).or_insert_with(compute)
     }
@@ -155,8 +167,11 @@ impl<'a> PassCx<'a> {
         }
         match change {
             Change::Nothing | Change::Insts => return,
-            Change::Order => ctx.compute_domtree(),
-            Change::Cfg => ctx.flowgraph(),
+            Change::Order => {
+                self.analyses.dominator_trees += 1;
+                ctx.compute_domtree();
+            }
+            Change::Cfg => self.flowgraph(ctx),
         }
         self.forest = None;
     }

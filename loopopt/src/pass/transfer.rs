@@ -383,7 +383,7 @@ fn apply(ctx: &mut Context, cx: &mut PassCx<'_>, plans: &[Plan]) -> CodegenResul
         mark_slow(cx, plan, &rerouted);
         all.push(rerouted);
     }
-    ctx.flowgraph();
+    cx.flowgraph(ctx);
     if repair(ctx, &all, cx.options.max_closing_args) == Err(TooManyParams) {
         cx.gave_up = true;
         return Ok(());

@@ -5,6 +5,7 @@ use crate::cli::CompileTimeArgs;
 use anyhow::{Result, bail};
 use jit_harness::command::Ending;
 use jit_harness::report::json::{create, write_json};
+use jit_harness::report::made::Made;
 use jit_harness::report::table::{Columns, time};
 use jit_harness::schedule::Arm;
 use jit_harness::stats::Estimate;
@@ -38,6 +39,8 @@ struct CompileTime {
     loopopt_ns: f64,
     /// The same for each pass.
     passes: BTreeMap<&'static str, Pass>,
+    /// How often loopopt made each of its analyses, and how often it went through its passes.
+    made: Made,
     /// Where loopopt takes longest.
     slowest: Vec<Place>,
     /// What grows most.
@@ -107,7 +110,9 @@ impl CompileTime {
     fn new(program: &Program, arms: [&CompiledArm; 2], ratio: &Estimate, top: usize) -> Self {
         let functions = &arms[1].compilation.functions;
         let mut passes: BTreeMap<&'static str, Pass> = BTreeMap::new();
+        let mut made = Made::default();
         for function in functions {
+            made.add(&Made::of(&function.report));
             for (name, time) in &function.report.timings {
                 passes.entry(name).or_default().ns += time.as_nanos() as f64;
             }
@@ -136,6 +141,7 @@ impl CompileTime {
             code_bytes: arms.map(CompiledArm::code_bytes),
             loopopt_ns: functions.iter().map(|function| function.time.as_nanos() as f64).sum(),
             passes,
+            made,
             slowest,
             grown,
         }
@@ -200,6 +206,11 @@ fn print(measured: &CompileTime, out: &mut dyn Write) -> io::Result<()> {
         share(lowering),
         String::new(),
     ]);
+    writeln!(out, "{table}\n")?;
+    let mut table = Columns::new(&["made", "times"]);
+    for (what, count) in measured.made.list() {
+        table.add(&[what.to_owned(), count.to_string()]);
+    }
     writeln!(out, "{table}\n")?;
     print_places("where loopopt takes longest", &measured.slowest, out)?;
     print_places("what grows most", &measured.grown, out)
