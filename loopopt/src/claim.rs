@@ -117,7 +117,7 @@ pub(crate) fn is_marked(func: &Function) -> bool {
 
 /// The claim that `inst` asserts, or that a load for an assertion makes, while `func` is marked.
 pub(crate) fn asserted(func: &Function, inst: Inst) -> Option<Claim> {
-    asserts_by_code(func, inst).filter(|_| is_marked(func))
+    if is_marked(func) { asserts_by_code(func, inst) } else { None }
 }
 
 /// The claim that has the trap code of `inst`: for functions whose program has none of these codes.

@@ -1,7 +1,7 @@
 //! Every setting and every threshold, each with its unit and the reason for its value.
 
 use crate::embedder::{Embedder, Unknown, Writers};
-use cranelift_codegen::ir::{Function, MemFlagsData};
+use cranelift_codegen::ir::{Function, MemFlags, MemFlagsData};
 use std::sync::Arc;
 
 /// Settings of a [`LoopOptimizer`](crate::LoopOptimizer).
@@ -280,6 +280,12 @@ impl Options {
     pub(crate) fn is_checked(&self, func: &Function, flags: MemFlagsData) -> bool {
         let region = flags.alias_region().map(|region| &func.dfg.alias_regions[region]);
         region.zip(flags.trap_code()).is_some_and(|(region, code)| self.embedder.is_checked(region, code))
+    }
+
+    /// Whether any access of `func` can be one that is checked before it runs.
+    pub(crate) fn has_checked(&self, func: &Function) -> bool {
+        let known = (0..).map(MemFlags::from_u32).take_while(|&flags| func.dfg.mem_flags.is_valid(flags));
+        known.into_iter().any(|flags| self.is_checked(func, func.dfg.mem_flags[flags]))
     }
 
     /// The least and the largest unsigned number that a load of 64 bits with these flags gives.

@@ -9,7 +9,7 @@ use cranelift_codegen::ir::{Block, Function, SourceLoc};
 use cranelift_codegen::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fmt;
+use std::fmt::{self, Write};
 
 /// What a remark says about its loop.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -86,7 +86,16 @@ pub(crate) trait Refusal: fmt::Display {
 
     /// The reason in words.
     fn message(&self) -> Cow<'static, str> {
-        self.fixed().map_or_else(|| self.to_string().into(), Cow::Borrowed)
+        /// Room for most of them.
+        const CAPACITY: usize = 128;
+        self.fixed().map_or_else(
+            || {
+                let mut text = String::with_capacity(CAPACITY);
+                write!(text, "{self}").expect("a string takes all that is written");
+                text.into()
+            },
+            Cow::Borrowed,
+        )
     }
 
     /// What would help, or nothing.

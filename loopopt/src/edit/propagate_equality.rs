@@ -30,7 +30,6 @@ use crate::edit::ssa::rename::{rename_args, rename_uses};
 use cranelift_codegen::Context;
 use cranelift_codegen::FxHashMap;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
-use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, InstructionData, Opcode, Value, types};
 use smallvec::SmallVec;
@@ -39,13 +38,17 @@ use smallvec::SmallVec;
 /// Linear in the size of the function.
 pub(crate) fn know_conditions(ctx: &mut Context) -> bool {
     let conditions = Conditions::of(&ctx.func);
-    if conditions.comparisons.is_empty() {
+    if conditions.branches.is_empty() {
         return false;
     }
     let mut known = Vec::new();
     for block in ctx.func.layout.blocks() {
         for inst in ctx.func.layout.block_insts(block) {
-            conditions.each_known(ctx, (block, inst), |found| known.push(found));
+            let mut uses_any = false;
+            each_use(&ctx.func, inst, |value| uses_any |= conditions.has(&ctx.func, value));
+            if uses_any {
+                conditions.each_known(ctx, (block, inst), |found| known.push(found));
+            }
         }
     }
     let func = &mut ctx.func;
@@ -104,11 +107,8 @@ impl Tested {
     }
 }
 
-/// The conditions of branches.
+/// The conditions of branches: where which number is tested.
 struct Conditions {
-    /// Those that are comparisons, and comparisons of others with zero.
-    comparisons: EntitySet<Value>,
-    /// Where which number is tested.
     branches: FxHashMap<Value, SmallVec<[Inst; 2]>>,
 }
 
@@ -126,15 +126,15 @@ impl Conditions {
                 }
             }
         }
-        let insts = func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
-        let comparisons = insts.filter(|&inst| matches!(func.dfg.insts[inst].opcode(), Opcode::Icmp | Opcode::Fcmp));
-        let results = comparisons.map(|inst| func.dfg.first_result(inst));
-        let is_tested = |&value: &Value| {
-            func.dfg.value_type(value) == types::I8 && branches.contains_key(&Tested::of(func, value).number)
-        };
-        let mut tested = EntitySet::new();
-        tested.extend(results.filter(is_tested));
-        Self { comparisons: tested, branches }
+        Self { branches }
+    }
+
+    /// Whether `value` is the condition of a branch and a comparison, or compares the number that a branch tests with zero.
+    fn has(&self, func: &Function, value: Value) -> bool {
+        let is_comparison = |inst| matches!(func.dfg.insts[inst].opcode(), Opcode::Icmp | Opcode::Fcmp);
+        func.dfg.value_type(value) == types::I8
+            && func.dfg.value_def(value).inst().is_some_and(is_comparison)
+            && self.branches.contains_key(&Tested::of(func, value).number)
     }
 
     /// Calls `visit` with each use of a condition in `inst` that is known there.
@@ -142,7 +142,7 @@ impl Conditions {
         let func = &ctx.func;
         let mut used = SmallVec::<[Value; 4]>::new();
         each_use(func, inst, |value| {
-            if self.comparisons.contains(value) && !used.contains(&value) {
+            if self.has(func, value) && !used.contains(&value) {
                 used.push(value);
             }
         });

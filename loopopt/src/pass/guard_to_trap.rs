@@ -65,13 +65,14 @@ const MAX_REMEMBERED: usize = 8;
 /// Unguards all accesses.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
     let forest = cx.lend_forest(ctx);
+    let any_checked = cx.options.has_checked(&ctx.func);
     let mut checked = Checked::default();
     let mut addresses = Vec::new();
     for place in forest.loops().map(Some).chain([None]) {
         if place.is_some_and(|lp| cx.is_in_slow_loop(&forest, lp)) {
             continue;
         }
-        let accesses = accesses(&ctx.func, cx, &forest, place);
+        let accesses = if any_checked { accesses(&ctx.func, cx, &forest, place) } else { Vec::new() };
         let header = place.map(|lp| forest.data(lp).header).or(ctx.func.layout.entry_block());
         let Some(header) = header.filter(|_| place.is_some() || !accesses.is_empty()) else { continue };
         for access in granted(ctx, cx, header, accesses) {

@@ -67,6 +67,7 @@ use crate::claim::{Claim, is_marked};
 use crate::edit::materialize::assertion::{assert_apart, assert_loads};
 use crate::pass::PassCx;
 use cranelift_codegen::dominator_tree::DominatorTree;
+use cranelift_codegen::entity::{SecondaryMap, packed_option::PackedOption};
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, MemFlagsData, Opcode, Value, ValueDef};
 use cranelift_codegen::{CodegenResult, Context, FxHashSet};
@@ -106,6 +107,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     let private = PrivateSlots::of(&ctx.func, &ctx.domtree);
     let order = Order::of(&ctx.func, &ctx.domtree);
     let (mut changed, mut has_aliases) = (false, false);
+    let mut ready = SecondaryMap::new();
     let heights = forest.heights();
     for lp in forest.loops().rev() {
         let header = forest.data(lp).header;
@@ -122,7 +124,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         let blocks = order.sorted(forest.blocks(lp));
         let flow = (&ctx.cfg, &ctx.domtree);
         let place = Place { forest: &forest, flow, private: &private, lp, preheader };
-        let mut motion = Motion::new(&mut ctx.func, cx, place);
+        let mut motion = Motion::new(&mut ctx.func, cx, place, Ready { loops: &mut ready, lp });
         motion.walk(&blocks);
         let Motion { moved, why, reused, .. } = motion;
         assert_no_overlap(&mut ctx.func, &blocks, &moved);
@@ -192,6 +194,27 @@ struct Place<'a> {
     preheader: Block,
 }
 
+/// A set of instructions of one loop.
+struct Ready<'a> {
+    /// For each instruction of which that was said last, the loop of the set: one table for all loops.
+    loops: &'a mut SecondaryMap<Inst, PackedOption<Loop>>,
+    lp: Loop,
+}
+
+impl Ready<'_> {
+    fn insert(&mut self, inst: Inst) {
+        self.loops[inst] = self.lp.into();
+    }
+
+    fn contains(&self, inst: Inst) -> bool {
+        self.loops[inst] == self.lp.into()
+    }
+
+    fn remove(&mut self, inst: Inst) {
+        self.loops[inst] = None.into();
+    }
+}
+
 /// Hoisting out of one loop.
 struct Motion<'a, 'b> {
     func: &'a mut Function,
@@ -207,7 +230,7 @@ struct Motion<'a, 'b> {
     /// Loads that need not be done again in the preheader.
     available: Option<Vec<Inst>>,
     /// Invariant instructions of the loop that can go along with others, and are not worth it alone.
-    ready: FxHashSet<Inst>,
+    ready: Ready<'a>,
     moved: Vec<Inst>,
     /// Instructions that what is before the loop stands for.
     reused: usize,
@@ -215,7 +238,7 @@ struct Motion<'a, 'b> {
 }
 
 impl<'a, 'b> Motion<'a, 'b> {
-    fn new(func: &'a mut Function, cx: &'a mut PassCx<'b>, place: Place<'a>) -> Self {
+    fn new(func: &'a mut Function, cx: &'a mut PassCx<'b>, place: Place<'a>, ready: Ready<'a>) -> Self {
         Self {
             first: FirstIteration::new(func, place.forest, place.flow.1, place.lp),
             func,
@@ -226,7 +249,7 @@ impl<'a, 'b> Motion<'a, 'b> {
             short: 0,
             polls: None,
             available: None,
-            ready: FxHashSet::default(),
+            ready,
             moved: Vec::new(),
             reused: 0,
             why: None,
@@ -299,9 +322,7 @@ impl<'a, 'b> Motion<'a, 'b> {
         let func = &*self.func;
         let is_outside = |block| !self.place.forest.contains(self.place.lp, block);
         func.dfg.inst_args(inst).iter().all(|&value| match func.dfg.value_def(value) {
-            ValueDef::Result(def, _) => {
-                self.ready.contains(&def) || func.layout.inst_block(def).is_some_and(is_outside)
-            }
+            ValueDef::Result(def, _) => self.ready.contains(def) || func.layout.inst_block(def).is_some_and(is_outside),
             ValueDef::Param(block, _) => is_outside(block),
             ValueDef::Union(..) => false,
         })
@@ -416,7 +437,7 @@ impl<'a, 'b> Motion<'a, 'b> {
             }
             stack.push((inst, true));
             let defs = self.func.dfg.inst_values(inst).filter_map(|value| self.func.dfg.value_def(value).inst());
-            stack.extend(defs.filter(|&def| self.ready.contains(&def)).map(|def| (def, false)));
+            stack.extend(defs.filter(|&def| self.ready.contains(def)).map(|def| (def, false)));
         }
         chain
     }
@@ -426,7 +447,7 @@ impl<'a, 'b> Motion<'a, 'b> {
             pressure.hoist(self.func, chain);
         }
         for &inst in chain {
-            self.ready.remove(&inst);
+            self.ready.remove(inst);
             let next = self.func.layout.next_inst(inst).expect("a block ends in a terminator");
             self.func.layout.remove_inst(inst);
             if self.reuse(next, inst) {

@@ -232,19 +232,21 @@ impl<'a> Here<'a> {
 
     fn promote(&mut self, cx: &mut PassCx<'_>) -> Result<(), Said> {
         let mut memory = self.memory(cx).map_err(|why| self.say(why))?;
-        let mut said = None;
+        // What is said last, in words once the function changes.
+        let (mut said, mut last) = (None, None);
         for group in self.groups(&memory) {
             let why = match self.prove(cx, &mut memory, group).and_then(|cell| self.judge(cx, &cell).map(|()| cell)) {
                 Ok(cell) if cx.fuel.take() => {
-                    said = cell.stays.clone().map(|why| self.say(why)).or(said);
+                    said = cell.stays.clone().or(last.take()).map(|why| self.say(why)).or(said);
                     self.apply(&cell);
                     continue;
                 }
                 Ok(_) => Decline::Withheld,
                 Err(why) => why,
             };
-            said = Some(self.say(why));
+            last = Some(why);
         }
+        said = last.map(|why| self.say(why)).or(said);
         said = said.or(self.promote_recurrences(cx, &mut memory));
         said.map_or(Ok(()), Err)
     }

@@ -134,7 +134,7 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>, touched: Option<&FxHashSet<Block>>) 
     let wanted = touched.map(|touched| with_loops_around(&forest, touched));
     let is_wanted = |lp: Loop| wanted.as_ref().is_none_or(|wanted| wanted.contains(lp));
     let mut found = candidates(&ctx.func, &forest, cx.options, is_wanted);
-    let any = !found.is_empty();
+    let any = found.values().flat_map(|found| &found.candidates).any(|candidate| candidate.why_not().is_none());
     let sizes = if any { sizes(&ctx.func, &forest) } else { Sizes::default() };
     let deciders = if any { Deciders::of(&ctx.func, &forest) } else { Deciders::default() };
     let blocks = ctx.func.dfg.num_blocks();

@@ -22,7 +22,7 @@
 //! A cycle that can be entered at more than one block has no header. Such irreducible cycles are found, named by their
 //! entries, and are no loops of the forest.
 
-use crate::analysis::cfg::edges::{Edge, edges_between, jump_target, ways_from};
+use crate::analysis::cfg::edges::{Edge, destinations, edges_between, jump_target, ways_from};
 use crate::analysis::cfg::handlers::NamedBlocks;
 use crate::analysis::memory::effects::{is_marker, leads_to_failure};
 use cranelift_codegen::dominator_tree::DominatorTree;
@@ -108,7 +108,12 @@ impl LoopForest {
         let (mut headers, mut irreducible) = (EntitySet::<Block>::with_capacity(func.dfg.num_blocks()), Vec::new());
         for &block in domtree.cfg_rpo() {
             seen.insert(block);
-            for (_, target) in ways_from(func, block).filter(|&(_, target)| seen.contains(target)) {
+            let Some(branch) = func.layout.last_inst(block) else { continue };
+            for call in destinations(func, branch) {
+                let target = call.block(&func.dfg.value_lists);
+                if !seen.contains(target) {
+                    continue;
+                }
                 if domtree.block_dominates(target, block) {
                     headers.insert(target);
                 } else {

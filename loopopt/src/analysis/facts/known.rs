@@ -40,6 +40,9 @@ use std::ops::Range;
 /// each, has as many.
 const MAX_FACTS: usize = 32;
 
+/// Facts that there is room for from the first on: those of some places.
+const FIRST: usize = 8 * MAX_FACTS;
+
 /// Conditions inside conditions.
 const MAX_NESTING: usize = 4;
 
@@ -422,7 +425,7 @@ impl<'a> Conditions<'a> {
         if let Some(&spot) = self.ids.get(&key) {
             return spot;
         }
-        self.facts.reserve(MAX_FACTS);
+        self.facts.reserve(if self.facts.is_empty() { FIRST } else { MAX_FACTS });
         let facts = match key {
             SpotKey::In(..) if before == behind.len() => self.sorted_end(number),
             SpotKey::In(..) => {
@@ -505,7 +508,7 @@ impl<'a> Conditions<'a> {
             chain.push(number);
             next = self.above(number);
         };
-        self.ends.reserve(chain.len() * MAX_FACTS);
+        self.ends.reserve(if self.ends.is_empty() { FIRST } else { 0 }.max(chain.len() * MAX_FACTS));
         for number in chain.into_iter().rev() {
             let start = self.ends.len();
             let BlockFacts { entering, behind, .. } = self.blocks[number].clone();

@@ -371,8 +371,7 @@ impl LoopStores {
 fn effects_on_memory<'a>(func: &'a Function, blocks: &'a [Block]) -> impl Iterator<Item = (Inst, Effects)> + 'a {
     let insts = blocks.iter().flat_map(|&block| func.layout.block_insts(block));
     insts.filter_map(|inst| {
-        let opcode = func.dfg.insts[inst].opcode();
-        let may_touch = opcode.can_load() || opcode.can_store() || opcode.is_call() || opcode.other_side_effects();
+        let may_touch = Effects::may_touch_memory(func.dfg.insts[inst].opcode());
         may_touch.then(|| (inst, Effects::of(func, inst)))
     })
 }

@@ -33,7 +33,11 @@ impl Effects {
     /// The effects of `inst`.
     pub fn of(func: &Function, inst: Inst) -> Self {
         let data = &func.dfg.insts[inst];
-        let Kind { mut effects, accesses_memory, divides } = KINDS[data.opcode() as usize];
+        let kind = &KINDS[data.opcode() as usize];
+        if kind.is_pure {
+            return Self::default();
+        }
+        let Kind { mut effects, accesses_memory, divides, .. } = *kind;
         if (effects.traps || accesses_memory) && asserted(func, inst).is_some() {
             return Self { asserts: true, ..Self::default() };
         }
@@ -47,6 +51,11 @@ impl Effects {
         effects
     }
 
+    /// Whether instructions of this opcode may have to do with memory, whatever their flags are.
+    pub fn may_touch_memory(opcode: Opcode) -> bool {
+        KINDS[opcode as usize].may_touch_memory
+    }
+
     /// Nobody can tell whether it runs, nor when: it only computes its results from its operands.
     pub fn is_pure(self) -> bool {
         self == Self::default()
@@ -57,10 +66,14 @@ impl Effects {
 #[derive(Clone, Copy, Debug, Default)]
 struct Kind {
     effects: Effects,
+    /// Whether it loads, stores, calls, or has an effect of its own.
+    may_touch_memory: bool,
     /// Whether its flags say if it traps.
     accesses_memory: bool,
     /// Whether its divisor says if it traps.
     divides: bool,
+    /// Whether it has no effects, whatever its operands and flags are.
+    is_pure: bool,
 }
 
 impl Kind {
@@ -75,10 +88,14 @@ impl Kind {
             terminates: opcode.is_terminator(),
             asserts: false,
         };
+        let accesses_memory = opcode.can_load() || opcode.can_store();
+        let divides = matches!(opcode, Opcode::Udiv | Opcode::Urem | Opcode::Sdiv | Opcode::Srem);
         Self {
             effects,
-            accesses_memory: opcode.can_load() || opcode.can_store(),
-            divides: matches!(opcode, Opcode::Udiv | Opcode::Urem | Opcode::Sdiv | Opcode::Srem),
+            may_touch_memory: accesses_memory || is_call || opcode.other_side_effects(),
+            accesses_memory,
+            divides,
+            is_pure: effects.is_pure() && !accesses_memory && !divides,
         }
     }
 }

@@ -51,7 +51,9 @@ pub fn polls(
     if fault!(PollsForgotten) {
         return Vec::new();
     }
-    let (seen, deciding, decided) = (FxHashMap::default(), Vec::new(), EntitySet::new());
+    // Room for a small loop.
+    let seen = FxHashMap::with_capacity_and_hasher(56, Default::default());
+    let (deciding, decided) = (Vec::new(), EntitySet::new());
     let mut search = Search { func, cfg, domtree, forest, lp, seen, deciding, decided };
     let mut conditions = search.ways_out();
     let mut steady = Vec::new();

@@ -132,6 +132,9 @@ struct RootData {
     opaque: bool,
 }
 
+/// Roots and values that there is room for from the first on: as many as a function with a loop has that is asked about.
+const FIRST: usize = 56;
+
 /// All roots that were asked for, and what is known of them.
 pub(in crate::analysis) struct Numbers<'f> {
     func: &'f Function,
@@ -189,6 +192,9 @@ impl<'f> Numbers<'f> {
             return None;
         }
         let parts = self.parts_of_sum(Sum::of(self.func, value));
+        if self.values.is_empty() {
+            self.values.reserve(FIRST);
+        }
         self.values.insert(value, parts);
         Some(parts)
     }
@@ -227,6 +233,10 @@ impl<'f> Numbers<'f> {
     fn intern(&mut self, sum: Sum) -> Root {
         if let Some(&root) = self.ids.get(&sum) {
             return root;
+        }
+        if self.roots.is_empty() {
+            self.roots.reserve(FIRST);
+            self.ids.reserve(FIRST);
         }
         let (range, bits) = (range_of(Source { func: self.func, options: self.options }, &sum, MAX_DEPTH), sum.bits());
         let (mut value, mut extends) = (None, None);

@@ -55,8 +55,9 @@ fn localize_operands(
     let is_foreign = |value| homes[value].expand().is_some_and(|home| home != block);
     let (mut any, mut gone) = (false, false);
     each_use(func, inst, |value| {
-        gone |= replaced.has(value);
-        any |= is_foreign(replaced.resolve(value));
+        let resolved = replaced.resolve(value);
+        gone |= resolved != value;
+        any |= is_foreign(resolved);
     });
     if gone {
         rename_uses(func, inst, |value| replaced.resolve(value));

@@ -70,7 +70,8 @@ pub(crate) fn escapes(func: &Function, domtree: &DominatorTree, forest: &LoopFor
     let mut homes = SecondaryMap::<Value, PackedOption<Loop>>::new();
     homes.resize(func.dfg.num_values());
     let mut escapes = Escapes::new();
-    for &block in domtree.cfg_rpo() {
+    let in_or_below_loops = domtree.cfg_rpo().skip_while(|&&block| forest.innermost(block).is_none());
+    for &block in in_or_below_loops {
         let around = PackedOption::from(forest.innermost(block));
         if around.is_some() {
             func.dfg.block_params(block).iter().for_each(|&param| homes[param] = around);

@@ -108,11 +108,6 @@ impl Replaced {
         self.0[old] = new.into();
     }
 
-    /// Whether something stands for `value`.
-    pub(crate) fn has(&self, value: Value) -> bool {
-        self.0[value].is_some()
-    }
-
     /// What stands for `value`, itself if it has not gone.
     pub(crate) fn resolve(&self, value: Value) -> Value {
         let mut resolved = value;

@@ -27,8 +27,12 @@ impl Gain {
     pub(super) fn of(ctx: &Context, (forest, lp): (&LoopForest, Loop), hot: &[Block], private: &PrivateSlots) -> Self {
         let func = &ctx.func;
         let mut gain = Self { loads: 0, stores: 0 };
-        let all = LoopStores::of(func, forest.blocks(lp));
         let fast = LoopStores::of(func, hot);
+        if fast.fence.is_some() && private.is_empty() {
+            // Nothing is its own between two calls.
+            return gain;
+        }
+        let all = LoopStores::of(func, forest.blocks(lp));
         // A trap shows what is stored, each time.
         let mut insts = hot.iter().flat_map(|&block| func.layout.block_insts(block));
         let shows = fast.fence.is_some() || insts.any(|inst| Effects::of(func, inst).traps);

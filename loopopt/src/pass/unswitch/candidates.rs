@@ -123,7 +123,7 @@ struct Finder<'a> {
     heights: SecondaryMap<Loop, usize>,
     options: &'a Options,
     /// How often each value is used: made for the first `select`.
-    uses: Option<FxHashMap<Value, usize>>,
+    uses: Option<SecondaryMap<Value, u32>>,
 }
 
 impl Finder<'_> {
@@ -164,7 +164,7 @@ impl Finder<'_> {
             let effects = Effects::of(func, inst);
             let can_go = !(effects.traps || effects.writes || effects.fences || effects.terminates);
             let results = func.dfg.inst_results(inst);
-            let is_lonely = results.iter().map(|result| uses.get(result).copied().unwrap_or(0)).sum::<usize>() == 1;
+            let is_lonely = results.iter().map(|&result| uses[result]).sum::<u32>() == 1;
             (is_inside && can_go && is_lonely).then_some(inst)
         };
         let saved = |arm: Value| {
@@ -182,11 +182,12 @@ impl Finder<'_> {
     }
 }
 
-fn count_uses(func: &Function) -> FxHashMap<Value, usize> {
-    let mut uses = FxHashMap::default();
+fn count_uses(func: &Function) -> SecondaryMap<Value, u32> {
+    let mut uses = SecondaryMap::new();
+    uses.resize(func.dfg.num_values());
     for block in func.layout.blocks() {
         for inst in func.layout.block_insts(block) {
-            each_use(func, inst, |value| *uses.entry(value).or_default() += 1);
+            each_use(func, inst, |value| uses[value] += 1);
         }
     }
     uses

@@ -37,6 +37,10 @@ impl Lengths {
     /// Loads each length that is loaded in a loop in front of that, too.
     pub(super) fn read(func: &mut Function, forest: &LoopForest, options: &Options) -> Self {
         let mut lengths = Self::default();
+        let known = (0..).map(MemFlags::from_u32).take_while(|&flags| func.dfg.mem_flags.is_valid(flags));
+        if !known.into_iter().any(|flags| is_of_length(func, flags, options)) {
+            return lengths;
+        }
         let mut done: FxHashMap<(Loop, Place), Value> = FxHashMap::default();
         for lp in forest.loops() {
             let [entry] = forest.data(lp).entries[..] else { continue };
@@ -109,7 +113,12 @@ impl Lengths {
 fn length(func: &Function, inst: Inst, options: &Options) -> Option<Place> {
     let InstructionData::Load { opcode: Opcode::Load, arg, flags, offset } = func.dfg.insts[inst] else { return None };
     let ty = func.dfg.value_type(func.dfg.first_result(inst));
+    (ty.is_int() && is_of_length(func, flags, options)).then_some((arg, offset, flags, ty))
+}
+
+/// Whether what is loaded with these flags is a length.
+fn is_of_length(func: &Function, flags: MemFlags, options: &Options) -> bool {
     let data = func.dfg.mem_flags[flags];
-    let region = data.alias_region().map(|region| &func.dfg.alias_regions[region])?;
-    (ty.is_int() && data.notrap() && options.embedder.never_shrinks(region)).then_some((arg, offset, flags, ty))
+    let region = data.alias_region().map(|region| &func.dfg.alias_regions[region]);
+    data.notrap() && region.is_some_and(|region| options.embedder.never_shrinks(region))
 }

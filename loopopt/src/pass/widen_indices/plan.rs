@@ -88,6 +88,8 @@ struct Finder<'a, 'e> {
     lp: Loop,
     extents: &'e mut Extents<'a>,
     groups: Vec<Group>,
+    /// The addresses as sums: many accesses have one that another has.
+    sums: FxHashMap<Value, Option<Sum>>,
     places: FxHashMap<(Terms, i64), usize>,
     counters: FxHashMap<Leaf, Counter>,
     /// Why the first address that cannot be widened cannot.
@@ -113,7 +115,8 @@ impl Plan {
         extents.allow(cx.options.widen_indices_max_questions);
         let (groups, counters) = (Vec::new(), FxHashMap::default());
         let (places, obstacle) = (FxHashMap::default(), None);
-        let mut finder = Finder { view, lp, extents, groups, places, counters, obstacle, adds_up: false };
+        let sums = FxHashMap::default();
+        let mut finder = Finder { view, lp, extents, groups, sums, places, counters, obstacle, adds_up: false };
         for (inst, address) in accesses {
             finder.add(inst, address);
         }
@@ -193,11 +196,9 @@ impl Finder<'_, '_> {
         if func.dfg.value_type(address) != types::I64 {
             return;
         }
-        let Some(sum) = self.view.sum(address) else { return };
         let is_extended = |(term, _): &(Term, u64)| matches!(term, Term::Extended { .. });
-        if !sum.terms().iter().any(is_extended) {
-            return;
-        }
+        let find = || self.view.sum(address).filter(|sum| sum.terms().iter().any(is_extended));
+        let Some(sum) = self.sums.entry(address).or_insert_with(find).take() else { return };
         let offset = func.dfg.insts[inst].load_store_offset().unwrap_or(0);
         match self.widened(&sum, Place::Before(inst)) {
             Ok((terms, constant)) => {
@@ -206,6 +207,7 @@ impl Finder<'_, '_> {
             }
             Err(why) => drop(self.obstacle.get_or_insert((inst, why))),
         }
+        self.sums.insert(address, Some(sum));
     }
 
     /// What `sum`, of 64 bits, is without extended sums.
