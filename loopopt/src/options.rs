@@ -199,9 +199,9 @@ pub struct Options {
     pub widen_indices_max_accesses: usize,
 
     /// `widen_indices`: in a loop with a cold call, in which more lives than the call preserves, the fewest instructions that have to go for
-    /// each base that is new. 3: a base that gets no preserved register is loaded and stored in each iteration. `floyd-warshall-o0` with
-    /// epochs (in Wasmtime) saves 5 instructions with 3 bases and takes 1.19 of its time, 1.01 without; `stencil3d-o2` saves 10
-    /// with 1 base and takes 0.89, 1.01 without.
+    /// each base that is new. 3: a base that gets no preserved register is loaded and stored in each iteration. With epochs (in Wasmtime),
+    /// `floyd-warshall-o0` saves 5 instructions with 3 bases and takes 1.19 of its time, 1.13 with what 3 leaves, and 1.01 with no base;
+    /// `stencil3d-o2` saves 10 with 1 base and takes 0.88, 1.01 without, `convolve-o2` 0.77, 0.99 without. Higher limits are not measured.
     pub widen_indices_min_saved_per_base: usize,
 
     /// `widen_indices`: how often the accesses of one loop may ask what was compared before them. 4: most indices that are known not to
