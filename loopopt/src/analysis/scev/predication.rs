@@ -12,7 +12,7 @@
 //!
 //! A comparison with something that does not change holds for an arc of the circle of all numbers ([`crate::analysis::scev::wrap_arc::arc`]).
 //! What moves upwards from a number in the arc, by no more than the room to its end, stays in it, and has not wrapped; the
-//! same downwards. How far a sum moves follows from how often the loop runs ([`crate::analysis::scev::symbolic_count`]): `|step| · times`,
+//! same downwards. How far a sum moves follows from how often the loop runs (`symbolic_count`): `|step| · times`,
 //! if that does not overflow, which is asked for, too. So three things are enough: the comparison holds at the start,
 //! the distance does not overflow, and there is room for it.
 //!
