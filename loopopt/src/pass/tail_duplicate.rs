@@ -34,11 +34,11 @@
 //! over the 25 programs in Wasmtime that have such loops alone, the mean is 0.971, and 0.985 without the pass, single ones
 //! from 0.85 (`floyd-warshall-o2`) to 1.13 (`floyd-warshall-o2-memory64`, the same loop with a longer address) of that.
 //! (P4) Not in a loop that calls, be it in a poll: with epochs and fuel, the mean over 24 programs is 0.991 with the pass and 0.992 without, and
-//! the worst is 1.26 with it (`floyd-warshall-o2-simd`, fuel) and 1.00 without.
+//! the worst is 1.26 with it (`floyd-warshall-o2-simd`, fuel) and 1.10 without (`json-o1`, epochs).
 //!
 //! # Changes
 //!
-//! Blocks and edges. The loop has several back edges afterwards, so this comes behind all passes that want one.
+//! Blocks and edges. The loop has several back edges afterwards, so this comes after all passes that want one.
 //!
 //! # References
 //!
