@@ -324,7 +324,7 @@ fn names_that_nobody_knows() {
     let file = bench.file("good.clif", GOOD);
     for command in ["run", "explain", "show", "bisect", "reduce"] {
         bench.complains(&[command, &file, "--function", "nobody"], &["good.clif", "%nobody", "%sum, %half"]);
-        bench.complains(&[command, &file, "--passes", "rotate,foo"], &["`foo`", "rotate", "schedule"]);
+        bench.complains(&[command, &file, "--passes", "rotate,foo"], &["`foo`", "rotate", "order_latch"]);
     }
     bench.complains(&["bench", "--passes", "foo"], &["`foo`", "canon, rotate"]);
     bench.complains(&["bench", "--compile-time", "--passes", "foo"], &["`foo`"]);
