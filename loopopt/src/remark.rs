@@ -31,7 +31,7 @@ pub struct Remark {
     /// The name of the pass, one of [`pass_names`](crate::pass_names).
     pub pass: &'static str,
     /// The header of the loop in the function as it came in, also if a pass has moved it since. For irreducible cycles,
-    /// one of their entries; for stack slots, the entry block of the function.
+    /// one of their entries; for stack slots, and for what is outside of loops, the entry block of the function.
     pub header: Block,
     /// The source location of the header's first instruction, the default location if there is none.
     pub srcloc: SourceLoc,
@@ -92,6 +92,11 @@ impl Remarks {
             *counts.entry(remark.pass).or_default() += 1;
         }
         counts
+    }
+
+    /// Forgets what was done, if the function is as it came in after all.
+    pub(crate) fn forget_fired(&mut self) {
+        self.0.retain(|remark| !remark.fired());
     }
 
     /// Whether a pass fired.

@@ -63,6 +63,8 @@ pub(crate) struct Pass {
     pub(crate) run: fn(&mut Context, &mut PassCx<'_>) -> CodegenResult<Change>,
     /// Whether it runs whatever the options enable, because others rest on it. It takes no fuel.
     pub(crate) is_mandatory: bool,
+    /// Whether a function is changed for its sake alone. If not, a function in which nothing else fired stays as it came in.
+    pub(crate) pays_alone: bool,
     /// The form in which the loops are when it runs. Checked if each pass is verified.
     pub(crate) needs: Form,
     /// The form that it brings all loops into. If they are in it, it does not run. Checked if each pass is verified.
@@ -81,6 +83,7 @@ impl Pass {
         name: "",
         run: |_, _| Ok(Change::Nothing),
         is_mandatory: false,
+        pays_alone: true,
         needs: Form::Any,
         makes: Form::Any,
         keeps: Form::Any,
