@@ -18,7 +18,8 @@
 //!
 //! # Needs
 //!
-//! Canonical form; closed form still holds afterwards.
+//! Canonical form. Closed form still holds afterwards, unless an exit leaves the loop around as well: the store there uses an address that
+//! may be of that loop.
 //!
 //! # Legal when
 //!
@@ -66,8 +67,7 @@ mod neighbours;
 mod recurrence;
 mod why;
 
-use crate::analysis::cfg::loops::def_block;
-use crate::analysis::cfg::loops::{Loop, LoopForest};
+use crate::analysis::cfg::loops::{Loop, LoopData, LoopForest, def_block};
 use crate::analysis::cfg::must_execute::{FirstIteration, Order};
 use crate::analysis::memory::alias::{LoopMemory, cell_type};
 use crate::analysis::memory::effects::Effects;
@@ -122,6 +122,9 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
             changed = true;
             let done = std::mem::take(&mut here.done);
             cx.fired(&ctx.func, &PASS, header, done.join("; "));
+            if leaves_parent(&ctx.func, &forest, lp) {
+                cx.keep_form(Form::Any);
+            }
         }
         match result {
             Err(why) => cx.declined(&ctx.func, NAME, header, &why),
@@ -170,6 +173,12 @@ impl Memory {
         let Self { accesses, max_pairs, neighbours, .. } = self;
         neighbours.get_or_insert_with(|| Neighbours::of(accesses, *max_pairs))
     }
+}
+
+/// Whether an exit of `lp` leaves the loop around as well.
+fn leaves_parent(func: &Function, forest: &LoopForest, lp: Loop) -> bool {
+    let LoopData { parent, exits, .. } = forest.data(lp);
+    parent.is_some_and(|parent| exits.iter().any(|exit| !forest.contains(parent, exit.target(func))))
 }
 
 /// What can be seen of an iteration from outside.
