@@ -16,6 +16,7 @@ use std::thread;
 /// The share of ordinary programs, in percent, in which each pass has to fire at least: some way below what it is.
 const FLOORS: &[(&str, f64)] = &[
     ("mem2reg", 45.0),
+    ("propagate_equality", 15.0),
     ("rotate", 60.0),
     ("elide_checks", 30.0),
     ("licm", 30.0),
@@ -27,7 +28,7 @@ const FLOORS: &[(&str, f64)] = &[
     ("sink", 2.0),
     ("layout", 60.0),
     ("order_latch", 7.0),
-    ("tail_duplicate", 2.0),
+    ("tail_duplicate", 1.5),
     ("version", 5.0),
     ("guard_to_trap", 0.2),
     ("widen_indices", 1.0),
