@@ -15,7 +15,6 @@ use crate::pass::{
     leave_canonical_form, licm, mem2reg, order_latch, partial_unroll, peel, promote, propagate_equality, rotate, sink,
     tail_duplicate, transfer, unswitch, version, widen_indices,
 };
-use crate::remark::Remark;
 use cranelift_codegen::entity::EntityRef;
 use cranelift_codegen::ir::{Function, Value};
 use cranelift_codegen::verifier::VerifierErrors;
@@ -180,8 +179,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Repor
         report.claims = count_claims(&ctx.func);
     }
     report.remarks = std::mem::take(&mut cx.remarks).finish();
-    let pays = |remark: &Remark| remark.fired() && passes().any(|pass| pass.name == remark.pass && pass.pays_alone);
-    report.changed = result.is_ok() && !cx.gave_up && report.remarks.iter().any(pays);
+    report.changed = result.is_ok() && !cx.gave_up && cx.has_paid;
     if !report.changed {
         report.remarks.forget_fired();
         ctx.func = original;

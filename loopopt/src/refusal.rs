@@ -17,8 +17,7 @@
 //! say in the same words is in [`shared`] alone.
 
 use crate::analysis::pressure::ByClass;
-use crate::analysis::scev::linear_expr::Sum;
-use cranelift_codegen::ir::{Block, Function, Inst, Opcode, StackSlot, Type, Value};
+use cranelift_codegen::ir::{Block, Function, Inst, Opcode, Type, Value};
 use std::borrow::Cow;
 use std::fmt;
 
@@ -96,7 +95,7 @@ macro_rules! shows_itself {
     };
 }
 
-shows_itself!(usize, u64, u128, u32, String, &'static str, Block, Value, Opcode, Type, StackSlot, Sum);
+shows_itself!(usize, u64, u128, String, Block, Value, Opcode, Type);
 
 /// The refusals that several passes have, in their words: `doc`, `slug`, `text` and `help` of each.
 macro_rules! shared {

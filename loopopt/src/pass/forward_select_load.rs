@@ -28,6 +28,7 @@
 //!
 //! Loads become selects. No block and no edge.
 
+use crate::analysis::cfg::loops::Loop;
 use crate::analysis::memory::alias::{Access, address_operand};
 use crate::analysis::memory::effects::Effects;
 use crate::analysis::scev::linear_expr::Sum;
@@ -40,7 +41,7 @@ use crate::pass::{Pass, PassCx};
 use crate::refusal::refusals;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::{Block, Function, Inst, InstBuilder, InstructionData, Opcode, Value};
-use cranelift_codegen::{CodegenResult, Context};
+use cranelift_codegen::{CodegenResult, Context, FxHashMap};
 
 /// Instructions that an address is looked through to find a choice: an extension, a base, an offset.
 const MAX_DEPTH: usize = 4;
@@ -55,17 +56,24 @@ pub(crate) const NAME: &str = "forward_select_load";
 pub(crate) const PASS: Pass =
     Pass { name: NAME, run, reasons: &[Decline::REASONS], claims: &[Claim::CellHolds], ..Pass::OPTIONAL };
 
-/// Does it for all loads in loops. Linear in the size of the loops.
+/// Does it for all loads in loops. Linear in the size of the function.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
     let forest = cx.forest(ctx);
+    let mut found = FxHashMap::<Loop, Vec<Forwarded>>::default();
+    for block in ctx.func.layout.blocks() {
+        let Some(lp) = forest.innermost(block) else { continue };
+        for forwarded in forwarded_in(&ctx.func, block, cx.options) {
+            found.entry(lp).or_default().push(forwarded);
+        }
+    }
     let mut change = Change::Nothing;
     for lp in forest.loops() {
         let header = forest.data(lp).header;
-        let own = forest.blocks(lp).iter().filter(|&&block| forest.innermost(block) == Some(lp));
-        let found: Vec<_> = own.flat_map(|&block| forwarded_in(&ctx.func, block, cx.options)).collect();
-        if found.is_empty() {
+        let Some(found) = found.get(&lp) else {
             cx.declined(&ctx.func, NAME, header, &Decline::NothingSelected);
-        } else if !cx.fuel.take() {
+            continue;
+        };
+        if !cx.fuel.take() {
             cx.declined(&ctx.func, NAME, header, &Decline::Withheld);
         } else {
             cx.fired(&ctx.func, &PASS, header, format!("loads that select what two loads gave: {}", found.len()));

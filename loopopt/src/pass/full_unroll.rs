@@ -174,7 +174,7 @@ impl Plan {
         let around = simulation.decided.len() - 1;
         let insts = || blocks.iter().flat_map(|&block| func.layout.block_insts(block));
         if let Some(inst) = insts().find(|&inst| around > 0 && !forest.is_duplicable(func, inst)) {
-            return Err(Decline::NotDuplicable(func.dfg.insts[inst].opcode().to_string()));
+            return Err(Decline::NotDuplicable(func.dfg.insts[inst].opcode()));
         }
         let inner = forest.loops().filter(|&inner| inner != lp && forest.encloses(lp, inner));
         Ok(Self {
@@ -291,5 +291,5 @@ refusals! {
             => "calls", "each iteration makes a call, which takes the time, and {insts} instructions would stand for {size}",
             help "let the front end inline what is called, if it is short";
     }
-    shared { NotDuplicable(opcode: String), ColdLoop }
+    shared { NotDuplicable(opcode: Opcode), ColdLoop }
 }

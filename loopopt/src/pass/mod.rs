@@ -107,6 +107,8 @@ pub(crate) struct PassCx<'a> {
     pub(crate) form: Form,
     /// How much the pass that runs has changed, as far as graph, dominator tree and loops know it.
     changed: Change,
+    /// Whether a pass fired that is worth a change of the function.
+    pub(crate) has_paid: bool,
     /// Whether the function has to stay as it was after all.
     pub(crate) gave_up: bool,
     /// How many blocks `unswitch` may still look at. Nothing as long as it has not looked.
@@ -141,6 +143,7 @@ impl<'a> PassCx<'a> {
             isa,
             ctrl_plane,
             remarks: RemarkLog::default(),
+            has_paid: false,
             gave_up: false,
             unswitch_looks: None,
             wants_cleanup: false,
@@ -291,6 +294,7 @@ impl<'a> PassCx<'a> {
 
     /// Records that `pass` changed the loop of `header`.
     pub(crate) fn fired(&mut self, func: &Function, pass: &Pass, header: Block, message: impl Into<Cow<'static, str>>) {
+        self.has_paid |= pass.pays_alone;
         self.remarks.fired(func, (pass.name, pass.claims), self.origin(header), message);
     }
 

@@ -171,7 +171,7 @@ impl Plan {
         }
         let insts = || blocks.iter().flat_map(|&block| func.layout.block_insts(block));
         if let Some(inst) = insts().find(|&inst| !forest.is_duplicable(func, inst)) {
-            return Err(Decline::NotDuplicable(func.dfg.insts[inst].opcode().to_string()));
+            return Err(Decline::NotDuplicable(func.dfg.insts[inst].opcode()));
         }
         let counts = |inst: &_| !is_constant(func, *inst) && func.dfg.insts[*inst].opcode() != Opcode::Jump;
         let (all, size) = (insts().count(), insts().filter(counts).count());

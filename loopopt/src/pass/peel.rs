@@ -184,7 +184,7 @@ impl Plan {
         let levels = Levels::find(ctx, forest, lp, (options, most, count), levels);
         let gain = best(&levels, size, (options, most))?;
         if let Some(inst) = insts().find(|&inst| !forest.is_duplicable(func, inst)) {
-            return Err(Decline::NotDuplicable(func.dfg.insts[inst].opcode().to_string()));
+            return Err(Decline::NotDuplicable(func.dfg.insts[inst].opcode()));
         }
         Ok(Self {
             header: data.header,
@@ -327,5 +327,5 @@ refusals! {
         NoCleanup => "no-cleanup", "Cranelift's egraph pass, which would use it, does not run once more",
             help "optimize at speed, and nest less deeply";
     }
-    shared { NotInnermost, ColdLoop, NotDuplicable(opcode: String) }
+    shared { NotInnermost, ColdLoop, NotDuplicable(opcode: Opcode) }
 }

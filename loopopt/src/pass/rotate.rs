@@ -209,7 +209,7 @@ impl Rotation {
             return Err(Decline::SeveralWaysOn(inside.len()));
         };
         if let Some(inst) = func.layout.block_insts(header).find(|&inst| !forest.is_duplicable(func, inst)) {
-            return Err(Decline::NotDuplicable(func.dfg.insts[inst].opcode().to_string()));
+            return Err(Decline::NotDuplicable(func.dfg.insts[inst].opcode()));
         }
 
         let values: usize = func.layout.block_insts(header).map(|inst| func.dfg.inst_results(inst).len()).sum();
@@ -535,5 +535,5 @@ refusals! {
             => "dispatch-loop", "a table picks one of {ways} ways back to the test, more than {max}",
             help "raise Options::rotate_max_dispatched if one way is taken nearly always";
     }
-    shared { NotDuplicable(opcode: String), ColdLoop, Withheld }
+    shared { NotDuplicable(opcode: Opcode), ColdLoop, Withheld }
 }

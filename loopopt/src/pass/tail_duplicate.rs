@@ -151,7 +151,7 @@ impl SharedTest {
             return Err(Decline::TooLarge { insts: insts().count(), max: MAX_PARAMS });
         }
         if let Some(inst) = insts().find(|&inst| !forest.is_duplicable(func, inst)) {
-            return Err(Decline::NotDuplicable(func.dfg.insts[inst].opcode().to_string()));
+            return Err(Decline::NotDuplicable(func.dfg.insts[inst].opcode()));
         }
         if options.ignore_cost {
             return Ok(self);
@@ -248,5 +248,5 @@ refusals! {
         /// (P4) One block jumps to it, others branch, and the loop calls.
         LoneJump => "lone-jump", "one block jumps to the test of a loop that calls, and would save no jump";
     }
-    shared { NotInnermost, NotDuplicable(opcode: String), Withheld }
+    shared { NotInnermost, NotDuplicable(opcode: Opcode), Withheld }
 }

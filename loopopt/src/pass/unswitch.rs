@@ -233,13 +233,13 @@ impl Looks<'_> {
         let twice = |&&block: &&Block| parts.iter().filter(|part| part.blocks.contains(block)).count() > 1;
         let mut insts = blocks.iter().filter(twice).flat_map(|&block| func.layout.block_insts(block));
         if let Some(inst) = insts.find(|&inst| !forest.is_duplicable(func, inst)) {
-            return Err(Decline::NotDuplicable(func.dfg.insts[inst].opcode().to_string()));
+            return Err(Decline::NotDuplicable(func.dfg.insts[inst].opcode()));
         }
         // What is in one version only may move there, but for a block that is named.
         let moves = |block: &Block| parts[1..].iter().any(|part| part.blocks.contains(*block));
         if let Some(&block) = blocks.iter().find(|&&block| moves(&block) && forest.is_named(block)) {
             let call = func.layout.last_inst(block).expect("a block that is named ends in a call");
-            return Err(Decline::NotDuplicable(func.dfg.insts[call].opcode().to_string()));
+            return Err(Decline::NotDuplicable(func.dfg.insts[call].opcode()));
         }
         Ok(Plan {
             header,

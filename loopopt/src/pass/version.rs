@@ -323,7 +323,7 @@ impl Plan {
             return Err(Decline::TooLarge { insts: copied, max: options.version_max_copied });
         }
         if let Some(inst) = insts().find(|&inst| !forest.is_duplicable(func, inst)) {
-            return Err(Decline::NotDuplicable(func.dfg.insts[inst].opcode().to_string()));
+            return Err(Decline::NotDuplicable(func.dfg.insts[inst].opcode()));
         }
         let mut plan = Self {
             lp,

@@ -27,5 +27,5 @@ refusals! {
         EndsEarly => "ends-early",
             "something else than its count can end it, so that nothing is known of how often it runs";
     }
-    shared { NotInnermost, ColdLoop, NotDuplicable(opcode: String) }
+    shared { NotInnermost, ColdLoop, NotDuplicable(opcode: Opcode) }
 }

@@ -1,6 +1,7 @@
 //! Why a loop is not unswitched.
 
 use crate::refusal::refusals;
+use cranelift_codegen::ir::Opcode;
 
 refusals! {
     /// Why a loop is not unswitched.
@@ -32,7 +33,7 @@ refusals! {
             "{others} of the branches that go the same way in each iteration were not looked at: the search takes too long",
             help "split the loop, or raise Options::unswitch_max_looks";
     }
-    shared { NotDuplicable(opcode: String) }
+    shared { NotDuplicable(opcode: Opcode) }
 }
 
 impl Decline {

@@ -3,7 +3,7 @@
 use crate::analysis::scev::predication::Obstacle;
 use crate::analysis::scev::requirement::Requirement;
 use crate::refusal::{Shown, refusals};
-use cranelift_codegen::ir::{Function, Inst, Value};
+use cranelift_codegen::ir::{Function, Inst, Opcode, Value};
 use std::fmt;
 
 refusals! {
@@ -49,7 +49,7 @@ refusals! {
             => "ends-early",
             "the loop may end at any time, and the test would compare {requirements} times for {checks} checks";
     }
-    shared { ColdLoop, NotDuplicable(opcode: String) }
+    shared { ColdLoop, NotDuplicable(opcode: Opcode) }
 }
 
 impl Shown for Box<Requirement> {
