@@ -55,6 +55,13 @@ pub trait Embedder: fmt::Debug + Send + Sync {
         Writers::Any
     }
 
+    /// How many instructions of a function may be executed between two polls of a loop: between two looks at what
+    /// [others write](Writers::Others), or at what is loaded atomically, if all that a look can lead to is rare code. With 0, each iteration
+    /// looks, as the program says. 4,096 by default: a microsecond. A poll is never lost, and a number that counts fuel is always exact.
+    fn poll_latency(&self) -> u32 {
+        4096
+    }
+
     /// Whether plain accesses to `region` that carry the trap code `code` are checked before they run, all of them: that such an
     /// access traps only if its address is a constant, or is itself the result of a `select` or `select_spectre_guard` that
     /// chose an address to trap at. Then what remains once the check is proved never traps, and may leave loops. And that it does

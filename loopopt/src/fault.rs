@@ -43,6 +43,10 @@ faults! {
     TermsCancel,
     /// `version`: an integer is multiplied although it overflows (a factor that is 0 modulo two to the bits).
     FactorsVanish,
+    /// `strip_mine`: one iteration begins for which there is no fuel (off by one).
+    OneIterationTooMany,
+    /// `fuse_exit_tests`: the strip ends two iterations late.
+    StripTooLong,
     /// `widen_indices`: 32-bit sums do not wrap (LLVM IndVarSimplify's class of `nuw` that does not hold).
     SumsNeverWrap,
     /// `widen_indices`: the step of a counter is taken for positive.

@@ -11,9 +11,9 @@ use crate::edit::ssa::params::detach_redundant_params;
 use crate::edit::ssa::rename::Replaced;
 use crate::optimizer::Report;
 use crate::pass::{
-    Form, Pass, PassCx, canon, cleanup, elide_checks, forward_select_load, full_unroll, guard_to_trap, layout,
+    Form, Pass, PassCx, canon, cleanup, elide_checks, forward_select_load, full_unroll, fuse_exit_tests, guard_to_trap, layout,
     leave_canonical_form, licm, mem2reg, order_latch, partial_unroll, peel, promote, propagate_equality, rotate, sink,
-    tail_duplicate, transfer, unswitch, version, widen_indices,
+    split_live_ranges, strip_mine, tail_duplicate, transfer, unswitch, version, widen_indices,
 };
 use cranelift_codegen::entity::EntityRef;
 use cranelift_codegen::ir::{Function, Value};
@@ -38,7 +38,9 @@ static STEPS: &[Step] = &[
         guard_to_trap::PASS,
         canon::PASS,
         propagate_equality::PASS,
+        strip_mine::PASS,
         rotate::PASS,
+        fuse_exit_tests::PASS,
         elide_checks::PASS,
         licm::PASS,
         unswitch::PASS,
@@ -59,6 +61,7 @@ static STEPS: &[Step] = &[
     Step::Once(tail_duplicate::PASS),
     Step::Once(layout::PASS),
     Step::Once(order_latch::PASS),
+    Step::Once(split_live_ranges::PASS),
 ];
 
 /// The pipeline for functions without a loop.

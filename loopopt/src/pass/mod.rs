@@ -6,6 +6,7 @@ pub(crate) mod copying;
 pub(crate) mod elide_checks;
 pub(crate) mod forward_select_load;
 pub(crate) mod full_unroll;
+pub(crate) mod fuse_exit_tests;
 pub(crate) mod guard_to_trap;
 pub(crate) mod layout;
 pub(crate) mod leave_canonical_form;
@@ -18,6 +19,8 @@ pub(crate) mod promote;
 pub(crate) mod propagate_equality;
 pub(crate) mod rotate;
 pub(crate) mod sink;
+pub(crate) mod split_live_ranges;
+pub(crate) mod strip_mine;
 pub(crate) mod tail_duplicate;
 pub(crate) mod transfer;
 pub(crate) mod unswitch;
@@ -123,6 +126,8 @@ pub(crate) struct PassCx<'a> {
     pub(crate) open_checks: FxHashSet<Inst>,
     /// The headers of loops that run only if something did not hold that the same loop without checks rests on.
     slow: FxHashSet<Block>,
+    /// The headers of loops around strips, and whether the strip is counted by a test of its own.
+    strips: FxHashMap<Block, bool>,
     /// How often what passes look at was made.
     pub(crate) analyses: Analyses,
     forest: Option<Rc<LoopForest>>,
@@ -155,6 +160,7 @@ impl<'a> PassCx<'a> {
             versions: FxHashMap::default(),
             open_checks: FxHashSet::default(),
             slow: FxHashSet::default(),
+            strips: FxHashMap::default(),
             analyses: Analyses::default(),
             forest: None,
             bounds: FxHashMap::default(),
@@ -260,17 +266,33 @@ impl<'a> PassCx<'a> {
         self.slow.insert(header);
     }
 
-    /// Whether the loop of `header` is a slow version. A pass that can make a loop faster lets it alone, without a word: it
-    /// is the loop of the program, of which the fast version speaks.
+    /// Remembers that `header` is that of a loop around strips, which stays as it is, and whether a test of their own counts them.
+    pub(crate) fn add_strips(&mut self, header: Block, has_own_test: bool) {
+        self.strips.insert(header, has_own_test);
+    }
+
+    /// Whether there is any loop around strips.
+    pub(crate) fn has_any_strips(&self) -> bool {
+        !self.strips.is_empty()
+    }
+
+    /// The header of the loop around, if `lp` is one of its strips, which a test of its own counts.
+    pub(crate) fn strips_around(&self, forest: &LoopForest, lp: Loop) -> Option<Block> {
+        let parent = forest.data(lp).parent?;
+        Some(forest.data(parent).header).filter(|header| self.strips.get(header) == Some(&true))
+    }
+
+    /// Whether the loop of `header` is a slow version, or the loop around strips. A pass that can make a loop faster leaves it as it is, without
+    /// a word: the fast version, or the strip, is what it speaks of.
     pub(crate) fn is_slow(&self, header: Block) -> bool {
-        self.slow.contains(&header)
+        self.slow.contains(&header) || self.strips.contains_key(&header)
     }
 
     /// Whether this loop, or one around it, is a slow version.
     pub(crate) fn is_in_slow_loop(&self, forest: &LoopForest, lp: Loop) -> bool {
         let mut around = Some(lp);
         while let Some(lp) = around {
-            if self.is_slow(forest.data(lp).header) {
+            if self.slow.contains(&forest.data(lp).header) {
                 return true;
             }
             around = forest.data(lp).parent;
@@ -280,7 +302,7 @@ impl<'a> PassCx<'a> {
 
     /// Whether there is a slow version of any loop.
     pub(crate) fn has_slow(&self) -> bool {
-        !self.slow.is_empty()
+        !self.slow.is_empty() || !self.strips.is_empty()
     }
 
     /// Whether a pass made this header.

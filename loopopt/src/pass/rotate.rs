@@ -82,7 +82,7 @@
 //!
 //! LLVM `LoopRotationUtils.cpp`; golang/go#63670 for the cyclic cases.
 
-use crate::analysis::cfg::edges::{Edge, edges_from, edges_into, edges_of, jump_target};
+use crate::analysis::cfg::edges::{Edge, edges_from, edges_into, edges_of, jump_target, ways_from};
 use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
 use crate::analysis::memory::effects::{Effects, is_constant, only_jumps_to};
 use crate::analysis::scev::exit_count::first_way;
@@ -130,7 +130,8 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
             continue;
         }
         let options = cx.options;
-        let plan = Rotation::prove(ctx, &cx.forest(ctx), lp).and_then(|plan| plan.judge(ctx, options));
+        let forest = cx.forest(ctx);
+        let plan = Rotation::prove(ctx, &forest, lp, cx.strips_around(&forest, lp)).and_then(|plan| plan.judge(ctx, options));
         match plan {
             Ok(plan) if cx.fuel.take() => plans.push(plan),
             Ok(_) => cx.declined(&ctx.func, NAME, header, &Decline::Withheld),
@@ -190,14 +191,14 @@ struct Rotation {
 }
 
 impl Rotation {
-    fn prove(ctx: &Context, forest: &LoopForest, lp: Loop) -> Result<Self, Decline> {
+    fn prove(ctx: &Context, forest: &LoopForest, lp: Loop, strips: Option<Block>) -> Result<Self, Decline> {
         let func = &ctx.func;
         let data = forest.data(lp);
         let header = data.header;
         if data.exits.is_empty() {
             return Err(Decline::NeverLeaves);
         }
-        if tests_at_bottom(ctx, forest, lp) {
+        if tests_at_bottom(ctx, forest, lp, strips) {
             return Err(Decline::TestsAtBottom);
         }
         let (inside, outside): (Vec<_>, Vec<_>) =
@@ -279,13 +280,21 @@ impl Rotation {
     }
 }
 
-/// The loop leaves at its back edge already. A latch that only gathers several back edges stands for those.
-fn tests_at_bottom(ctx: &Context, forest: &LoopForest, lp: Loop) -> bool {
-    let leaves = |block| edges_from(&ctx.func, block).any(|edge| !forest.contains(lp, edge.target(&ctx.func)));
-    let latch = forest.latch(&ctx.func, lp).expect("canonical form");
-    let only_jumps = only_jumps_to(&ctx.func, latch).is_some();
+/// The loop leaves at its back edge already. A latch that only gathers several back edges, or counts a strip, stands for what comes before it.
+fn tests_at_bottom(ctx: &Context, forest: &LoopForest, lp: Loop, strips: Option<Block>) -> bool {
+    let func = &ctx.func;
+    let ends_strip = |target| strips.is_some() && only_jumps_to(func, target) == strips;
+    let leaves = |block| {
+        let mut outside = ways_from(func, block).filter(|&(_, target)| !forest.contains(lp, target));
+        outside.any(|(_, target)| !ends_strip(target))
+    };
+    let latch = forest.latch(func, lp).expect("canonical form");
+    let only_gathers =
+        || only_jumps_to(func, latch).is_some() || ways_from(func, latch).any(|(_, target)| ends_strip(target));
     leaves(latch)
-        || (only_jumps && latch != forest.data(lp).header && ctx.cfg.pred_iter(latch).all(|pred| leaves(pred.block)))
+        || (latch != forest.data(lp).header
+            && only_gathers()
+            && ctx.cfg.pred_iter(latch).all(|pred| leaves(pred.block)))
 }
 
 /// A `br_table` of the loop, of no loop inside of it, branches on what the loop computes.

@@ -33,7 +33,8 @@
 //!
 //! (L1) Each instruction that is in both may be copied: what may not is a fence, and with one there is nothing to win. (L2) The loop does not wait for memory that others write: a load that
 //! decides alone whether the rare part is reached ([`waits`]), or whether the loop ends ([`polls`](crate::analysis::memory::exit_polls)),
-//! or of a region that the embedder lists, is kept in the loop by the call in it, and has to stay. (L3) The loop has no cycle inside
+//! is kept in the loop by the call in it, and has to stay. A load of a region that others write ([`Writers::Others`](crate::Writers)) stays
+//! without one: no pass moves it. So the fast loop polls in each iteration, as the loop did. (L3) The loop has no cycle inside
 //! that can be entered at two blocks. Apart from that each execution passes through the same instructions in the same order.
 //!
 //! # Pays when
@@ -76,7 +77,7 @@ use crate::pass::{Form, Pass, PassCx};
 use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{Block, Function, Inst, Opcode};
 use cranelift_codegen::{CodegenResult, Context, FxHashSet};
-use gain::{Gain, waits};
+use gain::{Gain, is_asynchronous, waits};
 use why::Decline;
 
 /// The name of this pass.
@@ -272,21 +273,14 @@ impl Look<'_> {
     fn prove_patience(&self, shape: &Shape) -> Result<(), Decline> {
         let Self { ctx, forest, lp, options } = *self;
         let func = &ctx.func;
-        let loads = shape.hot.iter().flat_map(|&block| func.layout.block_insts(block));
-        let is_listed = |&inst: &Inst| {
-            let flags = func.dfg.insts[inst].memflags();
-            flags.is_some_and(|flags| options.is_asynchronous(func, func.dfg.mem_flags[flags]))
-        };
-        if let Some(load) = loads.into_iter().find(is_listed) {
-            return Err(Decline::Asynchronous(load));
-        }
         let mut loops = forest.blocks(lp).iter().filter_map(|&block| forest.loop_of_header(block));
-        let waits_for = shape.rare.iter().find_map(|rare| waits(ctx, (forest, lp), &shape.is_hot, rare.edge));
+        let edges = || shape.rare.iter().map(|rare| rare.edge);
+        let waits_for = edges().find_map(|edge| waits(ctx, (forest, lp), (&shape.is_hot, options), edge));
         let flow = (&ctx.cfg, &ctx.domtree);
-        let polled = || {
-            loops.find_map(|inner| polls(func, flow, forest, inner).first().map(|&load| func.dfg.first_result(load)))
-        };
-        waits_for.or_else(polled).map_or(Ok(()), |value| Err(Decline::Polls(value)))
+        let moves = |load: &Inst| !is_asynchronous(func, options, *load);
+        let mut polled = || loops.find_map(|inner| polls(func, flow, forest, inner).into_iter().find(moves));
+        let load = waits_for.or_else(|| polled().map(|load| func.dfg.first_result(load)));
+        load.map_or(Ok(()), |value| Err(Decline::Polls(value)))
     }
 
     fn judge(&self, plan: Plan) -> Result<Plan, Decline> {

@@ -317,6 +317,11 @@ impl LoopStores {
         all
     }
 
+    /// A store, if there is one.
+    pub fn first(&self) -> Option<Inst> {
+        self.stores.first().map(|(store, _)| *store)
+    }
+
     /// Something in the loop that may change what `load` reads, if there is anything.
     pub fn clobber(&self, func: &Function, load: &Access, private: &PrivateSlots) -> Option<Inst> {
         let fence = self.fence_for((load.operand, load.flags), Writers::Any, private);

@@ -4,5 +4,6 @@ pub mod alias;
 pub mod available;
 pub mod effects;
 pub mod exit_polls;
+pub mod polls;
 pub(crate) mod slots;
 pub mod spectre_guard;

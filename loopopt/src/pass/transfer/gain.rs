@@ -5,8 +5,9 @@ use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::memory::alias::{Access, LoopStores, PrivateSlots};
 use crate::analysis::memory::effects::{Effects, is_constant};
 use crate::analysis::scev::invariant::invariant_chain;
+use crate::options::Options;
 use cranelift_codegen::entity::EntitySet;
-use cranelift_codegen::ir::{Block, InstructionData, Value, ValueDef};
+use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Value, ValueDef};
 use cranelift_codegen::{Context, FxHashSet};
 
 /// Accesses that are compared with all stores. More than that do not fit into registers.
@@ -69,7 +70,13 @@ fn may_move(ctx: &Context, (forest, lp): (&LoopForest, Loop), access: &Access) -
     (access.flags.notrap() && access.flags.can_move()) || is_certain()
 }
 
-/// A value for which the loop may be waiting on `edge`: loads decide alone whether the edge is taken, as long as it is not.
+/// Whether `inst` loads what others write at any time, so that it stays in the loop whatever else is there.
+pub(super) fn is_asynchronous(func: &Function, options: &Options, inst: Inst) -> bool {
+    let flags = func.dfg.insts[inst].memflags();
+    flags.is_some_and(|flags| options.is_asynchronous(func, func.dfg.mem_flags[flags]))
+}
+
+/// A value for which the loop may be waiting on `edge`: loads that could leave it decide alone whether the edge is taken, as long as it is not.
 ///
 /// "Alone" is with values that are the same in each iteration of the `hot` blocks, or become so: a parameter that only the rare part
 /// changes is one. What is computed from what it was in the iteration before, a counter or what is loaded by one, decides as well,
@@ -77,7 +84,7 @@ fn may_move(ctx: &Context, (forest, lp): (&LoopForest, Loop), access: &Access) -
 pub(super) fn waits(
     ctx: &Context,
     (forest, lp): (&LoopForest, Loop),
-    hot: &EntitySet<Block>,
+    (hot, options): (&EntitySet<Block>, &Options),
     edge: Edge,
 ) -> Option<Value> {
     let func = &ctx.func;
@@ -110,6 +117,7 @@ pub(super) fn waits(
             continue;
         }
         match func.dfg.insts[inst] {
+            InstructionData::Load { .. } if is_asynchronous(func, options, inst) => {}
             InstructionData::Load { .. } => load = Some(trail.value),
             _ if !Effects::of(func, inst).is_pure() => return None,
             _ => {}

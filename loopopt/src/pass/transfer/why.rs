@@ -1,7 +1,7 @@
 //! Why a loop keeps its rare part.
 
 use crate::refusal::refusals;
-use cranelift_codegen::ir::{Block, Inst, Value};
+use cranelift_codegen::ir::{Block, Value};
 
 refusals! {
     /// Why the rare part of a loop stays in it.
@@ -16,8 +16,6 @@ refusals! {
         Polls(load: Value)
             => "polls",
             "{load} may depend on what others write while the loop waits, and the rare part keeps the load there";
-        /// (L2) A load of a region that the embedder lists.
-        Asynchronous(load: Inst) => "asynchronous", "{load} reads what others may write at any time";
         /// (P3) Nothing but the rare part would leave the loop.
         NothingToWin => "nothing-to-win", "without its cold blocks, the loop would be no faster";
         /// (P6) The loop inside is the one to be made fast.

@@ -1,0 +1,317 @@
+//! Polls: what an iteration asks first, and nearly always to no effect.
+//!
+//! ```text
+//! header(v1, v2):
+//!     v3 = load.i64 v0          the flag, or the time: others write it
+//!     v4 = icmp uge v3, v1
+//!     brif v4, rare, body(v1)
+//! rare cold:
+//!     v5 = call f()
+//!     jump body(v5)
+//! body(v6):
+//! ```
+//!
+//! A poll is a branch with a *rare* edge, which leads to blocks that come back to where the other edge goes, or leave the loop. There are
+//! two kinds.
+//!
+//! * **Flag**: the condition is made of loads of what [others write](crate::Writers::Others) or of atomic ones, and of values that are
+//!   the same in each iteration in which the rare edge is not taken. The rare edge leads to cold code.
+//! * **Fuel**: the condition is that a parameter of the header has reached zero from below. What an iteration adds to it is
+//!   [`Fuel`]. Its rare edge need not lead to cold code: a number that grows by constants passes zero once.
+//!
+//! Several polls may stand in a row. Between them, and before the first one, there is nothing but pure instructions and the loads that
+//! they ask.
+
+use crate::analysis::cfg::edges::{Edge, edges_into, ways_from};
+use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
+use crate::analysis::memory::effects::{Effects, leads_to_failure};
+use crate::analysis::scev::comparison::Comparison;
+use crate::analysis::scev::linear_expr::constant_of;
+use cranelift_codegen::entity::EntitySet;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode, Value, ValueDef};
+use cranelift_codegen::{Context, FxHashMap};
+
+/// Blocks that only a rare edge leads to. More are no slow path but a part of the program.
+const MAX_RARE_BLOCKS: usize = 16;
+
+/// Values that a condition is made of.
+const MAX_DEPTH: usize = 16;
+
+/// A poll.
+#[derive(Clone, Copy, Debug)]
+pub struct Poll {
+    /// The block that ends in its branch.
+    pub block: Block,
+    /// The edge that is nearly always taken.
+    pub usual: Edge,
+    /// What it asks.
+    pub kind: PollKind,
+}
+
+/// What a poll asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PollKind {
+    /// Memory that others write.
+    Flag,
+    /// Whether this parameter of the header is below zero.
+    Fuel(Value),
+}
+
+/// The polls at the start of each iteration of a loop.
+#[derive(Clone, Debug)]
+pub struct Polls {
+    /// The polls. The block of the first one is the header, each usual edge enters the block of the next one.
+    pub all: Vec<Poll>,
+    /// The block that the last usual edge enters: the rest of the iteration is dominated by it.
+    pub body: Block,
+    /// The blocks in the loop that only rare edges lead to.
+    pub rare: Vec<Block>,
+    /// The loads of conditions.
+    pub loads: Vec<Inst>,
+}
+
+impl Polls {
+    /// The polls of `lp`, which has one back edge, if there are any. `is_asynchronous` says of a load whether others write there.
+    pub fn of(
+        ctx: &Context,
+        forest: &LoopForest,
+        lp: Loop,
+        is_asynchronous: &dyn Fn(Inst) -> bool,
+    ) -> Option<Self> {
+        let &[back_edge] = &forest.data(lp).back_edges[..] else { return None };
+        if back_edge.args(&ctx.func).any(|arg| arg.as_value().is_none()) {
+            // What a call returns to the header.
+            return None;
+        }
+        let header = forest.data(lp).header;
+        let polls = Self { all: Vec::new(), body: header, rare: Vec::new(), loads: Vec::new() };
+        let mut search = Search { ctx, forest, lp, back_edge, is_asynchronous, polls };
+        while search.add(search.polls.body) {}
+        let polls = search.polls;
+        let stays = polls.all.iter().all(|poll| search.forest.is_duplicable(&ctx.func, poll.usual.branch));
+        (!polls.all.is_empty() && stays).then_some(polls)
+    }
+
+    /// The value that `value` is in the header, if the usual edges are taken.
+    pub fn resolve(&self, func: &Function, mut value: Value) -> Value {
+        for poll in self.all.iter().rev() {
+            value = poll.usual.passed_for(func, value).unwrap_or(value);
+        }
+        value
+    }
+}
+
+struct Search<'a> {
+    ctx: &'a Context,
+    forest: &'a LoopForest,
+    lp: Loop,
+    back_edge: Edge,
+    is_asynchronous: &'a dyn Fn(Inst) -> bool,
+    polls: Polls,
+}
+
+impl Search<'_> {
+    /// Adds the poll that `block` ends in, if it does.
+    fn add(&mut self, block: Block) -> bool {
+        let func = &self.ctx.func;
+        let Some(branch) = func.layout.last_inst(block) else { return false };
+        let InstructionData::Brif { arg, .. } = func.dfg.insts[branch] else { return false };
+        if self.forest.innermost(block) != Some(self.lp) || self.forest.is_named(block) {
+            return false;
+        }
+        for slot in [0, 1] {
+            let (usual, rare) = (Edge { branch, slot }, Edge { branch, slot: 1 - slot });
+            let body = usual.target(func);
+            let is_body = self.forest.contains(self.lp, body) && body != block && !self.forest.is_named(body);
+            if !is_body || body == self.forest.data(self.lp).header {
+                continue;
+            }
+            let Some(region) = self.rare_region(rare, body) else { continue };
+            let mut loads = Vec::new();
+            let mut is_flag = || leads_to_failure(func, rare.target(func)) && self.is_steady(arg, &mut loads, MAX_DEPTH);
+            let kind = match self.fuel(arg, usual) {
+                Some(fuel) => PollKind::Fuel(fuel),
+                None if is_flag() => PollKind::Flag,
+                None => continue,
+            };
+            let is_free = kind == PollKind::Flag && !loads.iter().any(|&load| (self.is_asynchronous)(load));
+            if is_free || !self.asks_only(block, &loads) {
+                continue;
+            }
+            self.polls.loads.append(&mut loads);
+            self.polls.rare.extend(region);
+            self.polls.all.push(Poll { block, usual, kind });
+            self.polls.body = body;
+            return true;
+        }
+        false
+    }
+
+    /// The blocks of the loop from `rare` to `body`, if no other edge enters these, and none but theirs and the usual one enters `body`.
+    fn rare_region(&self, rare: Edge, body: Block) -> Option<Vec<Block>> {
+        let func = &self.ctx.func;
+        let header = self.forest.data(self.lp).header;
+        let start = rare.target(func);
+        if start == body {
+            return None;
+        }
+        let mut region = Vec::new();
+        if self.forest.contains(self.lp, start) {
+            region.push(start);
+        }
+        let mut next = 0;
+        while let Some(&block) = region.get(next) {
+            next += 1;
+            if region.len() > MAX_RARE_BLOCKS || block == header || self.forest.innermost(block) != Some(self.lp) {
+                return None;
+            }
+            for (_, target) in ways_from(func, block) {
+                if target != body && self.forest.contains(self.lp, target) && !region.contains(&target) {
+                    region.push(target);
+                }
+            }
+        }
+        let source = rare.source(func);
+        let is_inside = |block: Block| block == source || region.contains(&block);
+        let mut entered = region.iter().copied().chain([body]);
+        entered
+            .all(|block| self.ctx.cfg.pred_iter(block).all(|pred| is_inside(pred.block)))
+            .then_some(region)
+    }
+
+    /// Whether `block` does nothing but load `loads` and compute.
+    fn asks_only(&self, block: Block, loads: &[Inst]) -> bool {
+        let func = &self.ctx.func;
+        func.layout.block_insts(block).all(|inst| {
+            let effects = Effects::of(func, inst);
+            effects.is_pure() || effects.terminates || loads.contains(&inst) || self.polls.loads.contains(&inst)
+        })
+    }
+
+    /// Whether `value` is the same in each iteration as long as no rare edge is taken and nobody writes what it is loaded from.
+    /// Recursive as deep as `depth` says.
+    fn is_steady(&self, value: Value, loads: &mut Vec<Inst>, depth: usize) -> bool {
+        let func = &self.ctx.func;
+        let value = self.polls.resolve(func, value);
+        let Some(home) = def_block(func, value) else { return false };
+        if !self.forest.contains(self.lp, home) {
+            return true;
+        }
+        let inst = match func.dfg.value_def(value) {
+            ValueDef::Param(..) => {
+                let passed = self.back_edge.passed_for(func, value);
+                return passed.is_some_and(|passed| self.polls.resolve(func, passed) == value || self.is_kept(passed, value));
+            }
+            ValueDef::Result(inst, _) => inst,
+            ValueDef::Union(..) => return false,
+        };
+        let effects = Effects::of(func, inst);
+        let is_load = match func.dfg.insts[inst] {
+            InstructionData::Load { .. } => !effects.traps && !effects.fences,
+            _ => func.dfg.insts[inst].opcode() == Opcode::AtomicLoad && !effects.traps,
+        };
+        if depth == 0 || !(is_load || effects.is_pure()) {
+            return false;
+        }
+        if is_load {
+            loads.push(inst);
+        }
+        func.dfg.inst_args(inst).iter().all(|&arg| self.is_steady(arg, loads, depth - 1))
+    }
+
+    /// Whether `passed`, which the back edge passes for the parameter `param` of the header, is what the last block got for it by
+    /// the usual edge that is being looked at.
+    fn is_kept(&self, passed: Value, param: Value) -> bool {
+        let func = &self.ctx.func;
+        let ValueDef::Param(block, _) = func.dfg.value_def(passed) else { return false };
+        let mut edges = edges_into(func, &self.ctx.cfg, block);
+        let current = self.polls.body;
+        edges.any(|edge| {
+            let given = (edge.source(func) == current).then(|| edge.passed_for(func, passed)).flatten();
+            given.is_some_and(|given| self.polls.resolve(func, given) == param)
+        })
+    }
+
+    /// The parameter of the header that is below zero if `usual` is taken.
+    fn fuel(&self, condition: Value, usual: Edge) -> Option<Value> {
+        let func = &self.ctx.func;
+        let Comparison { cond, left, right } = Comparison::of(func, condition, usual.slot == 0);
+        let param = self.polls.resolve(func, left);
+        let is_below_zero = cond == IntCC::SignedLessThan && right.is_none();
+        let is_param = self.back_edge.passed_for(func, param).is_some();
+        (is_below_zero && is_param && func.dfg.value_type(param).bits() == 64).then_some(param)
+    }
+}
+
+/// What an iteration adds to a number that a poll asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fuel {
+    /// The number after the polls.
+    pub left: Value,
+    /// The most that is added to it until the next ones.
+    pub most: u64,
+}
+
+impl Fuel {
+    /// What an iteration adds to `param`, if on each way that is a sum of constants. None if it is not known.
+    pub fn of(ctx: &Context, (forest, lp): (&LoopForest, Loop), polls: &Polls, param: Value) -> Option<Self> {
+        let &[back_edge] = &forest.data(lp).back_edges[..] else { return None };
+        let mut headers = EntitySet::new();
+        headers.extend(forest.blocks(lp).iter().copied().filter(|&block| forest.loop_of_header(block).is_some()));
+        let mut sums = Sums { ctx, polls, param, left: None, most: FxHashMap::default(), headers };
+        let most = sums.most(back_edge.passed_for(&ctx.func, param)?, MAX_SUMS)?;
+        let left = sums.left?;
+        (most > 0).then_some(Self { left, most })
+    }
+}
+
+/// Additions in a row: one for each block of an iteration.
+const MAX_SUMS: usize = 256;
+
+struct Sums<'a> {
+    ctx: &'a Context,
+    polls: &'a Polls,
+    param: Value,
+    /// What all sums start from.
+    left: Option<Value>,
+    /// What is known.
+    most: FxHashMap<Value, u64>,
+    headers: EntitySet<Block>,
+}
+
+impl Sums<'_> {
+    /// The most that was added to the number on the way to `value`. Recursive as deep as `depth` says.
+    fn most(&mut self, value: Value, depth: usize) -> Option<u64> {
+        /// More than any program has: sums of these do not overflow.
+        const MAX_COST: u64 = 1 << 32;
+        let func = &self.ctx.func;
+        if let Some(&most) = self.most.get(&value) {
+            return Some(most);
+        }
+        if self.polls.resolve(func, value) == self.param {
+            return (*self.left.get_or_insert(value) == value).then_some(0);
+        }
+        let depth = depth.checked_sub(1)?;
+        let most = match func.dfg.value_def(value) {
+            ValueDef::Param(block, _) if !self.headers.contains(block) => {
+                let passed: Vec<_> =
+                    edges_into(func, &self.ctx.cfg, block).map(|edge| edge.passed_for(func, value)).collect();
+                passed.into_iter().try_fold(0, |most, passed| Some(self.most(passed?, depth)?.max(most)))?
+            }
+            ValueDef::Result(inst, _) if func.dfg.insts[inst].opcode() == Opcode::Iadd => {
+                let [a, b] = *func.dfg.inst_args(inst) else { return None };
+                let (sum, added) = match (constant_of(func, a), constant_of(func, b)) {
+                    (None, Some(added)) => (a, added),
+                    (Some(added), None) => (b, added),
+                    _ => return None,
+                };
+                (added <= MAX_COST).then_some(())?;
+                self.most(sum, depth)? + added
+            }
+            _ => return None,
+        };
+        self.most.insert(value, most);
+        (most <= MAX_COST).then_some(most)
+    }
+}

@@ -1,0 +1,375 @@
+//! The test that counts a strip and the test that ends the loop become one.
+//!
+//! ```text
+//! preheader:                               preheader:
+//!     jump header(v1, 100)                     v9 = isub v0, v1           how far it is to the end
+//! header(v2, v3):  ◄──────────┐                v10 = umin v9, 99          how far the strip goes
+//!     …                       │                v11 = iadd v1, v10
+//!     v4 = iadd v2, 1         │                v12 = smin v0, v11
+//!     v5 = isub v3, 1         │                jump header(v1)
+//!     brif v5, next, around   │     ──►    header(v2):  ◄────────────┐
+//! next:                       │                …                     │
+//!     v6 = icmp slt v4, v0    │                v4 = iadd v2, 1       │
+//!     brif v6, header, exit ──┘                v6 = icmp slt v4, v12 │
+//!                                              brif v6, header, around
+//! ```
+//!
+//! The loop has one test and one counter less, and it is counted: what wants to know how often it runs finds one exit.
+//!
+//! # Needs
+//!
+//! Canonical form, and makes it again. The loop is a strip of [`strip_mine`](crate::pass::strip_mine), and rotated.
+//!
+//! # Legal when
+//!
+//! A strip may end after any iteration, for what is around it polls and goes on. (L1) So the new test has to be right one way only: where it says
+//! that the loop goes on, both others do. The counter is `c` after the first iteration, and the recurrence, tested against `n` that does
+//! not change, is `first` and moves by `s`. With `m = min((n - first) / s, c)`, both go on while less than `m` steps were made. If `first < n`, nothing between
+//! `first` and `first + s * m <= n` wraps. If not, the smaller one of `n` and any number is no more than `first`, and the strip ends at once. (L2) The two
+//! tests end the iteration, the second one in a block that does nothing else.
+//!
+//! If the strip is counted first, it is around that it leaves to, and there the loop's own test is made again, as in each iteration before. If
+//! the loop's own test comes first, it is made where the strip ends, and decides.
+//!
+//! # Pays when
+//!
+//! Always.
+//!
+//! # Changes
+//!
+//! Blocks and edges.
+
+use crate::analysis::cfg::edges::{Edge, edges_from};
+use crate::analysis::cfg::loops::{Loop, LoopForest};
+use crate::analysis::memory::effects::{Effects, only_jumps_to};
+use crate::analysis::scev::exit_test::{CountedTest, ExitTest};
+use crate::analysis::scev::recurrence::Recurrences;
+use crate::analysis::scev::view::View;
+use crate::analysis::scev::wrap_arc::is_signed;
+use crate::change::Change;
+use crate::claim::{Claim, is_marked};
+use crate::edit::at;
+use crate::edit::cfg::split_edges::set_edge;
+use crate::edit::copy::clone::clone_blocks;
+use crate::edit::copy::copy_iterations::settle;
+use crate::edit::materialize::assertion::assert_truth;
+use crate::edit::materialize::dce::remove_unused;
+use crate::edit::materialize::emit::emit;
+use crate::edit::ssa::params::remove_redundant_params;
+use crate::fault::fault;
+use crate::pass::{Form, Pass, PassCx, canon};
+use crate::refusal::refusals;
+use cranelift_codegen::cursor::{Cursor, FuncCursor};
+use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
+use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, Value, types};
+use cranelift_codegen::{CodegenResult, Context};
+
+/// The name of this pass.
+pub(crate) const NAME: &str = "fuse_exit_tests";
+
+/// The pass.
+pub(crate) const PASS: Pass = Pass {
+    name: NAME,
+    run,
+    reasons: &[Decline::REASONS],
+    claims: &[Claim::BranchTaken, Claim::TripCount],
+    keeps: Form::Canonical,
+    ..Pass::OPTIONAL
+};
+
+/// Fuses the tests of all strips.
+pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
+    if !cx.has_any_strips() {
+        return Ok(Change::Nothing);
+    }
+    let forest = cx.forest(ctx);
+    let mut plans = Vec::new();
+    for lp in forest.loops() {
+        let Some(strips) = cx.strips_around(&forest, lp) else { continue };
+        let header = forest.data(lp).header;
+        let Some(strip) = StripTest::find(ctx, &forest, (lp, strips)) else { continue };
+        match Plan::prove(View { ctx, forest: &forest }, lp, strip) {
+            Ok(plan) if cx.fuel.take() => plans.push(plan),
+            Ok(_) => cx.declined(&ctx.func, NAME, header, &Decline::Withheld),
+            Err(why) => cx.declined(&ctx.func, NAME, header, &why),
+        }
+    }
+    if plans.is_empty() {
+        return Ok(Change::Nothing);
+    }
+    for plan in &plans {
+        cx.retract(NAME, plan.header);
+        cx.fired(&ctx.func, &PASS, plan.header, "the test of the strip and the test of the loop are one");
+        plan.apply(&mut ctx.func);
+        cx.add_strips(plan.strip.strips, false);
+    }
+    cx.keep_form(Form::Any);
+    cx.invalidate_and_prune(ctx)?;
+    remove_redundant_params(ctx);
+    remove_unused(&mut ctx.func, plans.iter().flat_map(|plan| [plan.strip.less, plan.condition]).collect());
+    canon::restore(ctx, cx)?;
+    Ok(Change::Nothing)
+}
+
+/// The test that counts a strip: the loop goes on as long as `less` is not 0.
+#[derive(Clone, Copy, Debug)]
+struct StripTest {
+    test: ExitTest,
+    /// One less than the counter, in the latch or before it.
+    less: Value,
+    /// The counter's index among the parameters of the header.
+    index: usize,
+    /// What it starts with.
+    start: Value,
+    /// The header of the loop around.
+    strips: Block,
+}
+
+impl StripTest {
+    /// The test of `lp` by which it is left for `strips`, the header of the loop around.
+    fn find(ctx: &Context, forest: &LoopForest, (lp, strips): (Loop, Block)) -> Option<Self> {
+        let func = &ctx.func;
+        let data = forest.data(lp);
+        let (&[entry], &[back_edge]) = (&data.entries[..], &data.back_edges[..]) else { return None };
+        data.exits.iter().find_map(|&exit| {
+            if only_jumps_to(func, exit.target(func)) != Some(strips) {
+                return None;
+            }
+            let test = ExitTest::of(func, exit)?;
+            let less = test.comparison.left;
+            let is_count = test.comparison.cond == IntCC::NotEqual && test.comparison.right.is_none();
+            let index = back_edge.args(func).position(|arg| arg.as_value() == Some(less))?;
+            let counter = func.dfg.block_params(data.header)[index];
+            let counts = |inst: Inst| func.dfg.inst_args(inst).contains(&counter);
+            let is_less = func.dfg.value_def(less).inst().is_some_and(counts);
+            let start = entry.args(func).nth(index)?.as_value()?;
+            (is_count && is_less).then_some(Self { test, less, index, start, strips })
+        })
+    }
+}
+
+/// Which test comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum First {
+    Strip,
+    Loop,
+}
+
+struct Plan {
+    header: Block,
+    preheader: Block,
+    strip: StripTest,
+    own: CountedTest,
+    /// The condition of the loop's own test.
+    condition: Value,
+    first: First,
+    back_edge: Edge,
+    /// How far the recurrence moves, as a number without sign.
+    distance: u64,
+}
+
+impl Plan {
+    fn prove(view: View<'_>, lp: Loop, strip: StripTest) -> Result<Self, Decline> {
+        let func = view.func();
+        let data = view.forest.data(lp);
+        let preheader = view.forest.preheader(func, lp).ok_or(Decline::NotCounted)?;
+        let recurrences = Recurrences::with_constant_steps(view, lp);
+        let tests = || ExitTest::all(view, lp).filter(|test| test.exit != strip.test.exit);
+        let mut place = Err(Decline::NotCounted);
+        for test in tests() {
+            let Some(own) = test.counted(view, lp, &recurrences).filter(|own| own.requires.is_none()) else { continue };
+            let Some(distance) = own.distance().as_constant() else { continue };
+            let fits = matches!(own.first.bits(), 32 | 64) && goes_towards(own.cond, own.up) && distance != 0;
+            if !fits {
+                continue;
+            }
+            let first = match () {
+                () if follows(func, &strip.test, &own.exit, data.header) => First::Strip,
+                () if follows(func, &own.exit, &strip.test, data.header) => First::Loop,
+                () => {
+                    place = Err(Decline::Apart);
+                    continue;
+                }
+            };
+            let (header, back_edge) = (data.header, data.back_edges[0]);
+            let condition = func.dfg.inst_args(own.exit.exit.branch)[0];
+            place = Ok(Self { header, preheader, strip, own, condition, first, back_edge, distance });
+        }
+        place
+    }
+
+    fn apply(&self, func: &mut Function) {
+        let limit = self.limit(func);
+        let ExitTest { exit, stay, .. } = self.own.exit;
+        let strip = self.strip.test;
+        let cond = strict(self.own.cond);
+        let goes_on = |func: &mut Function, cond| at(func, exit.branch).ins().icmp(cond, self.own.tested.left, limit);
+        let condition = goes_on(func, if stay.slot == 0 { cond } else { cond.complement() });
+        match self.first {
+            First::Strip => {
+                let around: Vec<_> = strip.exit.args(func).collect();
+                let target = strip.exit.target(func);
+                settle(func, strip.exit.branch, strip.stay.slot);
+                set_edge(func, exit, target, &around);
+                self.assert_both(func, condition);
+            }
+            First::Loop => {
+                let end = self.end(func);
+                set_edge(func, exit, end, &[]);
+                settle(func, strip.exit.branch, strip.stay.slot);
+                assert_truth(func, strip.exit.branch, Claim::TripCount, (self.strip.less, true));
+                assert_truth(func, strip.exit.branch, Claim::BranchTaken, (self.condition, stay.slot == 0));
+            }
+        }
+        func.dfg.inst_args_mut(exit.branch)[0] = condition;
+        if !is_marked(func) {
+            let latch_is_strip = self.back_edge.branch == strip.exit.branch;
+            let slot = if latch_is_strip { 0 } else { self.back_edge.slot };
+            let back_edge = Edge { slot, ..self.back_edge };
+            let mut args: Vec<_> = back_edge.args(func).collect();
+            args[self.strip.index] = BlockArg::Value(func.dfg.block_params(self.header)[self.strip.index]);
+            set_edge(func, back_edge, self.header, &args);
+        }
+    }
+
+    /// Computes in the preheader where the new test ends the strip.
+    fn limit(&self, func: &mut Function) -> Value {
+        let CountedTest { first, bound, cond, up, .. } = &self.own;
+        let before = func.layout.last_inst(self.preheader).expect("a preheader jumps");
+        let (first, bound) = (emit(func, before, first), emit(func, before, bound));
+        let mut cursor = at(func, before);
+        let ty = cursor.func.dfg.value_type(first);
+        let count_ty = cursor.func.dfg.value_type(self.strip.start);
+        let room = if *up { cursor.ins().isub(bound, first) } else { cursor.ins().isub(first, bound) };
+        let by = |cursor: &mut FuncCursor<'_>, number: u64| cursor.ins().iconst(ty, number.cast_signed());
+        let shift = self.distance.is_power_of_two().then(|| u64::from(self.distance.trailing_zeros()));
+        let steps = match shift {
+            Some(0) => room,
+            Some(shift) => {
+                let shift = by(&mut cursor, shift);
+                cursor.ins().ushr(room, shift)
+            }
+            None => {
+                let distance = by(&mut cursor, self.distance);
+                cursor.ins().udiv(room, distance)
+            }
+        };
+        let one = cursor.ins().iconst(count_ty, if fault!(StripTooLong) { -1 } else { 1 });
+        let count = cursor.ins().isub(self.strip.start, one);
+        let steps = match (ty.bits(), count_ty.bits()) {
+            (own, count_bits) if own == count_bits => cursor.ins().umin(steps, count),
+            (own, count_bits) if own > count_bits => {
+                let count = cursor.ins().uextend(ty, count);
+                cursor.ins().umin(steps, count)
+            }
+            _ => {
+                let steps = cursor.ins().uextend(types::I64, steps);
+                let least = cursor.ins().umin(steps, count);
+                cursor.ins().ireduce(ty, least)
+            }
+        };
+        let moved = match shift {
+            Some(0) => steps,
+            Some(shift) => {
+                let shift = by(&mut cursor, shift);
+                cursor.ins().ishl(steps, shift)
+            }
+            None => {
+                let distance = by(&mut cursor, self.distance);
+                cursor.ins().imul(steps, distance)
+            }
+        };
+        let limit = if *up { cursor.ins().iadd(first, moved) } else { cursor.ins().isub(first, moved) };
+        match (*cond == IntCC::NotEqual, is_signed(*cond), *up) {
+            (true, ..) => limit,
+            (_, true, true) => cursor.ins().smin(bound, limit),
+            (_, true, false) => cursor.ins().smax(bound, limit),
+            (_, false, true) => cursor.ins().umin(bound, limit),
+            (_, false, false) => cursor.ins().umax(bound, limit),
+        }
+    }
+
+    /// A block for the end of the strip, that makes the loop's own test and leaves, or goes around.
+    fn end(&self, func: &mut Function) -> Block {
+        let strip = self.strip.test.exit;
+        let last = strip.source(func);
+        let around = clone_blocks(func, &[last]).block(last);
+        let copy = func.layout.last_inst(around).expect("a copy of a terminator");
+        settle(func, copy, strip.slot);
+        let ExitTest { exit, stay, .. } = self.own.exit;
+        let (left, args) = (exit.target(func), exit.args(func).collect::<Vec<_>>());
+        let end = func.dfg.make_block();
+        func.layout.insert_block(end, around);
+        let srcloc = func.srcloc(exit.branch);
+        let mut cursor = FuncCursor::new(func).at_bottom(end).with_srcloc(srcloc);
+        match stay.slot {
+            0 => cursor.ins().brif(self.condition, around, &[], left, &args),
+            _ => cursor.ins().brif(self.condition, left, &args, around, &[]),
+        };
+        end
+    }
+
+    /// Asserts in front of the new test, which is on `condition`, that neither of the others ends the loop if it does not.
+    fn assert_both(&self, func: &mut Function, condition: Value) {
+        if !is_marked(func) {
+            return;
+        }
+        let ExitTest { exit, stay, .. } = self.own.exit;
+        let [on, off] = if stay.slot == 0 { [IntCC::NotEqual, IntCC::Equal] } else { [IntCC::Equal, IntCC::NotEqual] };
+        let tests = [(self.strip.less, IntCC::NotEqual, Claim::TripCount), (self.condition, on, Claim::BranchTaken)];
+        for (value, cond, claim) in tests {
+            let mut cursor = at(func, exit.branch);
+            let holds = cursor.ins().icmp_imm_u(cond, value, 0);
+            let ends = cursor.ins().icmp_imm_u(off, condition, 0);
+            let either = cursor.ins().bor(holds, ends);
+            assert_truth(func, exit.branch, claim, (either, true));
+        }
+    }
+}
+
+/// Whether a recurrence that moves up, or down, comes closer to where `cond` ends the loop.
+fn goes_towards(cond: IntCC, up: bool) -> bool {
+    use IntCC::{
+        NotEqual, SignedGreaterThan, SignedGreaterThanOrEqual, SignedLessThan, SignedLessThanOrEqual,
+        UnsignedGreaterThan, UnsignedGreaterThanOrEqual, UnsignedLessThan, UnsignedLessThanOrEqual,
+    };
+    match cond {
+        NotEqual => true,
+        SignedLessThan | SignedLessThanOrEqual | UnsignedLessThan | UnsignedLessThanOrEqual => up,
+        SignedGreaterThan | SignedGreaterThanOrEqual | UnsignedGreaterThan | UnsignedGreaterThanOrEqual => !up,
+        _ => false,
+    }
+}
+
+/// The condition without the equal case.
+fn strict(cond: IntCC) -> IntCC {
+    match cond {
+        IntCC::SignedLessThanOrEqual => IntCC::SignedLessThan,
+        IntCC::UnsignedLessThanOrEqual => IntCC::UnsignedLessThan,
+        IntCC::SignedGreaterThanOrEqual => IntCC::SignedGreaterThan,
+        IntCC::UnsignedGreaterThanOrEqual => IntCC::UnsignedGreaterThan,
+        _ => cond,
+    }
+}
+
+/// Whether the test `second` alone comes after `first`, and then `header`.
+fn follows(func: &Function, first: &ExitTest, second: &ExitTest, header: Block) -> bool {
+    let block = second.exit.source(func);
+    let is_pure = |inst: Inst| Effects::of(func, inst).is_pure() || inst == second.exit.branch;
+    first.stay.target(func) == block
+        && func.dfg.num_block_params(block) == 0
+        && second.stay.target(func) == header
+        && func.layout.block_insts(block).all(is_pure)
+        && edges_from(func, first.exit.source(func)).filter(|edge| edge.target(func) == block).count() == 1
+}
+
+refusals! {
+    /// Why the strip keeps a test of its own.
+    enum Decline {
+        /// No other test compares a recurrence.
+        NotCounted => "not-counted", "no test of each iteration compares a number that moves by a constant with one that does not change";
+        /// (L2) Something stands between the tests.
+        Apart => "apart", "the test of the strip does not follow the one of the loop, nor the other way round";
+    }
+    shared { Withheld }
+}

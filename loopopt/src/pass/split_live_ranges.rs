@@ -1,0 +1,174 @@
+//! Live-range splitting: a loop that does not call has values of its own in a loop that does.
+//!
+//! ```text
+//! outer:                              outer:
+//!     brif v1, rare, next                 brif v1, rare, next
+//! rare cold:                          rare cold:
+//!     call f()                            call f()
+//!     jump next                           jump next
+//! next:                               next:
+//!     jump header                         jump header(v2)
+//! header:  ◄──────────┐      ──►      header(v9):  ◄──────────┐
+//!     v3 = load v2    │                   v3 = load v9        │
+//!     …               │                   …                   │
+//!     brif v4, header ┘                   brif v4, header(v9) ┘
+//!             else outer                          else outer
+//! ```
+//!
+//! A value that lives across a call and gets no preserved register is on the stack there. Cranelift's allocator (regalloc2 0.15) splits its live
+//! range at the call and at uses, not where the inner loop is entered, and then often loads the value in each iteration and stores it again,
+//! though it does not change. A parameter that the loop passes to itself has a live range without the call: it is loaded once, where the loop
+//! is entered. Where it can share the register of the value, it costs nothing.
+//!
+//! # Needs
+//!
+//! Nothing. Comes last: a parameter that is always the same value would be removed by all who look for such.
+//!
+//! # Legal when
+//!
+//! Always: the parameter is the value.
+//!
+//! # Pays when
+//!
+//! (P1) The loop does not call, and is the outermost such loop in one that does, in cold code or not. (P2) It uses values from outside of that one, which
+//! are no constants: these are made again where they are used. (P3) There are registers for them in the loop.
+//!
+//! # Changes
+//!
+//! Parameters and arguments.
+//!
+//! # References
+//!
+//! Region splitting around loops, as LLVM's greedy allocator does it (`SplitKit`, `RAGreedy::tryRegionSplit`).
+
+use crate::analysis::cfg::edges::{Edge, each_use};
+use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
+use crate::analysis::memory::effects::is_constant;
+use crate::analysis::pressure::Pressure;
+use crate::change::Change;
+use crate::edit::cfg::split_edges::append_arg;
+use crate::edit::ssa::labels::copy_labels;
+use crate::edit::ssa::rename::rename_uses;
+use crate::pass::{Pass, PassCx};
+use crate::refusal::refusals;
+use cranelift_codegen::entity::SecondaryMap;
+use cranelift_codegen::ir::{Block, Function, Value};
+use cranelift_codegen::{CodegenResult, Context, FxHashMap};
+
+/// The name of this pass.
+pub(crate) const NAME: &str = "split_live_ranges";
+
+/// The pass.
+pub(crate) const PASS: Pass =
+    Pass { name: NAME, run, reasons: &[Decline::REASONS], claims: &[], pays_alone: false, ..Pass::OPTIONAL };
+
+/// Splits the live ranges of all loops where it pays.
+pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
+    let forest = cx.forest(ctx);
+    let calls = loops_that_call(&ctx.func, &forest);
+    let mut change = Change::Nothing;
+    for lp in forest.loops() {
+        let Some(around) = forest.data(lp).parent.filter(|&around| calls[around] && !calls[lp]) else { continue };
+        let header = forest.data(lp).header;
+        match Plan::judge(ctx, &forest, (lp, around), cx) {
+            Ok(plan) if cx.fuel.take() => {
+                let message = format!("{} values have a live range of their own in the loop", plan.values.len());
+                cx.fired(&ctx.func, &PASS, header, message);
+                plan.apply(&mut ctx.func);
+                change = Change::Insts;
+            }
+            Ok(_) => cx.declined(&ctx.func, NAME, header, &Decline::Withheld),
+            Err(why) => cx.declined(&ctx.func, NAME, header, &why),
+        }
+    }
+    Ok(change)
+}
+
+/// For each loop whether it calls, be it in a loop inside.
+fn loops_that_call(func: &Function, forest: &LoopForest) -> SecondaryMap<Loop, bool> {
+    let mut calls = SecondaryMap::new();
+    for lp in forest.loops().rev() {
+        let mut insts = forest.own_blocks(lp).flat_map(|block| func.layout.block_insts(block));
+        calls[lp] |= insts.any(|inst| func.dfg.insts[inst].opcode().is_call());
+        if let Some(parent) = forest.data(lp).parent {
+            calls[parent] |= calls[lp];
+        }
+    }
+    calls
+}
+
+struct Plan {
+    header: Block,
+    blocks: Vec<Block>,
+    /// Into the header from outside.
+    entries: Vec<Edge>,
+    back_edges: Vec<Edge>,
+    values: Vec<Value>,
+}
+
+impl Plan {
+    fn judge(
+        ctx: &Context,
+        forest: &LoopForest,
+        (lp, around): (Loop, Loop),
+        cx: &PassCx<'_>,
+    ) -> Result<Self, Decline> {
+        let func = &ctx.func;
+        let data = forest.data(lp);
+        if func.is_effectively_cold(data.header) {
+            return Err(Decline::ColdLoop);
+        }
+        let blocks = forest.blocks(lp).to_vec();
+        let mut values = Vec::new();
+        for inst in blocks.iter().flat_map(|&block| func.layout.block_insts(block)) {
+            each_use(func, inst, |value| values.push(value));
+        }
+        values.sort_unstable();
+        values.dedup();
+        values.retain(|&value| {
+            let is_outside = def_block(func, value).is_some_and(|home| !forest.contains(around, home));
+            is_outside && func.dfg.value_def(value).inst().is_none_or(|inst| !is_constant(func, inst))
+        });
+        if values.is_empty() {
+            return Err(Decline::NothingLives);
+        }
+        let (needed, available) = Pressure::of(func, forest, lp, cx.isa).needed();
+        if !cx.options.ignore_cost && (0..2).any(|class| needed[class] > available[class]) {
+            return Err(Decline::Pressure);
+        }
+        let (entries, back_edges) = (data.entries.clone(), data.back_edges.clone());
+        Ok(Self { header: data.header, blocks, entries, back_edges, values })
+    }
+
+    fn apply(&self, func: &mut Function) {
+        let mut own = FxHashMap::default();
+        for &value in &self.values {
+            let ty = func.dfg.value_type(value);
+            let param = func.dfg.append_block_param(self.header, ty);
+            copy_labels(func, value, param);
+            own.insert(value, param);
+        }
+        for &block in &self.blocks {
+            let mut next = func.layout.first_inst(block);
+            while let Some(inst) = next {
+                rename_uses(func, inst, |value| own.get(&value).copied().unwrap_or(value));
+                next = func.layout.next_inst(inst);
+            }
+        }
+        for value in &self.values {
+            self.entries.iter().for_each(|&edge| append_arg(func, edge, *value));
+            self.back_edges.iter().for_each(|&edge| append_arg(func, edge, own[value]));
+        }
+    }
+}
+
+refusals! {
+    /// Why a loop uses the values of the loop around.
+    enum Decline {
+        /// (P2) Nothing from outside is used.
+        NothingLives => "nothing-lives", "it uses no value that lives across the calls of the loop around";
+        /// (P3) There are not enough registers.
+        Pressure => "pressure", "more lives through the loop than there are registers";
+    }
+    shared { ColdLoop, Withheld }
+}

@@ -1,0 +1,340 @@
+//! Strip mining: a loop that polls in each iteration becomes one that polls before each strip of iterations.
+//!
+//! ```text
+//! header(v1, v2):  ◄───────────┐           header(v1, v2):  ◄────────────────┐
+//!     v3 = load.i64 v0         │               v3 = load.i64 v0              │
+//!     v4 = icmp uge v3, v1     │               v4 = icmp uge v3, v1          │
+//!     brif v4, rare, body(v1)  │               brif v4, rare, body(v1)       │
+//! rare cold:                   │           rare cold:                        │
+//!     v5 = call f()            │    ──►        v5 = call f()                 │
+//!     jump body(v5)            │               jump body(v5)                 │
+//! body(v6):                    │           body(v6):                         │
+//!     …                        │               jump strip(v6, v2, 100)       │
+//!     jump header(v6, v7) ─────┘           strip(v8, v9, v10):  ◄──────────┐ │
+//!                                              …                           │ │
+//!                                              v11 = isub v10, 1           │ │
+//!                                              brif v11, strip(…, v11) ────┘ │
+//!                                                    else header(…) ─────────┘
+//! ```
+//!
+//! The inner loop has no call, so that memory is loaded once, cells live in registers, checks leave it, and it is unrolled. HotSpot C2
+//! strip-mines counted loops for its safepoints; its slow path leaves by deoptimization. Here the loop around the strips is that path.
+//!
+//! [`fuse_exit_tests`](crate::pass::fuse_exit_tests) makes one test of the one that counts the strip and the one that ends the loop.
+//!
+//! # Needs
+//!
+//! Canonical form, and makes it again.
+//!
+//! # Legal when
+//!
+//! The loop has [polls](crate::analysis::memory::polls) at the start of each iteration. The next one of a strip is left out if it
+//! would have taken its usual edge.
+//!
+//! (L1) **Flags**: what others write may be seen later than it was written, by no more than the embedder allows
+//! ([`Embedder::poll_latency`](crate::Embedder::poll_latency), in instructions): as many iterations as surely take no longer are in one strip. A loop inside counts
+//! with the most iterations that it can have. The condition is the same until somebody else writes: nothing in an iteration writes
+//! to what it is loaded from, and nothing is called (what is called polls itself). A loop that surely ends within one strip needs
+//! no counter: it polls when it is entered.
+//!
+//! (L2) **Fuel**: the number is below zero after a poll, or the strip has one iteration. Each iteration adds at most `most`. So it is below zero
+//! when iteration `(-1 - number) / most + 1` begins, and no poll before that finds anything. This is exact. Instead of `most` the next power of two
+//! is taken: strips are up to half as long, and there is nothing to divide.
+//!
+//! (L3) What the polls compute and the iteration uses is computed again in the strip: it is pure. What they load is used by them only. What an
+//! iteration gets from the polls is known at the end of the one before.
+//!
+//! # Pays when
+//!
+//! (P1) The loop is not cold, and (P2) more than one iteration fits into a strip.
+//!
+//! # Changes
+//!
+//! Blocks and edges. The rare blocks become cold. The loop of the strips stays as it is from then on.
+//!
+//! # Not done
+//!
+//! Polls in the middle of an iteration: [`transfer`](crate::pass::transfer) takes their rare part out of the loop.
+//!
+//! # References
+//!
+//! Loop strip mining in HotSpot C2 (JDK-8186027).
+
+mod apply;
+
+use crate::analysis::cfg::edges::{Edge, each_use};
+use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
+use crate::analysis::memory::alias::{Access, LoopStores, PrivateSlots};
+use crate::analysis::memory::effects::is_constant;
+use crate::analysis::memory::polls::{Fuel, PollKind, Polls};
+use crate::change::Change;
+use crate::claim::Claim;
+use crate::options::Options;
+use crate::pass::{Form, Pass, PassCx, canon};
+use crate::refusal::refusals;
+use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode, Value, ValueDef};
+use cranelift_codegen::{CodegenResult, Context, FxHashSet};
+
+/// The name of this pass.
+pub(crate) const NAME: &str = "strip_mine";
+
+/// The pass.
+pub(crate) const PASS: Pass = Pass {
+    name: NAME,
+    run,
+    reasons: &[Decline::REASONS],
+    claims: &[Claim::BranchTaken, Claim::TripCount],
+    needs: Form::Canonical,
+    keeps: Form::Canonical,
+    ..Pass::OPTIONAL
+};
+
+/// Strip-mines all loops that poll, from the inside out: one of a nest in each round.
+pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
+    let plans = plan(ctx, cx);
+    if plans.is_empty() {
+        return Ok(Change::Nothing);
+    }
+    for plan in &plans {
+        let header = plan.header();
+        cx.retract(NAME, header);
+        cx.fired(&ctx.func, &PASS, header, plan.describe());
+        let strip = apply::apply(&mut ctx.func, plan);
+        cx.header_moved(header, strip);
+        if !matches!(plan.strip, Strip::Whole { .. }) {
+            cx.add_strips(header, true);
+        }
+    }
+    cx.keep_form(Form::Any);
+    cx.invalidate(ctx, Change::Cfg);
+    canon::restore(ctx, cx)?;
+    Ok(Change::Nothing)
+}
+
+fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
+    let forest = cx.forest(ctx);
+    let mut plans = Vec::<Plan>::new();
+    let mut private = None;
+    for lp in forest.loops().rev() {
+        let header = forest.data(lp).header;
+        if cx.is_slow(header) {
+            continue;
+        }
+        if plans.iter().any(|plan| forest.contains(lp, plan.header())) {
+            cx.wants_another_round = true;
+            continue;
+        }
+        let mut look = Look { ctx, forest: &forest, lp, private: &mut private };
+        match look.prove(cx) {
+            Ok(plan) if cx.fuel.take() => plans.push(plan),
+            Ok(_) => cx.declined(&ctx.func, NAME, header, &Decline::Withheld),
+            Err(_) if cx.has_fired(NAME, header) => {}
+            Err(why) => cx.declined(&ctx.func, NAME, header, &why),
+        }
+    }
+    plans
+}
+
+/// How many iterations are in a strip.
+#[derive(Clone, Copy, Debug)]
+enum Strip {
+    /// All: no more than this many.
+    Whole { most: u64 },
+    /// This many, if that is known, and no more than there is fuel for.
+    Counted { most: Option<u32>, fuel: Option<Fuel> },
+}
+
+/// A loop to be strip-mined.
+struct Plan {
+    polls: Polls,
+    back_edge: Edge,
+    /// The blocks of an iteration without those of the polls.
+    body: Vec<Block>,
+    /// What the iteration uses of what it gets from the polls or these compute, and what that is made of.
+    used: FxHashSet<Value>,
+    strip: Strip,
+}
+
+impl Plan {
+    fn header(&self) -> Block {
+        self.polls.all[0].block
+    }
+
+    fn describe(&self) -> String {
+        match self.strip {
+            Strip::Whole { most } => format!("polls before the loop only, of at most {most} iterations"),
+            Strip::Counted { most: Some(most), fuel: None } => format!("polls before each strip of {most} iterations"),
+            Strip::Counted { most: Some(most), fuel: Some(fuel) } => {
+                format!("polls before each strip of {most} iterations, or as many as there is fuel for, {} each", fuel.most)
+            }
+            Strip::Counted { fuel, .. } => {
+                let each = fuel.map_or(0, |fuel| fuel.most);
+                format!("polls before each strip of as many iterations as there is fuel for, {each} each")
+            }
+        }
+    }
+}
+
+/// A loop, and what decides about it.
+struct Look<'a> {
+    ctx: &'a Context,
+    forest: &'a LoopForest,
+    lp: Loop,
+    private: &'a mut Option<PrivateSlots>,
+}
+
+impl Look<'_> {
+    fn prove(&mut self, cx: &mut PassCx<'_>) -> Result<Plan, Decline> {
+        let Self { ctx, forest, lp, .. } = *self;
+        let func = &ctx.func;
+        let options = cx.options;
+        let asynchronous = |load: Inst| is_asynchronous(func, options, load);
+        let polls = Polls::of(ctx, forest, lp, &asynchronous).ok_or(Decline::NoPoll)?;
+        if func.is_effectively_cold(forest.data(lp).header) {
+            return Err(Decline::ColdLoop);
+        }
+        if forest.irreducible().iter().any(|&entry| forest.contains(lp, entry)) {
+            return Err(Decline::Irreducible);
+        }
+        let is_apart = |block: &&Block| !polls.rare.contains(block) && polls.all.iter().all(|poll| poll.block != **block);
+        let body: Vec<_> = forest.blocks(lp).iter().filter(is_apart).copied().collect();
+        let used = self.used(&polls, &body)?;
+        let strip = self.strip(&polls, &body, cx)?;
+        Ok(Plan { polls, back_edge: forest.data(lp).back_edges[0], body, used, strip })
+    }
+
+    /// (L3)
+    fn used(&self, polls: &Polls, body: &[Block]) -> Result<FxHashSet<Value>, Decline> {
+        let func = &self.ctx.func;
+        let is_of_polls = |value| def_block(func, value).is_some_and(|home| polls.all.iter().any(|poll| poll.block == home));
+        let mut used = FxHashSet::default();
+        let mut waiting = Vec::new();
+        for inst in body.iter().flat_map(|&block| func.layout.block_insts(block)) {
+            each_use(func, inst, |value| waiting.push(value));
+        }
+        while let Some(value) = waiting.pop() {
+            if !(is_of_polls(value) || def_block(func, value) == Some(polls.body)) || !used.insert(value) {
+                continue;
+            }
+            let ValueDef::Result(inst, _) = func.dfg.value_def(value) else { continue };
+            if polls.loads.contains(&inst) {
+                return Err(Decline::LoadUsed(inst));
+            }
+            if is_of_polls(value) {
+                waiting.extend(func.dfg.inst_args(inst));
+            }
+        }
+        // What the usual edges pass has to be known at the end of the iteration before.
+        for poll in &polls.all {
+            for value in poll.usual.args(func).filter_map(|arg| arg.as_value()) {
+                let resolved = polls.resolve(func, value);
+                let is_known = match func.dfg.value_def(resolved) {
+                    ValueDef::Result(inst, _) => is_constant(func, inst) || !is_of_polls(resolved),
+                    _ => true,
+                };
+                if !is_known {
+                    return Err(Decline::NoPoll);
+                }
+            }
+        }
+        Ok(used)
+    }
+
+    fn strip(&mut self, polls: &Polls, body: &[Block], cx: &mut PassCx<'_>) -> Result<Strip, Decline> {
+        let mut fuel = None;
+        for poll in &polls.all {
+            if let PollKind::Fuel(param) = poll.kind {
+                let found = Fuel::of(self.ctx, (self.forest, self.lp), polls, param);
+                // Two numbers that run out would need the less of two counts.
+                if fuel.is_some() || found.is_none() {
+                    return Err(Decline::FuelUnknown(param));
+                }
+                fuel = found;
+            }
+        }
+        if polls.all.iter().all(|poll| poll.kind != PollKind::Flag) {
+            return Ok(Strip::Counted { most: None, fuel });
+        }
+        self.prove_unwritten(polls, body)?;
+        let latency = u64::from(cx.options.embedder.poll_latency());
+        let insts = self.insts(body, cx)?.max(1);
+        let most = latency / insts;
+        if most < 2 {
+            return Err(Decline::LongIteration { insts: insts.try_into().unwrap_or(usize::MAX), max: latency as usize / 2 });
+        }
+        let bound = cx.bound(self.ctx, self.lp).most_iterations();
+        match bound.and_then(|bound| u64::try_from(bound).ok()) {
+            Some(bound) if bound <= most && fuel.is_none() => Ok(Strip::Whole { most: bound }),
+            _ => Ok(Strip::Counted { most: Some(most.min(1 << 30) as u32), fuel }),
+        }
+    }
+
+    /// (L1): nothing in an iteration writes to what the polls load.
+    fn prove_unwritten(&mut self, polls: &Polls, body: &[Block]) -> Result<(), Decline> {
+        let Context { func, domtree, .. } = self.ctx;
+        let stores = LoopStores::of(func, body);
+        if let Some(fence) = stores.fence {
+            return Err(Decline::Fenced(fence));
+        }
+        let private = self.private.get_or_insert_with(|| PrivateSlots::of(func, domtree));
+        let writer = polls.loads.iter().find_map(|&load| match Access::of(func, load) {
+            Some(access) => stores.clobber(func, &access, private),
+            // An atomic load: any store.
+            None => stores.first(),
+        });
+        writer.map_or(Ok(()), |store| Err(Decline::WritesPolled(store)))
+    }
+
+    /// The most instructions that one iteration executes.
+    fn insts(&self, body: &[Block], cx: &mut PassCx<'_>) -> Result<u64, Decline> {
+        let func = &self.ctx.func;
+        let mut insts = 0_u64;
+        for &block in body {
+            let counted = |&inst: &Inst| !is_constant(func, inst) && func.dfg.insts[inst].opcode() != Opcode::Jump;
+            let mut own = func.layout.block_insts(block).filter(counted).count() as u64;
+            let mut inner = self.forest.innermost(block);
+            while let Some(lp) = inner.filter(|&lp| lp != self.lp) {
+                let most = cx.bound(self.ctx, lp).most_iterations().and_then(|most| u64::try_from(most).ok());
+                let most = most.ok_or(Decline::EndlessInnerLoop(self.forest.data(lp).header))?;
+                own = own.saturating_mul(most);
+                inner = self.forest.data(lp).parent;
+            }
+            insts = insts.saturating_add(own);
+        }
+        Ok(insts)
+    }
+}
+
+/// Whether `load` reads what others write at any time: by the embedder's word, or because it is atomic.
+fn is_asynchronous(func: &Function, options: &Options, load: Inst) -> bool {
+    match func.dfg.insts[load] {
+        InstructionData::Load { flags, .. } => options.is_asynchronous(func, func.dfg.mem_flags[flags]),
+        _ => func.dfg.insts[load].opcode() == Opcode::AtomicLoad,
+    }
+}
+
+refusals! {
+    /// Why a loop polls in each iteration.
+    enum Decline {
+        /// No poll was found.
+        NoPoll => "no-poll", "no iteration starts with a branch to rare code that asks what others write, or for fuel";
+        /// (L3) What is polled is used.
+        LoadUsed(load: Inst) => "load-used", "{load} is used for more than the poll";
+        /// A cycle inside has two entries.
+        Irreducible => "irreducible", "a cycle in the loop can be entered at two blocks";
+        /// (L1) An iteration calls, or is fenced.
+        Fenced(fence: Inst) => "fenced", "what {fence} does may be what the poll waits for";
+        /// (L1) An iteration writes.
+        WritesPolled(store: Inst) => "writes-polled", "{store} may write what the poll loads";
+        /// (L1) A loop inside may run for any time.
+        EndlessInnerLoop(header: Block) => "endless-inner-loop", "nothing bounds how long the loop of {header} inside runs";
+        /// (P2) No two iterations fit.
+        LongIteration { insts: usize, max: usize }
+            => "long-iteration",
+            "an iteration may execute {insts} instructions, and two polls may be {max} apart for two iterations in a strip",
+            help "allow more by Embedder::poll_latency";
+        /// (L2) What an iteration adds is not known.
+        FuelUnknown(fuel: Value) => "fuel-unknown", "what an iteration adds to {fuel} is no sum of constants";
+    }
+    shared { ColdLoop, Withheld }
+}

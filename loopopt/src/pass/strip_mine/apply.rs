@@ -1,0 +1,205 @@
+//! Takes the polls out of the inner loop.
+
+use super::{Plan, Strip};
+use crate::analysis::cfg::edges::Edge;
+use crate::analysis::memory::polls::{Fuel, PollKind};
+use crate::claim::{Claim, is_marked};
+use crate::edit::at;
+use crate::edit::cfg::split_edges::set_edge;
+use crate::edit::copy::clone::repeat_before;
+use crate::edit::materialize::assertion::assert_truth;
+use crate::edit::ssa::labels::copy_labels;
+use crate::edit::ssa::rename::rename_uses;
+use crate::fault::fault;
+use cranelift_codegen::FxHashMap;
+use cranelift_codegen::cursor::{Cursor, FuncCursor};
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, SourceLoc, Value, ValueDef, types};
+
+/// Strip-mines the loop of `plan`. Returns the header of the inner loop.
+pub(super) fn apply(func: &mut Function, plan: &Plan) -> Block {
+    let body = plan.polls.body;
+    let srcloc = func.srcloc(plan.polls.all[0].usual.branch);
+    let strip = func.dfg.make_block();
+    let first = func.layout.first_inst(body).expect("a block has a terminator");
+    func.layout.split_block(strip, first);
+    for &block in &plan.polls.rare {
+        func.layout.set_cold(block);
+    }
+
+    let mut new = FxHashMap::<Value, Value>::default();
+    let passed = params(func, plan);
+    for &value in &passed {
+        let ty = func.dfg.value_type(value);
+        let param = func.dfg.append_block_param(strip, ty);
+        copy_labels(func, value, param);
+        new.insert(value, param);
+    }
+    repeat(func, plan, first, &mut new);
+    for &block in &plan.body {
+        let block = if block == body { strip } else { block };
+        let mut next = func.layout.first_inst(block);
+        while let Some(inst) = next {
+            rename_uses(func, inst, |value| new.get(&value).copied().unwrap_or(value));
+            next = func.layout.next_inst(inst);
+        }
+    }
+
+    let mut end = Ends { func, plan, srcloc, strip };
+    let count = end.begin(&passed);
+    end.finish(&passed, count);
+    strip
+}
+
+/// What the iteration uses of the parameters of the header and of the blocks that usual edges enter.
+fn params(func: &Function, plan: &Plan) -> Vec<Value> {
+    let entered = plan.polls.all.iter().map(|poll| poll.usual.target(func));
+    let blocks = [plan.header()].into_iter().chain(entered);
+    let all = blocks.flat_map(|block| func.dfg.block_params(block).iter().copied());
+    all.filter(|value| plan.used.contains(value)).collect()
+}
+
+/// Computes before `before` what an iteration uses of what the polls compute.
+fn repeat(func: &mut Function, plan: &Plan, before: Inst, new: &mut FxHashMap<Value, Value>) {
+    let blocks = plan.polls.all.iter().map(|poll| poll.block);
+    let insts: Vec<Inst> = blocks.flat_map(|block| func.layout.block_insts(block)).collect();
+    for inst in insts {
+        let results = func.dfg.inst_results(inst);
+        if !results.iter().any(|result| plan.used.contains(result)) {
+            continue;
+        }
+        let olds = results.to_vec();
+        let copy = func.dfg.clone_inst(inst);
+        func.layout.insert_inst(copy, before);
+        func.set_srcloc(copy, func.srcloc(inst));
+        rename_uses(func, copy, |value| new.get(&value).copied().unwrap_or(value));
+        for (index, old) in olds.into_iter().enumerate() {
+            new.insert(old, func.dfg.inst_results(copy)[index]);
+        }
+    }
+}
+
+/// Where a strip begins and ends.
+struct Ends<'a> {
+    func: &'a mut Function,
+    plan: &'a Plan,
+    srcloc: SourceLoc,
+    strip: Block,
+}
+
+impl Ends<'_> {
+    /// Enters the strip. Returns its counter, if it has one.
+    fn begin(&mut self, passed: &[Value]) -> Option<Value> {
+        let Self { func, plan, srcloc, strip } = self;
+        let is_asserted = is_marked(func);
+        let mut cursor = FuncCursor::new(func).at_bottom(plan.polls.body).with_srcloc(*srcloc);
+        let count = match plan.strip {
+            Strip::Whole { most } => is_asserted.then(|| cursor.ins().iconst(types::I64, most.cast_signed())),
+            Strip::Counted { most: Some(most), fuel: None } => {
+                Some(cursor.ins().iconst(types::I32, i64::from(most)))
+            }
+            Strip::Counted { most, fuel: Some(fuel) } => {
+                let count = iterations_that_fit(&mut cursor, fuel);
+                Some(match most {
+                    Some(most) => {
+                        let most = cursor.ins().iconst(types::I64, i64::from(most));
+                        cursor.ins().umin(count, most)
+                    }
+                    None => count,
+                })
+            }
+            Strip::Counted { most: None, fuel: None } => None,
+        };
+        let mut args: Vec<_> = passed.iter().copied().map(BlockArg::Value).collect();
+        args.extend(count.map(BlockArg::Value));
+        cursor.ins().jump(*strip, &args);
+        count.map(|count| {
+            let ty = func.dfg.value_type(count);
+            func.dfg.append_block_param(*strip, ty)
+        })
+    }
+
+    /// Ends an iteration: the next one is in the strip as long as `count` says so.
+    fn finish(&mut self, passed: &[Value], count: Option<Value>) {
+        let Self { func, plan, srcloc, strip } = self;
+        let back_edge = plan.back_edge;
+        let latch = back_edge.source(func);
+        let given: Vec<_> = back_edge.args(func).filter_map(|arg| arg.as_value()).collect();
+        let header_args: Vec<_> = given.iter().copied().map(BlockArg::Value).collect();
+        let [test, again, around] = [(); 3].map(|()| func.dfg.make_block());
+        func.layout.insert_block_after(test, latch);
+        func.layout.insert_block_after(again, test);
+        func.layout.insert_block_after(around, again);
+        set_edge(func, back_edge, test, &[]);
+        FuncCursor::new(func).at_bottom(around).with_srcloc(*srcloc).ins().jump(plan.header(), &header_args);
+
+        let jump = FuncCursor::new(func).at_bottom(again).with_srcloc(*srcloc).ins().jump(*strip, &[]);
+        let mut args: Vec<_> = passed.iter().map(|&value| next(func, plan, (value, &given), jump)).collect();
+        assert_fuel(func, plan, (&given, jump));
+        let mut cursor = FuncCursor::new(func).at_bottom(test).with_srcloc(*srcloc);
+        match count {
+            None => {
+                cursor.ins().jump(again, &[]);
+                func.layout.remove_block_and_insts(around);
+            }
+            Some(count) => {
+                let ty = cursor.func.dfg.value_type(count);
+                let one = cursor.ins().iconst(ty, 1);
+                let less = cursor.ins().isub(count, one);
+                args.push(less);
+                if let Strip::Whole { .. } = plan.strip {
+                    let onwards = cursor.ins().jump(again, &[]);
+                    assert_truth(func, onwards, Claim::TripCount, (less, true));
+                    func.layout.remove_block_and_insts(around);
+                } else {
+                    cursor.ins().brif(less, again, &[], around, &[]);
+                }
+            }
+        }
+        let args: Vec<_> = args.into_iter().map(BlockArg::Value).collect();
+        set_edge(func, Edge { branch: jump, slot: 0 }, *strip, &args);
+    }
+}
+
+/// How many iterations begin while the fuel is below zero, one at least.
+fn iterations_that_fit(cursor: &mut FuncCursor<'_>, fuel: Fuel) -> Value {
+    let number = |cursor: &mut FuncCursor<'_>, number: u64| cursor.ins().iconst(types::I64, number.cast_signed());
+    // -1 - left
+    let room = cursor.ins().bnot(fuel.left);
+    let zero = number(cursor, 0);
+    let room = cursor.ins().smax(room, zero);
+    // The next power of two costs no division, and a strip is at least half as long as it could be.
+    let by = number(cursor, fuel.most.next_power_of_two().trailing_zeros().into());
+    let more = cursor.ins().ushr(room, by);
+    let one = number(cursor, if fault!(OneIterationTooMany) { 2 } else { 1 });
+    cursor.ins().iadd(more, one)
+}
+
+/// What the polls of the next iteration would get or pass on for `value`, if the back edge passes `given` and the usual edges are taken.
+fn next(func: &mut Function, plan: &Plan, (value, given): (Value, &[Value]), before: Inst) -> Value {
+    let value = plan.polls.resolve(func, value);
+    match func.dfg.value_def(value) {
+        ValueDef::Param(block, index) if block == plan.header() => given[index],
+        ValueDef::Result(inst, _)
+            if func.layout.inst_block(inst).is_some_and(|home| plan.polls.all.iter().any(|poll| poll.block == home)) =>
+        {
+            repeat_before(func, inst, before)
+        }
+        _ => value,
+    }
+}
+
+/// Asserts that the polls of fuel that are left out would find that there is some.
+fn assert_fuel(func: &mut Function, plan: &Plan, (given, before): (&[Value], Inst)) {
+    if !is_marked(func) {
+        return;
+    }
+    for poll in &plan.polls.all {
+        let PollKind::Fuel(param) = poll.kind else { continue };
+        let fuel = next(func, plan, (param, given), before);
+        let mut cursor = at(func, before);
+        let zero = cursor.ins().iconst(types::I64, 0);
+        let is_left = cursor.ins().icmp(IntCC::SignedLessThan, fuel, zero);
+        assert_truth(func, before, Claim::BranchTaken, (is_left, true));
+    }
+}
