@@ -45,6 +45,8 @@ faults! {
     FactorsVanish,
     /// `strip_mine`: one iteration begins for which there is no fuel (off by one).
     OneIterationTooMany,
+    /// `strip_mine`: a flag that stays set is found set once for each strip.
+    SetFlagForgotten,
     /// `fuse_exit_tests`: the strip ends two iterations late.
     StripTooLong,
     /// `widen_indices`: 32-bit sums do not wrap (LLVM IndVarSimplify's class of `nuw` that does not hold).

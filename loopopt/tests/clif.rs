@@ -199,6 +199,7 @@ fn options(input: &str) -> Result<Options> {
             "transfer_max_inner_iterations" => options.transfer_max_inner_iterations = value.parse()?,
             "drop_proved_spectre_guards" => embedder.drops_guards = value.parse()?,
             "others_write" => embedder.others_write = value.split(',').map(String::from).collect(),
+            "poll_latency" => embedder.poll_latency = Some(value.parse()?),
             "calls_write" => embedder.calls_write = value.split(',').map(String::from).collect(),
             "bounds" => embedder.bounds = bounds(value)?,
             "never_shrink" => embedder.never_shrink = value.split(',').map(String::from).collect(),
@@ -235,6 +236,7 @@ fn bounds(value: &str) -> Result<Option<(String, RangeInclusive<u64>)>> {
 #[derive(Debug, Default)]
 struct Words {
     others_write: Vec<String>,
+    poll_latency: Option<u32>,
     calls_write: Vec<String>,
     checked: Vec<String>,
     /// The region that these are the bounds of what is loaded from.
@@ -251,6 +253,10 @@ impl Embedder for Words {
             () if is_listed(&self.calls_write) => Writers::Calls,
             () => Writers::Any,
         }
+    }
+
+    fn poll_latency(&self) -> u32 {
+        self.poll_latency.unwrap_or(4096)
     }
 
     fn is_checked(&self, region: &AliasRegionData, code: TrapCode) -> bool {

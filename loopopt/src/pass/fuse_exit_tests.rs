@@ -355,7 +355,10 @@ fn strict(cond: IntCC) -> IntCC {
 /// Whether the test `second` alone comes after `first`, and then `header`.
 fn follows(func: &Function, first: &ExitTest, second: &ExitTest, header: Block) -> bool {
     let block = second.exit.source(func);
-    let is_pure = |inst: Inst| Effects::of(func, inst).is_pure() || inst == second.exit.branch;
+    let is_pure = |inst: Inst| {
+        let effects = Effects::of(func, inst);
+        effects.is_pure() || effects.asserts || inst == second.exit.branch
+    };
     first.stay.target(func) == block
         && func.dfg.num_block_params(block) == 0
         && second.stay.target(func) == header

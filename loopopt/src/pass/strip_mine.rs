@@ -34,8 +34,9 @@
 //! (L1) **Flags**: what others write may be seen later than it was written, by no more than the embedder allows
 //! ([`Embedder::poll_latency`](crate::Embedder::poll_latency), in instructions): as many iterations as surely take no longer are in one strip. A loop inside counts
 //! with the most iterations that it can have. The condition is the same until somebody else writes: nothing in an iteration writes
-//! to what it is loaded from, and nothing is called (what is called polls itself). A loop that surely ends within one strip needs
-//! no counter: it polls when it is entered.
+//! to what it is loaded from, and nothing is called (what is called polls itself). After a rare edge the strip has one iteration. So only what others
+//! write in the meantime makes a difference: as long as nobody does, a flag is found set as often as before. A loop that surely ends
+//! within one strip needs no counter: it polls when it is entered, and if it finds something, it runs as it was.
 //!
 //! (L2) **Fuel**: the number is below zero after a poll, or the strip has one iteration. Each iteration adds at most `most`. So it is below zero
 //! when iteration `(-1 - number) / most + 1` begins, and no poll before that finds anything. This is exact. Instead of `most` the next power of two
@@ -64,6 +65,7 @@ mod apply;
 
 use crate::analysis::cfg::edges::{Edge, each_use};
 use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
+use crate::analysis::cfg::must_execute::Order;
 use crate::analysis::memory::alias::{Access, LoopStores, PrivateSlots};
 use crate::analysis::memory::effects::is_constant;
 use crate::analysis::memory::polls::{Fuel, PollKind, Polls};
@@ -99,14 +101,20 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         let header = plan.header();
         cx.retract(NAME, header);
         cx.fired(&ctx.func, &PASS, header, plan.describe());
-        let strip = apply::apply(&mut ctx.func, plan);
+        let (strip, slow) = apply::apply(&mut ctx.func, plan);
         cx.header_moved(header, strip);
-        if !matches!(plan.strip, Strip::Whole { .. }) {
-            cx.add_strips(header, true);
+        match slow {
+            None => cx.add_strips(header, true),
+            Some(slow) => {
+                for &header in &plan.headers {
+                    cx.header_moved(header, slow.block(header));
+                    cx.add_slow(slow.block(header));
+                }
+            }
         }
     }
     cx.keep_form(Form::Any);
-    cx.invalidate(ctx, Change::Cfg);
+    cx.invalidate_and_prune(ctx)?;
     canon::restore(ctx, cx)?;
     Ok(Change::Nothing)
 }
@@ -148,6 +156,10 @@ enum Strip {
 struct Plan {
     polls: Polls,
     back_edge: Edge,
+    /// The blocks of the loop in an order in which they can be copied, if they are to be.
+    whole: Vec<Block>,
+    /// The headers among these.
+    headers: Vec<Block>,
     /// The blocks of an iteration without those of the polls.
     body: Vec<Block>,
     /// What the iteration uses of what it gets from the polls or these compute, and what that is made of.
@@ -200,7 +212,13 @@ impl Look<'_> {
         let body: Vec<_> = forest.blocks(lp).iter().filter(is_apart).copied().collect();
         let used = self.used(&polls, &body)?;
         let strip = self.strip(&polls, &body, cx)?;
-        Ok(Plan { polls, back_edge: forest.data(lp).back_edges[0], body, used, strip })
+        let whole = match strip {
+            Strip::Whole { .. } => Order::of(func, &ctx.domtree).sorted(forest.blocks(lp)),
+            Strip::Counted { .. } => Vec::new(),
+        };
+        let is_header = |block: &Block| forest.loop_of_header(*block).is_some();
+        let headers = whole.iter().copied().filter(is_header).collect();
+        Ok(Plan { polls, back_edge: forest.data(lp).back_edges[0], whole, headers, body, used, strip })
     }
 
     /// (L3)
@@ -264,9 +282,20 @@ impl Look<'_> {
         }
         let bound = cx.bound(self.ctx, self.lp).most_iterations();
         match bound.and_then(|bound| u64::try_from(bound).ok()) {
-            Some(bound) if bound <= most && fuel.is_none() => Ok(Strip::Whole { most: bound }),
+            Some(bound) if bound <= most && fuel.is_none() && self.may_copy(cx) => Ok(Strip::Whole { most: bound }),
             _ => Ok(Strip::Counted { most: Some(most.min(1 << 30) as u32), fuel }),
         }
+    }
+
+    /// Whether there may be a second version of the loop.
+    fn may_copy(&self, cx: &PassCx<'_>) -> bool {
+        let Self { ctx, forest, lp, .. } = *self;
+        let blocks = forest.blocks(lp);
+        let insts = || blocks.iter().flat_map(|&block| ctx.func.layout.block_insts(block));
+        let count = insts().count();
+        !blocks.iter().any(|&block| forest.is_named(block))
+            && insts().all(|inst| forest.is_duplicable(&ctx.func, inst))
+            && count <= cx.options.version_max_insts.min(cx.room(&ctx.func))
     }
 
     /// (L1): nothing in an iteration writes to what the polls load.

@@ -1,12 +1,12 @@
 //! Takes the polls out of the inner loop.
 
 use super::{Plan, Strip};
-use crate::analysis::cfg::edges::Edge;
+use crate::analysis::cfg::edges::{Edge, edges_from};
 use crate::analysis::memory::polls::{Fuel, PollKind};
 use crate::claim::{Claim, is_marked};
 use crate::edit::at;
-use crate::edit::cfg::split_edges::set_edge;
-use crate::edit::copy::clone::repeat_before;
+use crate::edit::cfg::split_edges::{append_arg, set_edge};
+use crate::edit::copy::clone::{Copies, clone_blocks, repeat_before};
 use crate::edit::materialize::assertion::assert_truth;
 use crate::edit::ssa::labels::copy_labels;
 use crate::edit::ssa::rename::rename_uses;
@@ -16,16 +16,17 @@ use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, SourceLoc, Value, ValueDef, types};
 
-/// Strip-mines the loop of `plan`. Returns the header of the inner loop.
-pub(super) fn apply(func: &mut Function, plan: &Plan) -> Block {
+/// Strip-mines the loop of `plan`. Returns the header of the inner loop, and the copy of the loop if there is one.
+pub(super) fn apply(func: &mut Function, plan: &Plan) -> (Block, Option<Copies>) {
     let body = plan.polls.body;
     let srcloc = func.srcloc(plan.polls.all[0].usual.branch);
-    let strip = func.dfg.make_block();
-    let first = func.layout.first_inst(body).expect("a block has a terminator");
-    func.layout.split_block(strip, first);
     for &block in &plan.polls.rare {
         func.layout.set_cold(block);
     }
+    let slow = matches!(plan.strip, Strip::Whole { .. }).then(|| leave_by_rare_edges(func, plan));
+    let strip = func.dfg.make_block();
+    let first = func.layout.first_inst(body).expect("a block has a terminator");
+    func.layout.split_block(strip, first);
 
     let mut new = FxHashMap::<Value, Value>::default();
     let passed = params(func, plan);
@@ -45,10 +46,53 @@ pub(super) fn apply(func: &mut Function, plan: &Plan) -> Block {
         }
     }
 
-    let mut end = Ends { func, plan, srcloc, strip };
-    let count = end.begin(&passed);
-    end.finish(&passed, count);
-    strip
+    let mut ends = Ends { func, plan, srcloc, strip };
+    let count = ends.begin(&passed);
+    ends.finish(&passed, count);
+    (strip, slow)
+}
+
+/// Lets the loop be entered once more, as it was, where a rare edge is taken.
+fn leave_by_rare_edges(func: &mut Function, plan: &Plan) -> Copies {
+    let header = plan.header();
+    let copies = clone_blocks(func, &plan.whole);
+    let slow = copies.block(header);
+    plan.whole.iter().for_each(|&block| func.layout.set_cold(copies.block(block)));
+    let args: Vec<_> = func.dfg.block_params(header).iter().copied().map(BlockArg::Value).collect();
+    for poll in &plan.polls.all {
+        let rare = Edge { slot: 1 - poll.usual.slot, ..poll.usual };
+        let landing = func.dfg.make_block();
+        func.layout.insert_block(landing, slow);
+        func.layout.set_cold(landing);
+        let srcloc = func.srcloc(rare.branch);
+        FuncCursor::new(func).at_bottom(landing).with_srcloc(srcloc).ins().jump(slow, &args);
+        set_edge(func, rare, landing, &[]);
+    }
+    copies
+}
+
+/// Says how many iterations a strip may have by the flags: `most`, or one if a rare edge was taken. So a flag that stays set is found
+/// set as often as the program looks.
+fn count_by_flags(func: &mut Function, plan: &Plan, most: u32) -> Value {
+    let constant = |func: &mut Function, block: Block, number: u32| {
+        let before = func.layout.last_inst(block).expect("a block has a terminator");
+        at(func, before).ins().iconst(types::I32, i64::from(number))
+    };
+    let mut count = constant(func, plan.header(), most);
+    for poll in plan.polls.all.iter().filter(|poll| poll.kind == PollKind::Flag) {
+        let next = poll.usual.target(func);
+        append_arg(func, poll.usual, count);
+        for &block in &plan.polls.rare {
+            let edges: Vec<_> = edges_from(func, block).filter(|edge| edge.target(func) == next).collect();
+            for edge in edges {
+                let again = if fault!(SetFlagForgotten) { most } else { 1 };
+                let one = constant(func, block, again);
+                append_arg(func, edge, one);
+            }
+        }
+        count = func.dfg.append_block_param(next, types::I32);
+    }
+    count
 }
 
 /// What the iteration uses of the parameters of the header and of the blocks that usual edges enter.
@@ -91,24 +135,25 @@ impl Ends<'_> {
     /// Enters the strip. Returns its counter, if it has one.
     fn begin(&mut self, passed: &[Value]) -> Option<Value> {
         let Self { func, plan, srcloc, strip } = self;
+        let by_flags = match plan.strip {
+            Strip::Counted { most: Some(most), .. } => Some(count_by_flags(func, plan, most)),
+            _ => None,
+        };
         let is_asserted = is_marked(func);
         let mut cursor = FuncCursor::new(func).at_bottom(plan.polls.body).with_srcloc(*srcloc);
         let count = match plan.strip {
             Strip::Whole { most } => is_asserted.then(|| cursor.ins().iconst(types::I64, most.cast_signed())),
-            Strip::Counted { most: Some(most), fuel: None } => {
-                Some(cursor.ins().iconst(types::I32, i64::from(most)))
-            }
-            Strip::Counted { most, fuel: Some(fuel) } => {
-                let count = iterations_that_fit(&mut cursor, fuel);
-                Some(match most {
-                    Some(most) => {
-                        let most = cursor.ins().iconst(types::I64, i64::from(most));
-                        cursor.ins().umin(count, most)
+            Strip::Counted { fuel: Some(fuel), .. } => {
+                let fits = iterations_that_fit(&mut cursor, fuel);
+                Some(match by_flags {
+                    Some(by_flags) => {
+                        let by_flags = cursor.ins().uextend(types::I64, by_flags);
+                        cursor.ins().umin(fits, by_flags)
                     }
-                    None => count,
+                    None => fits,
                 })
             }
-            Strip::Counted { most: None, fuel: None } => None,
+            Strip::Counted { fuel: None, .. } => by_flags,
         };
         let mut args: Vec<_> = passed.iter().copied().map(BlockArg::Value).collect();
         args.extend(count.map(BlockArg::Value));
@@ -126,38 +171,26 @@ impl Ends<'_> {
         let latch = back_edge.source(func);
         let given: Vec<_> = back_edge.args(func).filter_map(|arg| arg.as_value()).collect();
         let header_args: Vec<_> = given.iter().copied().map(BlockArg::Value).collect();
-        let [test, again, around] = [(); 3].map(|()| func.dfg.make_block());
+        let test = func.dfg.make_block();
         func.layout.insert_block_after(test, latch);
-        func.layout.insert_block_after(again, test);
-        func.layout.insert_block_after(around, again);
         set_edge(func, back_edge, test, &[]);
-        FuncCursor::new(func).at_bottom(around).with_srcloc(*srcloc).ins().jump(plan.header(), &header_args);
-
-        let jump = FuncCursor::new(func).at_bottom(again).with_srcloc(*srcloc).ins().jump(*strip, &[]);
-        let mut args: Vec<_> = passed.iter().map(|&value| next(func, plan, (value, &given), jump)).collect();
-        assert_fuel(func, plan, (&given, jump));
-        let mut cursor = FuncCursor::new(func).at_bottom(test).with_srcloc(*srcloc);
-        match count {
-            None => {
-                cursor.ins().jump(again, &[]);
-                func.layout.remove_block_and_insts(around);
-            }
-            Some(count) => {
-                let ty = cursor.func.dfg.value_type(count);
-                let one = cursor.ins().iconst(ty, 1);
-                let less = cursor.ins().isub(count, one);
-                args.push(less);
-                if let Strip::Whole { .. } = plan.strip {
-                    let onwards = cursor.ins().jump(again, &[]);
-                    assert_truth(func, onwards, Claim::TripCount, (less, true));
-                    func.layout.remove_block_and_insts(around);
-                } else {
-                    cursor.ins().brif(less, again, &[], around, &[]);
-                }
+        let branch = FuncCursor::new(func).at_bottom(test).with_srcloc(*srcloc).ins().jump(*strip, &[]);
+        let mut args: Vec<_> = passed.iter().map(|&value| next(func, plan, (value, &given), branch)).collect();
+        if let Some(count) = count {
+            let mut cursor = at(func, branch);
+            let ty = cursor.func.dfg.value_type(count);
+            let one = cursor.ins().iconst(ty, 1);
+            let less = cursor.ins().isub(count, one);
+            args.push(less);
+            if let Strip::Whole { .. } = plan.strip {
+                assert_truth(func, branch, Claim::TripCount, (less, true));
+            } else {
+                assert_fuel(func, plan, (&given, branch), less);
+                func.replace(branch).brif(less, *strip, &[], plan.header(), &header_args);
             }
         }
         let args: Vec<_> = args.into_iter().map(BlockArg::Value).collect();
-        set_edge(func, Edge { branch: jump, slot: 0 }, *strip, &args);
+        set_edge(func, Edge { branch, slot: 0 }, *strip, &args);
     }
 }
 
@@ -189,8 +222,9 @@ fn next(func: &mut Function, plan: &Plan, (value, given): (Value, &[Value]), bef
     }
 }
 
-/// Asserts that the polls of fuel that are left out would find that there is some.
-fn assert_fuel(func: &mut Function, plan: &Plan, (given, before): (&[Value], Inst)) {
+/// Asserts that the polls of fuel that are left out would find that there is some: in front of `before`, unless the strip ends because
+/// `less` is 0.
+fn assert_fuel(func: &mut Function, plan: &Plan, (given, before): (&[Value], Inst), less: Value) {
     if !is_marked(func) {
         return;
     }
@@ -200,6 +234,8 @@ fn assert_fuel(func: &mut Function, plan: &Plan, (given, before): (&[Value], Ins
         let mut cursor = at(func, before);
         let zero = cursor.ins().iconst(types::I64, 0);
         let is_left = cursor.ins().icmp(IntCC::SignedLessThan, fuel, zero);
-        assert_truth(func, before, Claim::BranchTaken, (is_left, true));
+        let ends = cursor.ins().icmp_imm_u(IntCC::Equal, less, 0);
+        let either = cursor.ins().bor(is_left, ends);
+        assert_truth(func, before, Claim::BranchTaken, (either, true));
     }
 }
