@@ -12,7 +12,8 @@ use crate::edit::ssa::rename::Replaced;
 use crate::optimizer::Report;
 use crate::pass::{
     Form, Pass, PassCx, canon, cleanup, elide_checks, forward_select_load, full_unroll, fuse_exit_tests, guard_to_trap, layout,
-    leave_canonical_form, licm, mem2reg, order_latch, partial_unroll, peel, promote, propagate_equality, rotate, sink,
+    leave_canonical_form, licm, mem2reg, order_latch, partial_unroll, peel, promote, propagate_equality, rotate,
+    save_at_cold_calls, sink,
     split_live_ranges, strip_mine, tail_duplicate, transfer, unswitch, version, widen_indices,
 };
 use cranelift_codegen::entity::EntityRef;
@@ -61,6 +62,7 @@ static STEPS: &[Step] = &[
     Step::Once(tail_duplicate::PASS),
     Step::Once(layout::PASS),
     Step::Once(order_latch::PASS),
+    Step::Once(save_at_cold_calls::PASS),
     Step::Once(split_live_ranges::PASS),
 ];
 

@@ -18,6 +18,7 @@ pub(crate) mod peel;
 pub(crate) mod promote;
 pub(crate) mod propagate_equality;
 pub(crate) mod rotate;
+pub(crate) mod save_at_cold_calls;
 pub(crate) mod sink;
 pub(crate) mod split_live_ranges;
 pub(crate) mod strip_mine;

@@ -41,19 +41,17 @@
 //!
 //! Region splitting around loops, as LLVM's greedy allocator does it (`SplitKit`, `RAGreedy::tryRegionSplit`).
 
-use crate::analysis::cfg::edges::{Edge, each_use};
+use crate::analysis::cfg::edges::each_use;
 use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
 use crate::analysis::memory::effects::is_constant;
 use crate::analysis::pressure::Pressure;
 use crate::change::Change;
-use crate::edit::cfg::split_edges::append_arg;
-use crate::edit::ssa::labels::copy_labels;
-use crate::edit::ssa::rename::rename_uses;
+use crate::edit::ssa::own_values::give_own_values;
 use crate::pass::{Pass, PassCx};
 use crate::refusal::refusals;
 use cranelift_codegen::entity::SecondaryMap;
-use cranelift_codegen::ir::{Block, Function, Value};
-use cranelift_codegen::{CodegenResult, Context, FxHashMap};
+use cranelift_codegen::ir::{Function, Value};
+use cranelift_codegen::{CodegenResult, Context};
 
 /// The name of this pass.
 pub(crate) const NAME: &str = "split_live_ranges";
@@ -74,7 +72,9 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
             Ok(plan) if cx.fuel.take() => {
                 let message = format!("{} values have a live range of their own in the loop", plan.values.len());
                 cx.fired(&ctx.func, &PASS, header, message);
-                plan.apply(&mut ctx.func);
+                let data = forest.data(lp);
+                let edges = [&data.entries[..], &data.back_edges[..]];
+                give_own_values(&mut ctx.func, (header, forest.blocks(lp)), edges, &plan.values);
                 change = Change::Insts;
             }
             Ok(_) => cx.declined(&ctx.func, NAME, header, &Decline::Withheld),
@@ -98,11 +98,7 @@ fn loops_that_call(func: &Function, forest: &LoopForest) -> SecondaryMap<Loop, b
 }
 
 struct Plan {
-    header: Block,
-    blocks: Vec<Block>,
-    /// Into the header from outside.
-    entries: Vec<Edge>,
-    back_edges: Vec<Edge>,
+    /// What the loop uses from outside of the one around.
     values: Vec<Value>,
 }
 
@@ -118,9 +114,8 @@ impl Plan {
         if func.is_effectively_cold(data.header) {
             return Err(Decline::ColdLoop);
         }
-        let blocks = forest.blocks(lp).to_vec();
         let mut values = Vec::new();
-        for inst in blocks.iter().flat_map(|&block| func.layout.block_insts(block)) {
+        for inst in forest.blocks(lp).iter().flat_map(|&block| func.layout.block_insts(block)) {
             each_use(func, inst, |value| values.push(value));
         }
         values.sort_unstable();
@@ -136,29 +131,7 @@ impl Plan {
         if !cx.options.ignore_cost && (0..2).any(|class| needed[class] > available[class]) {
             return Err(Decline::Pressure);
         }
-        let (entries, back_edges) = (data.entries.clone(), data.back_edges.clone());
-        Ok(Self { header: data.header, blocks, entries, back_edges, values })
-    }
-
-    fn apply(&self, func: &mut Function) {
-        let mut own = FxHashMap::default();
-        for &value in &self.values {
-            let ty = func.dfg.value_type(value);
-            let param = func.dfg.append_block_param(self.header, ty);
-            copy_labels(func, value, param);
-            own.insert(value, param);
-        }
-        for &block in &self.blocks {
-            let mut next = func.layout.first_inst(block);
-            while let Some(inst) = next {
-                rename_uses(func, inst, |value| own.get(&value).copied().unwrap_or(value));
-                next = func.layout.next_inst(inst);
-            }
-        }
-        for value in &self.values {
-            self.entries.iter().for_each(|&edge| append_arg(func, edge, *value));
-            self.back_edges.iter().for_each(|&edge| append_arg(func, edge, own[value]));
-        }
+        Ok(Self { values })
     }
 }
 

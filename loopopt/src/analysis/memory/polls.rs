@@ -102,6 +102,37 @@ impl Polls {
     }
 }
 
+/// The blocks of the loop from `rare` to `body`, if no other edge enters these, and none but theirs and those of the same branch enter
+/// `body`.
+pub fn rare_region(ctx: &Context, forest: &LoopForest, lp: Loop, (rare, body): (Edge, Block)) -> Option<Vec<Block>> {
+    let func = &ctx.func;
+    let header = forest.data(lp).header;
+    let start = rare.target(func);
+    if start == body {
+        return None;
+    }
+    let mut region = Vec::new();
+    if forest.contains(lp, start) {
+        region.push(start);
+    }
+    let mut next = 0;
+    while let Some(&block) = region.get(next) {
+        next += 1;
+        if region.len() > MAX_RARE_BLOCKS || block == header || forest.innermost(block) != Some(lp) {
+            return None;
+        }
+        for (_, target) in ways_from(func, block) {
+            if target != body && forest.contains(lp, target) && !region.contains(&target) {
+                region.push(target);
+            }
+        }
+    }
+    let source = rare.source(func);
+    let is_inside = |block: Block| block == source || region.contains(&block);
+    let mut entered = region.iter().copied().chain([body]);
+    entered.all(|block| ctx.cfg.pred_iter(block).all(|pred| is_inside(pred.block))).then_some(region)
+}
+
 struct Search<'a> {
     ctx: &'a Context,
     forest: &'a LoopForest,
@@ -127,7 +158,7 @@ impl Search<'_> {
             if !is_body || body == self.forest.data(self.lp).header {
                 continue;
             }
-            let Some(region) = self.rare_region(rare, body) else { continue };
+            let Some(region) = rare_region(self.ctx, self.forest, self.lp, (rare, body)) else { continue };
             let mut loads = Vec::new();
             let mut is_flag = || leads_to_failure(func, rare.target(func)) && self.is_steady(arg, &mut loads, MAX_DEPTH);
             let kind = match self.fuel(arg, usual) {
@@ -146,38 +177,6 @@ impl Search<'_> {
             return true;
         }
         false
-    }
-
-    /// The blocks of the loop from `rare` to `body`, if no other edge enters these, and none but theirs and the usual one enters `body`.
-    fn rare_region(&self, rare: Edge, body: Block) -> Option<Vec<Block>> {
-        let func = &self.ctx.func;
-        let header = self.forest.data(self.lp).header;
-        let start = rare.target(func);
-        if start == body {
-            return None;
-        }
-        let mut region = Vec::new();
-        if self.forest.contains(self.lp, start) {
-            region.push(start);
-        }
-        let mut next = 0;
-        while let Some(&block) = region.get(next) {
-            next += 1;
-            if region.len() > MAX_RARE_BLOCKS || block == header || self.forest.innermost(block) != Some(self.lp) {
-                return None;
-            }
-            for (_, target) in ways_from(func, block) {
-                if target != body && self.forest.contains(self.lp, target) && !region.contains(&target) {
-                    region.push(target);
-                }
-            }
-        }
-        let source = rare.source(func);
-        let is_inside = |block: Block| block == source || region.contains(&block);
-        let mut entered = region.iter().copied().chain([body]);
-        entered
-            .all(|block| self.ctx.cfg.pred_iter(block).all(|pred| is_inside(pred.block)))
-            .then_some(region)
     }
 
     /// Whether `block` does nothing but load `loads` and compute.

@@ -4,6 +4,7 @@ pub(crate) mod close;
 pub(crate) mod construct;
 pub(crate) mod frontier;
 pub(crate) mod labels;
+pub(crate) mod own_values;
 pub(crate) mod params;
 pub(crate) mod rename;
 pub(crate) mod repair;

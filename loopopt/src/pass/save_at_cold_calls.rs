@@ -1,0 +1,272 @@
+//! Values are saved where a cold call needs it, and live in registers everywhere else.
+//!
+//! ```text
+//! header(v1):  ◄────────────┐           header(v1, v8):  ◄───────────┐
+//!     brif v2, rare, next   │               brif v2, rare, next(v1, v8)
+//! rare cold:                │           rare cold:                   │
+//!     call f()              │    ──►        v10 = bitcast.f64 v1     │
+//!     jump next             │               v11 = bitcast.f64 v8     │
+//! next:                     │               call f()                 │
+//!     v4 = load v3          │               v12 = bitcast.i64 v10    │
+//!     v5 = iadd v1, v4      │               v13 = bitcast.i64 v11    │
+//!     jump header(v5) ──────┘               jump next(v12, v13)      │
+//!                                       next(v6, v7):                │
+//!                                           v4 = load v7             │
+//!                                           v5 = iadd v6, v4         │
+//!                                           jump header(v5, v7) ─────┘
+//! ```
+//!
+//! What lives across a call and gets no preserved register is on the stack there. Cranelift's allocator (regalloc2 0.15) gives one
+//! place to all values that are passed on to each other, as far as it can, and if one of them is alive at the call it splits that at its
+//! uses: then the hot code loads and stores values though the call never runs. Here another value is what is alive at
+//! the call, of another class of registers, so that it cannot be given the place of the first one. That one has no call in its
+//! live range.
+//!
+//! # Needs
+//!
+//! Nothing. Comes late: a parameter that is always the same value, and a value that is cast and cast back, would be removed by all who look for
+//! such.
+//!
+//! # Legal when
+//!
+//! Always: a parameter is the value that it is for. (L1) A use gets the parameter if each way to it passes the end of the rare code.
+//!
+//! # Pays when
+//!
+//! (P1) All calls of the loop are in cold code, to which one edge of a branch leads, and which comes back to where the other edge goes, or leaves the
+//! loop. (P2) Something lives across. (P3) There are registers for what lives through the loop.
+//!
+//! # Changes
+//!
+//! Parameters, arguments, and instructions in cold code.
+//!
+//! # Not done
+//!
+//! Vectors and numbers of 128 bits: there is no cast to another class of registers.
+//!
+//! # References
+//!
+//! Placement of spill code in what is cold: Lupo and Wilken, "Post register allocation spill code optimization" (CGO 2006).
+
+use crate::analysis::cfg::edges::{Edge, each_use, edges_from, ways_from};
+use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
+use crate::analysis::memory::effects::is_constant;
+use crate::analysis::memory::polls::rare_region;
+use crate::analysis::pressure::Pressure;
+use crate::change::Change;
+use crate::edit::at;
+use crate::edit::cfg::split_edges::append_arg;
+use crate::edit::ssa::own_values::give_own_values;
+use crate::edit::ssa::labels::copy_labels;
+use crate::edit::ssa::rename::rename_uses;
+use crate::pass::{Pass, PassCx};
+use crate::refusal::refusals;
+use cranelift_codegen::cursor::{Cursor, FuncCursor};
+use cranelift_codegen::ir::{Block, Function, InstBuilder, MemFlagsData, Opcode, Type, Value, types};
+use cranelift_codegen::{CodegenResult, Context, FxHashMap};
+
+/// The name of this pass.
+pub(crate) const NAME: &str = "save_at_cold_calls";
+
+/// The pass.
+pub(crate) const PASS: Pass = Pass { name: NAME, run, reasons: &[Decline::REASONS], claims: &[], ..Pass::OPTIONAL };
+
+/// Saves what lives across the cold calls of all loops where it pays.
+pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
+    let forest = cx.forest(ctx);
+    let mut change = Change::Nothing;
+    for lp in forest.loops() {
+        let header = forest.data(lp).header;
+        match Plan::judge(ctx, &forest, lp, cx) {
+            Ok(None) => {}
+            Ok(Some(plan)) if cx.fuel.take() => {
+                let saved = plan.apply(ctx, &forest, lp);
+                cx.fired(&ctx.func, &PASS, header, format!("values that cold calls save: {saved}"));
+                change = Change::Insts;
+            }
+            Ok(Some(_)) => cx.declined(&ctx.func, NAME, header, &Decline::Withheld),
+            Err(why) => cx.declined(&ctx.func, NAME, header, &why),
+        }
+    }
+    Ok(change)
+}
+
+/// Rare code that comes back.
+struct Rare {
+    /// The edge that leads there.
+    edge: Edge,
+    /// The other edge of that branch, which goes where the rare code comes back to.
+    usual: Edge,
+    region: Vec<Block>,
+}
+
+struct Plan {
+    rare: Vec<Rare>,
+    /// What the loop uses from outside.
+    invariant: Vec<Value>,
+}
+
+impl Plan {
+    /// What is to be done. Nothing if the loop does not call.
+    fn judge(ctx: &Context, forest: &LoopForest, lp: Loop, cx: &PassCx<'_>) -> Result<Option<Self>, Decline> {
+        let func = &ctx.func;
+        let data = forest.data(lp);
+        let calls: Vec<Block> = forest.blocks(lp).iter().copied().filter(|&block| calls(func, block)).collect();
+        if calls.is_empty() {
+            return Ok(None);
+        }
+        if func.is_effectively_cold(data.header) {
+            return Err(Decline::ColdLoop);
+        }
+        if calls.iter().any(|&block| !func.layout.is_cold(block)) {
+            return Err(Decline::Calls);
+        }
+        let rare: Vec<_> = forest.own_blocks(lp).filter_map(|block| find_rare(ctx, forest, lp, block)).collect();
+        if calls.iter().any(|call| !rare.iter().any(|rare| rare.region.contains(call))) {
+            return Err(Decline::ComesBackElsewhere);
+        }
+        let (needed, available) = Pressure::of(func, forest, lp, cx.isa).needed();
+        if !cx.options.ignore_cost && (0..2).any(|class| needed[class] > available[class]) {
+            return Err(Decline::Pressure);
+        }
+        let mut invariant = Vec::new();
+        for inst in forest.blocks(lp).iter().flat_map(|&block| func.layout.block_insts(block)) {
+            each_use(func, inst, |value| invariant.push(value));
+        }
+        invariant.sort_unstable();
+        invariant.dedup();
+        invariant.retain(|&value| {
+            let is_outside = def_block(func, value).is_some_and(|home| !forest.contains(lp, home));
+            let is_constant = func.dfg.value_def(value).inst().is_some_and(|inst| is_constant(func, inst));
+            is_outside && !is_constant && saved_as(func.dfg.value_type(value)).is_some()
+        });
+        Ok(Some(Self { rare, invariant }))
+    }
+
+    /// Returns how many values are saved.
+    fn apply(&self, ctx: &mut Context, forest: &LoopForest, lp: Loop) -> usize {
+        let data = forest.data(lp);
+        let edges = [&data.entries[..], &data.back_edges[..]];
+        give_own_values(&mut ctx.func, (data.header, forest.blocks(lp)), edges, &self.invariant);
+        self.rare.iter().map(|rare| rare.save(ctx, forest, lp)).sum()
+    }
+}
+
+fn calls(func: &Function, block: Block) -> bool {
+    func.layout.block_insts(block).any(|inst| func.dfg.insts[inst].opcode().is_call())
+}
+
+/// The rare code that calls and that the branch at the end of `block` leads to.
+fn find_rare(ctx: &Context, forest: &LoopForest, lp: Loop, block: Block) -> Option<Rare> {
+    let func = &ctx.func;
+    let branch = func.layout.last_inst(block)?;
+    if func.dfg.insts[branch].opcode() != Opcode::Brif || func.layout.is_cold(block) {
+        return None;
+    }
+    [0, 1].into_iter().find_map(|slot| {
+        let (edge, usual) = (Edge { branch, slot }, Edge { branch, slot: 1 - slot });
+        let body = usual.target(func);
+        if !func.layout.is_cold(edge.target(func)) || !forest.contains(lp, body) || body == forest.data(lp).header {
+            return None;
+        }
+        let region = rare_region(ctx, forest, lp, (edge, body))?;
+        let comes_back = region.iter().any(|&block| ways_from(func, block).any(|(_, target)| target == body));
+        let calls = region.iter().any(|&block| calls(func, block));
+        (comes_back && calls).then_some(Rare { edge, usual, region })
+    })
+}
+
+impl Rare {
+    /// Saves what lives across. Returns how many values that is.
+    fn save(&self, ctx: &mut Context, forest: &LoopForest, lp: Loop) -> usize {
+        let Context { func, domtree, .. } = ctx;
+        let body = self.usual.target(func);
+        let source = self.usual.source(func);
+        let mut after = FxHashMap::<Value, bool>::default();
+        let blocks: Vec<Block> = func.layout.blocks().collect();
+        for &block in &blocks {
+            let is_after = domtree.block_dominates(body, block);
+            if !is_after && (domtree.block_dominates(block, source) || self.region.contains(&block)) {
+                continue;
+            }
+            for inst in func.layout.block_insts(block) {
+                each_use(func, inst, |value| {
+                    let all = after.entry(value).or_insert(true);
+                    *all &= is_after;
+                });
+            }
+        }
+        let is_saved = |value: Value| {
+            let home = def_block(func, value);
+            let is_before = home.is_some_and(|home| forest.contains(lp, home) && domtree.block_dominates(home, source));
+            let is_constant = func.dfg.value_def(value).inst().is_some_and(|inst| is_constant(func, inst));
+            is_before && home != Some(body) && !is_constant && saved_as(func.dfg.value_type(value)).is_some()
+        };
+        let all_after = after.into_iter().filter(|&(_, all)| all).map(|(value, _)| value);
+        let mut values: Vec<Value> = all_after.filter(|&value| is_saved(value)).collect();
+        values.sort_unstable();
+        let mut new = FxHashMap::default();
+        for &value in &values {
+            let ty = func.dfg.value_type(value);
+            let param = func.dfg.append_block_param(body, ty);
+            copy_labels(func, value, param);
+            new.insert(value, param);
+            self.save_one(func, value, body);
+        }
+        for block in blocks.into_iter().filter(|&block| domtree.block_dominates(body, block)) {
+            let mut next = func.layout.first_inst(block);
+            while let Some(inst) = next {
+                rename_uses(func, inst, |value| new.get(&value).copied().unwrap_or(value));
+                next = func.layout.next_inst(inst);
+            }
+        }
+        values.len()
+    }
+
+    /// Passes `value` to `body`, by the rare code as what it is saved as.
+    fn save_one(&self, func: &mut Function, value: Value, body: Block) {
+        let ty = func.dfg.value_type(value);
+        append_arg(func, self.usual, value);
+        let entered = self.edge.target(func);
+        let srcloc = func.srcloc(self.edge.branch);
+        let mut cursor = FuncCursor::new(func).at_first_insertion_point(entered).with_srcloc(srcloc);
+        let (number, saved) = saved_as(ty).expect("it was asked before");
+        let wide = if ty.bits() < number.bits() { cursor.ins().uextend(number, value) } else { value };
+        let saved = cursor.ins().bitcast(saved, MemFlagsData::new(), wide);
+        for &block in &self.region {
+            let edges: Vec<_> = edges_from(func, block).filter(|edge| edge.target(func) == body).collect();
+            for edge in edges {
+                let mut cursor = at(func, edge.branch);
+                let back = cursor.ins().bitcast(number, MemFlagsData::new(), saved);
+                let back = if ty.bits() < number.bits() { cursor.ins().ireduce(ty, back) } else { back };
+                append_arg(func, edge, back);
+            }
+        }
+    }
+}
+
+/// The type of 32 or 64 bits that a value of type `ty` is extended to, and the one of the other class of registers that this is saved as.
+fn saved_as(ty: Type) -> Option<(Type, Type)> {
+    match ty {
+        types::I8 | types::I16 | types::I32 => Some((types::I32, types::F32)),
+        types::I64 => Some((types::I64, types::F64)),
+        types::F32 => Some((types::F32, types::I32)),
+        types::F64 => Some((types::F64, types::I64)),
+        _ => None,
+    }
+}
+
+refusals! {
+    /// Why values live across the cold calls of a loop.
+    enum Decline {
+        /// (P1) A call is not cold.
+        Calls => "calls", "it calls where it is not cold";
+        /// (P1) The cold code does not come back at once.
+        ComesBackElsewhere
+            => "comes-back-elsewhere",
+            "the cold code of a call does not come back to where the other edge of its branch goes";
+        /// (P3) There are not enough registers.
+        Pressure => "pressure", "more lives through the loop than there are registers";
+    }
+    shared { ColdLoop, Withheld }
+}
