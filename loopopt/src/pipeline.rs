@@ -11,10 +11,10 @@ use crate::edit::ssa::params::detach_redundant_params;
 use crate::edit::ssa::rename::Replaced;
 use crate::optimizer::Report;
 use crate::pass::{
-    Form, Pass, PassCx, canon, cleanup, elide_checks, forward_select_load, full_unroll, fuse_exit_tests, guard_to_trap, layout,
-    leave_canonical_form, licm, mem2reg, order_latch, partial_unroll, peel, promote, propagate_equality, rotate,
-    save_at_cold_calls, sink,
-    split_live_ranges, strip_mine, tail_duplicate, transfer, unswitch, version, widen_indices,
+    Form, Pass, PassCx, canon, cleanup, elide_checks, forward_select_load, full_unroll, fuse_exit_tests, guard_to_trap,
+    layout, leave_canonical_form, licm, mem2reg, order_latch, partial_unroll, peel, promote, propagate_equality,
+    rotate, save_at_cold_calls, sink, split_live_ranges, strip_mine, tail_duplicate, transfer, unswitch, version,
+    widen_indices,
 };
 use cranelift_codegen::entity::EntityRef;
 use cranelift_codegen::ir::{Function, Value};

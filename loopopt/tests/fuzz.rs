@@ -113,7 +113,8 @@ const CLAIMS: &[(Claim, f64)] = &[
 
 /// The bodies that look for a fault, one after the other, each with the programs that it may need: most faults change what a program does,
 /// some make a claim fail long before that, and some a branch to a handler.
-const FAULT_BODIES: &[(&str, u64)] = &[("pipeline", 1_500), ("claims", 6_000), ("handlers", 1_000)];
+const FAULT_BODIES: &[(&str, u64)] =
+    &[("pipeline", 1_500), ("claims", 6_000), ("handlers", 1_000), ("interrupted", 2_000)];
 
 /// Faults that more programs would be needed for, each with the body and the seed from which on the search finds it.
 const RARE_FAULTS: &[(Fault, &str, u64)] = &[
@@ -174,6 +175,23 @@ fn no_setting_changes_a_program() -> Result<()> {
 fn analyses_are_as_defined() -> Result<()> {
     run("analyses", 2_000)?;
     run("effects", 2_000)?;
+    Ok(())
+}
+
+/// Flags and fuel, asked for in each loop.
+#[test]
+fn interrupts_are_found_as_often() -> Result<()> {
+    let statistics = run("interrupted", 4_000)?;
+    println!("{statistics}");
+    for (pass, floor) in
+        [("strip_mine", 20.0), ("fuse_exit_tests", 5.0), ("save_at_cold_calls", 25.0), ("split_live_ranges", 15.0)]
+    {
+        ensure!(
+            statistics.share(pass) >= floor,
+            "{pass} fires in {:.1} % of the programs only",
+            statistics.share(pass)
+        );
+    }
     Ok(())
 }
 

@@ -1,6 +1,7 @@
 //! What is demanded of the passes for each program: the bodies of the fuzz targets.
 
 use super::generate::{TestCase, generate, guarded_code, random_words};
+use super::polled::{Interrupting, interrupt};
 use super::statistics::Statistics;
 use crate::oracle::{Arm, Compiled, Difference, Pipeline, Rewrite, Settings, check_with, optimizing_isa, rewrite};
 use crate::{Embedder, LoopOptimizer, Options};
@@ -38,6 +39,7 @@ pub static BODIES: &[Body] = &[
     Body { name: "analyses", run: analyses },
     Body { name: "effects", run: effects },
     Body { name: "polls", run: polls },
+    Body { name: "interrupted", run: interrupted },
     Body { name: "handlers", run: handlers },
     Body { name: "settles", run: settles },
     Body { name: "fuel", run: fuel },
@@ -163,6 +165,22 @@ fn effects(case: &TestCase, statistics: &mut Statistics) -> Result<()> {
 fn polls(case: &TestCase, statistics: &mut Statistics) -> Result<()> {
     statistics.add_program();
     super::marked::check_polls(case, &optimizing_isa()?, statistics)
+}
+
+/// Loops that ask for flags and for fuel do so as often as it makes a difference.
+fn interrupted(case: &TestCase, statistics: &mut Statistics) -> Result<()> {
+    let mut functions = case.program.functions().to_vec();
+    let seeds = [0, 3, 7, 11, 19].map(|by| case.seed.rotate_left(by));
+    functions.iter_mut().zip(seeds.iter().cycle()).for_each(|(func, &seed)| interrupt(func, seed));
+    let case = TestCase { program: case.program.with_functions(functions)?, ..case.clone() };
+    let mut options = match case.seed % 4 {
+        0 => Options::stress(case.seed),
+        _ => Options::default(),
+    };
+    (options.verify_each_pass, options.assert_claims) = (true, case.seed % 8 < 5);
+    let latency = [0, 16, 100, 4096][(case.seed >> 8) as usize % 4];
+    options.embedder = Arc::new(Interrupting { latency });
+    compare(&case, &mut rewrite(&options), statistics)
 }
 
 /// Addresses of exception handlers go on naming them.

@@ -21,6 +21,7 @@ mod bodies;
 mod effects;
 mod generate;
 mod marked;
+mod polled;
 mod reduce;
 mod statistics;
 

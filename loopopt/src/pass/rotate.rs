@@ -131,7 +131,8 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         }
         let options = cx.options;
         let forest = cx.forest(ctx);
-        let plan = Rotation::prove(ctx, &forest, lp, cx.strips_around(&forest, lp)).and_then(|plan| plan.judge(ctx, options));
+        let plan =
+            Rotation::prove(ctx, &forest, lp, cx.strips_around(&forest, lp)).and_then(|plan| plan.judge(ctx, options));
         match plan {
             Ok(plan) if cx.fuel.take() => plans.push(plan),
             Ok(_) => cx.declined(&ctx.func, NAME, header, &Decline::Withheld),

@@ -103,12 +103,7 @@ struct Plan {
 }
 
 impl Plan {
-    fn judge(
-        ctx: &Context,
-        forest: &LoopForest,
-        (lp, around): (Loop, Loop),
-        cx: &PassCx<'_>,
-    ) -> Result<Self, Decline> {
+    fn judge(ctx: &Context, forest: &LoopForest, (lp, around): (Loop, Loop), cx: &PassCx<'_>) -> Result<Self, Decline> {
         let func = &ctx.func;
         let data = forest.data(lp);
         if func.is_effectively_cold(data.header) {

@@ -177,7 +177,10 @@ impl Plan {
             Strip::Whole { most } => format!("polls before the loop only, of at most {most} iterations"),
             Strip::Counted { most: Some(most), fuel: None } => format!("polls before each strip of {most} iterations"),
             Strip::Counted { most: Some(most), fuel: Some(fuel) } => {
-                format!("polls before each strip of {most} iterations, or as many as there is fuel for, {} each", fuel.most)
+                format!(
+                    "polls before each strip of {most} iterations, or as many as there is fuel for, {} each",
+                    fuel.most
+                )
             }
             Strip::Counted { fuel, .. } => {
                 let each = fuel.map_or(0, |fuel| fuel.most);
@@ -208,7 +211,8 @@ impl Look<'_> {
         if forest.irreducible().iter().any(|&entry| forest.contains(lp, entry)) {
             return Err(Decline::Irreducible);
         }
-        let is_apart = |block: &&Block| !polls.rare.contains(block) && polls.all.iter().all(|poll| poll.block != **block);
+        let is_apart =
+            |block: &&Block| !polls.rare.contains(block) && polls.all.iter().all(|poll| poll.block != **block);
         let body: Vec<_> = forest.blocks(lp).iter().filter(is_apart).copied().collect();
         let used = self.used(&polls, &body)?;
         let strip = self.strip(&polls, &body, cx)?;
@@ -224,7 +228,8 @@ impl Look<'_> {
     /// (L3)
     fn used(&self, polls: &Polls, body: &[Block]) -> Result<FxHashSet<Value>, Decline> {
         let func = &self.ctx.func;
-        let is_of_polls = |value| def_block(func, value).is_some_and(|home| polls.all.iter().any(|poll| poll.block == home));
+        let is_of_polls =
+            |value| def_block(func, value).is_some_and(|home| polls.all.iter().any(|poll| poll.block == home));
         let mut used = FxHashSet::default();
         let mut waiting = Vec::new();
         for inst in body.iter().flat_map(|&block| func.layout.block_insts(block)) {
@@ -278,7 +283,10 @@ impl Look<'_> {
         let insts = self.insts(body, cx)?.max(1);
         let most = latency / insts;
         if most < 2 {
-            return Err(Decline::LongIteration { insts: insts.try_into().unwrap_or(usize::MAX), max: latency as usize / 2 });
+            return Err(Decline::LongIteration {
+                insts: insts.try_into().unwrap_or(usize::MAX),
+                max: latency as usize / 2,
+            });
         }
         let bound = cx.bound(self.ctx, self.lp).most_iterations();
         match bound.and_then(|bound| u64::try_from(bound).ok()) {

@@ -73,12 +73,7 @@ pub struct Polls {
 
 impl Polls {
     /// The polls of `lp`, which has one back edge, if there are any. `is_asynchronous` says of a load whether others write there.
-    pub fn of(
-        ctx: &Context,
-        forest: &LoopForest,
-        lp: Loop,
-        is_asynchronous: &dyn Fn(Inst) -> bool,
-    ) -> Option<Self> {
+    pub fn of(ctx: &Context, forest: &LoopForest, lp: Loop, is_asynchronous: &dyn Fn(Inst) -> bool) -> Option<Self> {
         let &[back_edge] = &forest.data(lp).back_edges[..] else { return None };
         if back_edge.args(&ctx.func).any(|arg| arg.as_value().is_none()) {
             // What a call returns to the header.
@@ -160,7 +155,8 @@ impl Search<'_> {
             }
             let Some(region) = rare_region(self.ctx, self.forest, self.lp, (rare, body)) else { continue };
             let mut loads = Vec::new();
-            let mut is_flag = || leads_to_failure(func, rare.target(func)) && self.is_steady(arg, &mut loads, MAX_DEPTH);
+            let mut is_flag =
+                || leads_to_failure(func, rare.target(func)) && self.is_steady(arg, &mut loads, MAX_DEPTH);
             let kind = match self.fuel(arg, usual) {
                 Some(fuel) => PollKind::Fuel(fuel),
                 None if is_flag() => PollKind::Flag,
@@ -200,7 +196,8 @@ impl Search<'_> {
         let inst = match func.dfg.value_def(value) {
             ValueDef::Param(..) => {
                 let passed = self.back_edge.passed_for(func, value);
-                return passed.is_some_and(|passed| self.polls.resolve(func, passed) == value || self.is_kept(passed, value));
+                return passed
+                    .is_some_and(|passed| self.polls.resolve(func, passed) == value || self.is_kept(passed, value));
             }
             ValueDef::Result(inst, _) => inst,
             ValueDef::Union(..) => return false,

@@ -214,7 +214,10 @@ fn next(func: &mut Function, plan: &Plan, (value, given): (Value, &[Value]), bef
     match func.dfg.value_def(value) {
         ValueDef::Param(block, index) if block == plan.header() => given[index],
         ValueDef::Result(inst, _)
-            if func.layout.inst_block(inst).is_some_and(|home| plan.polls.all.iter().any(|poll| poll.block == home)) =>
+            if func
+                .layout
+                .inst_block(inst)
+                .is_some_and(|home| plan.polls.all.iter().any(|poll| poll.block == home)) =>
         {
             repeat_before(func, inst, before)
         }

@@ -1,0 +1,180 @@
+//! Programs that are interrupted: each loop asks for a flag, for fuel, or for both, as Wasmtime's front end lets them.
+//!
+//! The flag is a word on the stack whose address a host function knows, in a region that others write. Nobody does while a test runs: a flag
+//! that is set stays set, and is found as often as before. What is left of the fuel is passed to a host function at each return.
+
+use crate::analysis::cfg::loops::LoopForest;
+use crate::{Embedder, Writers};
+use cranelift_codegen::Context;
+use cranelift_codegen::cursor::{Cursor, FuncCursor};
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{
+    AbiParam, AliasRegion, AliasRegionData, Block, BlockArg, ExtFuncData, ExternalName, FuncRef, Function, InstBuilder,
+    MemFlagsData, Opcode, Signature, StackSlot, StackSlotData, StackSlotKind, types,
+};
+use cranelift_codegen::isa::CallConv;
+
+/// The number of the region of flags.
+const FLAGS: u32 = 0xF1A6;
+
+/// An embedder who says how late a flag may be seen.
+#[derive(Debug)]
+pub(super) struct Interrupting {
+    pub(super) latency: u32,
+}
+
+impl Embedder for Interrupting {
+    fn writers(&self, region: &AliasRegionData) -> Writers {
+        if region.user_id == FLAGS { Writers::Others } else { Writers::Any }
+    }
+
+    fn poll_latency(&self) -> u32 {
+        self.latency
+    }
+}
+
+/// What a function is interrupted by.
+struct Interrupts<'a> {
+    func: &'a mut Function,
+    seed: u64,
+    flag: Option<(StackSlot, AliasRegion)>,
+    fuel: Option<StackSlot>,
+    ask: FuncRef,
+}
+
+/// Lets each loop of `func` ask. Which for what is up to `seed`.
+pub(super) fn interrupt(func: &mut Function, seed: u64) {
+    let mut context = Context::for_function(func.clone());
+    context.flowgraph();
+    let forest = LoopForest::new(&context.func, &context.cfg, &context.domtree);
+    let headers: Vec<Block> = forest.loops().map(|lp| forest.data(lp).header).collect();
+    let mut signature = Signature::new(CallConv::SystemV);
+    signature.params.extend([types::I64, types::I64].map(AbiParam::new));
+    signature.returns.push(AbiParam::new(types::I64));
+    let signature = func.import_signature(signature);
+    let name = ExternalName::testcase("ask");
+    let ask = func.import_function(ExtFuncData { name, signature, colocated: false, patchable: false });
+    let mut slot = || func.create_sized_stack_slot(StackSlotData::new(StackSlotKind::ExplicitSlot, 8, 3));
+    let fuel = (seed % 4 != 0).then(&mut slot);
+    let flag_slot = (seed % 4 != 1).then(&mut slot);
+    let flag = flag_slot.map(|slot| {
+        let data = AliasRegionData { user_id: FLAGS, description: "flags".into() };
+        (slot, func.dfg.alias_regions.insert(data))
+    });
+    let mut interrupts = Interrupts { func, seed, flag, fuel, ask };
+    interrupts.spend();
+    for header in headers {
+        interrupts.ask_at(header);
+    }
+    interrupts.begin();
+}
+
+impl Interrupts<'_> {
+    fn flags(&self) -> MemFlagsData {
+        let region = self.flag.map(|(_, region)| region);
+        MemFlagsData::new().with_notrap().with_alias_region(region)
+    }
+
+    /// A number below `limit` that depends on the seed.
+    fn draw(&mut self, limit: u64) -> u64 {
+        self.seed = self.seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.seed >> 33) % limit
+    }
+
+    /// Sets flag and fuel where the function begins.
+    fn begin(&mut self) {
+        let entry = self.func.layout.entry_block().expect("a function has a block");
+        let (set, left) = (self.draw(8) == 0, self.draw(1000) as i64);
+        let flags = self.flags();
+        let mut pos = FuncCursor::new(self.func).at_first_insertion_point(entry);
+        if let Some((slot, _)) = self.flag {
+            let address = pos.ins().stack_addr(types::I64, slot, 0);
+            let value = pos.ins().iconst(types::I64, i64::from(set));
+            pos.ins().store(flags, value, address, 0);
+            pos.ins().call(self.ask, &[address, value]);
+        }
+        if let Some(slot) = self.fuel {
+            let value = pos.ins().iconst(types::I64, 7 - left);
+            pos.ins().stack_store(types::I64, value, slot, 0);
+        }
+    }
+
+    /// Lets blocks take fuel, and says at each return what is left.
+    fn spend(&mut self) {
+        let Some(slot) = self.fuel else { return };
+        for block in self.func.layout.blocks().collect::<Vec<_>>() {
+            let cost = self.draw(12) as i64;
+            let entry = self.func.layout.entry_block() == Some(block);
+            let last = self.func.layout.last_inst(block).expect("a block has a terminator");
+            let is_return = self.func.dfg.insts[last].opcode() == Opcode::Return;
+            if cost > 0 && !entry {
+                let mut pos = FuncCursor::new(self.func).at_first_insertion_point(block);
+                let left = pos.ins().stack_load(types::I64, types::I64, slot, 0);
+                let cost = pos.ins().iconst(types::I64, cost);
+                let left = pos.ins().iadd(left, cost);
+                pos.ins().stack_store(types::I64, left, slot, 0);
+            }
+            if is_return {
+                let mut pos = FuncCursor::new(self.func).at_inst(last);
+                let left = pos.ins().stack_load(types::I64, types::I64, slot, 0);
+                pos.ins().call(self.ask, &[left, left]);
+            }
+        }
+    }
+
+    /// Lets the loop of `header` ask where an iteration starts.
+    fn ask_at(&mut self, header: Block) {
+        let Some(first) = self.func.layout.first_inst(header) else { return };
+        if self.func.layout.entry_block() == Some(header) {
+            return;
+        }
+        let rest = self.func.dfg.make_block();
+        self.func.layout.split_block(rest, first);
+        let [mut from, body] = [header, rest];
+        if let Some(slot) = self.fuel {
+            let next = self.block_before(body);
+            let rare = self.block_before(body);
+            let mut pos = FuncCursor::new(self.func).at_bottom(from);
+            let left = pos.ins().stack_load(types::I64, types::I64, slot, 0);
+            let zero = pos.ins().iconst(types::I64, 0);
+            let is_out = pos.ins().icmp(IntCC::SignedGreaterThanOrEqual, left, zero);
+            pos.ins().brif(is_out, rare, &[], next, &[]);
+            let more = -(100 + self.draw(400) as i64);
+            let mut pos = FuncCursor::new(self.func).at_bottom(rare);
+            let more = pos.ins().iconst(types::I64, more);
+            let call = pos.ins().call(self.ask, &[left, more]);
+            let left = pos.func.dfg.first_result(call);
+            pos.ins().stack_store(types::I64, left, slot, 0);
+            pos.ins().jump(next, &[]);
+            from = next;
+        }
+        if let Some((slot, _)) = self.flag {
+            let flags = self.flags();
+            let rare = self.block_before(body);
+            let is_two_stage = self.draw(2) == 0;
+            self.func.layout.set_cold(rare);
+            let mut pos = FuncCursor::new(self.func).at_bottom(from);
+            let address = pos.ins().stack_addr(types::I64, slot, 0);
+            let flag = pos.ins().load(types::I64, flags, address, 0);
+            pos.ins().brif(flag, rare, &[], body, &[] as &[BlockArg]);
+            let call = if is_two_stage { self.block_before(body) } else { rare };
+            self.func.layout.set_cold(call);
+            if is_two_stage {
+                let mut pos = FuncCursor::new(self.func).at_bottom(rare);
+                let again = pos.ins().load(types::I64, flags, address, 0);
+                pos.ins().brif(again, call, &[], body, &[] as &[BlockArg]);
+            }
+            let mut pos = FuncCursor::new(self.func).at_bottom(call);
+            pos.ins().call(self.ask, &[flag, flag]);
+            pos.ins().jump(body, &[]);
+        } else {
+            FuncCursor::new(self.func).at_bottom(from).ins().jump(body, &[]);
+        }
+    }
+
+    fn block_before(&mut self, block: Block) -> Block {
+        let new = self.func.dfg.make_block();
+        self.func.layout.insert_block(new, block);
+        new
+    }
+}
