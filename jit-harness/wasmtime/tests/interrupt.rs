@@ -5,7 +5,7 @@ use loopopt_wasmtime::arm::{CompiledArm, Program, Setup};
 use loopopt_wasmtime::guest::{Call, Guest};
 use loopopt_wasmtime::mode::Mode;
 use loopopt_wasmtime::observation::{Observation, Outcome};
-use loopopt_wasmtime::programs::Programs;
+use loopopt_wasmtime::programs::{Programs, Size};
 use loopopt_wasmtime::trial::Pair;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -211,5 +211,43 @@ fn fuel_left_is_the_same() {
                 }
             }
         }
+    }
+}
+
+/// Programs that run out of fuel at many places.
+const RATIONED: [&str; 10] = [
+    "matmul-o0",
+    "matmul-o2",
+    "base64-o1",
+    "crc32-o2",
+    "sieve-o0",
+    "stencil2d-o2",
+    "radix-sort-o1",
+    "lu-o2",
+    "json-o2",
+    "string-search-o2",
+];
+
+/// Wherever fuel runs out, it is at the same place, with the same memory.
+#[test]
+fn fuel_runs_out_at_the_same_place() {
+    const LIMITS: u64 = 1_000;
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench-programs/wasm/programs.toml");
+    let programs = Programs::open(&path).expect("the list is right");
+    let mut seed = 1_u64;
+    for name in RATIONED {
+        let listed = programs.listed.iter().find(|listed| listed.name == name).expect("it is listed");
+        let case = listed.case(Size::Test).expect("it has a test");
+        let pair = pair(&programs.program(listed).expect("it is there"), "fuel", &Options::default());
+        let mut ran_out = 0;
+        for _ in 0..LIMITS {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            // Numbers of any length, so that most runs are short.
+            let fuel = (seed >> 11) >> (32 + seed % 20);
+            let compared = pair.compare(&Call { fuel: Some(fuel), ..case.call(listed) }).expect("it can be compared");
+            assert_eq!(compared.difference, None, "{name}, fuel {fuel}");
+            ran_out += u64::from(is_trap(&compared.seen, "out-of-fuel"));
+        }
+        assert!(ran_out > LIMITS / 2, "{name} ran out of fuel {ran_out} times only");
     }
 }
