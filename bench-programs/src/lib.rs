@@ -154,6 +154,7 @@ static ALL: &[Program] = &[
     places::EXIT_VALUE,
     places::INVARIANT_PAIR,
     places::EPOCH_POLL,
+    places::SAFEPOINT_POLL,
     places::RARE_BLOCK,
     objects::MEMORY_ACCUMULATOR,
     objects::SLOTS,

@@ -553,6 +553,21 @@ fn the_fast_loop_does_not_load_the_limit() {
     assert_eq!(limits(Pipeline::LoopOpt(&options)), Some(0), "the loop without the call has none");
 }
 
+/// A safepoint is polled before a strip of iterations: the loop has no load of the flag, no call, and nothing on the stack.
+#[test]
+fn a_safepoint_is_not_polled_in_the_loop() {
+    let options = Options::default();
+    let before = sample_code("safepoint-poll", Pipeline::Speed);
+    let polled = loops(&before).into_iter().find(|one| one.is_innermost).expect("there is a loop");
+    assert!(polled.stack_accesses > 0, "the call keeps values on the stack\n{}", listing(&before));
+    let code = sample_code("safepoint-poll", Pipeline::LoopOpt(&options));
+    let text = listing(&code);
+    let found = loops(&code);
+    let unrolled = found.iter().filter(|one| one.is_innermost).max_by_key(|one| one.loads).expect("there are loops");
+    assert_eq!((unrolled.loads, unrolled.stores, unrolled.jumps), (8, 4, 1), "four iterations\n{text}");
+    assert_eq!(unrolled.stack_accesses, 0, "values are spilled in\n{text}");
+}
+
 /// Four iterations have four loads of each array, four stores, and one step of each pointer.
 #[test]
 fn a_batch_steps_each_pointer_once() {

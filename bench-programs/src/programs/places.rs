@@ -5,7 +5,7 @@ use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{Function, Opcode};
 
 use crate::build::{Array, checked_function, function};
-use crate::memory::{ints, read};
+use crate::memory::{ints, read, write};
 use crate::{Checks, Input, Limit, Place, Program, Source, Value};
 
 pub(crate) const EXIT_VALUE: Program = Program {
@@ -122,6 +122,30 @@ fn epoch_poll() -> Function {
         f.ret(total);
     })
 }
+
+pub(crate) const SAFEPOINT_POLL: Program = Program {
+    name: "safepoint-poll",
+    about: "A flag is loaded atomically in each iteration, to stop the program for a moment: once for many iterations is enough.",
+    tags: &["call", "memory", "nest"],
+    while_loops: 1,
+    source: Source::Clif(include_str!("../../kernels/safepoint_poll.clif")),
+    small: || Input::new().array(&ints(5, 6, 1000)).array(&ints(6, 6, 1000)).int(6).array(&[0_i64]).int(2),
+    large: || Input::new().array(&ints(5, 4_000, 1000)).array(&ints(6, 4_000, 1000)).int(4_000).array(&[0_i64]).int(40),
+    reference: |input, memory| {
+        let len = input.size(2);
+        let (mut to, from): (Vec<i64>, Vec<i64>) = (read(memory, input.at(0), len), read(memory, input.at(1), len));
+        let mut total = 0_i64;
+        for _ in 0..input.get_int(4) {
+            for (to, from) in to.iter_mut().zip(&from) {
+                *to = to.wrapping_add(from.wrapping_mul(5));
+                total = total.wrapping_add(*to);
+            }
+        }
+        write(memory, input.at(0), &to);
+        Some(Value::I64(total))
+    },
+    c: Some(include_str!("../../kernels/safepoint_poll.c")),
+};
 
 pub(crate) const RARE_BLOCK: Program = Program {
     name: "rare-block",

@@ -39,7 +39,7 @@
 //!
 //! Blocks and edges.
 
-use crate::analysis::cfg::edges::{Edge, edges_from};
+use crate::analysis::cfg::edges::{Edge, edges_from, only_edge_into};
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::memory::effects::{Effects, only_jumps_to};
 use crate::analysis::scev::exit_test::{CountedTest, ExitTest};
@@ -61,7 +61,7 @@ use crate::pass::{Form, Pass, PassCx, canon};
 use crate::refusal::refusals;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
-use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, Value, types};
+use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, Value, ValueDef, types};
 use cranelift_codegen::{CodegenResult, Context};
 
 /// The name of this pass.
@@ -106,8 +106,8 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     cx.keep_form(Form::Any);
     cx.invalidate_and_prune(ctx)?;
     remove_redundant_params(ctx);
-    remove_unused(&mut ctx.func, plans.iter().flat_map(|plan| [plan.strip.less, plan.condition]).collect());
     canon::restore(ctx, cx)?;
+    remove_unused(&mut ctx.func, plans.iter().flat_map(|plan| [plan.strip.less, plan.condition]).collect());
     Ok(Change::Nothing)
 }
 
@@ -138,14 +138,21 @@ impl StripTest {
             let test = ExitTest::of(func, exit)?;
             let less = test.comparison.left;
             let is_count = test.comparison.cond == IntCC::NotEqual && test.comparison.right.is_none();
-            let index = back_edge.args(func).position(|arg| arg.as_value() == Some(less))?;
+            let is_less = |value| value == less || passed_alone(ctx, value) == Some(less);
+            let index = back_edge.args(func).position(|arg| arg.as_value().is_some_and(is_less))?;
             let counter = func.dfg.block_params(data.header)[index];
-            let counts = |inst: Inst| func.dfg.inst_args(inst).contains(&counter);
-            let is_less = func.dfg.value_def(less).inst().is_some_and(counts);
+            let uses_counter = |inst: Inst| func.dfg.inst_args(inst).contains(&counter);
+            let counts = func.dfg.value_def(less).inst().is_some_and(uses_counter);
             let start = entry.args(func).nth(index)?.as_value()?;
-            (is_count && is_less).then_some(Self { test, less, index, start, strips })
+            (is_count && counts).then_some(Self { test, less, index, start, strips })
         })
     }
+}
+
+/// What the only edge into its block passes for `value`, if that is a parameter.
+fn passed_alone(ctx: &Context, value: Value) -> Option<Value> {
+    let ValueDef::Param(block, _) = ctx.func.dfg.value_def(value) else { return None };
+    only_edge_into(&ctx.func, &ctx.cfg, block)?.passed_for(&ctx.func, value)
 }
 
 /// Which test comes first.
@@ -175,6 +182,7 @@ impl Plan {
         let preheader = view.forest.preheader(func, lp).ok_or(Decline::NotCounted)?;
         let recurrences = Recurrences::with_constant_steps(view, lp);
         let tests = || ExitTest::all(view, lp).filter(|test| test.exit != strip.test.exit);
+        let has_no_params = |test: &ExitTest| func.dfg.num_block_params(test.exit.source(func)) == 0;
         let mut place = Err(Decline::NotCounted);
         for test in tests() {
             let Some(own) = test.counted(view, lp, &recurrences).filter(|own| own.requires.is_none()) else { continue };
@@ -185,7 +193,7 @@ impl Plan {
             }
             let first = match () {
                 () if follows(func, &strip.test, &own.exit, data.header) => First::Strip,
-                () if follows(func, &own.exit, &strip.test, data.header) => First::Loop,
+                () if follows(func, &own.exit, &strip.test, data.header) && has_no_params(&strip.test) => First::Loop,
                 () => {
                     place = Err(Decline::Apart);
                     continue;
@@ -360,7 +368,6 @@ fn follows(func: &Function, first: &ExitTest, second: &ExitTest, header: Block) 
         effects.is_pure() || effects.asserts || inst == second.exit.branch
     };
     first.stay.target(func) == block
-        && func.dfg.num_block_params(block) == 0
         && second.stay.target(func) == header
         && func.layout.block_insts(block).all(is_pure)
         && edges_from(func, first.exit.source(func)).filter(|edge| edge.target(func) == block).count() == 1

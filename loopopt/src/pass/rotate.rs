@@ -290,8 +290,12 @@ fn tests_at_bottom(ctx: &Context, forest: &LoopForest, lp: Loop, strips: Option<
         outside.any(|(_, target)| !ends_strip(target))
     };
     let latch = forest.latch(func, lp).expect("canonical form");
-    let only_gathers =
-        || only_jumps_to(func, latch).is_some() || ways_from(func, latch).any(|(_, target)| ends_strip(target));
+    // The counter of a strip is counted and tested, and nothing else.
+    let counts_strip = || {
+        let insts = func.layout.block_insts(latch).filter(|&inst| !is_constant(func, inst));
+        insts.count() <= 2 && ways_from(func, latch).any(|(_, target)| ends_strip(target))
+    };
+    let only_gathers = || only_jumps_to(func, latch).is_some() || counts_strip();
     leaves(latch)
         || (latch != forest.data(lp).header
             && only_gathers()

@@ -74,7 +74,7 @@ use crate::claim::Claim;
 use crate::options::Options;
 use crate::pass::{Form, Pass, PassCx, canon};
 use crate::refusal::refusals;
-use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode, Value, ValueDef};
+use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, MemFlagsData, Opcode, Value, ValueDef};
 use cranelift_codegen::{CodegenResult, Context, FxHashSet};
 
 /// The name of this pass.
@@ -316,8 +316,12 @@ impl Look<'_> {
         let private = self.private.get_or_insert_with(|| PrivateSlots::of(func, domtree));
         let writer = polls.loads.iter().find_map(|&load| match Access::of(func, load) {
             Some(access) => stores.clobber(func, &access, private),
-            // An atomic load: any store.
-            None => stores.first(),
+            // An atomic load.
+            None => {
+                let flags =
+                    func.dfg.insts[load].memflags().map_or(MemFlagsData::new(), |flags| func.dfg.mem_flags[flags]);
+                stores.not_kept_apart(func, flags)
+            }
         });
         writer.map_or(Ok(()), |store| Err(Decline::WritesPolled(store)))
     }

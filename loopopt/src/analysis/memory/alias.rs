@@ -317,9 +317,13 @@ impl LoopStores {
         all
     }
 
-    /// A store, if there is one.
-    pub fn first(&self) -> Option<Inst> {
-        self.stores.first().map(|(store, _)| *store)
+    /// A store that `flags` do not keep apart from an access with them, if there is one.
+    pub fn not_kept_apart(&self, func: &Function, flags: MemFlagsData) -> Option<Inst> {
+        let is_apart = |store: Inst| {
+            let stored = func.dfg.insts[store].memflags().and_then(|flags| func.dfg.mem_flags[flags].alias_region());
+            stored.zip(flags.alias_region()).is_some_and(|(a, b)| a != b)
+        };
+        self.stores.iter().map(|(store, _)| *store).find(|&store| !is_apart(store))
     }
 
     /// Something in the loop that may change what `load` reads, if there is anything.
