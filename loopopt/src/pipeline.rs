@@ -245,11 +245,13 @@ impl Driver<'_, '_> {
         let mut replaced = Replaced::default();
         detach_redundant_params(self.ctx, &mut replaced);
         // `canon` would find the loops anew after that.
-        let merged = merge_all(&mut self.ctx.func, (&self.ctx.cfg, &self.ctx.domtree), &mut replaced);
+        let named = self.cx.named(&self.ctx.func);
+        let merged = merge_all(&mut self.ctx.func, (&self.ctx.cfg, &self.ctx.domtree), named, &mut replaced);
         replaced.apply(&mut self.ctx.func);
         if merged {
             self.cx.flowgraph(self.ctx);
         }
+        self.cx.is_merged = true;
         keep_neighbours(&mut self.ctx.func);
         if self.cx.options.dumps {
             self.report.dumps.push(("input", self.ctx.func.display().to_string()));

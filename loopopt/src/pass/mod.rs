@@ -28,6 +28,7 @@ pub(crate) mod unswitch;
 pub(crate) mod version;
 pub(crate) mod widen_indices;
 
+use crate::analysis::cfg::handlers::NamedBlocks;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::scev::exit_count::{self, TripCount};
 use crate::change::Change;
@@ -131,7 +132,10 @@ pub(crate) struct PassCx<'a> {
     strips: FxHashMap<Block, bool>,
     /// How often what passes look at was made.
     pub(crate) analyses: Analyses,
+    /// Whether no two blocks can be merged: all were, and no edge has changed since.
+    pub(crate) is_merged: bool,
     forest: Option<Rc<LoopForest>>,
+    named: Option<NamedBlocks>,
     /// Exit counts by formula, by their headers, for the function as it is now.
     bounds: FxHashMap<Block, TripCount>,
 }
@@ -163,15 +167,26 @@ impl<'a> PassCx<'a> {
             slow: FxHashSet::default(),
             strips: FxHashMap::default(),
             analyses: Analyses::default(),
+            is_merged: false,
             forest: None,
+            named: None,
             bounds: FxHashMap::default(),
         }
     }
 
     /// The loops of the function as it is now.
     pub(crate) fn forest(&mut self, ctx: &Context) -> Rc<LoopForest> {
-        self.analyses.loop_forests += usize::from(self.forest.is_none());
-        self.forest.get_or_insert_with(|| Rc::new(LoopForest::new(&ctx.func, &ctx.cfg, &ctx.domtree))).clone()
+        if self.forest.is_none() {
+            self.analyses.loop_forests += 1;
+            let named = self.named(&ctx.func);
+            self.forest = Some(Rc::new(LoopForest::with_named(&ctx.func, (&ctx.cfg, &ctx.domtree), named)));
+        }
+        self.forest.clone().expect("the forest was made")
+    }
+
+    /// The blocks that instructions of the function name.
+    pub(crate) fn named(&mut self, func: &Function) -> NamedBlocks {
+        self.named.get_or_insert_with(|| NamedBlocks::of(func)).clone()
     }
 
     /// Makes the control-flow graph and the dominator tree of the function as it is now.
@@ -217,6 +232,7 @@ impl<'a> PassCx<'a> {
             Change::Cfg => self.flowgraph(ctx),
         }
         self.forest = None;
+        self.is_merged = false;
     }
 
     /// The same after edges were taken away: removes what cannot be reached any more.

@@ -34,7 +34,8 @@
 //!
 //! `propagateEquality` of LLVM's GVN.
 
-use crate::analysis::cfg::edges::{Edge, each_use, edge_dominates, edges_of};
+use crate::analysis::cfg::edges::{Edge, destinations, each_use, edge_dominates, edges_of};
+use crate::analysis::cfg::handlers::all_insts;
 use crate::analysis::cfg::loops::Loop;
 use crate::analysis::scev::comparison::Comparison;
 use crate::change::Change;
@@ -45,6 +46,7 @@ use crate::fault::fault;
 use crate::pass::{Pass, PassCx};
 use crate::refusal::refusals;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
+use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, Opcode, Value, types};
 use cranelift_codegen::{CodegenResult, Context, FxHashMap};
@@ -68,11 +70,9 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     let forest = cx.forest(ctx);
     let conditions = Conditions::of(&ctx.func);
     let mut known = FxHashMap::<Option<Loop>, Vec<Known>>::default();
-    for block in ctx.func.layout.blocks().filter(|_| !conditions.branches.is_empty()) {
+    for block in ctx.func.layout.blocks().filter(|_| !conditions.values.is_empty()) {
         for inst in ctx.func.layout.block_insts(block) {
-            let mut uses_any = false;
-            each_use(&ctx.func, inst, |value| uses_any |= conditions.has(&ctx.func, value));
-            if uses_any {
+            if conditions.are_used_by(&ctx.func, inst) {
                 let place = forest.innermost(block);
                 conditions.each_known(ctx, (block, inst), |found| known.entry(place).or_default().push(found));
             }
@@ -154,6 +154,8 @@ impl Tested {
 /// The conditions of branches: where which number is tested.
 struct Conditions {
     branches: FxHashMap<Value, SmallVec<[Inst; 2]>>,
+    /// The comparisons that are such a condition, or compare the number that a branch tests with zero.
+    values: EntitySet<Value>,
 }
 
 impl Conditions {
@@ -170,15 +172,28 @@ impl Conditions {
                 }
             }
         }
-        Self { branches }
+        let mut values = EntitySet::new();
+        if !branches.is_empty() {
+            values.ensure_capacity(func.dfg.num_values());
+            let comparisons = all_insts(func)
+                .filter(|&inst| matches!(func.dfg.insts[inst].opcode(), Opcode::Icmp | Opcode::Fcmp))
+                .filter_map(|inst| func.dfg.inst_results(inst).first().copied())
+                .filter(|&value| func.dfg.value_type(value) == types::I8);
+            values.extend(comparisons.filter(|&value| branches.contains_key(&Tested::of(func, value).number)));
+        }
+        Self { branches, values }
     }
 
-    /// Whether `value` is the condition of a branch and a comparison, or compares the number that a branch tests with zero.
-    fn has(&self, func: &Function, value: Value) -> bool {
-        let is_comparison = |inst| matches!(func.dfg.insts[inst].opcode(), Opcode::Icmp | Opcode::Fcmp);
-        func.dfg.value_type(value) == types::I8
-            && func.dfg.value_def(value).inst().is_some_and(is_comparison)
-            && self.branches.contains_key(&Tested::of(func, value).number)
+    /// Whether one of them is used by `inst`, or is passed by it if it is a branch.
+    fn are_used_by(&self, func: &Function, inst: Inst) -> bool {
+        let is_one = |value: Value| self.values.contains(value);
+        match func.dfg.insts[inst].opcode().is_branch() {
+            true => destinations(func, inst).iter().any(|call| {
+                let mut args = call.args(&func.dfg.value_lists);
+                args.any(|arg| arg.as_value().is_some_and(is_one))
+            }),
+            false => func.dfg.inst_args(inst).iter().copied().any(is_one),
+        }
     }
 
     /// Calls `visit` with each use of a condition in `inst` that is known there.
@@ -186,7 +201,7 @@ impl Conditions {
         let func = &ctx.func;
         let mut used = SmallVec::<[Value; 4]>::new();
         each_use(func, inst, |value| {
-            if self.has(func, value) && !used.contains(&value) {
+            if self.values.contains(value) && !used.contains(&value) {
                 used.push(value);
             }
         });

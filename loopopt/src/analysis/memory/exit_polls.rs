@@ -30,7 +30,6 @@
 //!
 //! Regions that others write ([`Writers::Others`](crate::Writers)) are stricter: each load there stays what it is.
 
-use crate::analysis::cfg::edges::edges_into;
 use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
 use crate::analysis::memory::effects::Effects;
 use crate::fault::fault;
@@ -53,8 +52,8 @@ pub fn polls(
     }
     // Room for a small loop.
     let seen = FxHashMap::with_capacity_and_hasher(56, Default::default());
-    let (deciding, decided) = (Vec::new(), EntitySet::new());
-    let mut search = Search { func, cfg, domtree, forest, lp, seen, deciding, decided };
+    let (deciding, decided, entered) = (Vec::new(), EntitySet::new(), EntitySet::new());
+    let mut search = Search { func, cfg, domtree, forest, lp, seen, deciding, decided, entered };
     let mut conditions = search.ways_out();
     let mut steady = Vec::new();
     while let Some(condition) = conditions.pop() {
@@ -88,6 +87,8 @@ struct Search<'a> {
     deciding: Vec<Value>,
     /// Blocks of which the conditions have been among these.
     decided: EntitySet<Block>,
+    /// Blocks with parameters that were seen.
+    entered: EntitySet<Block>,
 }
 
 /// What a value is made of.
@@ -166,7 +167,8 @@ impl Search<'_> {
             }
             ValueDef::Param(block, index) => {
                 self.add_deciding(block);
-                let passed = edges_into(func, self.cfg, block).map(|edge| edge.args(func).nth(index));
+                let edges = self.forest.edges_into(func, self.cfg, block).iter();
+                let passed = edges.map(|edge| edge.args(func).nth(index));
                 passed.map(|arg| arg.and_then(|arg| arg.as_value())).collect()
             }
             ValueDef::Union(..) => None,
@@ -175,7 +177,7 @@ impl Search<'_> {
 
     /// Takes note of the conditions in the loop that the ways into `block`, if it is not the header, stand behind.
     fn add_deciding(&mut self, block: Block) {
-        if block == self.forest.data(self.lp).header {
+        if block == self.forest.data(self.lp).header || !self.entered.insert(block) {
             return;
         }
         for pred in self.cfg.pred_iter(block) {
