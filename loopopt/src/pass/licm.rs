@@ -408,8 +408,8 @@ impl<'a, 'b> Motion<'a, 'b> {
     }
 
     fn measure(&mut self) {
-        let (func, forest, lp, isa) = (&*self.func, self.place.forest, self.place.lp, self.cx.isa);
-        self.pressure.get_or_insert_with(|| Pressure::of(func, forest, lp, isa));
+        let (func, forest, lp, cx) = (&*self.func, self.place.forest, self.place.lp, &*self.cx);
+        self.pressure.get_or_insert_with(|| Pressure::of(func, forest, lp, cx.isa, &cx.use_counts));
     }
 
     /// `inst`, behind all instructions of the loop that it needs.

@@ -30,6 +30,7 @@ pub(crate) mod widen_indices;
 
 use crate::analysis::cfg::handlers::NamedBlocks;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
+use crate::analysis::pressure::UseCounts;
 use crate::analysis::scev::exit_count::{self, TripCount};
 use crate::change::Change;
 use crate::claim::Claim;
@@ -44,6 +45,7 @@ use cranelift_codegen::ir::{Block, Function, Inst};
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_codegen::{CodegenResult, Context, FxHashMap, FxHashSet};
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::rc::Rc;
 
 /// How far the loops of a function are in the form that passes need, each including those before.
@@ -138,6 +140,8 @@ pub(crate) struct PassCx<'a> {
     named: Option<NamedBlocks>,
     /// Exit counts by formula, by their headers, for the function as it is now.
     bounds: FxHashMap<Block, TripCount>,
+    /// What [`Pressure`](crate::analysis::pressure::Pressure) counts with.
+    pub(crate) use_counts: Rc<Cell<UseCounts>>,
 }
 
 impl<'a> PassCx<'a> {
@@ -171,6 +175,7 @@ impl<'a> PassCx<'a> {
             forest: None,
             named: None,
             bounds: FxHashMap::default(),
+            use_counts: Rc::default(),
         }
     }
 
@@ -231,6 +236,13 @@ impl<'a> PassCx<'a> {
             }
             Change::Cfg => self.flowgraph(ctx),
         }
+        self.forget_loops(change);
+    }
+
+    /// Brings the loops up to date after `change`, which changes edges, if `ctx` is so already.
+    pub(crate) fn forget_loops(&mut self, change: Change) {
+        self.changed = self.changed.max(change);
+        self.bounds.clear();
         self.forest = None;
         self.is_merged = false;
     }

@@ -70,7 +70,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     let forest = cx.forest(ctx);
     let conditions = Conditions::of(&ctx.func);
     let mut known = FxHashMap::<Option<Loop>, Vec<Known>>::default();
-    for block in ctx.func.layout.blocks().filter(|_| !conditions.values.is_empty()) {
+    for block in ctx.func.layout.blocks().filter(|_| conditions.has_values) {
         for inst in ctx.func.layout.block_insts(block) {
             if conditions.are_used_by(&ctx.func, inst) {
                 let place = forest.innermost(block);
@@ -156,6 +156,8 @@ struct Conditions {
     branches: FxHashMap<Value, SmallVec<[Inst; 2]>>,
     /// The comparisons that are such a condition, or compare the number that a branch tests with zero.
     values: EntitySet<Value>,
+    /// Whether there is one.
+    has_values: bool,
 }
 
 impl Conditions {
@@ -181,7 +183,7 @@ impl Conditions {
                 .filter(|&value| func.dfg.value_type(value) == types::I8);
             values.extend(comparisons.filter(|&value| branches.contains_key(&Tested::of(func, value).number)));
         }
-        Self { branches, values }
+        Self { branches, has_values: !values.is_empty(), values }
     }
 
     /// Whether one of them is used by `inst`, or is passed by it if it is a branch.

@@ -52,8 +52,8 @@ pub fn polls(
     }
     // Room for a small loop.
     let seen = FxHashMap::with_capacity_and_hasher(56, Default::default());
-    let (deciding, decided, entered) = (Vec::new(), EntitySet::new(), EntitySet::new());
-    let mut search = Search { func, cfg, domtree, forest, lp, seen, deciding, decided, entered };
+    let (deciding, decided, passed) = (Vec::new(), EntitySet::new(), FxHashMap::default());
+    let mut search = Search { func, cfg, domtree, forest, lp, seen, deciding, decided, passed };
     let mut conditions = search.ways_out();
     let mut steady = Vec::new();
     while let Some(condition) = conditions.pop() {
@@ -87,8 +87,8 @@ struct Search<'a> {
     deciding: Vec<Value>,
     /// Blocks of which the conditions have been among these.
     decided: EntitySet<Block>,
-    /// Blocks with parameters that were seen.
-    entered: EntitySet<Block>,
+    /// Blocks with parameters that were seen, and what is passed to each: by each edge, for each parameter.
+    passed: FxHashMap<Block, Vec<Option<Value>>>,
 }
 
 /// What a value is made of.
@@ -166,18 +166,22 @@ impl Search<'_> {
                 is_function(func, inst).then(|| Operands::from_slice(func.dfg.inst_args(inst)))
             }
             ValueDef::Param(block, index) => {
-                self.add_deciding(block);
-                let edges = self.forest.edges_into(func, self.cfg, block).iter();
-                let passed = edges.map(|edge| edge.args(func).nth(index));
-                passed.map(|arg| arg.and_then(|arg| arg.as_value())).collect()
+                if !self.passed.contains_key(&block) {
+                    self.enter(block);
+                }
+                self.passed[&block].iter().skip(index).step_by(func.dfg.num_block_params(block)).copied().collect()
             }
             ValueDef::Union(..) => None,
         }
     }
 
-    /// Takes note of the conditions in the loop that the ways into `block`, if it is not the header, stand behind.
-    fn add_deciding(&mut self, block: Block) {
-        if block == self.forest.data(self.lp).header || !self.entered.insert(block) {
+    /// Takes note of what is passed to `block`, and, if it is not the header, of the conditions in the loop that the ways there stand
+    /// behind.
+    fn enter(&mut self, block: Block) {
+        let edges = self.forest.edges_into(self.func, self.cfg, block).iter();
+        let passed = edges.flat_map(|edge| edge.args(self.func)).map(|arg| arg.as_value()).collect();
+        self.passed.insert(block, passed);
+        if block == self.forest.data(self.lp).header {
             return;
         }
         for pred in self.cfg.pred_iter(block) {
