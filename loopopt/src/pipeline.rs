@@ -188,7 +188,8 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Repor
     if !report.changed {
         report.remarks.forget_fired();
         ctx.func = original;
-        cx.flowgraph(ctx);
+        ctx.flowgraph();
+        cx.analyses.flow_graphs += 1;
     }
     report.analyses = cx.analyses;
     ctx.compute_loop_analysis();
@@ -229,7 +230,9 @@ impl Driver<'_, '_> {
     /// Brings about what passes need, as far as `Context::optimize` has not left it. Returns whether there is a loop to look
     /// at.
     fn prepare(&mut self) -> CodegenResult<bool> {
-        if !self.ctx.cfg.is_valid() || !self.ctx.domtree.is_valid() {
+        if self.ctx.cfg.is_valid() && self.ctx.domtree.is_valid() {
+            self.cx.trust_flowgraph(self.ctx);
+        } else {
             self.cx.flowgraph(self.ctx);
         }
         self.ctx.verify_if(self.cx.isa)?;

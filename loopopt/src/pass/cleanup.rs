@@ -71,6 +71,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     keep_neighbours(&mut ctx.func);
     cx.wants_another_round = true;
     // The egraph pass has made the graph and the tree anew, and what was removed since is in neither.
+    cx.trust_flowgraph(ctx);
     cx.forget_loops(Change::Cfg);
     Ok(Change::Nothing)
 }

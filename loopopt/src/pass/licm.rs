@@ -338,9 +338,6 @@ impl<'a, 'b> Motion<'a, 'b> {
             return Err(Decline::Asynchronous { load: inst });
         }
         let Place { forest, flow, lp, .. } = self.place;
-        if self.polls.get_or_insert_with(|| polls(self.func, flow, forest, lp)).binary_search(&inst).is_ok() {
-            return Err(Decline::Polls { load: inst });
-        }
         let blocks = forest.blocks(lp);
         let stores = self.stores.get_or_insert_with(|| LoopStores::of(self.func, blocks));
         let writers = self.cx.options.writers(self.func, flags);
@@ -351,6 +348,10 @@ impl<'a, 'b> Motion<'a, 'b> {
             .and_then(|load| stores.clobbering_store(self.func, &load, writers, self.place.private));
         if let Some(store) = clobber {
             return Err(Decline::Aliased { load: inst, store });
+        }
+        // To find the polls takes longest, and is not worth it for what stays anyway.
+        if self.polls.get_or_insert_with(|| polls(self.func, flow, forest, lp)).binary_search(&inst).is_ok() {
+            return Err(Decline::Polls { load: inst });
         }
         let is_there = self.find_done(inst).is_some();
         if is_there || (flags.notrap() && flags.can_move()) {

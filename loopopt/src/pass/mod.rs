@@ -28,6 +28,7 @@ pub(crate) mod unswitch;
 pub(crate) mod version;
 pub(crate) mod widen_indices;
 
+use crate::analysis::cfg::flow::KnownEdges;
 use crate::analysis::cfg::handlers::NamedBlocks;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::pressure::UseCounts;
@@ -138,6 +139,7 @@ pub(crate) struct PassCx<'a> {
     pub(crate) is_merged: bool,
     forest: Option<Rc<LoopForest>>,
     named: Option<NamedBlocks>,
+    edges: KnownEdges,
     /// Exit counts by formula, by their headers, for the function as it is now.
     bounds: FxHashMap<Block, TripCount>,
     /// What [`Pressure`](crate::analysis::pressure::Pressure) counts with.
@@ -174,6 +176,7 @@ impl<'a> PassCx<'a> {
             is_merged: false,
             forest: None,
             named: None,
+            edges: KnownEdges::default(),
             bounds: FxHashMap::default(),
             use_counts: Rc::default(),
         }
@@ -197,7 +200,13 @@ impl<'a> PassCx<'a> {
     /// Makes the control-flow graph and the dominator tree of the function as it is now.
     pub(crate) fn flowgraph(&mut self, ctx: &mut Context) {
         self.analyses.flow_graphs += 1;
-        ctx.flowgraph();
+        self.edges.update(&ctx.func, &mut ctx.cfg);
+        ctx.compute_domtree();
+    }
+
+    /// Takes the control-flow graph of `ctx` for that of the function as it is now.
+    pub(crate) fn trust_flowgraph(&mut self, ctx: &Context) {
+        self.edges.see(&ctx.func);
     }
 
     /// The exit count of a loop of the function as it is now, by formula.
