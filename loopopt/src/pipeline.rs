@@ -162,6 +162,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Repor
         }
         return Ok(Report::default());
     }
+    cx.remarks.reserve();
     let original = ctx.func.clone();
     if cx.options.assert_claims {
         refuse_own_codes(&ctx.func)?;
@@ -192,7 +193,10 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Repor
         cx.analyses.flow_graphs += 1;
     }
     report.analyses = cx.analyses;
-    ctx.compute_loop_analysis();
+    // No pass of ours changes Cranelift's loops, but the egraph pass makes them anew.
+    if report.changed || cx.analyses.egraph_runs > 0 || !ctx.loop_analysis.is_valid() {
+        ctx.compute_loop_analysis();
+    }
     result.map(|()| report)
 }
 

@@ -35,7 +35,6 @@
 //! `propagateEquality` of LLVM's GVN.
 
 use crate::analysis::cfg::edges::{Edge, destinations, each_use, edge_dominates, edges_of};
-use crate::analysis::cfg::handlers::all_insts;
 use crate::analysis::cfg::loops::Loop;
 use crate::analysis::scev::comparison::Comparison;
 use crate::change::Change;
@@ -46,7 +45,6 @@ use crate::fault::fault;
 use crate::pass::{Pass, PassCx};
 use crate::refusal::refusals;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
-use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, Opcode, Value, types};
 use cranelift_codegen::{CodegenResult, Context, FxHashMap};
@@ -70,7 +68,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     let forest = cx.forest(ctx);
     let conditions = Conditions::of(&ctx.func);
     let mut known = FxHashMap::<Option<Loop>, Vec<Known>>::default();
-    for block in ctx.func.layout.blocks().filter(|_| conditions.has_values) {
+    for block in ctx.func.layout.blocks().filter(|_| !conditions.branches.is_empty()) {
         for inst in ctx.func.layout.block_insts(block) {
             if conditions.are_used_by(&ctx.func, inst) {
                 let place = forest.innermost(block);
@@ -154,10 +152,6 @@ impl Tested {
 /// The conditions of branches: where which number is tested.
 struct Conditions {
     branches: FxHashMap<Value, SmallVec<[Inst; 2]>>,
-    /// The comparisons that are such a condition, or compare the number that a branch tests with zero.
-    values: EntitySet<Value>,
-    /// Whether there is one.
-    has_values: bool,
 }
 
 impl Conditions {
@@ -174,21 +168,20 @@ impl Conditions {
                 }
             }
         }
-        let mut values = EntitySet::new();
-        if !branches.is_empty() {
-            values.ensure_capacity(func.dfg.num_values());
-            let comparisons = all_insts(func)
-                .filter(|&inst| matches!(func.dfg.insts[inst].opcode(), Opcode::Icmp | Opcode::Fcmp))
-                .filter_map(|inst| func.dfg.inst_results(inst).first().copied())
-                .filter(|&value| func.dfg.value_type(value) == types::I8);
-            values.extend(comparisons.filter(|&value| branches.contains_key(&Tested::of(func, value).number)));
-        }
-        Self { branches, has_values: !values.is_empty(), values }
+        Self { branches }
     }
 
-    /// Whether one of them is used by `inst`, or is passed by it if it is a branch.
+    /// Whether `value` is the condition of a branch and a comparison, or compares the number that a branch tests with zero.
+    fn has(&self, func: &Function, value: Value) -> bool {
+        let is_comparison = |inst| matches!(func.dfg.insts[inst].opcode(), Opcode::Icmp | Opcode::Fcmp);
+        func.dfg.value_type(value) == types::I8
+            && func.dfg.value_def(value).inst().is_some_and(is_comparison)
+            && self.branches.contains_key(&Tested::of(func, value).number)
+    }
+
+    /// Whether such a value is used by `inst`, or is passed by it if it is a branch.
     fn are_used_by(&self, func: &Function, inst: Inst) -> bool {
-        let is_one = |value: Value| self.values.contains(value);
+        let is_one = |value: Value| self.has(func, value);
         match func.dfg.insts[inst].opcode().is_branch() {
             true => destinations(func, inst).iter().any(|call| {
                 let mut args = call.args(&func.dfg.value_lists);
@@ -203,7 +196,7 @@ impl Conditions {
         let func = &ctx.func;
         let mut used = SmallVec::<[Value; 4]>::new();
         each_use(func, inst, |value| {
-            if self.values.contains(value) && !used.contains(&value) {
+            if self.has(func, value) && !used.contains(&value) {
                 used.push(value);
             }
         });
