@@ -98,6 +98,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     let order = Order::of(&ctx.func, &ctx.domtree);
     let (mut changed, mut has_aliases) = (false, false);
     let mut ready = SecondaryMap::new();
+    ready.resize(ctx.func.dfg.num_insts());
     let heights = forest.heights();
     for lp in forest.loops().rev() {
         let header = forest.data(lp).header;

@@ -162,6 +162,7 @@ impl Places {
             return None;
         }
         let mut places = Self::new(Kind::Cold, func, uses);
+        places.hot.resize(func.dfg.num_values());
         places.find_hot_uses(func, &forest);
         for block in func.layout.blocks().filter(|&block| func.is_effectively_cold(block)) {
             places.add_cold(func, &forest, block);
