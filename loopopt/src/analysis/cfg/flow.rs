@@ -7,6 +7,7 @@ use crate::analysis::cfg::edges::destinations;
 use cranelift_codegen::entity::{SecondaryMap, packed_option::PackedOption};
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::{Block, Function, Inst};
+use std::ops::Range;
 
 /// The edges of a function as its flow graph has them.
 #[derive(Default)]
@@ -16,6 +17,10 @@ pub(crate) struct KnownEdges {
     targets: Vec<Block>,
     /// The same at the look before.
     before: Vec<Block>,
+    /// How many edges enter each block.
+    entering: SecondaryMap<Block, u32>,
+    /// The blocks that ended otherwise at the look before, and their targets then.
+    changed: Vec<(Block, Range<usize>)>,
     /// How often the branches were looked at. Nothing is known as long as they were not.
     looks: u32,
 }
@@ -24,8 +29,8 @@ pub(crate) struct KnownEdges {
 #[derive(Clone, Default)]
 struct End {
     branch: PackedOption<Inst>,
-    /// Where its targets start and end.
-    targets: (u32, u32),
+    /// Which of the targets are its.
+    targets: Range<usize>,
     /// At which look the block was in the layout last.
     look: u32,
 }
@@ -33,24 +38,27 @@ struct End {
 impl KnownEdges {
     /// Takes note of the edges of `func`, of which the flow graph is valid.
     pub(crate) fn see(&mut self, func: &Function) {
-        self.look(func, |_| {});
+        self.look(func);
     }
 
     /// Makes `cfg`, which was valid when the edges were seen last, the flow graph of `func` as it is now.
     pub(crate) fn update(&mut self, func: &Function, cfg: &mut ControlFlowGraph) {
-        if self.looks == 0 || !cfg.is_valid() {
+        let is_known = self.looks > 0 && cfg.is_valid();
+        let cost = self.look(func);
+        if !is_known || cost > self.targets.len() {
             cfg.compute(func);
-            self.see(func);
-            return;
+        } else {
+            self.changed.iter().for_each(|(block, _)| cfg.recompute_block(func, *block));
         }
-        self.look(func, |block| cfg.recompute_block(func, block));
         debug_assert!(is_graph_of(func, cfg), "an edge is not known");
     }
 
-    /// Calls `changed` with each block that ends otherwise than when this was asked last, or is not there any more.
-    fn look(&mut self, func: &Function, mut changed: impl FnMut(Block)) {
+    /// Finds the blocks that end otherwise than when this was asked last, or are not there any more. Returns how many edges the flow
+    /// graph looks at to bring them up to date: for each that is taken away, all into the block that it enters.
+    fn look(&mut self, func: &Function) -> usize {
         self.looks += 1;
         self.ends.resize(func.dfg.num_blocks());
+        self.changed.clear();
         std::mem::swap(&mut self.targets, &mut self.before);
         self.targets.clear();
         for block in func.layout.blocks() {
@@ -60,19 +68,22 @@ impl KnownEdges {
                 let calls = destinations(func, branch).iter();
                 self.targets.extend(calls.map(|call| call.block(&func.dfg.value_lists)));
             }
-            let targets = (start as u32, self.targets.len() as u32);
-            let end =
-                std::mem::replace(&mut self.ends[block], End { branch: branch.into(), targets, look: self.looks });
-            let known = &self.before[end.targets.0 as usize..end.targets.1 as usize];
-            if end.branch != branch.into() || *known != self.targets[start..] {
-                changed(block);
+            let end = End { branch: branch.into(), targets: start..self.targets.len(), look: self.looks };
+            let known = std::mem::replace(&mut self.ends[block], end);
+            if known.branch != branch.into() || self.before[known.targets.clone()] != self.targets[start..] {
+                self.changed.push((block, known.targets));
             }
         }
         let looks = self.looks;
         for (block, end) in self.ends.iter_mut().filter(|(_, end)| end.look != looks && end.branch.is_some()) {
-            *end = End::default();
-            changed(block);
+            self.changed.push((block, std::mem::take(end).targets));
         }
+        let left = self.changed.iter().flat_map(|(_, targets)| &self.before[targets.clone()]);
+        let cost = left.map(|&target| self.entering[target] as usize).sum();
+        self.entering.clear();
+        self.entering.resize(func.dfg.num_blocks());
+        self.targets.iter().for_each(|&target| self.entering[target] += 1);
+        cost
     }
 }
 
