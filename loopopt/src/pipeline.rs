@@ -162,6 +162,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Repor
         }
         return Ok(Report::default());
     }
+    cx.remarks.reserve();
     let original = ctx.func.clone();
     if cx.options.assert_claims {
         refuse_own_codes(&ctx.func)?;
@@ -188,10 +189,14 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Repor
     if !report.changed {
         report.remarks.forget_fired();
         ctx.func = original;
-        cx.flowgraph(ctx);
+        ctx.flowgraph();
+        cx.analyses.flow_graphs += 1;
     }
     report.analyses = cx.analyses;
-    ctx.compute_loop_analysis();
+    // No pass of ours changes Cranelift's loops, but the egraph pass makes them anew.
+    if report.changed || cx.analyses.egraph_runs > 0 || !ctx.loop_analysis.is_valid() {
+        ctx.compute_loop_analysis();
+    }
     result.map(|()| report)
 }
 
@@ -229,7 +234,9 @@ impl Driver<'_, '_> {
     /// Brings about what passes need, as far as `Context::optimize` has not left it. Returns whether there is a loop to look
     /// at.
     fn prepare(&mut self) -> CodegenResult<bool> {
-        if !self.ctx.cfg.is_valid() || !self.ctx.domtree.is_valid() {
+        if self.ctx.cfg.is_valid() && self.ctx.domtree.is_valid() {
+            self.cx.trust_flowgraph(self.ctx);
+        } else {
             self.cx.flowgraph(self.ctx);
         }
         self.ctx.verify_if(self.cx.isa)?;
@@ -245,11 +252,13 @@ impl Driver<'_, '_> {
         let mut replaced = Replaced::default();
         detach_redundant_params(self.ctx, &mut replaced);
         // `canon` would find the loops anew after that.
-        let merged = merge_all(&mut self.ctx.func, (&self.ctx.cfg, &self.ctx.domtree), &mut replaced);
+        let named = self.cx.named(&self.ctx.func);
+        let merged = merge_all(&mut self.ctx.func, (&self.ctx.cfg, &self.ctx.domtree), named, &mut replaced);
         replaced.apply(&mut self.ctx.func);
         if merged {
             self.cx.flowgraph(self.ctx);
         }
+        self.cx.is_merged = true;
         keep_neighbours(&mut self.ctx.func);
         if self.cx.options.dumps {
             self.report.dumps.push(("input", self.ctx.func.display().to_string()));

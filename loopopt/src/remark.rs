@@ -115,7 +115,7 @@ impl<'a> IntoIterator for &'a Remarks {
 }
 
 /// Remarks while passes run. A pass can look at a loop again, and then what it said against it no longer counts.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct RemarkLog {
     /// In the order in which they were made, nothing for those that no longer count.
     all: Vec<Option<Remark>>,
@@ -125,18 +125,14 @@ pub(crate) struct RemarkLog {
     declined: FxHashMap<(&'static str, Block, u32), usize>,
 }
 
-impl Default for RemarkLog {
-    fn default() -> Self {
-        // Room for two loops: most functions have not more.
-        Self {
-            all: Vec::with_capacity(16),
-            changed: FxHashSet::with_capacity_and_hasher(14, Default::default()),
-            declined: FxHashMap::with_capacity_and_hasher(14, Default::default()),
-        }
-    }
-}
-
 impl RemarkLog {
+    /// Makes room for the remarks of two loops: most functions with loops have not more.
+    pub(crate) fn reserve(&mut self) {
+        self.all.reserve(48);
+        self.changed.reserve(14);
+        self.declined.reserve(56);
+    }
+
     /// Records that `pass`, whose rewrites rest on `claims`, changed the loop at `header`.
     pub(crate) fn fired(
         &mut self,

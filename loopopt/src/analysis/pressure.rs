@@ -17,8 +17,11 @@ use crate::analysis::cfg::edges::each_use;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::memory::effects::is_constant;
 use cranelift_codegen::FxHashMap;
+use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::ir::{Function, Inst, Type, Value, ValueDef};
 use cranelift_codegen::isa::TargetIsa;
+use std::cell::Cell;
+use std::rc::Rc;
 use target_lexicon::Architecture;
 
 /// Registers left for values that live and die in one iteration: two operands and a result.
@@ -27,11 +30,36 @@ const SPARE: usize = 3;
 /// Registers by class: integers, then floats and vectors.
 pub type ByClass = [usize; 2];
 
+/// How often values are used in a loop: a table that one loop leaves to the next.
+#[derive(Debug, Default)]
+pub struct UseCounts {
+    counts: SecondaryMap<Value, usize>,
+    /// The values that were counted, each once.
+    values: Vec<Value>,
+}
+
+impl UseCounts {
+    fn add(&mut self, value: Value) {
+        let count = &mut self.counts[value];
+        if *count == 0 {
+            self.values.push(value);
+        }
+        *count += 1;
+    }
+
+    fn clear(&mut self) {
+        for value in self.values.drain(..) {
+            self.counts[value] = 0;
+        }
+    }
+}
+
 /// What lives through one loop.
-#[derive(Clone, Debug)]
 pub struct Pressure {
     /// How often each value is used in the loop.
-    uses: FxHashMap<Value, usize>,
+    uses: UseCounts,
+    /// Where these come from and go back to.
+    table: Rc<Cell<UseCounts>>,
     live: ByClass,
     available: ByClass,
     /// What there is if cold calls count as well.
@@ -40,20 +68,25 @@ pub struct Pressure {
 
 impl Pressure {
     /// Counts what lives through `lp`. Linear in the size of the loop.
-    pub fn of(func: &Function, forest: &LoopForest, lp: Loop, isa: &dyn TargetIsa) -> Self {
-        // Room for a small loop.
-        let mut uses = FxHashMap::<Value, usize>::with_capacity_and_hasher(56, Default::default());
+    pub fn of(
+        func: &Function,
+        forest: &LoopForest,
+        lp: Loop,
+        isa: &dyn TargetIsa,
+        table: &Rc<Cell<UseCounts>>,
+    ) -> Self {
+        let mut uses = table.take();
         let (mut calls, mut cold_calls) = (false, false);
         for &block in forest.blocks(lp) {
             for inst in func.layout.block_insts(block) {
-                each_use(func, inst, |value| *uses.entry(value).or_default() += 1);
+                each_use(func, inst, |value| uses.add(value));
                 let is_call = func.dfg.insts[inst].opcode().is_call();
                 calls |= is_call && !func.layout.is_cold(block);
                 cold_calls |= is_call;
             }
         }
         let mut live = [0; 2];
-        for &value in uses.keys().filter(|&&value| !is_constant_value(func, value)) {
+        for &value in uses.values.iter().filter(|&&value| !is_constant_value(func, value)) {
             let lives_through = match func.dfg.value_def(value) {
                 ValueDef::Param(block, _) => block == forest.data(lp).header || !forest.contains(lp, block),
                 ValueDef::Result(inst, _) => {
@@ -63,7 +96,8 @@ impl Pressure {
             };
             live[class(func, value)] += usize::from(lives_through);
         }
-        Self { uses, live, available: available(isa, calls), available_across_calls: available(isa, cold_calls) }
+        let (available, available_across_calls) = (available(isa, calls), available(isa, cold_calls));
+        Self { uses, table: table.clone(), live, available, available_across_calls }
     }
 
     /// Whether there are registers enough once `insts` are before the loop, or no more are needed than now.
@@ -77,8 +111,8 @@ impl Pressure {
         self.live = self.after(func, insts);
         for value in insts.iter().flat_map(|&inst| func.dfg.inst_values(inst)) {
             // A value that stands for others has more uses than were counted.
-            if let Some(uses) = self.uses.get_mut(&value) {
-                *uses = uses.saturating_sub(1);
+            if self.uses.counts[value] > 0 {
+                self.uses.counts[value] -= 1;
             }
         }
     }
@@ -100,14 +134,13 @@ impl Pressure {
         let results: Vec<_> = insts.iter().flat_map(|&inst| func.dfg.inst_results(inst)).copied().collect();
         let mut live = self.live;
         for (&value, &count) in gone.iter().filter(|(value, _)| !results.contains(value)) {
-            if self.uses.get(&value) == Some(&count) && !is_constant_value(func, value) {
+            if self.uses.counts[value] == count && !is_constant_value(func, value) {
                 let live = &mut live[class(func, value)];
                 *live = live.saturating_sub(1);
             }
         }
         for &result in results.iter().filter(|&&result| !is_constant_value(func, result)) {
-            let inside = self.uses.get(&result).copied().unwrap_or(0);
-            if inside > gone.get(&result).copied().unwrap_or(0) {
+            if self.uses.counts[result] > gone.get(&result).copied().unwrap_or(0) {
                 live[class(func, result)] += 1;
             }
         }
@@ -122,6 +155,13 @@ impl Pressure {
     /// Registers for what lives through the loop, if a cold call takes as many as one that is not.
     pub fn across_calls(&self) -> ByClass {
         self.available_across_calls
+    }
+}
+
+impl Drop for Pressure {
+    fn drop(&mut self) {
+        self.uses.clear();
+        self.table.set(std::mem::take(&mut self.uses));
     }
 }
 

@@ -41,9 +41,10 @@ use crate::analysis::cfg::edges::{Edge, edges_into};
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::change::Change;
 use crate::edit::TooManyParams;
-use crate::edit::cfg::merge::merge_blocks;
+use crate::edit::cfg::merge::merge_all;
 use crate::edit::cfg::split_edges::funnel;
 use crate::edit::ssa::close::{close_loops, escapes};
+use crate::edit::ssa::rename::Replaced;
 use crate::pass::{Form, Pass, PassCx};
 use crate::refusal::refusals;
 use cranelift_codegen::ir::{Block, Function};
@@ -66,11 +67,16 @@ pub(crate) const PASS: Pass = Pass {
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
     // Merging, splitting edges and rotation let no value leave a loop.
     let is_closed = cx.form >= Form::Closed;
-    let steps: &[fn(&mut Context, &mut PassCx<'_>) -> Change] =
-        if is_closed { &[merge, shape] } else { &[merge, shape, close] };
-    for step in steps {
-        let done = step(ctx, cx);
-        cx.invalidate(ctx, done);
+    if !cx.is_merged {
+        let merged = merge(ctx, cx);
+        cx.invalidate(ctx, merged);
+        cx.is_merged = true;
+    }
+    let shaped = shape(ctx, cx);
+    cx.invalidate(ctx, shaped);
+    if !is_closed {
+        let closed = close(ctx, cx);
+        cx.invalidate(ctx, closed);
     }
     name_irreducible_cycles(ctx, cx);
     Ok(Change::Nothing)
@@ -83,8 +89,11 @@ pub(crate) fn restore(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<(
     Ok(())
 }
 
-fn merge(ctx: &mut Context, _: &mut PassCx<'_>) -> Change {
-    let merged = merge_blocks(&mut ctx.func, &ctx.cfg, &ctx.domtree);
+fn merge(ctx: &mut Context, cx: &mut PassCx<'_>) -> Change {
+    let mut replaced = Replaced::default();
+    let named = cx.named(&ctx.func);
+    let merged = merge_all(&mut ctx.func, (&ctx.cfg, &ctx.domtree), named, &mut replaced);
+    replaced.apply(&mut ctx.func);
     if merged { Change::Cfg } else { Change::Nothing }
 }
 

@@ -70,7 +70,10 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     remove_unreachable(ctx, cx.isa)?;
     keep_neighbours(&mut ctx.func);
     cx.wants_another_round = true;
-    Ok(Change::Cfg)
+    // The egraph pass has made the graph and the tree anew, and what was removed since is in neither.
+    cx.trust_flowgraph(ctx);
+    cx.forget_loops(Change::Cfg);
+    Ok(Change::Nothing)
 }
 
 /// Whether it would run if it were wanted.

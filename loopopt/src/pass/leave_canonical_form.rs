@@ -41,7 +41,8 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     detach_redundant_params(ctx, &mut replaced);
     let skipped = skip_empty_latches(ctx, &cx.forest(ctx), &replaced);
     // No other block has more or fewer edges into it for that, so the old graph still says which can be merged.
-    let merged = merge_all(&mut ctx.func, (&ctx.cfg, &ctx.domtree), &mut replaced);
+    let named = cx.named(&ctx.func);
+    let merged = merge_all(&mut ctx.func, (&ctx.cfg, &ctx.domtree), named, &mut replaced);
     let has_replaced = !replaced.is_empty();
     let localized = replace_and_localize(&mut ctx.func, replaced);
     Ok(match (skipped || merged, has_replaced || localized) {

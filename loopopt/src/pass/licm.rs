@@ -98,6 +98,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     let order = Order::of(&ctx.func, &ctx.domtree);
     let (mut changed, mut has_aliases) = (false, false);
     let mut ready = SecondaryMap::new();
+    ready.resize(ctx.func.dfg.num_insts());
     let heights = forest.heights();
     for lp in forest.loops().rev() {
         let header = forest.data(lp).header;
@@ -338,9 +339,6 @@ impl<'a, 'b> Motion<'a, 'b> {
             return Err(Decline::Asynchronous { load: inst });
         }
         let Place { forest, flow, lp, .. } = self.place;
-        if self.polls.get_or_insert_with(|| polls(self.func, flow, forest, lp)).binary_search(&inst).is_ok() {
-            return Err(Decline::Polls { load: inst });
-        }
         let blocks = forest.blocks(lp);
         let stores = self.stores.get_or_insert_with(|| LoopStores::of(self.func, blocks));
         let writers = self.cx.options.writers(self.func, flags);
@@ -351,6 +349,10 @@ impl<'a, 'b> Motion<'a, 'b> {
             .and_then(|load| stores.clobbering_store(self.func, &load, writers, self.place.private));
         if let Some(store) = clobber {
             return Err(Decline::Aliased { load: inst, store });
+        }
+        // To find the polls takes longest, and is not worth it for what stays anyway.
+        if self.polls.get_or_insert_with(|| polls(self.func, flow, forest, lp)).binary_search(&inst).is_ok() {
+            return Err(Decline::Polls { load: inst });
         }
         let is_there = self.find_done(inst).is_some();
         if is_there || (flags.notrap() && flags.can_move()) {
@@ -408,8 +410,8 @@ impl<'a, 'b> Motion<'a, 'b> {
     }
 
     fn measure(&mut self) {
-        let (func, forest, lp, isa) = (&*self.func, self.place.forest, self.place.lp, self.cx.isa);
-        self.pressure.get_or_insert_with(|| Pressure::of(func, forest, lp, isa));
+        let (func, forest, lp, cx) = (&*self.func, self.place.forest, self.place.lp, &*self.cx);
+        self.pressure.get_or_insert_with(|| Pressure::of(func, forest, lp, cx.isa, &cx.use_counts));
     }
 
     /// `inst`, behind all instructions of the loop that it needs.

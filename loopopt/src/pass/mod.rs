@@ -28,7 +28,10 @@ pub(crate) mod unswitch;
 pub(crate) mod version;
 pub(crate) mod widen_indices;
 
+use crate::analysis::cfg::flow::KnownEdges;
+use crate::analysis::cfg::handlers::NamedBlocks;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
+use crate::analysis::pressure::UseCounts;
 use crate::analysis::scev::exit_count::{self, TripCount};
 use crate::change::Change;
 use crate::claim::Claim;
@@ -43,6 +46,7 @@ use cranelift_codegen::ir::{Block, Function, Inst};
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_codegen::{CodegenResult, Context, FxHashMap, FxHashSet};
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::rc::Rc;
 
 /// How far the loops of a function are in the form that passes need, each including those before.
@@ -131,9 +135,15 @@ pub(crate) struct PassCx<'a> {
     strips: FxHashMap<Block, bool>,
     /// How often what passes look at was made.
     pub(crate) analyses: Analyses,
+    /// Whether no two blocks can be merged: all were, and no edge has changed since.
+    pub(crate) is_merged: bool,
     forest: Option<Rc<LoopForest>>,
+    named: Option<NamedBlocks>,
+    edges: KnownEdges,
     /// Exit counts by formula, by their headers, for the function as it is now.
     bounds: FxHashMap<Block, TripCount>,
+    /// What [`Pressure`](crate::analysis::pressure::Pressure) counts with.
+    pub(crate) use_counts: Rc<Cell<UseCounts>>,
 }
 
 impl<'a> PassCx<'a> {
@@ -163,21 +173,40 @@ impl<'a> PassCx<'a> {
             slow: FxHashSet::default(),
             strips: FxHashMap::default(),
             analyses: Analyses::default(),
+            is_merged: false,
             forest: None,
+            named: None,
+            edges: KnownEdges::default(),
             bounds: FxHashMap::default(),
+            use_counts: Rc::default(),
         }
     }
 
     /// The loops of the function as it is now.
     pub(crate) fn forest(&mut self, ctx: &Context) -> Rc<LoopForest> {
-        self.analyses.loop_forests += usize::from(self.forest.is_none());
-        self.forest.get_or_insert_with(|| Rc::new(LoopForest::new(&ctx.func, &ctx.cfg, &ctx.domtree))).clone()
+        if self.forest.is_none() {
+            self.analyses.loop_forests += 1;
+            let named = self.named(&ctx.func);
+            self.forest = Some(Rc::new(LoopForest::with_named(&ctx.func, (&ctx.cfg, &ctx.domtree), named)));
+        }
+        self.forest.clone().expect("the forest was made")
+    }
+
+    /// The blocks that instructions of the function name.
+    pub(crate) fn named(&mut self, func: &Function) -> NamedBlocks {
+        self.named.get_or_insert_with(|| NamedBlocks::of(func)).clone()
     }
 
     /// Makes the control-flow graph and the dominator tree of the function as it is now.
     pub(crate) fn flowgraph(&mut self, ctx: &mut Context) {
         self.analyses.flow_graphs += 1;
-        ctx.flowgraph();
+        self.edges.update(&ctx.func, &mut ctx.cfg);
+        ctx.compute_domtree();
+    }
+
+    /// Takes the control-flow graph of `ctx` for that of the function as it is now.
+    pub(crate) fn trust_flowgraph(&mut self, ctx: &Context) {
+        self.edges.see(&ctx.func);
     }
 
     /// The exit count of a loop of the function as it is now, by formula.
@@ -216,7 +245,15 @@ impl<'a> PassCx<'a> {
             }
             Change::Cfg => self.flowgraph(ctx),
         }
+        self.forget_loops(change);
+    }
+
+    /// Brings the loops up to date after `change`, which changes edges, if `ctx` is so already.
+    pub(crate) fn forget_loops(&mut self, change: Change) {
+        self.changed = self.changed.max(change);
+        self.bounds.clear();
         self.forest = None;
+        self.is_merged = false;
     }
 
     /// The same after edges were taken away: removes what cannot be reached any more.

@@ -451,7 +451,7 @@ impl<'a> Here<'a> {
     /// (P2): takes a register for the cell of `access`, if there is one.
     fn take_register(&mut self, cx: &PassCx<'_>, ty: Type, access: Inst) -> Result<(), Decline> {
         let (func, forest, lp) = (&*self.func, self.forest, self.lp);
-        let pressure = self.pressure.get_or_insert_with(|| Pressure::of(func, forest, lp, cx.isa));
+        let pressure = self.pressure.get_or_insert_with(|| Pressure::of(func, forest, lp, cx.isa, &cx.use_counts));
         if pressure.take(ty) {
             return Ok(());
         }

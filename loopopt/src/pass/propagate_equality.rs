@@ -34,7 +34,7 @@
 //!
 //! `propagateEquality` of LLVM's GVN.
 
-use crate::analysis::cfg::edges::{Edge, each_use, edge_dominates, edges_of};
+use crate::analysis::cfg::edges::{Edge, destinations, each_use, edge_dominates, edges_of};
 use crate::analysis::cfg::loops::Loop;
 use crate::analysis::scev::comparison::Comparison;
 use crate::change::Change;
@@ -70,9 +70,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     let mut known = FxHashMap::<Option<Loop>, Vec<Known>>::default();
     for block in ctx.func.layout.blocks().filter(|_| !conditions.branches.is_empty()) {
         for inst in ctx.func.layout.block_insts(block) {
-            let mut uses_any = false;
-            each_use(&ctx.func, inst, |value| uses_any |= conditions.has(&ctx.func, value));
-            if uses_any {
+            if conditions.are_used_by(&ctx.func, inst) {
                 let place = forest.innermost(block);
                 conditions.each_known(ctx, (block, inst), |found| known.entry(place).or_default().push(found));
             }
@@ -179,6 +177,18 @@ impl Conditions {
         func.dfg.value_type(value) == types::I8
             && func.dfg.value_def(value).inst().is_some_and(is_comparison)
             && self.branches.contains_key(&Tested::of(func, value).number)
+    }
+
+    /// Whether such a value is used by `inst`, or is passed by it if it is a branch.
+    fn are_used_by(&self, func: &Function, inst: Inst) -> bool {
+        let is_one = |value: Value| self.has(func, value);
+        match func.dfg.insts[inst].opcode().is_branch() {
+            true => destinations(func, inst).iter().any(|call| {
+                let mut args = call.args(&func.dfg.value_lists);
+                args.any(|arg| arg.as_value().is_some_and(is_one))
+            }),
+            false => func.dfg.inst_args(inst).iter().copied().any(is_one),
+        }
     }
 
     /// Calls `visit` with each use of a condition in `inst` that is known there.

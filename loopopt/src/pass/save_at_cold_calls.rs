@@ -125,7 +125,7 @@ impl Plan {
         if calls.iter().any(|call| !rare.iter().any(|rare| rare.region.contains(call))) {
             return Err(Decline::ComesBackElsewhere);
         }
-        let (needed, available) = Pressure::of(func, forest, lp, cx.isa).needed();
+        let (needed, available) = Pressure::of(func, forest, lp, cx.isa, &cx.use_counts).needed();
         if !cx.options.ignore_cost && (0..2).any(|class| needed[class] > available[class]) {
             return Err(Decline::Pressure);
         }

@@ -86,24 +86,26 @@ const MAX_ROUNDS: usize = 16;
 /// Sinks what can be sunk.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
     let mut change = Change::Nothing;
+    let mut uses = None;
     for find in [Places::exits, Places::cold_blocks] {
         for _ in 0..MAX_ROUNDS {
-            let done = sink(ctx, cx, find);
-            change = change.max(done);
+            let Some(places) = find(ctx, cx, &mut uses) else { break };
+            let done = sink(ctx, cx, &places);
             if done == Change::Nothing {
                 break;
             }
+            change = done;
+            uses = None;
         }
     }
     Ok(change)
 }
 
-/// Sinks to the places that `find` finds, if there are any.
-fn sink(ctx: &mut Context, cx: &mut PassCx<'_>, find: fn(&Context, &mut PassCx<'_>) -> Option<Places>) -> Change {
-    let Some(places) = find(ctx, cx) else { return Change::Nothing };
+/// Sinks to these places.
+fn sink(ctx: &mut Context, cx: &mut PassCx<'_>, places: &Places) -> Change {
     let forest = cx.forest(ctx);
     let limits = Limits::of(cx.options);
-    let mut engine = Engine::new(&ctx.func, &forest, &places, limits);
+    let mut engine = Engine::new(&ctx.func, &forest, places, limits);
     let moves = engine.run(&mut || cx.fuel.take());
     let mut fired = BTreeMap::<Block, usize>::new();
     for step in &moves {
@@ -118,7 +120,7 @@ fn sink(ctx: &mut Context, cx: &mut PassCx<'_>, find: fn(&Context, &mut PassCx<'
     }
     let change = if moves.is_empty() { Change::Nothing } else { Change::Insts };
     if change != Change::Nothing {
-        apply(ctx, &places, &moves);
+        apply(ctx, places, &moves);
     }
     change
 }

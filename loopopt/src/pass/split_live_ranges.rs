@@ -122,7 +122,7 @@ impl Plan {
         if values.is_empty() {
             return Err(Decline::NothingLives);
         }
-        let (needed, available) = Pressure::of(func, forest, lp, cx.isa).needed();
+        let (needed, available) = Pressure::of(func, forest, lp, cx.isa, &cx.use_counts).needed();
         if !cx.options.ignore_cost && (0..2).any(|class| needed[class] > available[class]) {
             return Err(Decline::Pressure);
         }

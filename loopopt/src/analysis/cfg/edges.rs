@@ -102,8 +102,9 @@ pub fn edges_into<'a>(
     cfg.pred_iter(block).flat_map(move |pred| edges_between(func, pred.inst, block))
 }
 
-/// Edges by the block that they enter. To make it takes one look at each edge, where [`edges_into`] looks at each destination of
+/// Edges by the block that they enter, in the order of [`edges_into`]. To make it takes one look at each edge, where [`edges_into`] looks at each destination of
 /// each branch into a block: of a `br_table`, for each of the blocks that it goes to.
+#[derive(Clone, Debug)]
 pub struct EdgesByTarget {
     /// Where the edges into a block start and end.
     ranges: SecondaryMap<Block, (u32, u32)>,
@@ -132,6 +133,10 @@ impl EdgesByTarget {
             let end = &mut ranges[target].1;
             edges[*end as usize] = edge;
             *end += 1;
+        }
+        for &(start, end) in ranges.values() {
+            // A flow graph has predecessors by the numbers of their branches.
+            edges[start as usize..end as usize].sort_unstable();
         }
         Self { ranges, edges }
     }

@@ -19,10 +19,11 @@
 
 use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{Block, Function, Inst, InstructionData};
+use std::rc::Rc;
 
-/// The blocks of a function that instructions name. No edit names another one.
+/// The blocks of a function that instructions name. No edit names another one, so that they are found once for all passes. A copy is cheap.
 #[derive(Clone, Debug, Default)]
-pub struct NamedBlocks(EntitySet<Block>);
+pub struct NamedBlocks(Rc<EntitySet<Block>>);
 
 impl NamedBlocks {
     /// Those that any instruction has named, one that was removed since included. Linear in the instructions of a function that has
@@ -32,7 +33,7 @@ impl NamedBlocks {
         if !func.dfg.exception_tables.is_empty() {
             named.extend(all_insts(func).filter_map(|inst| named_by(&func.dfg.insts[inst])));
         }
-        Self(named)
+        Self(Rc::new(named))
     }
 
     /// Whether an instruction names `block`.

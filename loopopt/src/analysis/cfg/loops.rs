@@ -22,7 +22,9 @@
 //! A cycle that can be entered at more than one block has no header. Such irreducible cycles are found, named by their
 //! entries, and are no loops of the forest.
 
-use crate::analysis::cfg::edges::{Edge, destinations, edges_between, jump_target, ways_from};
+use crate::analysis::cfg::edges::{
+    Edge, EdgesByTarget, destinations, edges_between, edges_into, jump_target, ways_from,
+};
 use crate::analysis::cfg::handlers::NamedBlocks;
 use crate::analysis::memory::effects::{is_marker, leads_to_failure};
 use cranelift_codegen::dominator_tree::DominatorTree;
@@ -31,6 +33,7 @@ use cranelift_codegen::entity::{
 };
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::{Block, Function, Inst, Value, ValueDef};
+use std::cell::OnceCell;
 use std::cmp::Reverse;
 use std::ops::Range;
 
@@ -87,6 +90,8 @@ pub struct LoopForest {
     blocks: Vec<Block>,
     irreducible: Vec<Block>,
     named: NamedBlocks,
+    /// All edges, once one of them is asked for.
+    edges: OnceCell<EdgesByTarget>,
 }
 
 impl LoopForest {
@@ -94,7 +99,16 @@ impl LoopForest {
     ///
     /// Time is linear in the edges, times the nesting depth for those that leave loops.
     pub fn new(func: &Function, cfg: &ControlFlowGraph, domtree: &DominatorTree) -> Self {
-        let mut forest = Self::with_headers(func, cfg, domtree);
+        Self::with_named(func, (cfg, domtree), NamedBlocks::of(func))
+    }
+
+    /// The same if it is known which blocks are named.
+    pub(crate) fn with_named(
+        func: &Function,
+        (cfg, domtree): (&ControlFlowGraph, &DominatorTree),
+        named: NamedBlocks,
+    ) -> Self {
+        let mut forest = Self::with_headers(func, cfg, domtree, named);
         forest.find_members(func, cfg);
         forest.lay_out(domtree);
         forest.find_exits(func);
@@ -103,7 +117,7 @@ impl LoopForest {
 
     /// One loop for each block that a back edge enters, outer loops first, with no other block yet. And the irreducible cycles:
     /// targets of edges that go backwards in the traversal to a block that does not dominate their source.
-    fn with_headers(func: &Function, cfg: &ControlFlowGraph, domtree: &DominatorTree) -> Self {
+    fn with_headers(func: &Function, cfg: &ControlFlowGraph, domtree: &DominatorTree, named: NamedBlocks) -> Self {
         let mut seen = EntitySet::<Block>::with_capacity(func.dfg.num_blocks());
         let (mut headers, mut irreducible) = (EntitySet::<Block>::with_capacity(func.dfg.num_blocks()), Vec::new());
         for &block in domtree.cfg_rpo() {
@@ -138,7 +152,7 @@ impl LoopForest {
             innermost[header] =
                 loops.push(LoopData { header, parent, depth, entries, back_edges, exits, range }).into();
         }
-        Self { loops, innermost, blocks: Vec::new(), irreducible, named: NamedBlocks::of(func) }
+        Self { loops, innermost, blocks: Vec::new(), irreducible, named, edges: OnceCell::new() }
     }
 
     /// Finds the blocks of each loop, backwards from its back edges, and which loop is in which. Inner loops come first, and a loop
@@ -298,6 +312,17 @@ impl LoopForest {
         let mut branches = exits.map(|edge| edge.branch);
         let first = branches.next();
         branches.any(|branch| Some(branch) != first)
+    }
+
+    /// The edges that enter `block`, in the order of [`edges_into`]. To ask for the first takes a look at each edge; from then on, it does
+    /// not matter how many ways a branch has.
+    pub fn edges_into(&self, func: &Function, cfg: &ControlFlowGraph, block: Block) -> &[Edge] {
+        let edges = self.edges.get_or_init(|| EdgesByTarget::new(func, |_| true)).entering(block);
+        debug_assert!(
+            edges.iter().copied().eq(edges_into(func, cfg, block)),
+            "the edges are those of another function"
+        );
+        edges
     }
 
     /// The block from which alone the loop is entered, by a plain jump: code put there runs once before the loop, and

@@ -1,6 +1,7 @@
 //! Edges, loops, and what surely executes.
 
 pub mod edges;
+pub(crate) mod flow;
 pub mod handlers;
 pub mod loops;
 pub mod must_execute;

@@ -22,7 +22,7 @@
 mod fact;
 mod spot;
 
-use crate::analysis::cfg::edges::Edge;
+use crate::analysis::cfg::edges::{Edge, edges_into};
 use crate::analysis::cfg::loops::def_block;
 use crate::analysis::facts::condition::{Condition, MAX_NESTING, is_truth};
 use crate::analysis::facts::prover::{Prover, Scratch};
@@ -36,6 +36,7 @@ use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::{Block, Function, Inst, Opcode, Value, ValueDef};
 pub(in crate::analysis) use fact::{Fact, Order, order};
+use smallvec::SmallVec;
 pub(in crate::analysis) use spot::Spot;
 use spot::{BlockFacts, SpotData, SpotKey};
 
@@ -109,6 +110,12 @@ impl Home {
     }
 }
 
+/// Edges into a block above which its parameters are not followed.
+const MAX_EDGES: usize = 4;
+
+/// Edges into a block.
+pub(in crate::analysis) type Entering = SmallVec<[Edge; MAX_EDGES]>;
+
 /// What is known where in a function. Asked for block by block, and kept.
 pub struct Conditions<'a> {
     pub(in crate::analysis) func: &'a Function,
@@ -128,6 +135,8 @@ pub struct Conditions<'a> {
     facts: Vec<Fact>,
     /// The homes of roots that were asked for.
     homes: Vec<Option<Home>>,
+    /// What [`entering`](Self::entering) found.
+    edges: FxHashMap<Block, Entering>,
     pub(in crate::analysis) sources: Vec<Inst>,
     pub(in crate::analysis) scratch: Scratch,
     /// Whether a question is worth more than a look.
@@ -150,6 +159,7 @@ impl<'a> Conditions<'a> {
             ids: FxHashMap::default(),
             facts: Vec::new(),
             homes: Vec::new(),
+            edges: FxHashMap::default(),
             sources: Vec::new(),
             scratch: Scratch::default(),
             thorough: true,
@@ -285,6 +295,20 @@ impl<'a> Conditions<'a> {
     fn are_within(&mut self, spot: Spot, values: [Value; 2], (truth, both): (bool, bool), depth: usize) -> bool {
         let mut is = |value| self.is_within(spot, (value, truth), depth - 1);
         if both { is(values[0]) && is(values[1]) } else { is(values[0]) || is(values[1]) }
+    }
+
+    /// The edges into a block, those from outside of its loop first; none if they are too many.
+    pub(in crate::analysis) fn entering(&mut self, block: Block) -> Entering {
+        let Self { func, cfg, domtree, .. } = *self;
+        let find = || {
+            let mut edges: SmallVec<[Edge; MAX_EDGES + 1]> = edges_into(func, cfg, block).take(MAX_EDGES + 1).collect();
+            if edges.len() > MAX_EDGES {
+                edges.clear();
+            }
+            edges.sort_by_key(|edge| domtree.block_dominates(block, edge.source(func)));
+            Entering::from_slice(&edges)
+        };
+        self.edges.entry(block).or_insert_with(find).clone()
     }
 
     /// Where the values of a root are defined.

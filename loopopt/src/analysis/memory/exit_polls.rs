@@ -30,7 +30,6 @@
 //!
 //! Regions that others write ([`Writers::Others`](crate::Writers)) are stricter: each load there stays what it is.
 
-use crate::analysis::cfg::edges::edges_into;
 use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
 use crate::analysis::memory::effects::Effects;
 use crate::fault::fault;
@@ -53,8 +52,8 @@ pub fn polls(
     }
     // Room for a small loop.
     let seen = FxHashMap::with_capacity_and_hasher(56, Default::default());
-    let (deciding, decided) = (Vec::new(), EntitySet::new());
-    let mut search = Search { func, cfg, domtree, forest, lp, seen, deciding, decided };
+    let (deciding, decided, passed) = (Vec::new(), EntitySet::new(), FxHashMap::default());
+    let mut search = Search { func, cfg, domtree, forest, lp, seen, deciding, decided, passed };
     let mut conditions = search.ways_out();
     let mut steady = Vec::new();
     while let Some(condition) = conditions.pop() {
@@ -88,6 +87,8 @@ struct Search<'a> {
     deciding: Vec<Value>,
     /// Blocks of which the conditions have been among these.
     decided: EntitySet<Block>,
+    /// Blocks with parameters that were seen, and what is passed to each: by each edge, for each parameter.
+    passed: FxHashMap<Block, Vec<Option<Value>>>,
 }
 
 /// What a value is made of.
@@ -165,16 +166,21 @@ impl Search<'_> {
                 is_function(func, inst).then(|| Operands::from_slice(func.dfg.inst_args(inst)))
             }
             ValueDef::Param(block, index) => {
-                self.add_deciding(block);
-                let passed = edges_into(func, self.cfg, block).map(|edge| edge.args(func).nth(index));
-                passed.map(|arg| arg.and_then(|arg| arg.as_value())).collect()
+                if !self.passed.contains_key(&block) {
+                    self.enter(block);
+                }
+                self.passed[&block].iter().skip(index).step_by(func.dfg.num_block_params(block)).copied().collect()
             }
             ValueDef::Union(..) => None,
         }
     }
 
-    /// Takes note of the conditions in the loop that the ways into `block`, if it is not the header, stand behind.
-    fn add_deciding(&mut self, block: Block) {
+    /// Takes note of what is passed to `block`, and, if it is not the header, of the conditions in the loop that the ways there stand
+    /// behind.
+    fn enter(&mut self, block: Block) {
+        let edges = self.forest.edges_into(self.func, self.cfg, block).iter();
+        let passed = edges.flat_map(|edge| edge.args(self.func)).map(|arg| arg.as_value()).collect();
+        self.passed.insert(block, passed);
         if block == self.forest.data(self.lp).header {
             return;
         }

@@ -1,6 +1,5 @@
 //! A function with its loops, and what its values are as sums.
 
-use crate::analysis::cfg::edges::edges_into;
 use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
 use crate::analysis::scev::linear_expr::{Sum, Term, constant_of};
 use cranelift_codegen::Context;
@@ -101,7 +100,7 @@ impl<'a> View<'a> {
             _ => None,
         };
         param.into_iter().flat_map(move |(block, index)| {
-            edges_into(func, &self.ctx.cfg, block).map(move |edge| {
+            self.forest.edges_into(func, &self.ctx.cfg, block).iter().map(move |edge| {
                 let source = self.forest.innermost(edge.source(func));
                 let stays = source.is_none_or(|lp| self.forest.contains(lp, block));
                 edge.args(func).nth(index).filter(|_| stays)?.as_value()

@@ -20,26 +20,17 @@ use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::{Block, BlockArg, Function};
 
-/// Merges all that can be merged. Returns whether there was any.
-///
-/// Afterwards `cfg` and `domtree` are those of the function before.
-pub(crate) fn merge_blocks(func: &mut Function, cfg: &ControlFlowGraph, domtree: &DominatorTree) -> bool {
-    let mut replaced = Replaced::default();
-    let merged = merge_all(func, (cfg, domtree), &mut replaced);
-    replaced.apply(func);
-    merged
-}
-
 /// Merges all that can be merged. What was passed stands in `replaced` for the parameters. Returns whether there was any.
 ///
 /// Afterwards `cfg` and `domtree` are those of the function before.
 pub(crate) fn merge_all(
     func: &mut Function,
     (cfg, domtree): (&ControlFlowGraph, &DominatorTree),
+    named: NamedBlocks,
     replaced: &mut Replaced,
 ) -> bool {
     let mut merged = false;
-    let named = if fault!(MergedHandler) { NamedBlocks::default() } else { NamedBlocks::of(func) };
+    let named = if fault!(MergedHandler) { NamedBlocks::default() } else { named };
     // In reverse postorder the first block of a chain comes first, and each instruction is moved once only.
     for &block in domtree.cfg_rpo() {
         if !func.layout.is_block_inserted(block) {

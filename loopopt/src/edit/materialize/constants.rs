@@ -4,6 +4,7 @@
 //! nothing in a register, but a register that holds one across a loop is lost to the loop. Edits that move arguments from
 //! one block to another would undo it.
 
+use crate::analysis::cfg::handlers::all_insts;
 use crate::edit::copy::clone::repeat_before;
 use crate::edit::ssa::rename::{Replaced, each_use, rename_uses};
 use crate::fault::fault;
@@ -14,7 +15,10 @@ use cranelift_codegen::ir::{Block, Function, Inst, Opcode, Value};
 /// values are `replaced`. Returns whether there was any.
 pub(crate) fn replace_and_localize(func: &mut Function, mut replaced: Replaced) -> bool {
     replaced.shorten();
-    let homes = homes_of_constants(func);
+    let mut homes = homes_of_constants(func);
+    for (old, new) in replaced.iter() {
+        homes[old] = homes[new];
+    }
     let mut any = false;
     let mut blocks = func.layout.entry_block();
     let mut local = Local::default();
@@ -31,14 +35,14 @@ pub(crate) fn replace_and_localize(func: &mut Function, mut replaced: Replaced) 
     any
 }
 
-/// The blocks of scalar constants.
+/// The blocks of scalar constants, and of what they stand for.
 type Homes = SecondaryMap<Value, PackedOption<Block>>;
 
 fn homes_of_constants(func: &Function) -> Homes {
     let mut homes = Homes::new();
     homes.resize(func.dfg.num_values());
-    for block in &func.layout {
-        for inst in func.layout.block_insts(block).filter(|&inst| is_rematerialized(func, inst)) {
+    for inst in all_insts(func).filter(|&inst| is_rematerialized(func, inst)) {
+        if let Some(block) = func.layout.inst_block(inst) {
             homes[func.dfg.first_result(inst)] = block.into();
         }
     }
@@ -55,9 +59,8 @@ fn localize_operands(
     let is_foreign = |value| homes[value].expand().is_some_and(|home| home != block);
     let (mut any, mut gone) = (false, false);
     each_use(func, inst, |value| {
-        let resolved = replaced.resolve(value);
-        gone |= resolved != value;
-        any |= is_foreign(resolved);
+        gone |= replaced.has(value);
+        any |= is_foreign(value);
     });
     if gone {
         rename_uses(func, inst, |value| replaced.resolve(value));

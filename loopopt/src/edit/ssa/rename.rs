@@ -122,6 +122,16 @@ impl Replaced {
         self.0.is_empty()
     }
 
+    /// Whether `value` has gone.
+    pub(crate) fn has(&self, value: Value) -> bool {
+        self.0[value].is_some()
+    }
+
+    /// What has gone, each with what stands for it.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Value, Value)> {
+        self.0.iter().filter_map(|(old, new)| Some((old, new.expand()?)))
+    }
+
     /// Replaces the values, if there are any.
     pub(crate) fn apply(mut self, func: &mut Function) {
         if self.is_empty() {

@@ -11,6 +11,7 @@ use cranelift_codegen::Context;
 use cranelift_codegen::entity::{EntitySet, SecondaryMap};
 use cranelift_codegen::ir::{Block, BlockArg, Function, Value};
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 /// What kind of places these are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,13 +43,27 @@ pub(super) struct Place {
 /// A parameter that nothing uses, and that a value is passed for.
 pub(super) type DeadParam = (Block, usize);
 
+/// How often each value is used.
+pub(super) type Uses = SecondaryMap<Value, u32>;
+
+fn count_uses(func: &Function) -> Uses {
+    let mut uses = Uses::new();
+    uses.resize(func.dfg.num_values());
+    for block in &func.layout {
+        for inst in func.layout.block_insts(block) {
+            each_use(func, inst, |value| uses[value] += 1);
+        }
+    }
+    uses
+}
+
 /// All places of a kind.
 #[derive(Debug)]
 pub(super) struct Places {
     pub(super) kind: Kind,
     pub(super) list: Vec<Place>,
     /// How often each value is used.
-    pub(super) uses: SecondaryMap<Value, u32>,
+    pub(super) uses: Rc<Uses>,
     /// How often each value is used in a way that ends if it is computed at the places instead, and at which.
     pub(super) used_at: BTreeMap<Value, (u32, BTreeSet<usize>)>,
     /// Uses by edges that pass another value for the same parameter elsewhere.
@@ -62,18 +77,11 @@ pub(super) struct Places {
 }
 
 impl Places {
-    fn new(kind: Kind, func: &Function) -> Self {
-        let mut uses = SecondaryMap::<Value, u32>::new();
-        uses.resize(func.dfg.num_values());
-        for block in &func.layout {
-            for inst in func.layout.block_insts(block) {
-                each_use(func, inst, |value| uses[value] += 1);
-            }
-        }
+    fn new(kind: Kind, func: &Function, uses: &mut Option<Rc<Uses>>) -> Self {
         Self {
             kind,
             list: Vec::new(),
-            uses,
+            uses: uses.get_or_insert_with(|| Rc::new(count_uses(func))).clone(),
             used_at: BTreeMap::new(),
             mixed: BTreeMap::new(),
             params: Vec::new(),
@@ -83,9 +91,9 @@ impl Places {
     }
 
     /// The exit blocks of all loops.
-    pub(super) fn exits(ctx: &Context, cx: &mut PassCx<'_>) -> Option<Self> {
+    pub(super) fn exits(ctx: &Context, cx: &mut PassCx<'_>, uses: &mut Option<Rc<Uses>>) -> Option<Self> {
         let forest = cx.forest(ctx);
-        let mut places = Self::new(Kind::Exits, &ctx.func);
+        let mut places = Self::new(Kind::Exits, &ctx.func, uses);
         let mut seen = EntitySet::<Block>::with_capacity(ctx.func.dfg.num_blocks());
         for lp in forest.loops() {
             let data = forest.data(lp);
@@ -146,14 +154,15 @@ impl Places {
     }
 
     /// The cold blocks in loops, and the others too: what they use need not be computed elsewhere either.
-    pub(super) fn cold_blocks(ctx: &Context, cx: &mut PassCx<'_>) -> Option<Self> {
+    pub(super) fn cold_blocks(ctx: &Context, cx: &mut PassCx<'_>, uses: &mut Option<Rc<Uses>>) -> Option<Self> {
         let func = &ctx.func;
         let forest = cx.forest(ctx);
         let is_in_loop = |block| func.is_effectively_cold(block) && forest.innermost(block).is_some();
         if !func.layout.blocks().any(is_in_loop) {
             return None;
         }
-        let mut places = Self::new(Kind::Cold, func);
+        let mut places = Self::new(Kind::Cold, func, uses);
+        places.hot.resize(func.dfg.num_values());
         places.find_hot_uses(func, &forest);
         for block in func.layout.blocks().filter(|&block| func.is_effectively_cold(block)) {
             places.add_cold(func, &forest, block);

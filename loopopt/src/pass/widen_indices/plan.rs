@@ -146,7 +146,8 @@ impl Plan {
         let mut pressure = None;
         // Without a new base, it does not matter how many registers there are.
         while self.gain.bases > 0 {
-            let pressure = pressure.get_or_insert_with(|| Pressure::of(func, view.forest, self.lp, cx.isa));
+            let pressure =
+                pressure.get_or_insert_with(|| Pressure::of(func, view.forest, self.lp, cx.isa, &cx.use_counts));
             let ([needed, _], [available, _]) = pressure.needed();
             let [across_calls, _] = pressure.across_calls();
             let is_worth_it = self.gain.saves_for_each_base(cx.options.widen_indices_min_saved_per_base);

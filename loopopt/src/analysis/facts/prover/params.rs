@@ -1,19 +1,15 @@
 //! Claims about block parameters that hold for what all edges into the block pass: induction over the iterations of a loop.
 
 use super::{Claim, Prover, ZERO};
-use crate::analysis::cfg::edges::{Edge, edges_into};
-use crate::analysis::facts::known::{Conditions, Home, Place, Spot};
+use crate::analysis::cfg::edges::Edge;
+use crate::analysis::facts::known::{Home, Place, Spot};
 use crate::analysis::scev::linear_expr::Sum;
 use crate::analysis::scev::value_range::{Number, Term};
 use crate::fault::fault;
 use cranelift_codegen::ir::{Block, ValueDef};
-use smallvec::SmallVec;
 
 /// Claims about parameters of one block of which one may rest on the other. 2: that a counter does not wrap, and what follows.
 const MAX_HYPOTHESES: usize = 2;
-
-/// Edges into a block above which its parameters are not followed.
-const MAX_EDGES: usize = 4;
 
 impl Prover<'_, '_> {
     /// Whether the claim holds for what all edges into a block pass, if a side is one of its parameters.
@@ -22,13 +18,11 @@ impl Prover<'_, '_> {
         if self.hypotheses.iter().filter(|(other, _)| *other == block).count() >= MAX_HYPOTHESES {
             return false;
         }
-        let Conditions { func, cfg, domtree, .. } = *self.conditions;
-        let mut edges: SmallVec<[Edge; MAX_EDGES + 1]> = edges_into(func, cfg, block).take(MAX_EDGES + 1).collect();
-        if edges.is_empty() || edges.len() > MAX_EDGES {
+        let edges = self.conditions.entering(block);
+        if edges.is_empty() {
             return false;
         }
         // What holds in each iteration holds in the first, which is soon said.
-        edges.sort_by_key(|edge| domtree.block_dominates(block, edge.source(func)));
         self.hypotheses.push((block, claim));
         let considered = if fault!(FirstIterationOnly) { &edges[..1] } else { &edges };
         let proved = considered.iter().all(|&edge| {
