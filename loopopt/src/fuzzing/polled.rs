@@ -55,8 +55,9 @@ pub(super) fn interrupt(func: &mut Function, seed: u64) {
     let name = ExternalName::testcase("ask");
     let ask = func.import_function(ExtFuncData { name, signature, colocated: false, patchable: false });
     let mut slot = || func.create_sized_stack_slot(StackSlotData::new(StackSlotKind::ExplicitSlot, 8, 3));
-    let fuel = (seed % 4 != 0).then(&mut slot);
-    let flag_slot = (seed % 4 != 1).then(&mut slot);
+    let kind = seed % 4;
+    let fuel = (kind != 0).then(&mut slot);
+    let flag_slot = (kind != 1).then(&mut slot);
     let flag = flag_slot.map(|slot| {
         let data = AliasRegionData { user_id: FLAGS, description: "flags".into() };
         (slot, func.dfg.alias_regions.insert(data))
