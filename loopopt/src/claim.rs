@@ -28,6 +28,7 @@
 //! | a pure instruction is the same in each iteration | its operands are, by dominance | the verifier |
 //! | copies of blocks, their order, their exits | they are the blocks of the program | the oracle, the check of canonical form |
 //! | a poll stays in its loop | another thread would have to write | the fuzz body `polls` |
+//! | a poll is late by no more than the embedder allows | it is about instructions, not values; that a strip ends is asserted | tests that stop endless loops |
 //! | a variable that was a stack slot has this value | its memory is gone with the slot | the oracle |
 //! | a stack slot is not seen from outside | it is about what others do with an address that they do not have | the oracle |
 //! | numbers lie in a range, one thing implies another | the check that they are used for is asserted; alone they change nothing | the lemmas |
