@@ -79,11 +79,13 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         let header = forest.data(lp).header;
         match Plan::judge(ctx, &forest, lp, cx) {
             Ok(None) => {}
-            Ok(Some(plan)) if cx.fuel.take() => {
-                let saved = plan.apply(ctx, &forest, lp);
-                cx.fired(&ctx.func, &PASS, header, format!("values that cold calls save: {saved}"));
-                change = Change::Insts;
-            }
+            Ok(Some(plan)) if cx.fuel.take() => match plan.apply(ctx, &forest, lp) {
+                0 if plan.invariant.is_empty() => cx.declined(&ctx.func, NAME, header, &Decline::NothingLives),
+                saved => {
+                    cx.fired(&ctx.func, &PASS, header, format!("values that cold calls save: {saved}"));
+                    change = Change::Insts;
+                }
+            },
             Ok(Some(_)) => cx.declined(&ctx.func, NAME, header, &Decline::Withheld),
             Err(why) => cx.declined(&ctx.func, NAME, header, &why),
         }
@@ -265,6 +267,8 @@ refusals! {
         ComesBackElsewhere
             => "comes-back-elsewhere",
             "the cold code of a call does not come back to where the other edge of its branch goes";
+        /// (P2) Nothing lives across.
+        NothingLives => "nothing-lives", "nothing lives across its cold calls that could be saved";
         /// (P3) There are not enough registers.
         Pressure => "pressure", "more lives through the loop than there are registers";
     }
