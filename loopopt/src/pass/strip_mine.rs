@@ -40,7 +40,8 @@
 //!
 //! (L2) **Fuel**: the number is below zero after a poll, or the strip has one iteration. Each iteration adds at most `most`. So it is below zero
 //! when iteration `(-1 - number) / most + 1` begins, and no poll before that finds anything. This is exact. Instead of `most` the next power of two
-//! is taken: strips are up to half as long, and there is nothing to divide.
+//! is taken: strips are up to half as long, and there is nothing to divide. A loop of at most `n` iterations needs no counter: if the number is below
+//! `-(n - 1) * most` when it is entered, no poll finds anything; if not, it runs as it was.
 //!
 //! (L3) What the polls compute and the iteration uses is computed again in the strip: it is pure. What they load is used by them only. What an
 //! iteration gets from the polls is known at the end of the one before.
@@ -143,11 +144,15 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
     plans
 }
 
+/// The most iterations of a loop that is one strip: more than any loop that ends within the delay of a poll has, and so few that what they
+/// add to fuel does not overflow.
+const MAX_WHOLE: u64 = 1 << 24;
+
 /// How many iterations are in a strip.
 #[derive(Clone, Copy, Debug)]
 enum Strip {
-    /// All: no more than this many.
-    Whole { most: u64 },
+    /// All: no more than this many, if there is fuel for them.
+    Whole { most: u64, fuel: Option<Fuel> },
     /// This many, if that is known, and no more than there is fuel for.
     Counted { most: Option<u32>, fuel: Option<Fuel> },
 }
@@ -174,7 +179,7 @@ impl Plan {
 
     fn describe(&self) -> String {
         match self.strip {
-            Strip::Whole { most } => format!("polls before the loop only, of at most {most} iterations"),
+            Strip::Whole { most, .. } => format!("polls before the loop only, of at most {most} iterations"),
             Strip::Counted { most: Some(most), fuel: None } => format!("polls before each strip of {most} iterations"),
             Strip::Counted { most: Some(most), fuel: Some(fuel) } => {
                 format!(
@@ -275,8 +280,10 @@ impl Look<'_> {
                 fuel = found;
             }
         }
+        let bound = cx.bound(self.ctx, self.lp).most_iterations().and_then(|bound| u64::try_from(bound).ok());
+        let bound = bound.filter(|&bound| bound <= MAX_WHOLE && self.may_copy(cx));
         if polls.all.iter().all(|poll| poll.kind != PollKind::Flag) {
-            return Ok(Strip::Counted { most: None, fuel });
+            return Ok(bound.map_or(Strip::Counted { most: None, fuel }, |most| Strip::Whole { most, fuel }));
         }
         self.prove_unwritten(polls, body)?;
         let latency = u64::from(cx.options.embedder.poll_latency());
@@ -288,10 +295,9 @@ impl Look<'_> {
                 max: latency as usize / 2,
             });
         }
-        let bound = cx.bound(self.ctx, self.lp).most_iterations();
-        match bound.and_then(|bound| u64::try_from(bound).ok()) {
-            Some(bound) if bound <= most && fuel.is_none() && self.may_copy(cx) => Ok(Strip::Whole { most: bound }),
-            _ => Ok(Strip::Counted { most: Some(most.min(1 << 30) as u32), fuel }),
+        match bound.filter(|&bound| bound <= most) {
+            Some(most) => Ok(Strip::Whole { most, fuel }),
+            None => Ok(Strip::Counted { most: Some(most.min(1 << 30) as u32), fuel }),
         }
     }
 

@@ -47,7 +47,7 @@ pub(super) fn apply(func: &mut Function, plan: &Plan) -> (Block, Option<Copies>)
     }
 
     let mut ends = Ends { func, plan, srcloc, strip };
-    let count = ends.begin(&passed);
+    let count = ends.begin(&passed, slow.as_ref().map(|slow| slow.block(plan.header())));
     ends.finish(&passed, count);
     (strip, slow)
 }
@@ -69,6 +69,23 @@ fn leave_by_rare_edges(func: &mut Function, plan: &Plan) -> Copies {
         set_edge(func, rare, landing, &[]);
     }
     copies
+}
+
+/// Makes of `jump`, which enters the strip, a branch: to the loop as it was unless there is fuel for `most` iterations.
+fn enter_if_there_is_fuel(func: &mut Function, plan: &Plan, jump: Inst, (fuel, most, slow): (Fuel, u64, Block)) {
+    let args: Vec<_> = func.dfg.block_params(plan.header()).iter().copied().map(BlockArg::Value).collect();
+    let entered = Edge { branch: jump, slot: 0 };
+    let (strip, passed) = (entered.target(func), entered.args(func).collect::<Vec<_>>());
+    let later = (most - 1).saturating_sub(u64::from(fault!(OneIterationTooMany)));
+    let needed = later.saturating_mul(fuel.most);
+    let mut cursor = at(func, jump);
+    let least = cursor.ins().iconst(types::I64, needed.cast_signed().wrapping_neg());
+    let fits = cursor.ins().icmp(IntCC::SignedLessThan, fuel.left, least);
+    let rest = cursor.func.dfg.make_block();
+    cursor.func.layout.insert_block(rest, slow);
+    cursor.func.layout.set_cold(rest);
+    func.replace(jump).brif(fits, strip, &passed, rest, &[]);
+    FuncCursor::new(func).at_bottom(rest).ins().jump(slow, &args);
 }
 
 /// Says how many iterations a strip may have by the flags: `most`, or one if a rare edge was taken. So a flag that stays set is found
@@ -133,7 +150,7 @@ struct Ends<'a> {
 
 impl Ends<'_> {
     /// Enters the strip. Returns its counter, if it has one.
-    fn begin(&mut self, passed: &[Value]) -> Option<Value> {
+    fn begin(&mut self, passed: &[Value], slow: Option<Block>) -> Option<Value> {
         let Self { func, plan, srcloc, strip } = self;
         let by_flags = match plan.strip {
             Strip::Counted { most: Some(most), .. } => Some(count_by_flags(func, plan, most)),
@@ -142,7 +159,7 @@ impl Ends<'_> {
         let is_asserted = is_marked(func);
         let mut cursor = FuncCursor::new(func).at_bottom(plan.polls.body).with_srcloc(*srcloc);
         let count = match plan.strip {
-            Strip::Whole { most } => is_asserted.then(|| cursor.ins().iconst(types::I64, most.cast_signed())),
+            Strip::Whole { most, .. } => is_asserted.then(|| cursor.ins().iconst(types::I64, most.cast_signed())),
             Strip::Counted { fuel: Some(fuel), .. } => {
                 let fits = iterations_that_fit(&mut cursor, fuel);
                 Some(match by_flags {
@@ -157,7 +174,10 @@ impl Ends<'_> {
         };
         let mut args: Vec<_> = passed.iter().copied().map(BlockArg::Value).collect();
         args.extend(count.map(BlockArg::Value));
-        cursor.ins().jump(*strip, &args);
+        let jump = cursor.ins().jump(*strip, &args);
+        if let (Strip::Whole { most, fuel: Some(fuel) }, Some(slow)) = (plan.strip, slow) {
+            enter_if_there_is_fuel(func, plan, jump, (fuel, most, slow));
+        }
         count.map(|count| {
             let ty = func.dfg.value_type(count);
             func.dfg.append_block_param(*strip, ty)
