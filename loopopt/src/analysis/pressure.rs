@@ -14,7 +14,7 @@
 //! What does not fit is spilled, and Cranelift's allocator reloads it in the loop.
 
 use crate::analysis::cfg::edges::each_use;
-use crate::analysis::cfg::loops::{Loop, LoopForest};
+use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
 use crate::analysis::memory::effects::is_constant;
 use cranelift_codegen::FxHashMap;
 use cranelift_codegen::entity::SecondaryMap;
@@ -163,6 +163,22 @@ impl Drop for Pressure {
         self.uses.clear();
         self.table.set(std::mem::take(&mut self.uses));
     }
+}
+
+/// What `lp` uses of what is defined outside of `around`, itself or a loop around it, in order. Constants are not among it: they are made again
+/// where they are used.
+pub fn used_from_outside(func: &Function, forest: &LoopForest, (lp, around): (Loop, Loop)) -> Vec<Value> {
+    let mut values = Vec::new();
+    for inst in forest.blocks(lp).iter().flat_map(|&block| func.layout.block_insts(block)) {
+        each_use(func, inst, |value| values.push(value));
+    }
+    values.sort_unstable();
+    values.dedup();
+    values.retain(|&value| {
+        let is_outside = def_block(func, value).is_some_and(|home| !forest.contains(around, home));
+        is_outside && !is_constant_value(func, value)
+    });
+    values
 }
 
 fn is_constant_value(func: &Function, value: Value) -> bool {

@@ -61,8 +61,9 @@ use crate::pass::{Form, Pass, PassCx, canon};
 use crate::refusal::refusals;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
-use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, Value, ValueDef, types};
+use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, Opcode, Value, ValueDef};
 use cranelift_codegen::{CodegenResult, Context};
+use std::cmp::Ordering;
 
 /// The name of this pass.
 pub(crate) const NAME: &str = "fuse_exit_tests";
@@ -246,47 +247,13 @@ impl Plan {
         let before = func.layout.last_inst(self.preheader).expect("a preheader jumps");
         let (first, bound) = (emit(func, before, first), emit(func, before, bound));
         let mut cursor = at(func, before);
-        let ty = cursor.func.dfg.value_type(first);
         let count_ty = cursor.func.dfg.value_type(self.strip.start);
         let room = if *up { cursor.ins().isub(bound, first) } else { cursor.ins().isub(first, bound) };
-        let by = |cursor: &mut FuncCursor<'_>, number: u64| cursor.ins().iconst(ty, number.cast_signed());
-        let shift = self.distance.is_power_of_two().then(|| u64::from(self.distance.trailing_zeros()));
-        let steps = match shift {
-            Some(0) => room,
-            Some(shift) => {
-                let shift = by(&mut cursor, shift);
-                cursor.ins().ushr(room, shift)
-            }
-            None => {
-                let distance = by(&mut cursor, self.distance);
-                cursor.ins().udiv(room, distance)
-            }
-        };
+        let steps = scale(&mut cursor, room, (self.distance, Opcode::Ushr, Opcode::Udiv));
         let one = cursor.ins().iconst(count_ty, if fault!(StripTooLong) { -1 } else { 1 });
         let count = cursor.ins().isub(self.strip.start, one);
-        let steps = match (ty.bits(), count_ty.bits()) {
-            (own, count_bits) if own == count_bits => cursor.ins().umin(steps, count),
-            (own, count_bits) if own > count_bits => {
-                let count = cursor.ins().uextend(ty, count);
-                cursor.ins().umin(steps, count)
-            }
-            _ => {
-                let steps = cursor.ins().uextend(types::I64, steps);
-                let least = cursor.ins().umin(steps, count);
-                cursor.ins().ireduce(ty, least)
-            }
-        };
-        let moved = match shift {
-            Some(0) => steps,
-            Some(shift) => {
-                let shift = by(&mut cursor, shift);
-                cursor.ins().ishl(steps, shift)
-            }
-            None => {
-                let distance = by(&mut cursor, self.distance);
-                cursor.ins().imul(steps, distance)
-            }
-        };
+        let steps = least(&mut cursor, steps, count);
+        let moved = scale(&mut cursor, steps, (self.distance, Opcode::Ishl, Opcode::Imul));
         let limit = if *up { cursor.ins().iadd(first, moved) } else { cursor.ins().isub(first, moved) };
         match (*cond == IntCC::NotEqual, is_signed(*cond), *up) {
             (true, ..) => limit,
@@ -331,6 +298,36 @@ impl Plan {
             let ends = cursor.ins().icmp_imm_u(off, condition, 0);
             let either = cursor.ins().bor(holds, ends);
             assert_truth(func, exit.branch, claim, (either, true));
+        }
+    }
+}
+
+/// `value` divided by `number`, or multiplied: shifted, if it is a power of two.
+fn scale(cursor: &mut FuncCursor<'_>, value: Value, (number, shift, op): (u64, Opcode, Opcode)) -> Value {
+    let ty = cursor.func.dfg.value_type(value);
+    let (op, by) = match number {
+        1 => return value,
+        _ if number.is_power_of_two() => (shift, u64::from(number.trailing_zeros())),
+        _ => (op, number),
+    };
+    let by = cursor.ins().iconst(ty, by.cast_signed());
+    let (inst, dfg) = cursor.ins().Binary(op, ty, value, by);
+    dfg.first_result(inst)
+}
+
+/// The lesser of two numbers without sign, in the type of the first one.
+fn least(cursor: &mut FuncCursor<'_>, value: Value, count: Value) -> Value {
+    let [ty, count_ty] = [value, count].map(|value| cursor.func.dfg.value_type(value));
+    match ty.bits().cmp(&count_ty.bits()) {
+        Ordering::Equal => cursor.ins().umin(value, count),
+        Ordering::Greater => {
+            let count = cursor.ins().uextend(ty, count);
+            cursor.ins().umin(value, count)
+        }
+        Ordering::Less => {
+            let wide = cursor.ins().uextend(count_ty, value);
+            let least = cursor.ins().umin(wide, count);
+            cursor.ins().ireduce(ty, least)
         }
     }
 }

@@ -52,7 +52,7 @@ use crate::analysis::cfg::edges::{Edge, each_use, edges_from, ways_from};
 use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
 use crate::analysis::memory::effects::is_constant;
 use crate::analysis::memory::polls::rare_region;
-use crate::analysis::pressure::Pressure;
+use crate::analysis::pressure::{Pressure, used_from_outside};
 use crate::change::Change;
 use crate::edit::at;
 use crate::edit::cfg::split_edges::append_arg;
@@ -131,17 +131,8 @@ impl Plan {
         if !cx.options.ignore_cost && (0..2).any(|class| needed[class] > available[class]) {
             return Err(Decline::Pressure);
         }
-        let mut invariant = Vec::new();
-        for inst in forest.blocks(lp).iter().flat_map(|&block| func.layout.block_insts(block)) {
-            each_use(func, inst, |value| invariant.push(value));
-        }
-        invariant.sort_unstable();
-        invariant.dedup();
-        invariant.retain(|&value| {
-            let is_outside = def_block(func, value).is_some_and(|home| !forest.contains(lp, home));
-            let is_constant = func.dfg.value_def(value).inst().is_some_and(|inst| is_constant(func, inst));
-            is_outside && !is_constant && saved_as(func.dfg.value_type(value)).is_some()
-        });
+        let mut invariant = used_from_outside(func, forest, (lp, lp));
+        invariant.retain(|&value| saved_as(func.dfg.value_type(value)).is_some());
         Ok(Some(Self { rare, invariant }))
     }
 

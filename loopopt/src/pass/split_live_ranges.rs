@@ -41,10 +41,8 @@
 //!
 //! Region splitting around loops, as LLVM's greedy allocator does it (`SplitKit`, `RAGreedy::tryRegionSplit`).
 
-use crate::analysis::cfg::edges::each_use;
-use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
-use crate::analysis::memory::effects::is_constant;
-use crate::analysis::pressure::Pressure;
+use crate::analysis::cfg::loops::{Loop, LoopForest};
+use crate::analysis::pressure::{Pressure, used_from_outside};
 use crate::change::Change;
 use crate::edit::ssa::own_values::give_own_values;
 use crate::pass::{Pass, PassCx};
@@ -109,16 +107,7 @@ impl Plan {
         if func.is_effectively_cold(data.header) {
             return Err(Decline::ColdLoop);
         }
-        let mut values = Vec::new();
-        for inst in forest.blocks(lp).iter().flat_map(|&block| func.layout.block_insts(block)) {
-            each_use(func, inst, |value| values.push(value));
-        }
-        values.sort_unstable();
-        values.dedup();
-        values.retain(|&value| {
-            let is_outside = def_block(func, value).is_some_and(|home| !forest.contains(around, home));
-            is_outside && func.dfg.value_def(value).inst().is_none_or(|inst| !is_constant(func, inst))
-        });
+        let values = used_from_outside(func, forest, (lp, around));
         if values.is_empty() {
             return Err(Decline::NothingLives);
         }
