@@ -58,7 +58,7 @@ use crate::edit::at;
 use crate::edit::cfg::split_edges::append_arg;
 use crate::edit::ssa::labels::copy_labels;
 use crate::edit::ssa::own_values::give_own_values;
-use crate::edit::ssa::rename::rename_uses;
+use crate::edit::ssa::rename::rename_in;
 use crate::pass::{Pass, PassCx};
 use crate::refusal::refusals;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
@@ -206,13 +206,7 @@ impl Rare {
             new.insert(value, param);
             self.save_one(func, value, body);
         }
-        for block in blocks.into_iter().filter(|&block| domtree.block_dominates(body, block)) {
-            let mut next = func.layout.first_inst(block);
-            while let Some(inst) = next {
-                rename_uses(func, inst, |value| new.get(&value).copied().unwrap_or(value));
-                next = func.layout.next_inst(inst);
-            }
-        }
+        rename_in(func, blocks.into_iter().filter(|&block| domtree.block_dominates(body, block)), &new);
         values.len()
     }
 

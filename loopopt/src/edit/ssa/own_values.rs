@@ -3,7 +3,7 @@
 use crate::analysis::cfg::edges::Edge;
 use crate::edit::cfg::split_edges::append_arg;
 use crate::edit::ssa::labels::copy_labels;
-use crate::edit::ssa::rename::rename_uses;
+use crate::edit::ssa::rename::rename_in;
 use cranelift_codegen::FxHashMap;
 use cranelift_codegen::ir::{Block, Function, Value};
 
@@ -21,13 +21,7 @@ pub(crate) fn give_own_values(
         copy_labels(func, value, param);
         own.insert(value, param);
     }
-    for &block in blocks {
-        let mut next = func.layout.first_inst(block);
-        while let Some(inst) = next {
-            rename_uses(func, inst, |value| own.get(&value).copied().unwrap_or(value));
-            next = func.layout.next_inst(inst);
-        }
-    }
+    rename_in(func, blocks.iter().copied(), &own);
     for value in values {
         entries.iter().for_each(|&edge| append_arg(func, edge, *value));
         back_edges.iter().for_each(|&edge| append_arg(func, edge, own[value]));

@@ -3,6 +3,7 @@
 pub(crate) use crate::analysis::cfg::edges::each_use;
 use crate::analysis::cfg::edges::{Edge, edges_of};
 use crate::analysis::cfg::loops::def_block;
+use cranelift_codegen::FxHashMap;
 use cranelift_codegen::entity::{SecondaryMap, packed_option::PackedOption};
 use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, Value};
 
@@ -26,6 +27,17 @@ pub(crate) fn rename_args(func: &mut Function, edge: Edge, mut rename: impl FnMu
         BlockArg::Value(value) => BlockArg::Value(rename(value)),
         BlockArg::TryCallRet(_) | BlockArg::TryCallExn(_) => arg,
     });
+}
+
+/// Replaces the values that `new` has something for, in all instructions of `blocks`.
+pub(crate) fn rename_in(func: &mut Function, blocks: impl IntoIterator<Item = Block>, new: &FxHashMap<Value, Value>) {
+    for block in blocks {
+        let mut next = func.layout.first_inst(block);
+        while let Some(inst) = next {
+            rename_uses(func, inst, |value| new.get(&value).copied().unwrap_or(value));
+            next = func.layout.next_inst(inst);
+        }
+    }
 }
 
 /// What stands for which value.

@@ -9,7 +9,7 @@ use crate::edit::cfg::split_edges::{append_arg, set_edge};
 use crate::edit::copy::clone::{Copies, clone_blocks, repeat_before};
 use crate::edit::materialize::assertion::assert_truth;
 use crate::edit::ssa::labels::copy_labels;
-use crate::edit::ssa::rename::rename_uses;
+use crate::edit::ssa::rename::{rename_in, rename_uses};
 use crate::fault::fault;
 use cranelift_codegen::FxHashMap;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
@@ -37,14 +37,9 @@ pub(super) fn apply(func: &mut Function, plan: &Plan) -> (Block, Option<Copies>)
         new.insert(value, param);
     }
     repeat(func, plan, first, &mut new);
-    for &block in &plan.body {
-        let block = if block == body { strip } else { block };
-        let mut next = func.layout.first_inst(block);
-        while let Some(inst) = next {
-            rename_uses(func, inst, |value| new.get(&value).copied().unwrap_or(value));
-            next = func.layout.next_inst(inst);
-        }
-    }
+    // What followed the polls in their last block is in the strip now.
+    let iteration = plan.body.iter().map(|&block| if block == body { strip } else { block });
+    rename_in(func, iteration, &new);
 
     let mut ends = Ends { func, plan, srcloc, strip };
     let count = ends.begin(&passed, slow.as_ref().map(|slow| slow.block(plan.header())));
