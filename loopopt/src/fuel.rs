@@ -34,6 +34,12 @@ impl Fuel {
         self.used += u64::from(granted);
         granted
     }
+
+    /// Whether stress mode skips the nest with this number: one in four.
+    pub(crate) fn skips(self, number: u32) -> bool {
+        let number = 2 * u64::from(number);
+        self.stress.is_some_and(|seed| coin(!seed, number) && coin(!seed, number + 1))
+    }
 }
 
 /// A coin that falls the same way for the same seed and number: the finalizer of SplitMix64 (Steele et al., 2014).

@@ -109,6 +109,7 @@ mod pass;
 mod pipeline;
 mod refusal;
 mod remark;
+mod select;
 #[cfg(test)]
 mod testing;
 

@@ -229,6 +229,20 @@ pub struct Options {
     /// grow with the square of the function.
     pub max_closing_args: usize,
 
+    /// Loops with a `br_table` in each iteration, on what they compute, are skipped if more edges than this lead back to the header. 4: the
+    /// functions of a Go program are such loops. `esbuild` compiles in 1.21 of Cranelift's time if none is skipped, in 1.01 with 2, 1.00
+    /// with 4, 1.09 with 8 (`loopopt-wasmtime compile-time`, busy); and bytecode interpreters took 0.92 to 1.29 of their time.
+    pub select_max_dispatched: usize,
+
+    /// Loops that call in each iteration and have at most this many instructions for each of these calls are skipped. 16: with 32, programs
+    /// that call short functions become slower (`as-matrix-o2` 0.95 to 1.00 of their time, `png-filter-o0` 0.90 to 0.94), with 8 nothing becomes
+    /// faster. It skips the loops of one in eight functions of `sql.js` that have any.
+    pub select_max_insts_per_call: usize,
+
+    /// Loops with more instructions of their own, those of inner loops not counted, are skipped. 4,000: with 1,000, `md5-o2` and others whose
+    /// rounds are written out lose what they gained (0.91 to 0.96). The interpreter loop of `sql.js` has 20,000.
+    pub select_max_own_insts: usize,
+
     /// Loops in a function above which it stays as it is. 100,000: all work is linear in the size of the function, so
     /// this only bounds memory.
     pub max_loops: usize,
@@ -288,6 +302,9 @@ impl Default for Options {
             sink_max_values: 4,
             max_closing_args: 1_000_000,
             max_loops: 100_000,
+            select_max_dispatched: 4,
+            select_max_insts_per_call: 16,
+            select_max_own_insts: 4_000,
         }
     }
 }

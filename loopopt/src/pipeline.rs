@@ -16,6 +16,7 @@ use crate::pass::{
     rotate, save_at_cold_calls, sink, split_live_ranges, strip_mine, tail_duplicate, transfer, unswitch, version,
     widen_indices,
 };
+use crate::select;
 use cranelift_codegen::entity::EntityRef;
 use cranelift_codegen::ir::{Function, Value};
 use cranelift_codegen::verifier::VerifierErrors;
@@ -175,6 +176,16 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Repor
         return Ok(Report::default());
     }
     cx.remarks.reserve();
+    inspect(ctx, cx)?;
+    let loops = cx.forest(ctx).len();
+    let has_loops = select::run(ctx, cx);
+    if !has_loops && !has_other_work {
+        if !ctx.loop_analysis.is_valid() {
+            ctx.compute_loop_analysis();
+        }
+        let remarks = std::mem::take(&mut cx.remarks).finish();
+        return Ok(Report { loops, remarks, analyses: cx.analyses, ..Report::default() });
+    }
     let original = ctx.func.clone();
     if cx.options.assert_claims {
         refuse_own_codes(&ctx.func)?;
@@ -183,14 +194,11 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Repor
     let mut driver = Driver {
         ctx,
         cx,
-        report: Report { timings: Vec::with_capacity(16), ..Report::default() },
+        report: Report { loops, timings: Vec::with_capacity(16), ..Report::default() },
         since: Instant::now(),
     };
-    let result = driver.prepare().and_then(|loops| match loops {
-        true => driver.run_steps(STEPS),
-        false if has_other_work => driver.run_steps(STEPS_WITHOUT_LOOPS),
-        false => Ok(()),
-    });
+    let steps = if has_loops { STEPS } else { STEPS_WITHOUT_LOOPS };
+    let result = driver.prepare().and_then(|()| driver.run_steps(steps));
     let mut report = driver.report;
     if cx.options.assert_claims {
         unmark(&mut ctx.func);
@@ -210,6 +218,22 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Repor
         ctx.compute_loop_analysis();
     }
     result.map(|()| report)
+}
+
+/// Looks at what the function is like, once the flow graph and the dominator tree are there.
+fn inspect(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<()> {
+    if ctx.cfg.is_valid() && ctx.domtree.is_valid() {
+        cx.trust_flowgraph(ctx);
+    } else {
+        cx.flowgraph(ctx);
+    }
+    ctx.verify_if(cx.isa)?;
+    // The one rule of the verifier that canonical form cannot do without.
+    let entry = ctx.func.layout.entry_block();
+    match entry.is_some_and(|entry| ctx.cfg.pred_iter(entry).next().is_some()) {
+        true => Err(CodegenError::Unsupported("a branch enters the entry block".into())),
+        false => Ok(()),
+    }
 }
 
 /// How many assertions there are of each claim.
@@ -243,20 +267,10 @@ struct Driver<'a, 'b> {
 }
 
 impl Driver<'_, '_> {
-    /// Brings about what passes need, as far as `Context::optimize` has not left it. Returns whether there is a loop to look
-    /// at.
-    fn prepare(&mut self) -> CodegenResult<bool> {
-        if self.ctx.cfg.is_valid() && self.ctx.domtree.is_valid() {
-            self.cx.trust_flowgraph(self.ctx);
-        } else {
-            self.cx.flowgraph(self.ctx);
-        }
-        self.ctx.verify_if(self.cx.isa)?;
-        // The one rule of the verifier that canonical form cannot do without.
-        let entry = self.ctx.func.layout.entry_block();
-        if entry.is_some_and(|entry| self.ctx.cfg.pred_iter(entry).next().is_some()) {
-            return Err(CodegenError::Unsupported("a branch enters the entry block".into()));
-        }
+    /// Brings about what passes need, as far as `Context::optimize` has not left it.
+    fn prepare(&mut self) -> CodegenResult<()> {
+        let Context { func, domtree, .. } = &*self.ctx;
+        let is_cut = func.layout.blocks().any(|block| !domtree.is_reachable(block));
         remove_unreachable(self.ctx, self.cx.isa)?;
         resolve_aliases(&mut self.ctx.func);
         trust_checked(&mut self.ctx.func, self.cx.options);
@@ -270,17 +284,16 @@ impl Driver<'_, '_> {
         if merged {
             self.cx.flowgraph(self.ctx);
         }
+        if merged || is_cut {
+            self.cx.forget_forest();
+        }
         self.cx.is_merged = true;
         keep_neighbours(&mut self.ctx.func);
         if self.cx.options.dumps {
             self.report.dumps.push(("input", self.ctx.func.display().to_string()));
         }
-        let forest = self.cx.forest(self.ctx);
-        self.report.loops = forest.len();
-        let has_cycles = !forest.is_empty() || !forest.irreducible().is_empty();
-        let has_work = has_cycles && canon::accept_loops(self.ctx, self.cx);
         self.since = Instant::now();
-        Ok(has_work)
+        Ok(())
     }
 
     fn run_steps(&mut self, steps: &[Step]) -> CodegenResult<()> {

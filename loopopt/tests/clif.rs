@@ -172,6 +172,8 @@ fn isa() -> Result<OwnedTargetIsa> {
 fn options(input: &str) -> Result<Options> {
     let mut options = Options::default();
     options.verify_each_pass = true;
+    // Most tests are about one pass, whatever its loop calls.
+    options.select_max_insts_per_call = 0;
     let mut embedder = Words::default();
     for setting in input.lines().filter_map(|line| line.strip_prefix("; options: ")).flat_map(str::split_whitespace) {
         let (name, value) = setting.split_once('=').context("an option is name=value")?;
@@ -182,6 +184,9 @@ fn options(input: &str) -> Result<Options> {
             "rotate_max_header_insts" => options.rotate_max_header_insts = value.parse()?,
             "rotate_max_dispatched" => options.rotate_max_dispatched = value.parse()?,
             "max_closing_args" => options.max_closing_args = value.parse()?,
+            "select_max_dispatched" => options.select_max_dispatched = value.parse()?,
+            "select_max_insts_per_call" => options.select_max_insts_per_call = value.parse()?,
+            "select_max_own_insts" => options.select_max_own_insts = value.parse()?,
             "max_loops" => options.max_loops = value.parse()?,
             "tail_duplicate_max_insts" => options.tail_duplicate_max_insts = value.parse()?,
             "tail_duplicate_max_copies" => options.tail_duplicate_max_copies = value.parse()?,

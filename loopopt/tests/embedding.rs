@@ -121,6 +121,7 @@ fn second_run_changes_nothing() -> Result<()> {
     // Of the loop for the rest, and of batches, batches can be made.
     let mut options = Options::default();
     options.passes = Some(loopopt::pass_names().filter(|&name| name != "partial_unroll").map(String::from).collect());
+    options.select_max_insts_per_call = 0;
     let mut loops = LoopOptimizer::new(options);
     for text in [SUM, VISIT] {
         let mut ctx = optimized(text, &isa)?;
@@ -173,7 +174,9 @@ fn object() -> Result<Vec<u8>> {
     let isa = isa(&[("is_pic", "true")])?;
     let mut builder = ObjectBuilder::new(lowering_isa(&*isa)?, "loops", default_libcall_names())?;
     builder.unwind_info(true);
-    let mut module = LoopOptModule::new(ObjectModule::new(builder), isa, Options::default())?;
+    let mut options = Options::default();
+    options.select_max_insts_per_call = 0;
+    let mut module = LoopOptModule::new(ObjectModule::new(builder), isa, options)?;
     // The first function that is declared is `u0:0`.
     module.declare_function("visit", Linkage::Import, &function(VISIT).signature)?;
     for (name, text) in [("sum", SUM), ("visit_all", VISIT)] {

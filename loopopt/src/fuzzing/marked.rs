@@ -35,7 +35,7 @@ impl Embedder for Shared {
 }
 
 fn options() -> Options {
-    Options { verify_each_pass: true, embedder: Arc::new(Shared), ..Options::default() }
+    Options { select_max_insts_per_call: 0, verify_each_pass: true, embedder: Arc::new(Shared), ..Options::default() }
 }
 
 /// Every loop that looks at something in each iteration that other threads may write does so in the output: each loop there

@@ -18,7 +18,7 @@
 //!
 //! # Needs
 //!
-//! Nothing but a verified function without unreachable blocks.
+//! Nothing but a verified function without unreachable blocks. Loops that were [skipped](crate::select) stay as they are.
 //!
 //! # Legal when
 //!
@@ -47,6 +47,7 @@ use crate::edit::ssa::close::{close_loops, escapes};
 use crate::edit::ssa::rename::Replaced;
 use crate::pass::{Form, Pass, PassCx};
 use crate::refusal::refusals;
+use crate::select::Skip;
 use cranelift_codegen::ir::{Block, Function};
 use cranelift_codegen::{CodegenResult, Context};
 
@@ -57,7 +58,7 @@ pub(crate) const NAME: &str = "canon";
 pub(crate) const PASS: Pass = Pass {
     name: NAME,
     run,
-    reasons: &[Decline::REASONS],
+    reasons: &[Decline::REASONS, Skip::REASONS],
     is_mandatory: true,
     makes: Form::Canonical,
     ..Pass::OPTIONAL
@@ -181,9 +182,6 @@ refusals! {
         Irreducible(entry: Block)
             => "irreducible", "the cycle through {entry} can be entered elsewhere too, so it is no loop",
             help "enter the cycle at one block only";
-        /// The function has more loops than the options allow.
-        TooManyLoops { loops: usize, max: usize } => "too-many-loops", "the function has {loops} loops, more than {max}",
-            help "raise Options::max_loops";
         /// Closed form would take too many parameters.
         TooManyValues => "too-many-values", "too many values leave the loops of this function by too many exits",
             help "use fewer values after loops with many exits, or raise Options::max_closing_args";
@@ -194,18 +192,6 @@ fn name_irreducible_cycles(ctx: &Context, cx: &mut PassCx<'_>) {
     for block in cx.forest(ctx).irreducible().to_vec() {
         cx.declined(&ctx.func, NAME, block, &Decline::Irreducible(block));
     }
-}
-
-/// Whether the function has no more loops than the options allow; if not, a remark says so.
-pub(crate) fn accept_loops(ctx: &Context, cx: &mut PassCx<'_>) -> bool {
-    let max = cx.options.max_loops;
-    let forest = cx.forest(ctx);
-    let loops = forest.len();
-    let first = forest.loops().next().map(|lp| forest.data(lp).header);
-    if let Some(header) = first.filter(|_| loops > max) {
-        cx.declined(&ctx.func, NAME, header, &Decline::TooManyLoops { loops, max });
-    }
-    loops <= max
 }
 
 /// Says what is not canonical, if anything: for tests and for `Options::verify_each_pass`.

@@ -148,7 +148,8 @@ impl Guarded {
         if !before.iter().any(|&check| domtree.dominates(check, self.inst, &func.layout)) {
             let srcloc = func.srcloc(self.inst);
             let mut cursor = FuncCursor::new(func).at_inst(self.inst).with_srcloc(srcloc);
-            let check = match holds != fault!(UnguardedInverted) {
+            let is_inverted = fault!(UnguardedInverted);
+            let check = match holds != is_inverted {
                 true => cursor.ins().trapz(condition, self.code),
                 false => cursor.ins().trapnz(condition, self.code),
             };

@@ -137,6 +137,8 @@ pub(crate) struct PassCx<'a> {
     pub(crate) analyses: Analyses,
     /// Whether no two blocks can be merged: all were, and no edge has changed since.
     pub(crate) is_merged: bool,
+    /// The headers of loops that are not looked at.
+    skipped: FxHashSet<Block>,
     forest: Option<Rc<LoopForest>>,
     named: Option<NamedBlocks>,
     edges: KnownEdges,
@@ -174,6 +176,7 @@ impl<'a> PassCx<'a> {
             strips: FxHashMap::default(),
             analyses: Analyses::default(),
             is_merged: false,
+            skipped: FxHashSet::default(),
             forest: None,
             named: None,
             edges: KnownEdges::default(),
@@ -182,12 +185,24 @@ impl<'a> PassCx<'a> {
         }
     }
 
-    /// The loops of the function as it is now.
+    /// Takes the loop of `header` from those that passes look at.
+    pub(crate) fn skip(&mut self, header: Block) {
+        self.skipped.insert(header);
+        self.forget_forest();
+    }
+
+    /// Lets the loops be found anew.
+    pub(crate) fn forget_forest(&mut self) {
+        self.forest = None;
+    }
+
+    /// The loops of the function as it is now, without those that are skipped.
     pub(crate) fn forest(&mut self, ctx: &Context) -> Rc<LoopForest> {
         if self.forest.is_none() {
             self.analyses.loop_forests += 1;
             let named = self.named(&ctx.func);
-            self.forest = Some(Rc::new(LoopForest::with_named(&ctx.func, (&ctx.cfg, &ctx.domtree), named)));
+            let graphs = (&ctx.cfg, &ctx.domtree);
+            self.forest = Some(Rc::new(LoopForest::without(&ctx.func, graphs, named, &self.skipped)));
         }
         self.forest.clone().expect("the forest was made")
     }

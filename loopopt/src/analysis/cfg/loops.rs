@@ -27,6 +27,7 @@ use crate::analysis::cfg::edges::{
 };
 use crate::analysis::cfg::handlers::NamedBlocks;
 use crate::analysis::memory::effects::{is_marker, leads_to_failure};
+use cranelift_codegen::FxHashSet;
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::entity::{
     EntityRef, EntitySet, PrimaryMap, SecondaryMap, entity_impl, packed_option::PackedOption,
@@ -99,25 +100,31 @@ impl LoopForest {
     ///
     /// Time is linear in the edges, times the nesting depth for those that leave loops.
     pub fn new(func: &Function, cfg: &ControlFlowGraph, domtree: &DominatorTree) -> Self {
-        Self::with_named(func, (cfg, domtree), NamedBlocks::of(func))
+        Self::without(func, (cfg, domtree), NamedBlocks::of(func), &FxHashSet::default())
     }
 
-    /// The same if it is known which blocks are named.
-    pub(crate) fn with_named(
+    /// The same without the loops of the headers `skipped`, if it is known which blocks are named.
+    pub(crate) fn without(
         func: &Function,
         (cfg, domtree): (&ControlFlowGraph, &DominatorTree),
         named: NamedBlocks,
+        skipped: &FxHashSet<Block>,
     ) -> Self {
-        let mut forest = Self::with_headers(func, cfg, domtree, named);
+        let mut forest = Self::with_headers(func, (cfg, domtree), named, skipped);
         forest.find_members(func, cfg);
         forest.lay_out(domtree);
         forest.find_exits(func);
         forest
     }
 
-    /// One loop for each block that a back edge enters, outer loops first, with no other block yet. And the irreducible cycles:
+    /// One loop for each block that a back edge enters and that is not skipped, outer loops first, with no other block yet. And the irreducible cycles:
     /// targets of edges that go backwards in the traversal to a block that does not dominate their source.
-    fn with_headers(func: &Function, cfg: &ControlFlowGraph, domtree: &DominatorTree, named: NamedBlocks) -> Self {
+    fn with_headers(
+        func: &Function,
+        (cfg, domtree): (&ControlFlowGraph, &DominatorTree),
+        named: NamedBlocks,
+        skipped: &FxHashSet<Block>,
+    ) -> Self {
         let mut seen = EntitySet::<Block>::with_capacity(func.dfg.num_blocks());
         let (mut headers, mut irreducible) = (EntitySet::<Block>::with_capacity(func.dfg.num_blocks()), Vec::new());
         for &block in domtree.cfg_rpo() {
@@ -128,10 +135,10 @@ impl LoopForest {
                 if !seen.contains(target) {
                     continue;
                 }
-                if domtree.block_dominates(target, block) {
-                    headers.insert(target);
-                } else {
+                if !domtree.block_dominates(target, block) {
                     irreducible.push(target);
+                } else if !skipped.contains(&target) {
+                    headers.insert(target);
                 }
             }
         }

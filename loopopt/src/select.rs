@@ -1,0 +1,170 @@
+//! Which loops are looked at: those in which a pass can win something.
+//!
+//! Called once, before anything is built. A loop that is skipped is no loop for the passes: it gets no canonical form, and its blocks are code
+//! like that outside of loops. It is a cycle that [the forest](crate::analysis::cfg::loops) does not know, as an irreducible one is, so that no
+//! analysis can rest on there being none. The loops inside it are loops as before. No loop is skipped inside one that is not.
+//!
+//! # Skipped are
+//!
+//! * Loops that dispatch: each iteration comes to a `br_table` on what it computed, and most ways from there go back to the header by
+//!   themselves. Interpreters are such loops, and functions that can be resumed, as those of Go are. The time goes into predicting the
+//!   branch; one way knows nothing of the next, so that there is nothing to win but little things, and what is copied or moved makes the
+//!   prediction worse as often as better.
+//! * Loops with very many instructions of their own, those of the loops inside them not counted. What is saved in one iteration is little
+//!   beside the rest, and each pass would look at all of it.
+//! * Loops that spend their time in what they call: each iteration makes a call, or enters a loop that is of one of these kinds, and has few
+//!   instructions beside for each of them. If a loop of another kind is inside, such a loop is not skipped: the range of its counter is
+//!   what that one is made faster by.
+//!
+//! With `Options::ignore_cost` no loop is skipped; in stress mode some nests are, at random.
+
+use crate::analysis::cfg::edges::{Edge, edges_into};
+use crate::analysis::cfg::loops::{Loop, LoopData, LoopForest, def_block};
+use crate::options::Options;
+use crate::pass::{PassCx, canon};
+use crate::refusal::refusals;
+use cranelift_codegen::Context;
+use cranelift_codegen::entity::SecondaryMap;
+use cranelift_codegen::ir::{Block, Opcode};
+
+/// Settles which loops are looked at. Returns whether there is anything to look at. Linear in the function's size.
+pub(crate) fn run(ctx: &Context, cx: &mut PassCx<'_>) -> bool {
+    let forest = cx.forest(ctx);
+    let Some(first) = forest.loops().next() else { return !forest.irreducible().is_empty() };
+    let (loops, max) = (forest.len(), cx.options.max_loops);
+    if loops > max {
+        cx.declined(&ctx.func, canon::NAME, forest.data(first).header, &Skip::TooManyLoops { loops, max });
+        return false;
+    }
+    let skipped = skipped(ctx, cx, &forest);
+    let rest = loops - skipped.len();
+    for (header, why) in skipped {
+        if let Some(why) = why {
+            cx.declined(&ctx.func, canon::NAME, header, &why);
+        }
+        cx.skip(header);
+    }
+    rest > 0 || !forest.irreducible().is_empty()
+}
+
+/// The headers of the loops that are skipped, and why. Stress mode needs no reason.
+fn skipped(ctx: &Context, cx: &PassCx<'_>, forest: &LoopForest) -> Vec<(Block, Option<Skip>)> {
+    let reasons = reasons(ctx, cx.options, forest);
+    let mut is_skipped = SecondaryMap::<Loop, bool>::with_capacity(forest.len());
+    let mut skipped = Vec::new();
+    for lp in forest.loops() {
+        let LoopData { header, parent, .. } = *forest.data(lp);
+        let why = reasons[lp];
+        let is_futile = match cx.options.ignore_cost {
+            true => cx.fuel.skips(header.as_u32()),
+            false => why.is_some(),
+        };
+        if is_futile && parent.is_none_or(|parent| is_skipped[parent]) {
+            is_skipped[lp] = true;
+            skipped.push((header, why));
+        }
+    }
+    skipped
+}
+
+/// For each loop in which nothing is to be won, why.
+fn reasons(ctx: &Context, options: &Options, forest: &LoopForest) -> SecondaryMap<Loop, Option<Skip>> {
+    let mut reasons = SecondaryMap::<Loop, Option<Skip>>::with_capacity(forest.len());
+    let mut inside = SecondaryMap::<Loop, Inside>::with_capacity(forest.len());
+    for lp in forest.loops().rev() {
+        let own = Own::of(ctx, forest, lp);
+        let ways = if own.dispatches { ways_back(ctx, forest, lp) } else { 0 };
+        let (insts, max_insts) = (own.insts, options.select_max_own_insts);
+        let calls = own.calls + inside[lp].futile;
+        reasons[lp] = if ways > options.select_max_dispatched {
+            Some(Skip::Dispatches { ways })
+        } else if insts > max_insts {
+            Some(Skip::TooLarge { insts, max: max_insts })
+        } else if calls > 0 && !inside[lp].has_other && insts <= calls * options.select_max_insts_per_call {
+            Some(Skip::SpentInCalls)
+        } else {
+            None
+        };
+        let Some(parent) = forest.data(lp).parent else { continue };
+        inside[parent].has_other |= reasons[lp].is_none();
+        inside[parent].futile += usize::from(is_in_each_iteration(ctx, forest, parent, forest.data(lp).header));
+    }
+    reasons
+}
+
+/// The loops directly inside a loop.
+#[derive(Clone, Copy, Default)]
+struct Inside {
+    /// Those that each iteration enters.
+    futile: usize,
+    /// Whether there is something to be won in one of them.
+    has_other: bool,
+}
+
+/// What a loop has of its own, without the loops inside.
+#[derive(Default)]
+struct Own {
+    insts: usize,
+    /// Calls that each iteration makes.
+    calls: usize,
+    /// Whether each iteration comes to a table of ways, by what the loop computes.
+    dispatches: bool,
+}
+
+impl Own {
+    fn of(ctx: &Context, forest: &LoopForest, lp: Loop) -> Self {
+        let (func, mut own) = (&ctx.func, Self::default());
+        for block in forest.own_blocks(lp) {
+            let (mut calls, mut dispatches) = (0, false);
+            for inst in func.layout.block_insts(block) {
+                let opcode = func.dfg.insts[inst].opcode();
+                own.insts += 1;
+                calls += usize::from(opcode.is_call());
+                let is_inside = |value| def_block(func, value).is_some_and(|home| forest.contains(lp, home));
+                dispatches |= opcode == Opcode::BrTable && is_inside(func.dfg.inst_args(inst)[0]);
+            }
+            if (calls > 0 || dispatches) && is_in_each_iteration(ctx, forest, lp, block) {
+                own.calls += calls;
+                own.dispatches |= dispatches;
+            }
+        }
+        own
+    }
+}
+
+/// How many ways lead to the end of an iteration that are not cold: back edges, or edges into the latch if there is one.
+fn ways_back(ctx: &Context, forest: &LoopForest, lp: Loop) -> usize {
+    let func = &ctx.func;
+    let is_hot = |edge: &Edge| !func.layout.is_cold(edge.source(func));
+    match forest.latch(func, lp) {
+        Some(latch) => edges_into(func, &ctx.cfg, latch).filter(is_hot).count(),
+        None => forest.data(lp).back_edges.iter().filter(|edge| is_hot(edge)).count(),
+    }
+}
+
+/// Whether each iteration of `lp` that comes to its end runs through `block`.
+fn is_in_each_iteration(ctx: &Context, forest: &LoopForest, lp: Loop, block: Block) -> bool {
+    let mut latches = forest.data(lp).back_edges.iter().map(|edge| edge.source(&ctx.func));
+    latches.all(|latch| ctx.domtree.block_dominates(block, latch))
+}
+
+refusals! {
+    /// Why a loop is not looked at.
+    #[derive(Clone, Copy)]
+    pub(crate) enum Skip {
+        /// There are more loops than [`Options::max_loops`](crate::Options::max_loops) allows.
+        TooManyLoops { loops: usize, max: usize } => "too-many-loops",
+            "the function has {loops} loops, more than {max}",
+            help "raise Options::max_loops, or split the function";
+        /// A table picks the way through each iteration.
+        Dispatches { ways: usize } => "dispatch-loop", "in each iteration a table picks one of {ways} ways back to the header",
+            help "raise Options::select_max_dispatched if one way is taken nearly always";
+        /// Each iteration calls, and does little else.
+        SpentInCalls => "spent-in-calls", "each iteration calls a function, or enters a loop that does, and does little else",
+            help "let the front end inline what is called, if it is short; or raise Options::select_max_insts_per_call";
+        /// The loop has so much code of its own that little can be saved.
+        TooLarge { insts: usize, max: usize } => "too-large",
+            "the loop has {insts} instructions of its own, more than {max}",
+            help "raise Options::select_max_own_insts if few of them run in one iteration";
+    }
+}
