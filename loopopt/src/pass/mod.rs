@@ -131,6 +131,8 @@ pub(crate) struct PassCx<'a> {
     pub(crate) open_checks: FxHashSet<Inst>,
     /// The headers of loops that run only if something did not hold that the same loop without checks rests on.
     slow: FxHashSet<Block>,
+    /// The headers of loops around a fast loop, which they come back to from the rare part that has left it.
+    around: FxHashSet<Block>,
     /// The headers of loops around strips, and whether the strip is counted by a test of its own.
     strips: FxHashMap<Block, bool>,
     /// How often what passes look at was made.
@@ -173,6 +175,7 @@ impl<'a> PassCx<'a> {
             versions: FxHashMap::default(),
             open_checks: FxHashSet::default(),
             slow: FxHashSet::default(),
+            around: FxHashSet::default(),
             strips: FxHashMap::default(),
             analyses: Analyses::default(),
             is_merged: false,
@@ -283,8 +286,10 @@ impl<'a> PassCx<'a> {
         if let Some(&iterations) = self.peeled.get(&old) {
             self.peeled.insert(new, iterations);
         }
-        if self.slow.contains(&old) {
-            self.slow.insert(new);
+        for marked in [&mut self.slow, &mut self.around] {
+            if marked.contains(&old) {
+                marked.insert(new);
+            }
         }
     }
 
@@ -319,6 +324,11 @@ impl<'a> PassCx<'a> {
         self.slow.insert(header);
     }
 
+    /// Remembers that `header` is that of a loop around a fast one, which stays as it is.
+    pub(crate) fn add_around(&mut self, header: Block) {
+        self.around.insert(header);
+    }
+
     /// Remembers that `header` is that of a loop around strips, which stays as it is, and whether a test of their own counts them.
     pub(crate) fn add_strips(&mut self, header: Block, has_own_test: bool) {
         self.strips.insert(header, has_own_test);
@@ -335,10 +345,10 @@ impl<'a> PassCx<'a> {
         Some(forest.data(parent).header).filter(|header| self.strips.get(header) == Some(&true))
     }
 
-    /// Whether the loop of `header` is a slow version, or the loop around strips. A pass that can make a loop faster leaves it as it is, without
-    /// a word: the fast version, or the strip, is what it speaks of.
+    /// Whether the loop of `header` is a slow version, or the loop around a fast one or around strips. A pass that can make a loop faster leaves
+    /// it as it is, without a word: the fast version, or the strip, is what it speaks of.
     pub(crate) fn is_slow(&self, header: Block) -> bool {
-        self.slow.contains(&header) || self.strips.contains_key(&header)
+        self.slow.contains(&header) || self.around.contains(&header) || self.strips.contains_key(&header)
     }
 
     /// Whether this loop, or one around it, is a slow version.
@@ -355,7 +365,7 @@ impl<'a> PassCx<'a> {
 
     /// Whether there is a slow version of any loop.
     pub(crate) fn has_slow(&self) -> bool {
-        !self.slow.is_empty() || !self.strips.is_empty()
+        !self.slow.is_empty() || !self.around.is_empty() || !self.strips.is_empty()
     }
 
     /// Whether a pass made this header.

@@ -372,7 +372,7 @@ fn apply(ctx: &mut Context, cx: &mut PassCx<'_>, plans: &[Plan]) -> CodegenResul
 /// Marks the loop around the fast one, and the loops in the copy.
 fn mark_slow(cx: &mut PassCx<'_>, plan: &Plan, rerouted: &Rerouted) {
     cx.header_moved(plan.header, rerouted.outer);
-    cx.add_slow(rerouted.outer);
+    cx.add_around(rerouted.outer);
     for &header in &plan.inner {
         let copy = rerouted.copies.block(header);
         if copy != header {
