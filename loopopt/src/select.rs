@@ -19,13 +19,13 @@
 //! With `Options::ignore_cost` no loop is skipped; in stress mode some nests are, at random.
 
 use crate::analysis::cfg::edges::{Edge, edges_into};
-use crate::analysis::cfg::loops::{Loop, LoopData, LoopForest, def_block};
+use crate::analysis::cfg::loops::{Loop, LoopData, LoopForest};
 use crate::options::Options;
 use crate::pass::{PassCx, canon};
 use crate::refusal::refusals;
 use cranelift_codegen::Context;
 use cranelift_codegen::entity::SecondaryMap;
-use cranelift_codegen::ir::{Block, Opcode};
+use cranelift_codegen::ir::Block;
 
 /// Settles which loops are looked at. Returns whether there is anything to look at. Linear in the function's size.
 pub(crate) fn run(ctx: &Context, cx: &mut PassCx<'_>) -> bool {
@@ -115,14 +115,12 @@ impl Own {
     fn of(ctx: &Context, forest: &LoopForest, lp: Loop) -> Self {
         let (func, mut own) = (&ctx.func, Self::default());
         for block in forest.own_blocks(lp) {
-            let (mut calls, mut dispatches) = (0, false);
+            let mut calls = 0;
             for inst in func.layout.block_insts(block) {
-                let opcode = func.dfg.insts[inst].opcode();
                 own.insts += 1;
-                calls += usize::from(opcode.is_call());
-                let is_inside = |value| def_block(func, value).is_some_and(|home| forest.contains(lp, home));
-                dispatches |= opcode == Opcode::BrTable && is_inside(func.dfg.inst_args(inst)[0]);
+                calls += usize::from(func.dfg.insts[inst].opcode().is_call());
             }
+            let dispatches = forest.dispatches_at(func, lp, block);
             if (calls > 0 || dispatches) && is_in_each_iteration(ctx, forest, lp, block) {
                 own.calls += calls;
                 own.dispatches |= dispatches;

@@ -243,7 +243,10 @@ impl Rotation {
             exits,
             invariant: invariant_results(func, forest, lp, insts()),
             size: insts().filter(|&inst| !is_constant(func, inst)).count(),
-            dispatched: dispatches(func, forest, lp).then(|| latches(ctx, forest, lp)),
+            dispatched: forest
+                .own_blocks(lp)
+                .any(|block| forest.dispatches_at(func, lp, block))
+                .then(|| latches(ctx, forest, lp)),
         })
     }
 
@@ -300,15 +303,6 @@ fn tests_at_bottom(ctx: &Context, forest: &LoopForest, lp: Loop, strips: Option<
         || (latch != forest.data(lp).header
             && only_gathers()
             && ctx.cfg.pred_iter(latch).all(|pred| leaves(pred.block)))
-}
-
-/// A `br_table` of the loop, of no loop inside of it, branches on what the loop computes.
-fn dispatches(func: &Function, forest: &LoopForest, lp: Loop) -> bool {
-    forest.own_blocks(lp).any(|block| {
-        let Some(branch) = func.layout.last_inst(block) else { return false };
-        func.dfg.insts[branch].opcode() == Opcode::BrTable
-            && def_block(func, func.dfg.inst_args(branch)[0]).is_some_and(|home| forest.contains(lp, home))
-    })
 }
 
 /// How many edges lead back to the header: those that enter a latch that only gathers them, which are not cold.

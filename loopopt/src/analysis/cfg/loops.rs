@@ -33,7 +33,7 @@ use cranelift_codegen::entity::{
     EntityRef, EntitySet, PrimaryMap, SecondaryMap, entity_impl, packed_option::PackedOption,
 };
 use cranelift_codegen::flowgraph::ControlFlowGraph;
-use cranelift_codegen::ir::{Block, Function, Inst, Value, ValueDef};
+use cranelift_codegen::ir::{Block, Function, Inst, Opcode, Value, ValueDef};
 use std::cell::OnceCell;
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -117,8 +117,8 @@ impl LoopForest {
         forest
     }
 
-    /// One loop for each block that a back edge enters and that is not skipped, outer loops first, with no other block yet. And the irreducible cycles:
-    /// targets of edges that go backwards in the traversal to a block that does not dominate their source.
+    /// One loop for each block that a back edge enters and that is not skipped, outer loops first, with no other block yet. And the
+    /// irreducible cycles: targets of edges that go backwards in the traversal to a block that does not dominate their source.
     fn with_headers(
         func: &Function,
         (cfg, domtree): (&ControlFlowGraph, &DominatorTree),
@@ -348,6 +348,14 @@ impl LoopForest {
             return None;
         };
         Some(back_edge.source(func))
+    }
+
+    /// Whether `block` ends in a `br_table` on what `lp` computes.
+    pub fn dispatches_at(&self, func: &Function, lp: Loop, block: Block) -> bool {
+        func.layout.last_inst(block).is_some_and(|branch| {
+            func.dfg.insts[branch].opcode() == Opcode::BrTable
+                && def_block(func, func.dfg.inst_args(branch)[0]).is_some_and(|home| self.contains(lp, home))
+        })
     }
 
     /// Whether an instruction names `block`, which then has to stay where it is.
