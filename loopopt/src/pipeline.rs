@@ -367,20 +367,17 @@ impl Driver<'_, '_> {
         }
     }
 
-    /// The verifier, and the form that the pass promises.
+    /// The verifier, and the form that the pass has left.
     fn verify_after(&mut self, pass: &Pass) -> CodegenResult<()> {
         self.ctx.verify(self.cx.isa).map_err(|errors| blame(pass, &errors))?;
-        self.verify_form(pass, pass.makes)
+        self.verify_form(pass, self.cx.form)
     }
 
-    /// That all loops are in this form, which `pass` needs or makes.
+    /// That all loops are in this form, which `pass` needs or leaves.
     fn verify_form(&mut self, pass: &Pass, form: Form) -> CodegenResult<()> {
-        if form < Form::Canonical {
-            return Ok(());
-        }
         let forest = self.cx.forest(self.ctx);
-        canon::check(self.ctx, &forest)
-            .map_err(|what| CodegenError::Unsupported(format!("{}: not in canonical form: {what}", pass.name)))
+        canon::check(self.ctx, &forest, form)
+            .map_err(|what| CodegenError::Unsupported(format!("{}: not in {form:?} form: {what}", pass.name)))
     }
 }
 

@@ -194,29 +194,37 @@ fn name_irreducible_cycles(ctx: &Context, cx: &mut PassCx<'_>) {
     }
 }
 
-/// Says what is not canonical, if anything: for tests and for `Options::verify_each_pass`.
-pub(crate) fn check(ctx: &Context, forest: &LoopForest) -> Result<(), String> {
-    for lp in forest.loops() {
-        let data = forest.data(lp);
-        let header = data.header;
-        if forest.preheader(&ctx.func, lp).is_none() {
-            return Err(format!("the loop of {header} has no preheader"));
-        }
-        if forest.latch(&ctx.func, lp).is_none() {
-            return Err(format!("the loop of {header} has {} back edges", data.back_edges.len()));
-        }
-        for exit in &data.exits {
-            let target = exit.target(&ctx.func);
-            let foreign =
-                edges_into(&ctx.func, &ctx.cfg, target).find(|edge| !forest.contains(lp, edge.source(&ctx.func)));
-            if let Some(edge) = foreign {
-                let source = edge.source(&ctx.func);
-                return Err(format!("{target} is an exit of the loop of {header} and is entered from {source} too"));
-            }
-        }
+/// Says which loop is not in `form`, if any: for tests and for `Options::verify_each_pass`.
+pub(crate) fn check(ctx: &Context, forest: &LoopForest, form: Form) -> Result<(), String> {
+    if form >= Form::Canonical {
+        forest.loops().try_for_each(|lp| check_shape(ctx, forest, lp))?;
+    }
+    if form < Form::Closed {
+        return Ok(());
     }
     match escapes(&ctx.func, &ctx.domtree, forest).first_key_value() {
         Some((value, _)) => Err(format!("{value} is used outside its loop")),
         None => Ok(()),
     }
+}
+
+/// Says what this loop lacks: a preheader, a single back edge, exit blocks of its own.
+fn check_shape(ctx: &Context, forest: &LoopForest, lp: Loop) -> Result<(), String> {
+    let data = forest.data(lp);
+    let header = data.header;
+    if forest.preheader(&ctx.func, lp).is_none() {
+        return Err(format!("the loop of {header} has no preheader"));
+    }
+    if forest.latch(&ctx.func, lp).is_none() {
+        return Err(format!("the loop of {header} has {} back edges", data.back_edges.len()));
+    }
+    for exit in &data.exits {
+        let target = exit.target(&ctx.func);
+        let foreign = edges_into(&ctx.func, &ctx.cfg, target).find(|edge| !forest.contains(lp, edge.source(&ctx.func)));
+        if let Some(edge) = foreign {
+            let source = edge.source(&ctx.func);
+            return Err(format!("{target} is an exit of the loop of {header} and is entered from {source} too"));
+        }
+    }
+    Ok(())
 }

@@ -31,6 +31,7 @@
 //! Dead stores stay.
 
 mod hide;
+mod trap_locations;
 
 use crate::analysis::memory::available::known_loads;
 use crate::change::Change;
@@ -61,6 +62,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     }
     remove_redundant_params(ctx);
     replace_known_loads(ctx, cx);
+    trap_locations::move_to_branches(&mut ctx.func);
     let hidden = Hidden::take(&mut ctx.func);
     cx.analyses.egraph_runs += 1;
     let result = ctx.egraph_pass(&unverified(), cx.ctrl_plane);

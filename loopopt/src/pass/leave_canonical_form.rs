@@ -26,7 +26,7 @@ use crate::edit::cfg::split_edges::skip_block;
 use crate::edit::materialize::constants::replace_and_localize;
 use crate::edit::ssa::params::detach_redundant_params;
 use crate::edit::ssa::rename::Replaced;
-use crate::pass::{Pass, PassCx};
+use crate::pass::{Form, Pass, PassCx};
 use cranelift_codegen::{CodegenResult, Context};
 
 /// The name of this pass.
@@ -37,6 +37,7 @@ pub(crate) const PASS: Pass = Pass { name: NAME, run, reasons: &[], claims: &[],
 
 /// Tidies up.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
+    cx.keep_form(Form::Any);
     let mut replaced = Replaced::default();
     detach_redundant_params(ctx, &mut replaced);
     let skipped = skip_empty_latches(ctx, &cx.forest(ctx), &replaced);

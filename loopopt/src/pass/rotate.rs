@@ -66,12 +66,13 @@
 //! # Closed form
 //!
 //! What is copied keeps closed form for the loop itself, and with all edges in place no loop comes or goes: the guard dominates what the
-//! header did. Two things end closed form:
+//! header did. Three things end closed form:
 //!
 //! * A guard that leaves the loop around is an exit of that loop with values of its own.
 //! * A guard that goes one way takes edges away. An irreducible cycle that is entered at one block only from then on is a loop, with
-//!   values that nobody has closed. Without such cycles no loop is made, and none gets smaller: what goes on from the header inside the loop around
-//!   still does.
+//!   values that nobody has closed. Without such cycles no loop is made.
+//! * A guard that always leaves takes the body away, and with it its other exits. The loop around gets smaller if what came before went
+//!   on in it by these only; what it defines is used outside then.
 //!
 //! # Not done
 //!
@@ -150,8 +151,10 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     let leaves_parent = plans.iter().any(|plan| plan.guard_leaves_parent);
     let is_settled = plans.iter().any(|plan| plan.guard.is_some());
     let may_make_loop = is_settled && !cx.forest(ctx).irreducible().is_empty();
+    let never_runs = |plan: &Rotation| plan.guard.is_some_and(|slot| slot != plan.into_body.slot);
+    let may_shrink_parent = plans.iter().any(|plan| plan.is_inner && never_runs(plan));
     cx.wants_another_round |= leaves_parent;
-    if leaves_parent || (may_make_loop && !fault!(FormOutlivesEdges)) {
+    if leaves_parent || ((may_make_loop || may_shrink_parent) && !fault!(FormOutlivesEdges)) {
         cx.keep_form(Form::Any);
     }
     for (plan, new_header) in plans.iter().zip(apply(&mut ctx.func, &plans)) {
@@ -161,7 +164,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         return Ok(Change::Cfg);
     }
     // The loop around one that never runs may be small enough then.
-    cx.wants_another_round |= plans.iter().any(|plan| plan.guard.is_some_and(|slot| slot != plan.into_body.slot));
+    cx.wants_another_round |= plans.iter().any(never_runs);
     cx.invalidate_and_prune(ctx)?;
     Ok(Change::Nothing)
 }
@@ -187,6 +190,8 @@ struct Rotation {
     dispatched: Option<usize>,
     /// Which way the copy goes, if that is known.
     guard: Option<usize>,
+    /// There is a loop around it.
+    is_inner: bool,
     /// The guard leaves the loop around, too, which may make that one a loop that tests at the top.
     guard_leaves_parent: bool,
 }
@@ -237,6 +242,7 @@ impl Rotation {
                 .parent
                 .is_some_and(|parent| exits.iter().any(|&(exit, _)| !forest.contains(parent, exit))),
             guard: first_way(ctx, forest, lp),
+            is_inner: data.parent.is_some(),
             into_body,
             body,
             body_is_lonely: edges_into(func, &ctx.cfg, body).nth(1).is_none() && !forest.is_named(body),

@@ -42,7 +42,7 @@
 //!
 //! # Changes
 //!
-//! Instructions and parameters; no edge.
+//! Instructions and parameters; no edge. Ends closed form: what is sunk uses values of the loop outside.
 //!
 //! # Not done
 //!
@@ -97,6 +97,9 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
             change = done;
             uses = None;
         }
+    }
+    if change != Change::Nothing {
+        cx.keep_form(Form::Any);
     }
     Ok(change)
 }
