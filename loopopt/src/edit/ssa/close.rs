@@ -166,8 +166,7 @@ impl Closer<'_> {
 mod tests {
     use crate::Options;
     use crate::fuel::Fuel;
-    use crate::pass::PassCx;
-    use crate::pass::canon;
+    use crate::pass::{Form, PassCx, canon};
     use crate::testing::{context, forest, isa, verify};
     use cranelift_codegen::Context;
     use cranelift_codegen::control::ControlPlane;
@@ -180,7 +179,7 @@ mod tests {
             .expect("canon does not fail");
         verify(&ctx);
         let forest = forest(&ctx);
-        canon::check(&ctx, &forest).unwrap_or_else(|what| panic!("{what}\n{}", ctx.func));
+        canon::check(&ctx, &forest, Form::Canonical).unwrap_or_else(|what| panic!("{what}\n{}", ctx.func));
         ctx
     }
 

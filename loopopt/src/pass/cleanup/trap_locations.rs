@@ -16,12 +16,12 @@ pub(super) fn move_to_branches(func: &mut Function) {
         if func.dfg.insts[branch].opcode() == Opcode::Brif {
             let ends = edges_of(func, branch).filter_map(|edge| func.layout.last_inst(edge.target(func)));
             let trap = ends.into_iter().find(|&end| func.dfg.insts[end].opcode() == Opcode::Trap);
-            moved.extend(
-                trap.map(|trap| (branch, func.srcloc(trap))).filter(|&(_, srcloc)| srcloc != func.srcloc(branch)),
-            );
+            moved.extend(trap.map(|trap| (branch, func.srcloc(trap))));
         }
     }
     for (branch, srcloc) in moved {
-        func.set_srcloc(branch, srcloc);
+        if func.srcloc(branch) != srcloc {
+            func.set_srcloc(branch, srcloc);
+        }
     }
 }
