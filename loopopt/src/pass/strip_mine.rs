@@ -48,7 +48,10 @@
 //!
 //! # Pays when
 //!
-//! (P1) The loop is not cold, and (P2) more than one iteration fits into a strip.
+//! (P1) The loop is not cold; (P2) more than one iteration fits into a strip; (P3) for flags, a recurrence may end the loop, as
+//! [`fuse_exit_tests`](crate::pass::fuse_exit_tests) wants it, or the number of iterations is known. In other loops the counter of the strip
+//! takes as long as the poll did, and most of them search something near: with strips, `string-search`, `dijkstra` and `utf8` of
+//! `bench-programs/wasm` take 1.05 to 1.06 of their time with epochs, and 0.89 to 1.00 without. `transfer` takes the rare part out of these.
 //!
 //! # Changes
 //!
@@ -70,6 +73,9 @@ use crate::analysis::cfg::must_execute::Order;
 use crate::analysis::memory::alias::{Access, LoopStores, PrivateSlots};
 use crate::analysis::memory::effects::is_constant;
 use crate::analysis::memory::polls::{Fuel, PollKind, Polls};
+use crate::analysis::scev::exit_test::ExitTest;
+use crate::analysis::scev::recurrence::Recurrences;
+use crate::analysis::scev::view::View;
 use crate::change::Change;
 use crate::claim::Claim;
 use crate::options::Options;
@@ -286,6 +292,9 @@ impl Look<'_> {
             return Ok(bound.map_or(Strip::Counted { most: None, fuel }, |most| Strip::Whole { most, fuel }));
         }
         self.prove_unwritten(polls, body)?;
+        if fuel.is_none() && bound.is_none() && !cx.options.ignore_cost && !self.is_counted() {
+            return Err(Decline::NotCounted);
+        }
         let latency = u64::from(cx.options.embedder.poll_latency());
         let insts = self.insts(body, cx)?.max(1);
         let most = latency / insts;
@@ -299,6 +308,13 @@ impl Look<'_> {
             Some(most) => Ok(Strip::Whole { most, fuel }),
             None => Ok(Strip::Counted { most: Some(most.min(1 << 30) as u32), fuel }),
         }
+    }
+
+    /// (P3) Whether each iteration compares an add-recurrence with something loop-invariant to end the loop.
+    fn is_counted(&self) -> bool {
+        let view = View { ctx: self.ctx, forest: self.forest };
+        let recurrences = Recurrences::of(view, self.lp);
+        ExitTest::all(view, self.lp).any(|test| test.counted(view, self.lp, &recurrences).is_some())
     }
 
     /// Whether there may be a second version of the loop.
@@ -375,6 +391,8 @@ refusals! {
         WritesPolled(store: Inst) => "writes-polled", "{store} may write what the poll loads";
         /// (L1) A loop inside may run for any time.
         EndlessInnerLoop(header: Block) => "endless-inner-loop", "nothing bounds how long the loop of {header} inside runs";
+        /// (P3) The strip's counter would only take the place of the poll.
+        NotCounted => "not-counted", "no test of each iteration compares a number that moves steadily with one that does not change";
         /// (P2) No two iterations fit.
         LongIteration { insts: usize, max: usize }
             => "long-iteration",
