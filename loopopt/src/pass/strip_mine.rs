@@ -73,7 +73,9 @@ use crate::analysis::cfg::must_execute::Order;
 use crate::analysis::memory::alias::{Access, LoopStores, PrivateSlots};
 use crate::analysis::memory::effects::is_constant;
 use crate::analysis::memory::polls::{Fuel, PollKind, Polls};
+use crate::analysis::scev::comparison::Comparison;
 use crate::analysis::scev::exit_test::ExitTest;
+use crate::analysis::scev::invariant::invariant_chain;
 use crate::analysis::scev::recurrence::Recurrences;
 use crate::analysis::scev::view::View;
 use crate::change::Change;
@@ -310,11 +312,19 @@ impl Look<'_> {
         }
     }
 
-    /// (P3) Whether each iteration compares an add-recurrence with something loop-invariant to end the loop.
+    /// (P3) Whether each iteration compares an add-recurrence with something loop-invariant, computed in the loop or not, to end the loop.
     fn is_counted(&self) -> bool {
-        let view = View { ctx: self.ctx, forest: self.forest };
-        let recurrences = Recurrences::of(view, self.lp);
-        ExitTest::all(view, self.lp).any(|test| test.counted(view, self.lp, &recurrences).is_some())
+        let Self { ctx, forest, lp, .. } = *self;
+        let view = View { ctx, forest };
+        let recurrences = Recurrences::of(view, lp);
+        let is_invariant = |value| invariant_chain(&ctx.func, forest, lp, value).is_some();
+        ExitTest::all(view, lp).any(|test| {
+            let mut sides = test.comparison.sides();
+            let compares = |side: &Comparison| {
+                recurrences.of_value(view, side.left).is_some() && side.right.is_none_or(is_invariant)
+            };
+            sides.any(|side| compares(&side)) || test.counted(view, lp, &recurrences).is_some()
+        })
     }
 
     /// Whether there may be a second version of the loop.
