@@ -19,6 +19,22 @@ pub enum Writers {
     Others,
 }
 
+/// What may become of Spectre guards: of a `select_spectre_guard` that chooses between an address and 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SpectreGuards {
+    /// They stay as they are.
+    #[default]
+    Keep,
+    /// One may stand for several: what is proved loses its guard, and in the end each access of a memory that was guarded is at what a
+    /// guard gives again, of its own address, and never outside of the memory, whatever branches are mispredicted. For accesses that
+    /// [are checked](Embedder::is_checked), to a memory of less than 2^63 bytes; and nothing is mapped at the first 4,096 addresses. As safe as `Keep`
+    /// where a guard is what keeps accesses within a memory.
+    Consolidate,
+    /// They may go. For embedders whose guards only stand for explicit checks, or who trust all code in the process. What proves a
+    /// condition may be a branch that is there for that only: guards of accesses that [are checked](Embedder::is_checked) become traps.
+    Drop,
+}
+
 /// What the author of a compiler knows of the code that it emits, for [`Options::embedder`](crate::Options::embedder).
 ///
 /// Each method has a default that is safe for every compiler: `impl Embedder for X {}` says nothing. The methods are asked many
@@ -92,14 +108,11 @@ pub trait Embedder: fmt::Debug + Send + Sync {
         false
     }
 
-    /// Whether a `select_spectre_guard` may go once its condition is proved. False by default: the proof is about what the
+    /// What may become of a `select_spectre_guard` once its condition is proved. [`SpectreGuards::Keep`] by default: the proof is about what the
     /// program does, not about what the processor does ahead of a branch, so the guard may be what keeps a mispredicted access
-    /// inside. For embedders whose guards only stand for explicit checks, or who trust all code in the process.
-    ///
-    /// What proves a condition may be a branch that is there for that only: guards of accesses that
-    /// [are checked](Self::is_checked) become traps.
-    fn drops_proved_spectre_guards(&self) -> bool {
-        false
+    /// inside.
+    fn spectre_guards(&self) -> SpectreGuards {
+        SpectreGuards::Keep
     }
 }
 

@@ -53,6 +53,8 @@ faults! {
     SumsNeverWrap,
     /// `widen_indices`: the step of a counter is taken for positive.
     StepsUpOnly,
+    /// `consolidate_guards`: what has lost its guard stays without.
+    GuardsForgotten,
     /// `guard_to_trap`: the check traps where the guard gave the address.
     UnguardedInverted,
     /// `version`: the fast loop goes on where the check fails (JDK-8307683).

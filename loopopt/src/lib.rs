@@ -115,7 +115,7 @@ mod testing;
 
 use std::collections::BTreeSet;
 
-pub use embedder::{Embedder, Writers};
+pub use embedder::{Embedder, SpectreGuards, Writers};
 pub use isa::lowering_isa;
 pub use module::LoopOptModule;
 pub use optimizer::{Analyses, LoopOptimizer, Report};

@@ -1,6 +1,7 @@
 //! The passes, their order with the reason for it, and the driver.
 
 use crate::analysis::cfg::loops::may_have_cycle;
+use crate::analysis::memory::checked_memory::{CheckedMemories, Roots};
 use crate::change::Change;
 use crate::claim::{Claim, asserts_by_code, mark, unmark};
 use crate::edit::cfg::merge::merge_all;
@@ -11,10 +12,10 @@ use crate::edit::ssa::params::detach_redundant_params;
 use crate::edit::ssa::rename::Replaced;
 use crate::optimizer::Report;
 use crate::pass::{
-    Form, Pass, PassCx, canon, cleanup, elide_checks, forward_select_load, full_unroll, fuse_exit_tests, guard_to_trap,
-    layout, leave_canonical_form, licm, mem2reg, order_latch, partial_unroll, peel, promote, propagate_equality,
-    rotate, save_at_cold_calls, sink, split_live_ranges, strip_mine, tail_duplicate, transfer, unswitch, version,
-    widen_indices,
+    Form, Pass, PassCx, canon, cleanup, consolidate_guards, elide_checks, forward_select_load, full_unroll,
+    fuse_exit_tests, guard_to_trap, layout, leave_canonical_form, licm, mem2reg, order_latch, partial_unroll, peel,
+    promote, propagate_equality, rotate, save_at_cold_calls, sink, split_live_ranges, strip_mine, tail_duplicate,
+    transfer, unswitch, version, widen_indices,
 };
 use crate::select;
 use cranelift_codegen::entity::EntityRef;
@@ -22,6 +23,7 @@ use cranelift_codegen::ir::{Function, Value};
 use cranelift_codegen::verifier::VerifierErrors;
 use cranelift_codegen::{CodegenError, CodegenResult, Context};
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 use std::time::Instant;
 
 /// A step of the pipeline.
@@ -58,6 +60,7 @@ static STEPS: &[Step] = &[
     Step::Once(promote::PASS),
     Step::Once(partial_unroll::PASS),
     Step::Once(canon::PASS),
+    Step::Once(consolidate_guards::PASS),
     Step::Once(sink::PASS),
     Step::Once(leave_canonical_form::PASS),
     Step::Once(tail_duplicate::PASS),
@@ -140,6 +143,11 @@ static ORDER: &[(&str, &str, &str)] = &[
     ("widen_indices", "leave_canonical_form", "constants are to be made again beside their new uses"),
     ("widen_indices", "order_latch", "a counter of 64 bits takes the register of the one before"),
     ("promote", "leave_canonical_form", "cells meet in parameters, and some meet themselves"),
+    ("version", "consolidate_guards", "it guards what others have taken the guard from"),
+    ("partial_unroll", "consolidate_guards", "one guard is enough for an unrolled group"),
+    ("widen_indices", "consolidate_guards", "addresses that differ by a constant are one address with offsets"),
+    ("promote", "consolidate_guards", "it may add accesses"),
+    ("consolidate_guards", "sink", "a guard goes where its accesses go"),
     ("canon", "sink", "sink looks for what leaves a loop in the arguments of its exit edges"),
     ("cleanup", "sink", "the egraph pass would move what sink has put into rare blocks in front of the loop again"),
     ("sink", "leave_canonical_form", "constants are to be made again beside their new uses"),
@@ -289,6 +297,7 @@ impl Driver<'_, '_> {
         }
         self.cx.is_merged = true;
         keep_neighbours(&mut self.ctx.func);
+        self.cx.memories = Rc::new(CheckedMemories::of(Roots::new(self.ctx, self.cx.options)));
         if self.cx.options.dumps {
             self.report.dumps.push(("input", self.ctx.func.display().to_string()));
         }

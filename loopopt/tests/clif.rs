@@ -26,7 +26,7 @@ use cranelift_codegen::{Context, isa::OwnedTargetIsa};
 use loopopt::analysis::cfg::loops::LoopForest;
 use loopopt::fault::{self, Fault};
 use loopopt::oracle::{Call, Case, Compiled, Outcome, Pipeline, Program, check};
-use loopopt::{Embedder, LoopOptimizer, Options, Report, Verdict, Writers};
+use loopopt::{Embedder, LoopOptimizer, Options, Report, SpectreGuards, Verdict, Writers};
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -202,7 +202,7 @@ fn options(input: &str) -> Result<Options> {
             "unswitch_max_versions" => options.unswitch_max_versions = value.parse()?,
             "transfer_max_insts" => options.transfer_max_insts = value.parse()?,
             "transfer_max_inner_iterations" => options.transfer_max_inner_iterations = value.parse()?,
-            "drop_proved_spectre_guards" => embedder.drops_guards = value.parse()?,
+            "spectre_guards" => embedder.spectre_guards = spectre_guards(value)?,
             "others_write" => embedder.others_write = value.split(',').map(String::from).collect(),
             "poll_latency" => embedder.poll_latency = Some(value.parse()?),
             "calls_write" => embedder.calls_write = value.split(',').map(String::from).collect(),
@@ -228,6 +228,14 @@ fn options(input: &str) -> Result<Options> {
     Ok(options)
 }
 
+fn spectre_guards(value: &str) -> Result<SpectreGuards> {
+    match value {
+        "consolidate" => Ok(SpectreGuards::Consolidate),
+        "drop" => Ok(SpectreGuards::Drop),
+        _ => bail!("spectre_guards is consolidate or drop"),
+    }
+}
+
 /// The bounds of what is loaded from a region, as `region:least:largest`.
 fn bounds(value: &str) -> Result<Option<(String, RangeInclusive<u64>)>> {
     let mut parts = value.split(':');
@@ -247,7 +255,7 @@ struct Words {
     /// The region that these are the bounds of what is loaded from.
     bounds: Option<(String, RangeInclusive<u64>)>,
     never_shrink: Vec<String>,
-    drops_guards: bool,
+    spectre_guards: SpectreGuards,
 }
 
 impl Embedder for Words {
@@ -277,8 +285,8 @@ impl Embedder for Words {
         self.never_shrink.iter().any(|start| region.description.starts_with(start))
     }
 
-    fn drops_proved_spectre_guards(&self) -> bool {
-        self.drops_guards
+    fn spectre_guards(&self) -> SpectreGuards {
+        self.spectre_guards
     }
 }
 

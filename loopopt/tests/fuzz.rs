@@ -114,7 +114,7 @@ const CLAIMS: &[(Claim, f64)] = &[
 /// The bodies that look for a fault, one after the other, each with the programs that it may need: most faults change what a program does,
 /// some make a claim fail long before that, and some a branch to a handler.
 const FAULT_BODIES: &[(&str, u64)] =
-    &[("pipeline", 1_500), ("claims", 6_000), ("handlers", 1_000), ("interrupted", 2_000)];
+    &[("pipeline", 1_500), ("claims", 6_000), ("handlers", 1_000), ("interrupted", 2_000), ("guarded", 1_000)];
 
 /// Faults that more programs would be needed for, each with the body and the seed from which on the search finds it.
 const RARE_FAULTS: &[(Fault, &str, u64)] = &[
@@ -175,6 +175,16 @@ fn no_setting_changes_a_program() -> Result<()> {
 fn analyses_are_as_defined() -> Result<()> {
     run("analyses", 2_000)?;
     run("effects", 2_000)?;
+    Ok(())
+}
+
+/// Guards, one for each access of a region.
+#[test]
+fn guards_are_consolidated() -> Result<()> {
+    let statistics = run("guarded", 4_000)?;
+    println!("{statistics}");
+    let share = statistics.share("consolidate_guards");
+    ensure!(share >= 1.5, "guards are consolidated in {share:.1} % of the programs only");
     Ok(())
 }
 

@@ -15,7 +15,7 @@
 //! the same. A memory never has less bytes than the module declares, nor more. An access to an element of a table carries one if a guard is what checks it.
 
 use cranelift_codegen::ir::{AliasRegionData, TrapCode};
-use loopopt::{Embedder, Writers};
+use loopopt::{Embedder, SpectreGuards, Writers};
 use std::ops::RangeInclusive;
 use wasmparser::{MemoryType, Parser, Payload, TypeRef};
 
@@ -24,7 +24,7 @@ use wasmparser::{MemoryType, Parser, Payload, TypeRef};
 pub struct Knowledge {
     /// Each access to a memory is checked: none relies on a fault.
     pub checks_memories: bool,
-    /// Spectre guards may go where their conditions are proved.
+    /// Spectre guards may go where their conditions are proved, and are not only consolidated.
     pub drops_guards: bool,
     /// How many bytes a memory of the module has, any of them.
     pub memory_bytes: RangeInclusive<u64>,
@@ -102,8 +102,11 @@ impl Embedder for Knowledge {
         region.description == "VMMemoryDefinition+0x8"
     }
 
-    fn drops_proved_spectre_guards(&self) -> bool {
-        self.drops_guards
+    fn spectre_guards(&self) -> SpectreGuards {
+        match self.drops_guards {
+            true => SpectreGuards::Drop,
+            false => SpectreGuards::Consolidate,
+        }
     }
 }
 

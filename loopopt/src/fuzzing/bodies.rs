@@ -1,10 +1,11 @@
 //! What is demanded of the passes for each program: the bodies of the fuzz targets.
 
 use super::generate::{TestCase, generate, guarded_code, random_words};
+use super::guarded::{Guarding, guard_program};
 use super::polled::{Interrupting, interrupt};
 use super::statistics::Statistics;
 use crate::oracle::{Arm, Compiled, Difference, Pipeline, Rewrite, Settings, check_with, optimizing_isa, rewrite};
-use crate::{Embedder, LoopOptimizer, Options};
+use crate::{Embedder, LoopOptimizer, Options, SpectreGuards};
 use anyhow::{Result, anyhow};
 use arbitrary::Unstructured;
 use cranelift_codegen::Context;
@@ -40,6 +41,7 @@ pub static BODIES: &[Body] = &[
     Body { name: "effects", run: effects },
     Body { name: "polls", run: polls },
     Body { name: "interrupted", run: interrupted },
+    Body { name: "guarded", run: guarded },
     Body { name: "handlers", run: handlers },
     Body { name: "settles", run: settles },
     Body { name: "fuel", run: fuel },
@@ -102,8 +104,8 @@ impl Embedder for Trusting {
         code == guarded_code()
     }
 
-    fn drops_proved_spectre_guards(&self) -> bool {
-        true
+    fn spectre_guards(&self) -> SpectreGuards {
+        SpectreGuards::Drop
     }
 }
 
@@ -182,6 +184,24 @@ fn interrupted(case: &TestCase, statistics: &mut Statistics) -> Result<()> {
     let latency = [0, 16, 100, 4096][(case.seed >> 8) as usize % 4];
     options.embedder = Arc::new(Interrupting { latency });
     compare(&case, &mut rewrite(&options), statistics)
+}
+
+/// Accesses at what Spectre guards give go on trapping where they did, and are guarded in the end unless guards may go.
+fn guarded(case: &TestCase, statistics: &mut Statistics) -> Result<()> {
+    let case = guard_program(case)?;
+    let mut options = match case.seed % 4 {
+        0 => Options::stress(case.seed),
+        1 => Options { ignore_cost: true, ..Options::default() },
+        _ => Options::default(),
+    };
+    (options.verify_each_pass, options.assert_claims) = (true, (case.seed >> 24) % 8 < 5);
+    let guards = match (case.seed >> 32) % 8 {
+        0 => SpectreGuards::Keep,
+        1 => SpectreGuards::Drop,
+        _ => SpectreGuards::Consolidate,
+    };
+    options.embedder = Arc::new(Guarding(guards));
+    compare(&case, &mut rewrite(&options), statistics).map_err(|error| error.context(format!("{guards:?}\n\n{case}")))
 }
 
 /// Addresses of exception handlers go on naming them.

@@ -20,6 +20,7 @@ mod analyses;
 mod bodies;
 mod effects;
 mod generate;
+mod guarded;
 mod marked;
 mod polled;
 mod reduce;

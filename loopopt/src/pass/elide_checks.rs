@@ -295,7 +295,7 @@ impl Decisions {
             let rewrite = rewrite_of(&ctx.func, &mut conditions, check);
             let is_guard = opcode == Opcode::SelectSpectreGuard;
             let why = match rewrite {
-                Some(_) if is_guard && !cx.options.embedder.drops_proved_spectre_guards() => {
+                Some(_) if is_guard && !cx.guard_policy().may_drop(ctx, check.inst) => {
                     Decline::GuardStays(Tested(check.inst))
                 }
                 Some(rewrite) if cx.fuel.take() => {
@@ -448,7 +448,7 @@ refusals! {
             help "a counter that starts at a constant, steps by one and is tested against the same value can be followed";
         /// (L1) A guard against speculation that is proved.
         GuardStays(check: Tested) => "guard-stays", "{check} is proved, and stays",
-            help "let `Embedder::drops_proved_spectre_guards` say so if the guard need not hold in speculation";
+            help "say in `Embedder::spectre_guards` if guards may be consolidated, or need not hold in speculation";
     }
     shared { Withheld }
 }

@@ -42,6 +42,7 @@ use crate::analysis::memory::spectre_guard::Guard;
 use crate::change::Change;
 use crate::edit::materialize::dce::remove_unused;
 use crate::edit::materialize::drop_trap_flags::trust_at;
+use crate::embedder::SpectreGuards;
 use crate::fault::fault;
 use crate::options::Options;
 use crate::pass::{Pass, PassCx};
@@ -89,12 +90,12 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
 /// Whether there is something to do in a function, whatever its loops are.
 pub(crate) fn has_guards(func: &Function, options: &Options) -> bool {
     let insts = || func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
-    options.embedder.drops_proved_spectre_guards() && insts().any(|inst| Guard::of(func, inst).is_some())
+    options.embedder.spectre_guards() == SpectreGuards::Drop && insts().any(|inst| Guard::of(func, inst).is_some())
 }
 
 /// Those of the accesses that may be unguarded.
 fn granted(ctx: &Context, cx: &mut PassCx<'_>, header: Block, accesses: Vec<Guarded>) -> Vec<Guarded> {
-    let may_go = cx.options.embedder.drops_proved_spectre_guards();
+    let may_go = cx.options.embedder.spectre_guards() == SpectreGuards::Drop;
     let count = accesses.len();
     let granted: Vec<_> = accesses.into_iter().filter(|_| may_go && cx.fuel.take()).collect();
     match (count, granted.len()) {
@@ -168,7 +169,7 @@ refusals! {
         NoGuardedAccess => "no-guarded-access", "no access is known to be checked by a guard";
         /// (L1) The embedder wants them to stay.
         GuardsStay { count: usize } => "guards-stay", "{count} accesses are guarded, and the embedder wants that",
-            help "let `Embedder::drops_proved_spectre_guards` say so if the guards need not hold in speculation";
+            help "say `SpectreGuards::Drop` in `Embedder::spectre_guards` if the guards need not hold in speculation";
     }
     shared { Withheld }
 }

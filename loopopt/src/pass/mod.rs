@@ -2,6 +2,7 @@
 
 pub(crate) mod canon;
 pub(crate) mod cleanup;
+pub(crate) mod consolidate_guards;
 pub(crate) mod copying;
 pub(crate) mod elide_checks;
 pub(crate) mod forward_select_load;
@@ -31,11 +32,13 @@ pub(crate) mod widen_indices;
 use crate::analysis::cfg::flow::KnownEdges;
 use crate::analysis::cfg::handlers::NamedBlocks;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
+use crate::analysis::memory::checked_memory::{CheckedMemories, Roots};
 use crate::analysis::pressure::UseCounts;
 use crate::analysis::scev::exit_count::{self, TripCount};
 use crate::change::Change;
 use crate::claim::Claim;
 use crate::edit::cfg::unreachable::remove_unreachable;
+use crate::embedder::SpectreGuards;
 use crate::fuel::Fuel;
 use crate::optimizer::Analyses;
 use crate::options::Options;
@@ -58,6 +61,24 @@ pub(crate) enum Form {
     Closed,
     /// Canonical form: also one preheader, one back edge and dedicated exits for each loop.
     Canonical,
+}
+
+/// Which Spectre guards may go once their conditions are proved.
+#[derive(Clone)]
+pub(crate) struct GuardPolicy<'a> {
+    pub(crate) options: &'a Options,
+    memories: Rc<CheckedMemories>,
+}
+
+impl GuardPolicy<'_> {
+    /// Whether `guard` may: for good, or because [`consolidate_guards`] puts another one in its place.
+    pub(crate) fn may_drop(&self, ctx: &Context, guard: Inst) -> bool {
+        match self.options.embedder.spectre_guards() {
+            SpectreGuards::Keep => false,
+            SpectreGuards::Consolidate => self.memories.covers(Roots::new(ctx, self.options), guard),
+            SpectreGuards::Drop => true,
+        }
+    }
 }
 
 /// A pass and its contract.
@@ -141,6 +162,8 @@ pub(crate) struct PassCx<'a> {
     pub(crate) is_merged: bool,
     /// The headers of loops that are not looked at.
     skipped: FxHashSet<Block>,
+    /// The memories whose guards may be consolidated.
+    pub(crate) memories: Rc<CheckedMemories>,
     forest: Option<Rc<LoopForest>>,
     named: Option<NamedBlocks>,
     edges: KnownEdges,
@@ -180,12 +203,18 @@ impl<'a> PassCx<'a> {
             analyses: Analyses::default(),
             is_merged: false,
             skipped: FxHashSet::default(),
+            memories: Rc::default(),
             forest: None,
             named: None,
             edges: KnownEdges::default(),
             bounds: FxHashMap::default(),
             use_counts: Rc::default(),
         }
+    }
+
+    /// Which Spectre guards may go.
+    pub(crate) fn guard_policy(&self) -> GuardPolicy<'a> {
+        GuardPolicy { options: self.options, memories: self.memories.clone() }
     }
 
     /// Takes the loop of `header` from those that passes look at.

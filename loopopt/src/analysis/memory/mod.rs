@@ -2,6 +2,7 @@
 
 pub mod alias;
 pub mod available;
+pub mod checked_memory;
 pub mod effects;
 pub mod exit_polls;
 pub mod polls;

@@ -13,7 +13,7 @@ use crate::edit::copy::copy_iterations::settle;
 use crate::edit::materialize::assertion::{assert_fits, assert_takes, assert_truth};
 use crate::edit::materialize::drop_trap_flags::{GoneGuards, trust_at};
 use crate::fault::fault;
-use crate::options::Options;
+use crate::pass::GuardPolicy;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, Function, Inst, InstBuilder, InstructionData, Opcode, Value, ValueDef};
 
@@ -43,11 +43,11 @@ enum Kind {
 
 impl Check {
     /// The checks of a block.
-    pub(super) fn all(view: View<'_>, block: Block, options: &Options) -> impl Iterator<Item = Self> {
-        view.func().layout.block_insts(block).filter_map(move |inst| Self::find(view, (block, inst), options))
+    pub(super) fn all(view: View<'_>, block: Block, guards: &GuardPolicy<'_>) -> impl Iterator<Item = Self> {
+        view.func().layout.block_insts(block).filter_map(move |inst| Self::find(view, (block, inst), guards))
     }
 
-    fn find(view: View<'_>, (block, inst): (Block, Inst), options: &Options) -> Option<Self> {
+    fn find(view: View<'_>, (block, inst): (Block, Inst), guards: &GuardPolicy<'_>) -> Option<Self> {
         let func = view.func();
         let check = |kind, requires| Some(Self { inst, block, kind, requires });
         match func.dfg.insts[inst] {
@@ -60,15 +60,14 @@ impl Check {
                 let fails = failing_slot(view, block)?;
                 check(Kind::Branch { on: 1 - fails }, conditions(view, arg, fails == 1)?)
             }
-            _ if !options.embedder.drops_proved_spectre_guards() => None,
-            InstructionData::Ternary { opcode: Opcode::SelectSpectreGuard, .. } => {
+            InstructionData::Ternary { opcode: Opcode::SelectSpectreGuard, .. } if guards.may_drop(view.ctx, inst) => {
                 let (gives, requires) = guarded(view, inst)?;
                 check(Kind::Guard { gives }, requires)
             }
             InstructionData::Load { arg, flags, .. } | InstructionData::Store { args: [_, arg], flags, .. }
-                if options.is_checked(func, func.dfg.mem_flags[flags]) =>
+                if guards.options.is_checked(func, func.dfg.mem_flags[flags]) =>
             {
-                let guard = func.dfg.value_def(arg).inst()?;
+                let guard = func.dfg.value_def(arg).inst().filter(|&guard| guards.may_drop(view.ctx, guard))?;
                 if view.forest.contains(view.forest.innermost(block)?, func.layout.inst_block(guard)?) {
                     return None;
                 }
@@ -76,6 +75,14 @@ impl Check {
                 check(Kind::Guarded { gives }, requires)
             }
             _ => None,
+        }
+    }
+
+    /// The address that it guards, if it is a guard.
+    pub(super) fn guarded_address(&self) -> Option<Value> {
+        match self.kind {
+            Kind::Guard { gives } | Kind::Guarded { gives } => Some(gives),
+            Kind::Trap | Kind::Branch { .. } | Kind::Addition => None,
         }
     }
 

@@ -44,6 +44,9 @@ refusals! {
         /// (P5) The loop ends soon.
         FewIterations { around: u128, min: usize }
             => "few-iterations", "the back edge is taken {around} times at most, fewer than {min}";
+        /// (P8) Nothing would be won.
+        GuardsComeBack { checks: usize }
+            => "guards-come-back", "all {checks} checks are Spectre guards, which would come back, each for itself";
         /// (P5) The loop may end soon, and the test is longer than what it saves in one iteration.
         EndsEarly { requirements: usize, checks: usize }
             => "ends-early",

@@ -1,0 +1,377 @@
+//! Memories of which a function guards each access, and by what: what is needed to guard them anew.
+//!
+//! ```text
+//! v2 = load.i64 notrap v0+64            the length
+//! v3 = load.i64 notrap v0+56            the base
+//! v4 = isub v2, 24
+//! v5 = icmp ugt v1, v4                  outside?
+//! v6 = iadd v3, v1
+//! v7 = iadd v6, 16
+//! v8 = select_spectre_guard v5, 0, v7
+//! v9 = load.i64 heap v8                 8 bytes that end within the length
+//! ```
+//!
+//! A guard that compares an index with a length says where the memory ends: an index of at most `length - below`, added to the base and `start`,
+//! with an access of `size` bytes ends `start + size - below` behind the length, or before it.
+//!
+//! # Which memories
+//!
+//! A memory is the alias regions that are accessed through guards of one base and one length. It is known only if *each* access of the
+//! function to these regions is one of a plain load or store
+//!
+//! * at the result of such a guard, which the embedder says is [checked](crate::Embedder::is_checked), or
+//! * at a constant distance from the base, within the least length,
+//!
+//! and if nothing but an access uses what a guard of the function gives.
+//!
+//! Then each access that executes lies within the memory, whatever passes make of its address, as they make no accesses but copies of
+//! those. Base and length are constants, parameters of the function, or what is loaded from a constant distance to such a one: so they can be had
+//! anywhere. Neither `length - below` nor `index + start` wraps: the length is known to be at least `below`, and that is at least `start`.
+
+use crate::analysis::cfg::edges::{Edge, each_use, edges_into};
+use crate::analysis::facts::condition::{Part, parts};
+use crate::analysis::memory::alias::Access;
+use crate::analysis::memory::spectre_guard::Guard;
+use crate::analysis::scev::linear_expr::{Sum, Term};
+use crate::embedder::{SpectreGuards, Writers};
+use crate::options::Options;
+use cranelift_codegen::flowgraph::ControlFlowGraph;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::immediates::Offset32;
+use cranelift_codegen::ir::{AliasRegion, Function, Inst, InstructionData, MemFlags, Opcode, Value, ValueDef, types};
+use cranelift_codegen::{Context, FxHashSet};
+use smallvec::SmallVec;
+
+/// Where roots are looked for.
+#[derive(Clone, Copy)]
+pub struct Roots<'a> {
+    /// The function.
+    pub func: &'a Function,
+    /// Its control-flow graph.
+    pub cfg: &'a ControlFlowGraph,
+    /// What is known of its memory.
+    pub options: &'a Options,
+}
+
+impl<'a> Roots<'a> {
+    /// Those of a function.
+    pub fn new(ctx: &'a Context, options: &'a Options) -> Self {
+        Self { func: &ctx.func, cfg: &ctx.cfg, options }
+    }
+
+    /// Whether `value` is what a guard gives, passed on or not.
+    pub fn is_guarded(self, value: Value) -> bool {
+        let Self { func, cfg, .. } = self;
+        let (mut open, mut seen) = (vec![value], FxHashSet::default());
+        while let Some(value) = open.pop() {
+            if !seen.insert(value) {
+                continue;
+            }
+            match func.dfg.value_def(value) {
+                ValueDef::Result(inst, _) if Guard::of(func, inst).is_some() => {}
+                ValueDef::Param(block, _) if func.layout.entry_block() != Some(block) && seen.len() <= MAX_PASSED => {
+                    for edge in edges_into(func, cfg, block) {
+                        let Some(passed) = edge.passed_for(func, value) else { return false };
+                        open.push(passed);
+                    }
+                }
+                _ => return false,
+            }
+        }
+        true
+    }
+}
+
+/// Parameters of blocks that are followed to a guard: one for each loop that it leaves and each join on the way, and a bound on time.
+const MAX_PASSED: usize = 16;
+
+/// A number that can be had anywhere in the function.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Root {
+    /// A constant.
+    Constant(u64),
+    /// A parameter of the function.
+    Param(Value),
+    /// What a load of 64 bits gives.
+    Load {
+        /// Its flags. It does not trap.
+        flags: MemFlags,
+        /// How far behind the address.
+        offset: Offset32,
+        /// The address.
+        address: Box<Self>,
+    },
+}
+
+/// Loads and parameters of blocks that lead to a root: one load for what a function is given a pointer to, two if that is the pointer to something
+/// shared; and a parameter of each loop that it leaves.
+const MAX_STEPS: usize = 5;
+
+/// Edges into a block with such a parameter. An exit block has one or two.
+const MAX_EDGES: usize = 4;
+
+impl Root {
+    /// What `value` is, if it can be had anywhere.
+    pub fn of(roots: Roots<'_>, value: Value) -> Option<Self> {
+        match Self::with_constant(roots, value, MAX_STEPS)? {
+            (Self::Constant(_), constant) => Some(Self::Constant(constant.cast_unsigned())),
+            (root, 0) => Some(root),
+            _ => None,
+        }
+    }
+
+    /// The root and the constant that `value` is the sum of. A constant alone is the sum of zero and itself.
+    fn with_constant(roots: Roots<'_>, value: Value, steps: usize) -> Option<(Self, i64)> {
+        let Roots { func, cfg, options } = roots;
+        if func.dfg.value_type(value) != types::I64 {
+            return None;
+        }
+        let sum = Sum::of(func, value);
+        let constant = sum.constant_part().cast_signed();
+        let leaf = match sum.terms() {
+            [] => return Some((Self::Constant(0), constant)),
+            &[(Term::Value(leaf), 1)] => leaf,
+            _ => return None,
+        };
+        let (root, added) = match func.dfg.value_def(leaf) {
+            ValueDef::Param(block, _) if func.layout.entry_block() == Some(block) => (Self::Param(leaf), 0),
+            ValueDef::Param(block, _) if steps > 0 => {
+                let edges: SmallVec<[Edge; MAX_EDGES]> = edges_into(func, cfg, block).take(MAX_EDGES + 1).collect();
+                let mut all = None;
+                for edge in edges.iter().filter(|_| edges.len() <= MAX_EDGES) {
+                    let passed = edge.passed_for(func, leaf)?;
+                    if passed != leaf {
+                        let one = Self::with_constant(roots, passed, steps - 1)?;
+                        if *all.get_or_insert_with(|| one.clone()) != one {
+                            return None;
+                        }
+                    }
+                }
+                all?
+            }
+            ValueDef::Result(inst, _) => match func.dfg.insts[inst] {
+                InstructionData::Load { opcode: Opcode::Load, arg, flags, offset } if steps > 0 => {
+                    let data = func.dfg.mem_flags[flags];
+                    let region = data.alias_region().map(|region| &func.dfg.alias_regions[region]);
+                    let is_quiet = region.is_none_or(|region| options.embedder.writers(region) != Writers::Others);
+                    let (address, 0) = Self::with_constant(roots, arg, steps - 1)? else { return None };
+                    let root = Self::Load { flags, offset, address: Box::new(address) };
+                    (is_quiet && data.notrap()).then_some((root, 0))?
+                }
+                _ => return None,
+            },
+            ValueDef::Param(..) | ValueDef::Union(..) => return None,
+        };
+        Some((root, added.checked_add(constant)?))
+    }
+
+    /// The flags of the loads that lead to it.
+    pub fn loads(&self) -> impl Iterator<Item = MemFlags> {
+        fn next<'a>(root: &&'a Root) -> Option<&'a Root> {
+            match root {
+                Root::Load { address, .. } => Some(address),
+                _ => None,
+            }
+        }
+        std::iter::successors(Some(self), next).filter_map(|root| match root {
+            Self::Load { flags, .. } => Some(*flags),
+            _ => None,
+        })
+    }
+
+    /// The least number that it can be.
+    fn least(&self, func: &Function, options: &Options) -> u64 {
+        match self {
+            Self::Constant(number) => *number,
+            Self::Param(_) => 0,
+            Self::Load { flags, .. } => options.bounds(func, func.dfg.mem_flags[*flags]).0,
+        }
+    }
+}
+
+/// A memory of which each access is guarded.
+#[derive(Clone, Debug)]
+pub struct CheckedMemory {
+    /// Where it starts.
+    pub base: Root,
+    /// Its length.
+    pub length: Root,
+    /// How far behind the length the last byte of a guarded access may be. Of constant lengths, the length is 0, and this is all.
+    pub excess: i64,
+    /// The least that the length can be.
+    pub least: u64,
+    regions: SmallVec<[AliasRegion; 2]>,
+}
+
+impl CheckedMemory {
+    /// Whether an access of `size` bytes at this constant distance from the base is within the memory whatever its length is.
+    fn always_holds(&self, distance: u64, size: u32) -> bool {
+        let end = distance.checked_add(size.into()).and_then(|end| i64::try_from(end).ok());
+        let least = i64::try_from(self.least).unwrap_or(i64::MAX);
+        end.is_some_and(|end| end <= least.saturating_add(self.excess))
+    }
+}
+
+/// What a guard says of the memory that it is of.
+struct Shape {
+    base: Root,
+    length: Root,
+    /// How far behind the length an access at its address ends that has no bytes.
+    excess: i64,
+}
+
+/// The largest constant in a guard that is looked at: far from where anything wraps.
+const MAX_CONSTANT: u64 = 1 << 48;
+
+impl Shape {
+    fn of(roots: Roots<'_>, guard: Inst) -> Option<Self> {
+        let Roots { func, options, .. } = roots;
+        let Guard { condition, holds, gives } = Guard::of(func, guard)?;
+        let [Part::Compares(cond, [left, right])] = parts(func, (condition, holds), true)[..] else { return None };
+        let (index, limit, strict) = match cond {
+            IntCC::UnsignedLessThanOrEqual => (left, right, 0),
+            IntCC::UnsignedLessThan => (left, right, 1),
+            IntCC::UnsignedGreaterThanOrEqual => (right, left, 0),
+            IntCC::UnsignedGreaterThan => (right, left, 1),
+            _ => return None,
+        };
+        if func.dfg.value_type(index) != types::I64 || func.dfg.value_type(gives) != types::I64 {
+            return None;
+        }
+        let distance = Sum::of(func, gives).minus(&Sum::of(func, index))?;
+        let &[(Term::Value(base), 1)] = distance.terms() else { return None };
+        let base = Root::of(roots, base)?;
+        let small = |number: u64| Some(number.cast_signed()).filter(|number| number.unsigned_abs() <= MAX_CONSTANT);
+        let start = small(distance.constant_part()).filter(|start| *start >= 0)?;
+        let (length, constant) = Root::with_constant(roots, limit, MAX_STEPS)?;
+        small(constant.cast_unsigned())?;
+        let below = -constant;
+        let is_sound = match length {
+            Root::Constant(_) => constant >= strict,
+            _ => below >= start && length.least(func, options) >= below.cast_unsigned(),
+        };
+        if !is_sound {
+            return None;
+        }
+        Some(Self { base, length, excess: start + constant - strict })
+    }
+}
+
+/// What is found in a function.
+struct Found<'a> {
+    roots: Roots<'a>,
+    memories: Vec<CheckedMemory>,
+    /// Accesses that no guard is known of.
+    others: Vec<(Access, AliasRegion)>,
+}
+
+impl Found<'_> {
+    /// Looks at an instruction. Returns whether it uses guards as addresses of plain accesses only: what else is made of one would not be guarded
+    /// anew.
+    fn add(&mut self, inst: Inst) -> bool {
+        let Roots { func, options, .. } = self.roots;
+        let guarded = |value: Value| func.dfg.value_def(value).inst().filter(|&def| Guard::of(func, def).is_some());
+        let mut guards = 0;
+        each_use(func, inst, |value| guards += usize::from(guarded(value).is_some()));
+        let access = Access::of(func, inst);
+        let region = access.as_ref().and_then(|access| access.flags.alias_region());
+        let (Some(access), Some(region)) = (access, region) else { return guards == 0 };
+        let guard = guarded(access.operand);
+        let is_whole = func.dfg.insts[inst].load_store_offset() == Some(0) && options.is_checked(func, access.flags);
+        match guard.filter(|_| is_whole).and_then(|guard| Shape::of(self.roots, guard)) {
+            Some(shape) => self.add_guarded(shape, &access, region),
+            None => self.others.push((access, region)),
+        }
+        guards == usize::from(guard.is_some())
+    }
+
+    fn add_guarded(&mut self, shape: Shape, access: &Access, region: AliasRegion) {
+        let excess = shape.excess + i64::from(access.size);
+        let same = |memory: &&mut CheckedMemory| memory.base == shape.base && memory.length == shape.length;
+        let Some(memory) = self.memories.iter_mut().find(same) else {
+            let least = shape.length.least(self.roots.func, self.roots.options);
+            let (Shape { base, length, .. }, regions) = (shape, SmallVec::from_slice(&[region]));
+            self.memories.push(CheckedMemory { base, length, excess, least, regions });
+            return;
+        };
+        memory.excess = memory.excess.max(excess);
+        if !memory.regions.contains(&region) {
+            memory.regions.push(region);
+        }
+    }
+}
+
+/// The memories of a function.
+#[derive(Clone, Debug, Default)]
+pub struct CheckedMemories(Vec<CheckedMemory>);
+
+impl CheckedMemories {
+    /// Those of `func`, none if the embedder does not want guards [consolidated](SpectreGuards::Consolidate). Linear in the size of the function.
+    pub fn of(roots: Roots<'_>) -> Self {
+        let Roots { func, options, .. } = roots;
+        if options.embedder.spectre_guards() != SpectreGuards::Consolidate {
+            return Self::default();
+        }
+        let mut found = Found { roots, memories: Vec::new(), others: Vec::new() };
+        let insts = func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
+        if !insts.into_iter().all(|inst| found.add(inst)) {
+            return Self::default();
+        }
+        let Found { mut memories, others, .. } = found;
+        let in_several =
+            |region: &AliasRegion| memories.iter().filter(|memory| memory.regions.contains(region)).nth(1).is_some();
+        let unknown = |region: &AliasRegion, memory: &CheckedMemory| {
+            let mut own = others.iter().filter(|(_, other)| other == region);
+            own.any(|(access, _)| {
+                distance(roots, access, memory).is_none_or(|distance| !memory.always_holds(distance, access.size))
+            })
+        };
+        let is_known =
+            |memory: &CheckedMemory| !memory.regions.iter().any(|region| in_several(region) || unknown(region, memory));
+        let known: Vec<_> = memories.iter().map(is_known).collect();
+        let mut known = known.into_iter();
+        memories.retain(|_| known.next().is_some_and(|known| known));
+        Self(memories)
+    }
+
+    /// Whether an access is one of these.
+    pub fn is_of(&self, access: &Access) -> bool {
+        let is_of = |region| self.0.iter().any(|memory| memory.regions.contains(&region));
+        access.flags.alias_region().is_some_and(is_of)
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether what `guard` guards can be guarded anew.
+    pub fn covers(&self, roots: Roots<'_>, guard: Inst) -> bool {
+        !self.is_empty()
+            && Shape::of(roots, guard).is_some_and(|shape| {
+                self.0.iter().any(|memory| memory.base == shape.base && memory.length == shape.length)
+            })
+    }
+
+    /// The memory that `inst`, a plain load or store, accesses without a guard, if it needs one.
+    pub fn unguarded(&self, roots: Roots<'_>, inst: Inst) -> Option<(Access, &CheckedMemory)> {
+        let func = roots.func;
+        let region = func.dfg.mem_flags[func.dfg.insts[inst].memflags()?].alias_region()?;
+        let memory = self.0.iter().find(|memory| memory.regions.contains(&region))?;
+        let access = Access::of(func, inst)?;
+        let is_near = |distance| memory.always_holds(distance, access.size);
+        let is_fixed = || distance(roots, &access, memory).is_some_and(is_near);
+        // What a guard gives that is known to fail.
+        let is_null = access.address.as_constant().is_some_and(|address| address < NULL_PAGE);
+        (!is_null && !is_fixed() && !roots.is_guarded(access.operand)).then_some((access, memory))
+    }
+}
+
+/// Bytes at address 0 at which nothing is: the least page of x86-64, AArch64, s390x and riscv64.
+pub const NULL_PAGE: u64 = 4096;
+
+/// How far behind the base of `memory` an access is, if that is a constant.
+fn distance(roots: Roots<'_>, access: &Access, memory: &CheckedMemory) -> Option<u64> {
+    let &[(Term::Value(base), 1)] = access.address.terms() else { return None };
+    (Root::of(roots, base)? == memory.base).then_some(access.address.constant_part())
+}

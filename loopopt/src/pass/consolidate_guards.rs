@@ -1,0 +1,457 @@
+//! Guards anew what lost its Spectre guard: one guard for all accesses to one address and near it, instead of one for each.
+//!
+//! ```text
+//!     v8 = iadd v6, v7                            v8 = iadd v6, v7
+//!     v9 = load.f64 notrap heap v8                v20 = isub v8, base
+//!     v10 = load.f64 notrap heap v8+8     ──►     v21 = icmp uge v20, length - 15
+//!     v11 = fadd v9, v10                          v22 = select_spectre_guard v21, 0, v8
+//!                                                 v9 = load.f64 notrap heap v22
+//!                                                 v10 = load.f64 notrap heap v22+8
+//!                                                 v11 = fadd v9, v10
+//! ```
+//!
+//! `version`, `elide_checks` and the rest take the guards of checks that are proved, if this pass can put others in their place
+//! ([`CheckedMemories`]): so addresses are sums that all passes understand, loads move, cells live in registers, iterations are unrolled. What is
+//! left then is guarded here by what the address itself is, compared with the memory. Where the original has a guard for each of five accesses
+//! of a stencil, or for each iteration, there is one for a row of it, or for an unrolled group.
+//!
+//! # What a wrong path may touch
+//!
+//! The processor may run ahead of any branch: the test in front of a fast loop, the test that ends it, one inside, all at once, and in any
+//! order. What it computes from registers there is what the instructions say. Before, each access of the memory is at the result of a
+//! guard, which is the address 0, or one at which the access lies within the base and the length that the registers hold.
+//!
+//! Afterwards too, for each access by itself, whatever way led to it: (S1) it is at the result of a guard of its own, as it came in; or
+//! (S2) it is at the result of a guard of a group, plus less than [`MAX_SPAN`] bytes: the guard gives an address from which all of the span
+//! lies within base and length, or 0, and at 0 and the [`MAX_SPAN`] bytes behind it there is nothing; or (S3) it is at a constant distance from
+//! the base, within the least length. In (S2) the comparison and the choice depend on the address by data, not by a branch: `select_spectre_guard` is a
+//! conditional move. No proof of a pass is a part of this argument, so no branch that a proof rests on can be mispredicted to its harm.
+//! [`check`] asks (S1) to (S3) of the function that comes out, wherever functions are verified.
+//!
+//! Index masking in WebKit and V8 and speculative load hardening in LLVM (C. Carruth, 2018) rest on the same: what is made safe is the address, by data
+//! that the path itself has computed. They guard each access, or carry along whether the path is wrong.
+//!
+//! # Needs
+//!
+//! Canonical form.
+//!
+//! # Legal when
+//!
+//! (L1) The guard never gives 0 where an access of the group executes: each lies within the memory, and all of a group execute if the first one does. So a
+//! group is accesses of one block with nothing between them that may trap or not return, or such that a guard before them, which has passed, covers.
+//! A guard may stand anywhere: what it gives is used by the accesses only. (L2) The length is that at the accesses: it is loaded right there, or in front of a loop in
+//! which nothing is called and nothing is stored to where base and length are loaded from.
+//!
+//! # Pays when
+//!
+//! It is no choice: what was taken has to be given back.
+//!
+//! # Changes
+//!
+//! Instructions.
+//!
+//! # References
+//!
+//! P. Kocher et al., "Spectre Attacks", 2019; C. Carruth, "Speculative Load Hardening", LLVM 2018; F. Pizlo, "What Spectre and Meltdown mean for WebKit", 2018.
+
+use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
+use crate::analysis::memory::alias::{Access, LoopStores};
+use crate::analysis::memory::checked_memory::{CheckedMemories, CheckedMemory, NULL_PAGE, Root, Roots};
+use crate::analysis::memory::effects::Effects;
+use crate::analysis::scev::linear_expr::{Sum, Term};
+use crate::change::Change;
+use crate::claim::Claim;
+use crate::edit::at;
+use crate::edit::materialize::assertion::assert_truth;
+use crate::edit::materialize::offsets::set_address;
+use crate::fault::fault;
+use crate::options::Options;
+use crate::pass::{Form, Pass, PassCx};
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{Block, Inst, InstBuilder, InstructionData, Opcode, Value, types};
+use cranelift_codegen::{CodegenError, CodegenResult, Context, FxHashMap};
+use smallvec::SmallVec;
+use std::collections::BTreeMap;
+
+/// The name of this pass.
+pub(crate) const NAME: &str = "consolidate_guards";
+
+/// The pass.
+pub(crate) const PASS: Pass = Pass {
+    name: NAME,
+    run,
+    reasons: &[],
+    claims: &[Claim::CheckHolds],
+    is_mandatory: true,
+    needs: Form::Canonical,
+    ..Pass::OPTIONAL
+};
+
+/// Bytes that the accesses of a group span: what is sure to trap at address 0.
+const MAX_SPAN: i64 = NULL_PAGE as i64;
+
+/// Guards all that needs it.
+pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
+    if cx.memories.is_empty() {
+        return Ok(Change::Nothing);
+    }
+    let change = if fault!(GuardsForgotten) { Change::Nothing } else { guard_all(ctx, cx) };
+    if cx.options.verify_each_pass {
+        check(ctx, &cx.memories, cx.options).map_err(|what| CodegenError::Unsupported(format!("{NAME}: {what}")))?;
+    }
+    Ok(change)
+}
+
+fn guard_all(ctx: &mut Context, cx: &mut PassCx<'_>) -> Change {
+    let forest = cx.forest(ctx);
+    let memories = cx.memories.clone();
+    let groups =
+        Finder { ctx: &*ctx, forest: &forest, options: cx.options, memories: &memories, groups: Vec::new() }.find();
+    remark(ctx, cx, &forest, &groups);
+    let mut guarding = Guarding {
+        ctx,
+        forest: &forest,
+        options: cx.options,
+        known: FxHashMap::default(),
+        zeros: FxHashMap::default(),
+        quiet: FxHashMap::default(),
+    };
+    groups.iter().for_each(|group| guarding.apply(group));
+    if groups.is_empty() { Change::Nothing } else { Change::Insts }
+}
+
+fn remark(ctx: &Context, cx: &mut PassCx<'_>, forest: &LoopForest, groups: &[Group<'_>]) {
+    let mut fired = BTreeMap::<Loop, [usize; 2]>::new();
+    for group in groups {
+        if let Some(lp) = forest.innermost(group.block) {
+            let [guards, accesses] = fired.entry(lp).or_default();
+            (*guards, *accesses) = (*guards + 1, *accesses + group.accesses.len());
+        }
+    }
+    for (lp, [guards, accesses]) in fired {
+        let words = if guards == 1 { "guard" } else { "guards" };
+        cx.fired(&ctx.func, &PASS, forest.data(lp).header, format!("{guards} {words} for {accesses} accesses"));
+    }
+}
+
+/// Says which access the processor could run ahead with, if any: for `Options::verify_each_pass`.
+fn check(ctx: &Context, memories: &CheckedMemories, options: &Options) -> Result<(), String> {
+    if memories.is_empty() {
+        return Ok(());
+    }
+    let func = &ctx.func;
+    for inst in func.layout.blocks().flat_map(|block| func.layout.block_insts(block)) {
+        let Some(access) = Access::of(func, inst).filter(|access| memories.is_of(access)) else { continue };
+        let offset = func.dfg.insts[inst].load_store_offset().map_or(0, i64::from);
+        let roots = Roots::new(ctx, options);
+        if memories.unguarded(roots, inst).is_some() {
+            return Err(format!("{inst} is not guarded"));
+        }
+        if roots.is_guarded(access.operand) && !(0..=MAX_SPAN - i64::from(access.size)).contains(&offset) {
+            return Err(format!("{inst} is far from what its guard gives"));
+        }
+    }
+    Ok(())
+}
+
+/// Accesses that one guard is for.
+struct Group<'a> {
+    memory: &'a CheckedMemory,
+    /// The operand that the first address is made of, and the constant part of that.
+    address: Value,
+    origin: i64,
+    block: Block,
+    /// From where to where, in bytes behind the operand.
+    start: i64,
+    end: i64,
+    accesses: SmallVec<[Access; 4]>,
+}
+
+/// Gathers the groups.
+struct Finder<'a, 'c> {
+    ctx: &'c Context,
+    forest: &'c LoopForest,
+    options: &'a Options,
+    memories: &'a CheckedMemories,
+    groups: Vec<Group<'a>>,
+}
+
+impl<'a> Finder<'a, '_> {
+    fn find(mut self) -> Vec<Group<'a>> {
+        // The groups of addresses that differ by constants.
+        let mut by_address = FxHashMap::<Sum, SmallVec<[usize; 2]>>::default();
+        let ctx = self.ctx;
+        let func = &ctx.func;
+        for &block in ctx.domtree.cfg_rpo() {
+            // The groups from this one on may get larger.
+            let mut open = self.groups.len();
+            for inst in func.layout.block_insts(block) {
+                if let Some((access, memory)) = self.memories.unguarded(Roots::new(ctx, self.options), inst) {
+                    let constant = access.address.constant_part().cast_signed();
+                    let key = access.address.clone().offset(constant.wrapping_neg());
+                    self.add(by_address.entry(key).or_default(), (block, open), (access, memory));
+                }
+                let effects = Effects::of(func, inst);
+                if effects.traps || effects.diverges {
+                    open = self.groups.len();
+                }
+            }
+        }
+        self.groups
+    }
+
+    /// Adds an access to a group of its address that covers it or may get larger, or to a new one.
+    fn add(
+        &mut self,
+        known: &mut SmallVec<[usize; 2]>,
+        (block, open): (Block, usize),
+        (access, memory): (Access, &'a CheckedMemory),
+    ) {
+        let offset = self.ctx.func.dfg.insts[access.inst].load_store_offset().map_or(0, i64::from);
+        let origin = access.address.constant_part().cast_signed().wrapping_sub(offset);
+        let size = i64::from(access.size);
+        // Where the access is in a group, unless it is far from it.
+        let span = |origin: i64| {
+            let start = access.address.constant_part().cast_signed().wrapping_sub(origin);
+            i32::try_from(start).is_ok().then_some((start, start + size))
+        };
+        let found = known.iter().copied().find(|&index| {
+            let group = &self.groups[index];
+            let Some((start, end)) = span(group.origin) else { return false };
+            let is_open = index >= open && group.end.max(end) - group.start.min(start) <= MAX_SPAN;
+            // What a guard in a loop gives does not leave it.
+            let is_inside = || self.forest.innermost(group.block).is_none_or(|lp| self.forest.contains(lp, block));
+            let covers = || {
+                let dominates = || self.ctx.domtree.block_dominates(group.block, block);
+                group.start <= start && end <= group.end && dominates() && is_inside()
+            };
+            is_open || covers()
+        });
+        let index = found.unwrap_or_else(|| {
+            let (address, accesses) = (access.operand, SmallVec::new());
+            let (start, end) = (offset, offset + size);
+            self.groups.push(Group { memory, address, origin, block, start, end, accesses });
+            known.push(self.groups.len() - 1);
+            self.groups.len() - 1
+        });
+        let group = &mut self.groups[index];
+        let (start, end) = span(group.origin).expect("an offset has 32 bits");
+        (group.start, group.end) = (group.start.min(start), group.end.max(end));
+        group.accesses.push(access);
+    }
+}
+
+/// Makes the guards.
+struct Guarding<'a> {
+    ctx: &'a mut Context,
+    forest: &'a LoopForest,
+    options: &'a Options,
+    /// What was computed before instructions.
+    known: FxHashMap<(Inst, Made), Value>,
+    zeros: FxHashMap<Block, Value>,
+    /// Whether a loop leaves the memory of a length where it is.
+    quiet: FxHashMap<(Loop, Root), bool>,
+}
+
+/// What is computed once before a place.
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Made {
+    Root(Root),
+    /// The length less a constant.
+    Limit(Root, i64),
+    /// How far behind the base a value is, and a constant.
+    Distance(Value, i64),
+}
+
+/// Before which instructions a guard and what it compares with are computed.
+struct Places {
+    guard: Inst,
+    limit: Inst,
+}
+
+impl Guarding<'_> {
+    fn apply(&mut self, group: &Group<'_>) {
+        let first = group.accesses[0].inst;
+        let places = self.places(group, first);
+        let limit = self.limit(places.limit, group);
+        let (start, distance) = self.addresses(group, &places);
+        let zero = self.zero(places.guard);
+        let mut cursor = at(&mut self.ctx.func, places.guard);
+        let fails = cursor.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, distance, limit);
+        let address = cursor.ins().select_spectre_guard(fails, zero, start);
+        let func = &mut self.ctx.func;
+        for access in &group.accesses {
+            let constant = access.address.constant_part().cast_signed();
+            let offset = constant.wrapping_sub(group.origin) - group.start;
+            let offset = i32::try_from(offset).expect("no more than the span");
+            assert_truth(func, access.inst, Claim::CheckHolds, (fails, false));
+            set_address(func, access.inst, (address, offset.into()));
+        }
+    }
+
+    /// Where the span of a group starts, and how far behind the base that is, computed from each other so that they take as few instructions
+    /// as a front end needs for one access.
+    fn addresses(&mut self, group: &Group<'_>, places: &Places) -> (Value, Value) {
+        if let Some(index) = self.index(group) {
+            let start = self.behind(places.guard, group.address, group.start);
+            return (start, self.behind(places.guard, index, group.start));
+        }
+        let base = self.base_within(group).unwrap_or_else(|| self.root(places.limit, &group.memory.base));
+        let Some((jump, fixed, moving)) = self.parts(group.address, base, places.guard) else {
+            let start = self.behind(places.guard, group.address, group.start);
+            return (start, at(&mut self.ctx.func, places.guard).ins().isub(start, base));
+        };
+        // The part of the distance that does not change in the loop takes the place of that of the address.
+        let fixed = self.once(jump, Made::Distance(fixed, group.start), |guarding| {
+            let distance = at(&mut guarding.ctx.func, jump).ins().isub(fixed, base);
+            guarding.behind(jump, distance, group.start)
+        });
+        let mut cursor = at(&mut self.ctx.func, places.guard);
+        let distance = cursor.ins().iadd(fixed, moving);
+        (cursor.ins().iadd(base, distance), distance)
+    }
+
+    /// An address as a sum of what the innermost loop around its guard does not change, as it does not change the base, and of what it does; and
+    /// the end of the preheader.
+    fn parts(&self, address: Value, base: Value, guard: Inst) -> Option<(Inst, Value, Value)> {
+        let func = &self.ctx.func;
+        let lp = self.forest.innermost(func.layout.inst_block(guard)?)?;
+        let jump = func.layout.last_inst(self.forest.preheader(func, lp)?)?;
+        let inst = func.dfg.value_def(address).inst()?;
+        let InstructionData::Binary { opcode: Opcode::Iadd, args: [a, b] } = func.dfg.insts[inst] else { return None };
+        let moves = |value| def_block(func, value).is_some_and(|block| self.forest.contains(lp, block));
+        match (moves(a), moves(b)) {
+            _ if moves(base) => None,
+            (false, true) => Some((jump, a, b)),
+            (true, false) => Some((jump, b, a)),
+            _ => None,
+        }
+    }
+
+    /// The null address. One for all guards of a block, which are made in the order in which they stand there.
+    fn zero(&mut self, place: Inst) -> Value {
+        let func = &mut self.ctx.func;
+        let block = func.layout.inst_block(place).expect("a place in the function");
+        *self.zeros.entry(block).or_insert_with(|| at(func, place).ins().iconst(types::I64, 0))
+    }
+
+    /// `value` and a constant, computed before `place`.
+    fn behind(&mut self, place: Inst, value: Value, constant: i64) -> Value {
+        match constant {
+            0 => value,
+            _ => at(&mut self.ctx.func, place).ins().iadd_imm_s(value, constant),
+        }
+    }
+
+    /// Where the guard of a group goes, and what it compares with: in front of as many loops as do not change it.
+    fn places(&mut self, group: &Group<'_>, first: Inst) -> Places {
+        let mut places = Places { guard: first, limit: first };
+        let mut around = self.forest.innermost(group.block);
+        let mut is_fixed = true;
+        while let Some(lp) = around.filter(|&lp| self.is_quiet(lp, group.memory)) {
+            let func = &self.ctx.func;
+            let Some(jump) = self.forest.preheader(func, lp).and_then(|block| func.layout.last_inst(block)) else {
+                break;
+            };
+            is_fixed &= !def_block(func, group.address).is_some_and(|block| self.forest.contains(lp, block));
+            places.limit = jump;
+            if is_fixed {
+                places.guard = jump;
+            }
+            around = self.forest.data(lp).parent;
+        }
+        places
+    }
+
+    /// (L2) Whether base and length of a memory are the same all through a loop.
+    fn is_quiet(&mut self, lp: Loop, memory: &CheckedMemory) -> bool {
+        let key = (lp, memory.length.clone());
+        if let Some(&known) = self.quiet.get(&key) {
+            return known;
+        }
+        let is_quiet = self.find_quiet(lp, memory);
+        self.quiet.insert(key, is_quiet);
+        is_quiet
+    }
+
+    fn find_quiet(&self, lp: Loop, memory: &CheckedMemory) -> bool {
+        let func = &self.ctx.func;
+        let stores = LoopStores::of(func, self.forest.blocks(lp));
+        let is_same = |root: &Root| {
+            let mut flags = root.loads();
+            flags.all(|flags| stores.not_kept_apart(func, func.dfg.mem_flags[flags]).is_none())
+        };
+        stores.fence.is_none() && [&memory.base, &memory.length].into_iter().all(is_same)
+    }
+
+    /// What is added to the base, if the address of the group is the sum of both.
+    fn index(&self, group: &Group<'_>) -> Option<Value> {
+        let func = &self.ctx.func;
+        let inst = func.dfg.value_def(group.address).inst()?;
+        let InstructionData::Binary { opcode: Opcode::Iadd, args: [a, b] } = func.dfg.insts[inst] else { return None };
+        let is_base = |value| self.is_base(value, group);
+        match (is_base(a), is_base(b)) {
+            (true, _) => Some(b),
+            (_, true) => Some(a),
+            _ => None,
+        }
+    }
+
+    /// The base, if the address of the group is made of it.
+    fn base_within(&self, group: &Group<'_>) -> Option<Value> {
+        let terms = group.accesses[0].address.terms().iter();
+        let mut values = terms.filter_map(|term| match term {
+            (Term::Value(value), 1) => Some(*value),
+            _ => None,
+        });
+        values.find(|&value| self.is_base(value, group))
+    }
+
+    fn is_base(&self, value: Value, group: &Group<'_>) -> bool {
+        Root::of(Roots::new(self.ctx, self.options), value).is_some_and(|root| root == group.memory.base)
+    }
+
+    /// How many addresses there are at which the span of a group lies within its memory.
+    fn limit(&mut self, place: Inst, group: &Group<'_>) -> Value {
+        let CheckedMemory { length, excess, least, .. } = group.memory;
+        // The first distance that is too far is the length less this.
+        let less = group.end - group.start - excess - 1;
+        self.once(place, Made::Limit(length.clone(), less), |guarding| {
+            if *length == Root::Constant(0) {
+                return at(&mut guarding.ctx.func, place).ins().iconst(types::I64, (-less).max(0));
+            }
+            let length = guarding.root(place, length);
+            let mut cursor = at(&mut guarding.ctx.func, place);
+            let limit = cursor.ins().iadd_imm_s(length, -less);
+            if less <= 0 || *least >= less.cast_unsigned() {
+                return limit;
+            }
+            let is_short = cursor.ins().icmp_imm_u(IntCC::UnsignedLessThan, length, less);
+            let zero = cursor.ins().iconst(types::I64, 0);
+            cursor.ins().select_spectre_guard(is_short, zero, limit)
+        })
+    }
+
+    fn root(&mut self, place: Inst, root: &Root) -> Value {
+        self.once(place, Made::Root(root.clone()), |guarding| match root {
+            Root::Constant(number) => at(&mut guarding.ctx.func, place).ins().iconst(types::I64, number.cast_signed()),
+            Root::Param(value) => *value,
+            Root::Load { flags, offset, address } => {
+                let address = guarding.root(place, address);
+                let func = &mut guarding.ctx.func;
+                let flags = func.dfg.mem_flags[*flags];
+                at(func, place).ins().load(types::I64, flags, address, *offset)
+            }
+        })
+    }
+
+    /// What was computed before `place`, or is now.
+    fn once(&mut self, place: Inst, what: Made, make: impl FnOnce(&mut Self) -> Value) -> Value {
+        if let Some(&made) = self.known.get(&(place, what.clone())) {
+            return made;
+        }
+        let value = make(self);
+        self.known.insert((place, what), value);
+        value
+    }
+}
