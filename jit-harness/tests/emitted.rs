@@ -1,11 +1,13 @@
 //! What the loops look like that are emitted after loopopt.
 
 use bench_programs::{Checks, Source};
-use iced_x86::Mnemonic;
+use cranelift_codegen::ir::{AliasRegionData, TrapCode};
+use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic};
 use jit_harness::listing::listing;
 use jit_harness::machine::{EmittedLoop, Flow, loops};
-use loopopt::Options;
 use loopopt::oracle::{Compiled, Pipeline, Program, Settings};
+use loopopt::{Embedder, Options, SpectreGuards};
+use std::sync::Arc;
 
 const COUNTED: &str = "function %f(i64) -> i64 {
 block0(v0: i64):
@@ -584,4 +586,72 @@ fn a_batch_steps_each_pointer_once() {
     let single = sample_code("differences", Pipeline::LoopOpt(&one_at_a_time()));
     let one = loops(&single).iter().map(|one| one.insts).min().expect("there are loops");
     assert!(batch.insts + 12 <= 4 * one, "{} instructions for four of {one}\n{text}", batch.insts);
+}
+
+/// Three neighbours in each iteration, each at what a Spectre guard gives.
+const GUARDED: &str = "function %f(i64, i64) -> i64 {
+    region0 = 0 \"heap\"
+block0(v0: i64, v1: i64):
+    v2 = iconst.i64 0
+    v3 = iconst.i64 8
+    v4 = iconst.i64 65528
+    jump block1(v3, v2)
+block1(v5: i64, v6: i64):
+    v7 = isub v5, v3
+    v8 = icmp ugt v7, v4
+    v9 = iadd v0, v7
+    v10 = select_spectre_guard v8, v2, v9
+    v11 = load.i64 region0 v10
+    v12 = icmp ugt v5, v4
+    v13 = iadd v0, v5
+    v14 = select_spectre_guard v12, v2, v13
+    v15 = load.i64 region0 v14
+    v16 = iadd v5, v3
+    v17 = icmp ugt v16, v4
+    v18 = iadd v0, v16
+    v19 = select_spectre_guard v17, v2, v18
+    v20 = load.i64 region0 v19
+    v21 = iadd v11, v15
+    v22 = iadd v21, v20
+    v23 = iadd v6, v22
+    v24 = icmp ult v16, v1
+    brif v24, block1(v16, v23), block2
+block2:
+    return v23
+}";
+
+/// An embedder who lets guards be consolidated.
+#[derive(Debug)]
+struct Consolidating;
+
+impl Embedder for Consolidating {
+    fn is_checked(&self, region: &AliasRegionData, _: TrapCode) -> bool {
+        region.description == "heap"
+    }
+
+    fn spectre_guards(&self) -> SpectreGuards {
+        SpectreGuards::Consolidate
+    }
+}
+
+/// The loads and the conditional moves of the innermost loop with the most loads.
+fn loads_and_guards(code: &[u8]) -> (usize, usize) {
+    let found = loops(code);
+    let most = found.iter().filter(|one| one.is_innermost).max_by_key(|one| one.loads).expect("there are loops");
+    let is_guard =
+        |inst: &Instruction| most.offsets.contains(&inst.ip()) && format!("{:?}", inst.mnemonic()).starts_with("Cmov");
+    let guards = Decoder::new(64, code, DecoderOptions::NONE).into_iter().filter(is_guard).count();
+    (most.loads, guards)
+}
+
+/// Where Cranelift has a guard for each of three loads, one stands for all loads of an unrolled group.
+#[test]
+fn one_guard_stands_for_an_unrolled_group() {
+    let before = code(GUARDED, Pipeline::Speed);
+    assert_eq!(loads_and_guards(&before), (3, 3), "{}", listing(&before));
+    let mut options = Options::default();
+    options.embedder = Arc::new(Consolidating);
+    let after = code(GUARDED, Pipeline::LoopOpt(&options));
+    let (loads, guards) = loads_and_guards(&after);
+    assert!(loads >= 4 && guards == 1, "{loads} loads, {guards} guards in\n{}", listing(&after));
 }
