@@ -58,6 +58,7 @@ use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
 use crate::analysis::memory::alias::{Access, LoopStores};
 use crate::analysis::memory::checked_memory::{CheckedMemories, CheckedMemory, NULL_PAGE, Root, Roots};
 use crate::analysis::memory::effects::Effects;
+use crate::analysis::memory::spectre_guard::Guard;
 use crate::analysis::scev::linear_expr::{Sum, Term};
 use crate::change::Change;
 use crate::claim::Claim;
@@ -67,6 +68,7 @@ use crate::edit::materialize::offsets::set_address;
 use crate::fault::fault;
 use crate::options::Options;
 use crate::pass::{Form, Pass, PassCx};
+use crate::refusal::refusals;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, Inst, InstBuilder, InstructionData, Opcode, Value, types};
 use cranelift_codegen::{CodegenError, CodegenResult, Context, FxHashMap};
@@ -80,7 +82,7 @@ pub(crate) const NAME: &str = "consolidate_guards";
 pub(crate) const PASS: Pass = Pass {
     name: NAME,
     run,
-    reasons: &[],
+    reasons: &[Decline::REASONS],
     claims: &[Claim::CheckHolds],
     is_mandatory: true,
     needs: Form::Canonical,
@@ -92,6 +94,9 @@ const MAX_SPAN: i64 = NULL_PAGE as i64;
 
 /// Guards all that needs it.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
+    if let Some(obstacle) = cx.memories.obstacle {
+        decline(ctx, cx, obstacle);
+    }
     if cx.memories.is_empty() {
         return Ok(Change::Nothing);
     }
@@ -120,6 +125,17 @@ fn guard_all(ctx: &mut Context, cx: &mut PassCx<'_>) -> Change {
     if groups.is_empty() { Change::Nothing } else { Change::Insts }
 }
 
+/// Says of each loop with a guard, of which nothing may go, why that is.
+fn decline(ctx: &Context, cx: &mut PassCx<'_>, obstacle: Inst) {
+    let (func, forest) = (&ctx.func, cx.forest(ctx));
+    for lp in forest.loops() {
+        let mut insts = forest.own_blocks(lp).flat_map(|block| func.layout.block_insts(block));
+        if insts.any(|inst| Guard::of(func, inst).is_some() && !cx.guard_policy().may_drop(ctx, inst)) {
+            cx.declined(func, NAME, forest.data(lp).header, &Decline::UnknownMemory { obstacle });
+        }
+    }
+}
+
 fn remark(ctx: &Context, cx: &mut PassCx<'_>, forest: &LoopForest, groups: &[Group<'_>]) {
     let mut fired = BTreeMap::<Loop, [usize; 2]>::new();
     for group in groups {
@@ -129,8 +145,9 @@ fn remark(ctx: &Context, cx: &mut PassCx<'_>, forest: &LoopForest, groups: &[Gro
         }
     }
     for (lp, [guards, accesses]) in fired {
-        let words = if guards == 1 { "guard" } else { "guards" };
-        cx.fired(&ctx.func, &PASS, forest.data(lp).header, format!("{guards} {words} for {accesses} accesses"));
+        let (guard, access) =
+            (if guards == 1 { "guard" } else { "guards" }, if accesses == 1 { "access" } else { "accesses" });
+        cx.fired(&ctx.func, &PASS, forest.data(lp).header, format!("{guards} {guard} for {accesses} {access}"));
     }
 }
 
@@ -453,5 +470,15 @@ impl Guarding<'_> {
         let value = make(self);
         self.known.insert((place, what), value);
         value
+    }
+}
+
+refusals! {
+    /// Why Spectre guards stay as they are.
+    enum Decline {
+        /// Not each access of a memory is guarded, or something else is made of a guard.
+        UnknownMemory { obstacle: Inst }
+            => "unknown-memory", "guards stay: {obstacle} touches a memory that is not guarded by one base and one length alone",
+            help "guard each access to a region, by its distance from one base and one length, and use what the guard gives for it only";
     }
 }

@@ -201,6 +201,8 @@ pub struct CheckedMemory {
     /// The least that the length can be.
     pub least: u64,
     regions: SmallVec<[AliasRegion; 2]>,
+    /// The first access.
+    first: Inst,
 }
 
 impl CheckedMemory {
@@ -285,13 +287,31 @@ impl Found<'_> {
         guards == usize::from(guard.is_some())
     }
 
+    /// An access for which nothing is known of `memory`: one without a guard, or one of a region that is another memory's, too.
+    fn obstacle(&self, memory: &CheckedMemory) -> Option<Inst> {
+        let is_own = |region: &AliasRegion| memory.regions.contains(region);
+        let holds = |access: &Access| {
+            distance(self.roots, access, memory).is_some_and(|distance| memory.always_holds(distance, access.size))
+        };
+        let unguarded = self.others.iter().find(|(access, region)| is_own(region) && !holds(access));
+        let shared = || {
+            let is_other = |other: &&CheckedMemory| !std::ptr::eq(*other, memory);
+            self.memories
+                .iter()
+                .filter(is_other)
+                .find(|other| other.regions.iter().any(is_own))
+                .map(|other| other.first)
+        };
+        unguarded.map(|(access, _)| access.inst).or_else(shared)
+    }
+
     fn add_guarded(&mut self, shape: Shape, access: &Access, region: AliasRegion) {
         let excess = shape.excess + i64::from(access.size);
         let same = |memory: &&mut CheckedMemory| memory.base == shape.base && memory.length == shape.length;
         let Some(memory) = self.memories.iter_mut().find(same) else {
             let least = shape.length.least(self.roots.func, self.roots.options);
             let (Shape { base, length, .. }, regions) = (shape, SmallVec::from_slice(&[region]));
-            self.memories.push(CheckedMemory { base, length, excess, least, regions });
+            self.memories.push(CheckedMemory { base, length, excess, least, regions, first: access.inst });
             return;
         };
         memory.excess = memory.excess.max(excess);
@@ -303,7 +323,11 @@ impl Found<'_> {
 
 /// The memories of a function.
 #[derive(Clone, Debug, Default)]
-pub struct CheckedMemories(Vec<CheckedMemory>);
+pub struct CheckedMemories {
+    known: Vec<CheckedMemory>,
+    /// An instruction for which guards of the function stay, if there is one.
+    pub obstacle: Option<Inst>,
+}
 
 impl CheckedMemories {
     /// Those of `func`, none if the embedder does not want guards [consolidated](SpectreGuards::Consolidate). Linear in the size of the function.
@@ -313,43 +337,36 @@ impl CheckedMemories {
             return Self::default();
         }
         let mut found = Found { roots, memories: Vec::new(), others: Vec::new() };
-        let insts = func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
-        if !insts.into_iter().all(|inst| found.add(inst)) {
-            return Self::default();
+        let mut insts = func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
+        if let Some(inst) = insts.find(|&inst| !found.add(inst)) {
+            return Self { known: Vec::new(), obstacle: Some(inst) };
         }
-        let Found { mut memories, others, .. } = found;
-        let in_several =
-            |region: &AliasRegion| memories.iter().filter(|memory| memory.regions.contains(region)).nth(1).is_some();
-        let unknown = |region: &AliasRegion, memory: &CheckedMemory| {
-            let mut own = others.iter().filter(|(_, other)| other == region);
-            own.any(|(access, _)| {
-                distance(roots, access, memory).is_none_or(|distance| !memory.always_holds(distance, access.size))
-            })
-        };
-        let is_known =
-            |memory: &CheckedMemory| !memory.regions.iter().any(|region| in_several(region) || unknown(region, memory));
-        let known: Vec<_> = memories.iter().map(is_known).collect();
-        let mut known = known.into_iter();
-        memories.retain(|_| known.next().is_some_and(|known| known));
-        Self(memories)
+        let (mut known, mut obstacle) = (Vec::new(), None);
+        for memory in &found.memories {
+            match found.obstacle(memory) {
+                None => known.push(memory.clone()),
+                Some(inst) => _ = obstacle.get_or_insert(inst),
+            }
+        }
+        Self { known, obstacle }
     }
 
     /// Whether an access is one of these.
     pub fn is_of(&self, access: &Access) -> bool {
-        let is_of = |region| self.0.iter().any(|memory| memory.regions.contains(&region));
+        let is_of = |region| self.known.iter().any(|memory| memory.regions.contains(&region));
         access.flags.alias_region().is_some_and(is_of)
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.known.is_empty()
     }
 
     /// Whether what `guard` guards can be guarded anew.
     pub fn covers(&self, roots: Roots<'_>, guard: Inst) -> bool {
         !self.is_empty()
             && Shape::of(roots, guard).is_some_and(|shape| {
-                self.0.iter().any(|memory| memory.base == shape.base && memory.length == shape.length)
+                self.known.iter().any(|memory| memory.base == shape.base && memory.length == shape.length)
             })
     }
 
@@ -357,12 +374,13 @@ impl CheckedMemories {
     pub fn unguarded(&self, roots: Roots<'_>, inst: Inst) -> Option<(Access, &CheckedMemory)> {
         let func = roots.func;
         let region = func.dfg.mem_flags[func.dfg.insts[inst].memflags()?].alias_region()?;
-        let memory = self.0.iter().find(|memory| memory.regions.contains(&region))?;
+        let memory = self.known.iter().find(|memory| memory.regions.contains(&region))?;
         let access = Access::of(func, inst)?;
         let is_near = |distance| memory.always_holds(distance, access.size);
         let is_fixed = || distance(roots, &access, memory).is_some_and(is_near);
         // What a guard gives that is known to fail.
-        let is_null = access.address.as_constant().is_some_and(|address| address < NULL_PAGE);
+        let end = |address: u64| address.saturating_add(access.size.into());
+        let is_null = access.address.as_constant().is_some_and(|address| end(address) <= NULL_PAGE);
         (!is_null && !is_fixed() && !roots.is_guarded(access.operand)).then_some((access, memory))
     }
 }
