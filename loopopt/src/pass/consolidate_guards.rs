@@ -38,7 +38,8 @@
 //! # Legal when
 //!
 //! (L1) The guard never gives 0 where an access of the group executes: each lies within the memory, and all of a group execute if the first one does. So a
-//! group is accesses of one block with nothing between them that may trap or not return, or such that a guard before them, which has passed, covers.
+//! group is accesses of one block, or of blocks that each iteration of a loop runs through, with nothing between them that may trap, not return, leave
+//! the loop or go round inside; or such that a guard before them, which has passed, covers.
 //! A guard may stand anywhere: what it gives is used by the accesses only. (L2) The length is that at the accesses: it is loaded right there, or in front of a loop in
 //! which nothing is called and nothing is stored to where base and length are loaded from.
 //!
@@ -54,6 +55,7 @@
 //!
 //! P. Kocher et al., "Spectre Attacks", 2019; C. Carruth, "Speculative Load Hardening", LLVM 2018; F. Pizlo, "What Spectre and Meltdown mean for WebKit", 2018.
 
+use crate::analysis::cfg::edges::edges_from;
 use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
 use crate::analysis::memory::alias::{Access, LoopStores};
 use crate::analysis::memory::checked_memory::{CheckedMemories, CheckedMemory, NULL_PAGE, Root, Roots};
@@ -69,6 +71,7 @@ use crate::fault::fault;
 use crate::options::Options;
 use crate::pass::{Form, Pass, PassCx};
 use crate::refusal::refusals;
+use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, Inst, InstBuilder, InstructionData, Opcode, Value, types};
 use cranelift_codegen::{CodegenError, CodegenResult, Context, FxHashMap};
@@ -178,6 +181,8 @@ struct Group<'a> {
     address: Value,
     origin: i64,
     block: Block,
+    /// The loop of which each iteration runs through the block.
+    always_in: Option<Loop>,
     /// From where to where, in bytes behind the operand.
     start: i64,
     end: i64,
@@ -199,29 +204,53 @@ impl<'a> Finder<'a, '_> {
         let mut by_address = FxHashMap::<Sum, SmallVec<[usize; 2]>>::default();
         let ctx = self.ctx;
         let func = &ctx.func;
+        // For each loop, from which on its groups may get larger in a later block.
+        let mut floors = SecondaryMap::<Loop, usize>::new();
         for &block in ctx.domtree.cfg_rpo() {
-            // The groups from this one on may get larger.
-            let mut open = self.groups.len();
+            let lp = self.forest.innermost(block);
+            let always_in = lp.filter(|&lp| self.always_executes(lp, block));
+            let mut open = always_in.map_or(self.groups.len(), |lp| floors[lp]);
+            // A loop inside need not end.
+            let around = lp.and_then(|lp| self.forest.data(lp).parent);
+            self.all_around(around).for_each(|around| floors[around] = self.groups.len());
             for inst in func.layout.block_insts(block) {
                 if let Some((access, memory)) = self.memories.unguarded(Roots::new(ctx, self.options), inst) {
                     let constant = access.address.constant_part().cast_signed();
                     let key = access.address.clone().offset(constant.wrapping_neg());
-                    self.add(by_address.entry(key).or_default(), (block, open), (access, memory));
+                    self.add(by_address.entry(key).or_default(), (block, always_in, open), (access, memory));
                 }
                 let effects = Effects::of(func, inst);
                 if effects.traps || effects.diverges {
                     open = self.groups.len();
+                    self.all_around(lp).for_each(|lp| floors[lp] = open);
                 }
+            }
+            if let Some(lp) =
+                lp.filter(|&lp| edges_from(func, block).any(|edge| !self.forest.contains(lp, edge.target(func))))
+            {
+                floors[lp] = self.groups.len();
             }
         }
         self.groups
+    }
+
+    /// A loop and those around it.
+    fn all_around(&self, lp: Option<Loop>) -> impl Iterator<Item = Loop> {
+        std::iter::successors(lp, |&lp| self.forest.data(lp).parent)
+    }
+
+    /// Whether each iteration of `lp` that ends runs through `block`, unless something before it traps, leaves the loop or does not end.
+    fn always_executes(&self, lp: Loop, block: Block) -> bool {
+        let latch = self.forest.latch(&self.ctx.func, lp);
+        self.forest.irreducible().is_empty()
+            && latch.is_some_and(|latch| self.ctx.domtree.block_dominates(block, latch))
     }
 
     /// Adds an access to a group of its address that covers it or may get larger, or to a new one.
     fn add(
         &mut self,
         known: &mut SmallVec<[usize; 2]>,
-        (block, open): (Block, usize),
+        (block, always_in, open): (Block, Option<Loop>, usize),
         (access, memory): (Access, &'a CheckedMemory),
     ) {
         let offset = self.ctx.func.dfg.insts[access.inst].load_store_offset().map_or(0, i64::from);
@@ -235,7 +264,9 @@ impl<'a> Finder<'a, '_> {
         let found = known.iter().copied().find(|&index| {
             let group = &self.groups[index];
             let Some((start, end)) = span(group.origin) else { return false };
-            let is_open = index >= open && group.end.max(end) - group.start.min(start) <= MAX_SPAN;
+            let is_same = group.block == block || (always_in.is_some() && group.always_in == always_in);
+            let is_near = group.end.max(end) - group.start.min(start) <= MAX_SPAN;
+            let is_open = index >= open && is_same && is_near;
             // What a guard in a loop gives does not leave it.
             let is_inside = || self.forest.innermost(group.block).is_none_or(|lp| self.forest.contains(lp, block));
             let covers = || {
@@ -247,7 +278,7 @@ impl<'a> Finder<'a, '_> {
         let index = found.unwrap_or_else(|| {
             let (address, accesses) = (access.operand, SmallVec::new());
             let (start, end) = (offset, offset + size);
-            self.groups.push(Group { memory, address, origin, block, start, end, accesses });
+            self.groups.push(Group { memory, address, origin, block, always_in, start, end, accesses });
             known.push(self.groups.len() - 1);
             self.groups.len() - 1
         });
