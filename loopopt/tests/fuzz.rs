@@ -122,7 +122,7 @@ const RARE_FAULTS: &[(Fault, &str, u64)] = &[
     (Fault::ForgottenEntry, "pipeline", 7_300),
     (Fault::UnseenStores, "pipeline", 6_800),
     (Fault::SunkTrap, "pipeline", 2_400),
-    (Fault::CellChangesInBetween, "claims", 8_650),
+    (Fault::CellChangesInBetween, "claims", 21_850),
 ];
 
 /// Faults that generated programs do not show, as only another thread would notice or the generator makes no such code: `tests/clif.rs`
