@@ -122,7 +122,7 @@ fn guard_all(ctx: &mut Context, cx: &mut PassCx<'_>) -> Change {
         options: cx.options,
         known: FxHashMap::default(),
         zeros: FxHashMap::default(),
-        quiet: FxHashMap::default(),
+        stores: FxHashMap::default(),
     };
     groups.iter().for_each(|group| guarding.apply(group));
     if groups.is_empty() { Change::Nothing } else { Change::Insts }
@@ -297,8 +297,7 @@ struct Guarding<'a> {
     /// What was computed before instructions.
     known: FxHashMap<(Inst, Made), Value>,
     zeros: FxHashMap<Block, Value>,
-    /// Whether a loop leaves the memory of a length where it is.
-    quiet: FxHashMap<(Loop, Root), bool>,
+    stores: FxHashMap<Loop, LoopStores>,
 }
 
 /// What is computed once before a place.
@@ -413,18 +412,8 @@ impl Guarding<'_> {
 
     /// (L2) Whether base and length of a memory are the same all through a loop.
     fn is_quiet(&mut self, lp: Loop, memory: &CheckedMemory) -> bool {
-        let key = (lp, memory.length.clone());
-        if let Some(&known) = self.quiet.get(&key) {
-            return known;
-        }
-        let is_quiet = self.find_quiet(lp, memory);
-        self.quiet.insert(key, is_quiet);
-        is_quiet
-    }
-
-    fn find_quiet(&self, lp: Loop, memory: &CheckedMemory) -> bool {
         let func = &self.ctx.func;
-        let stores = LoopStores::of(func, self.forest.blocks(lp));
+        let stores = self.stores.entry(lp).or_insert_with(|| LoopStores::of(func, self.forest.blocks(lp)));
         let is_same = |root: &Root| {
             let mut flags = root.loads();
             flags.all(|flags| stores.not_kept_apart(func, func.dfg.mem_flags[flags]).is_none())

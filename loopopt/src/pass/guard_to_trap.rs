@@ -38,7 +38,7 @@
 
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::memory::alias::address_operand;
-use crate::analysis::memory::spectre_guard::Guard;
+use crate::analysis::memory::spectre_guard::{self, Guard};
 use crate::change::Change;
 use crate::edit::materialize::dce::remove_unused;
 use crate::edit::materialize::drop_trap_flags::trust_at;
@@ -89,8 +89,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
 
 /// Whether there is something to do in a function, whatever its loops are.
 pub(crate) fn has_guards(func: &Function, options: &Options) -> bool {
-    let insts = || func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
-    options.embedder.spectre_guards() == SpectreGuards::Drop && insts().any(|inst| Guard::of(func, inst).is_some())
+    options.embedder.spectre_guards() == SpectreGuards::Drop && spectre_guard::has_guards(func)
 }
 
 /// Those of the accesses that may be unguarded.

@@ -71,6 +71,15 @@ pub(crate) struct GuardPolicy<'a> {
 }
 
 impl GuardPolicy<'_> {
+    /// Whether any may. Asked first: what follows is asked of each access.
+    pub(crate) fn may_drop_any(&self) -> bool {
+        match self.options.embedder.spectre_guards() {
+            SpectreGuards::Keep => false,
+            SpectreGuards::Consolidate => !self.memories.is_empty(),
+            SpectreGuards::Drop => true,
+        }
+    }
+
     /// Whether `guard` may: for good, or because [`consolidate_guards`] puts another one in its place.
     pub(crate) fn may_drop(&self, ctx: &Context, guard: Inst) -> bool {
         match self.options.embedder.spectre_guards() {

@@ -31,7 +31,7 @@
 use crate::analysis::cfg::edges::{Edge, each_use, edges_into};
 use crate::analysis::facts::condition::{Part, parts};
 use crate::analysis::memory::alias::Access;
-use crate::analysis::memory::spectre_guard::Guard;
+use crate::analysis::memory::spectre_guard::{Guard, has_guards};
 use crate::analysis::scev::linear_expr::{Sum, Term};
 use crate::embedder::{SpectreGuards, Writers};
 use crate::options::Options;
@@ -333,7 +333,7 @@ impl CheckedMemories {
     /// Those of `func`, none if the embedder does not want guards [consolidated](SpectreGuards::Consolidate). Linear in the size of the function.
     pub fn of(roots: Roots<'_>) -> Self {
         let Roots { func, options, .. } = roots;
-        if options.embedder.spectre_guards() != SpectreGuards::Consolidate {
+        if options.embedder.spectre_guards() != SpectreGuards::Consolidate || !has_guards(func) {
             return Self::default();
         }
         let mut found = Found { roots, memories: Vec::new(), others: Vec::new() };

@@ -14,6 +14,12 @@ pub struct Guard {
     pub gives: Value,
 }
 
+/// Whether `func` has any. Linear in its size.
+pub fn has_guards(func: &Function) -> bool {
+    let mut insts = func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
+    insts.any(|inst| Guard::of(func, inst).is_some())
+}
+
 impl Guard {
     /// The guard that `inst` is, if it is one.
     pub fn of(func: &Function, inst: Inst) -> Option<Self> {

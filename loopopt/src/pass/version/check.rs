@@ -60,6 +60,7 @@ impl Check {
                 let fails = failing_slot(view, block)?;
                 check(Kind::Branch { on: 1 - fails }, conditions(view, arg, fails == 1)?)
             }
+            _ if !guards.may_drop_any() => None,
             InstructionData::Ternary { opcode: Opcode::SelectSpectreGuard, .. } if guards.may_drop(view.ctx, inst) => {
                 let (gives, requires) = guarded(view, inst)?;
                 check(Kind::Guard { gives }, requires)
