@@ -87,7 +87,8 @@ fn reasons(ctx: &Context, options: &Options, forest: &LoopForest) -> SecondaryMa
         };
         let Some(parent) = forest.data(lp).parent else { continue };
         inside[parent].has_other |= reasons[lp].is_none();
-        inside[parent].futile += usize::from(is_in_each_iteration(ctx, forest, parent, forest.data(lp).header));
+        inside[parent].futile +=
+            usize::from(forest.is_in_each_iteration(&ctx.func, &ctx.domtree, parent, forest.data(lp).header));
     }
     reasons
 }
@@ -121,7 +122,7 @@ impl Own {
                 calls += usize::from(func.dfg.insts[inst].opcode().is_call());
             }
             let dispatches = forest.dispatches_at(func, lp, block);
-            if (calls > 0 || dispatches) && is_in_each_iteration(ctx, forest, lp, block) {
+            if (calls > 0 || dispatches) && forest.is_in_each_iteration(&ctx.func, &ctx.domtree, lp, block) {
                 own.calls += calls;
                 own.dispatches |= dispatches;
             }
@@ -138,12 +139,6 @@ fn ways_back(ctx: &Context, forest: &LoopForest, lp: Loop) -> usize {
         Some(latch) => edges_into(func, &ctx.cfg, latch).filter(is_hot).count(),
         None => forest.data(lp).back_edges.iter().filter(|edge| is_hot(edge)).count(),
     }
-}
-
-/// Whether each iteration of `lp` that comes to its end runs through `block`.
-fn is_in_each_iteration(ctx: &Context, forest: &LoopForest, lp: Loop, block: Block) -> bool {
-    let mut latches = forest.data(lp).back_edges.iter().map(|edge| edge.source(&ctx.func));
-    latches.all(|latch| ctx.domtree.block_dominates(block, latch))
 }
 
 refusals! {

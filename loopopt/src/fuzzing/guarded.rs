@@ -7,6 +7,7 @@
 use super::generate::{TestCase, guarded_code};
 use crate::analysis::memory::alias::Access;
 use crate::analysis::scev::linear_expr::Term;
+use crate::edit::materialize::offsets::set_address;
 use crate::oracle::Arg;
 use crate::{Embedder, SpectreGuards};
 use anyhow::Result;
@@ -15,7 +16,7 @@ use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::immediates::Offset32;
-use cranelift_codegen::ir::{AliasRegionData, Function, Inst, InstBuilder, InstructionData, TrapCode, Value, types};
+use cranelift_codegen::ir::{AliasRegionData, Function, Inst, InstBuilder, TrapCode, Value, types};
 
 /// An embedder who knows of the guards, and says what may become of them.
 #[derive(Debug)]
@@ -128,10 +129,5 @@ fn move_to(func: &mut Function, inst: Inst, address: Value) {
     let flags = func.dfg.mem_flags[flags].with_trap_code(Some(guarded_code()));
     let Ok(flags) = func.dfg.mem_flags.insert(flags) else { return };
     *func.dfg.insts[inst].memflags_mut().expect("an access has flags") = flags;
-    match &mut func.dfg.insts[inst] {
-        InstructionData::Load { arg, offset, .. } | InstructionData::Store { args: [_, arg], offset, .. } => {
-            (*arg, *offset) = (address, Offset32::new(0));
-        }
-        _ => unreachable!("only accesses have an address"),
-    }
+    set_address(func, inst, (address, Offset32::new(0)));
 }

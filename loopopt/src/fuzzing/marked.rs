@@ -89,8 +89,8 @@ fn mark_polls(context: &mut Context) -> u32 {
 
 /// The loads of what others write that each iteration of a loop runs.
 fn polls_of(context: &Context, forest: &LoopForest, lp: Loop) -> Vec<Inst> {
-    let latches: Vec<Block> = forest.data(lp).back_edges.iter().map(|edge| edge.source(&context.func)).collect();
-    let always = |block: &Block| latches.iter().all(|&latch| context.domtree.block_dominates(*block, latch));
+    let Context { func, domtree, .. } = context;
+    let always = |block: &Block| forest.is_in_each_iteration(func, domtree, lp, *block);
     let blocks = forest.own_blocks(lp).filter(always);
     blocks
         .flat_map(|block| context.func.layout.block_insts(block))

@@ -241,9 +241,8 @@ impl<'a> Finder<'a, '_> {
 
     /// Whether each iteration of `lp` that ends runs through `block`, unless something before it traps, leaves the loop or does not end.
     fn always_executes(&self, lp: Loop, block: Block) -> bool {
-        let latch = self.forest.latch(&self.ctx.func, lp);
-        self.forest.irreducible().is_empty()
-            && latch.is_some_and(|latch| self.ctx.domtree.block_dominates(block, latch))
+        let Context { func, domtree, .. } = self.ctx;
+        self.forest.irreducible().is_empty() && self.forest.is_in_each_iteration(func, domtree, lp, block)
     }
 
     /// Adds an access to a group of its address that covers it or may get larger, or to a new one.

@@ -171,7 +171,7 @@ impl Plan {
         let func = &ctx.func;
         let data = forest.data(lp);
         let blocks = forest.blocks(lp);
-        let is_innermost = blocks.iter().all(|&block| forest.innermost(block) == Some(lp));
+        let is_innermost = forest.is_innermost(lp);
         let ([entry], [back_edge], true) = (&data.entries[..], &data.back_edges[..], is_innermost) else {
             return Err(Decline::NotInnermost);
         };

@@ -133,7 +133,7 @@ impl SharedTest {
             exit,
             jumps,
             has_others: !others.is_empty(),
-            is_innermost: is_innermost(forest, lp),
+            is_innermost: forest.is_innermost(lp),
             calls: forest
                 .blocks(lp)
                 .iter()
@@ -171,10 +171,6 @@ impl SharedTest {
         }
         Ok(self)
     }
-}
-
-fn is_innermost(forest: &LoopForest, lp: Loop) -> bool {
-    forest.blocks(lp).iter().all(|&block| forest.innermost(block) == Some(lp))
 }
 
 /// Gives each jump a test of its own, and joins the two. By then, nothing outside of a test uses its values.

@@ -462,9 +462,8 @@ impl Plan {
         let func = &ctx.func;
         let may_be_unrolled = |lp: Loop| {
             let own = || forest.own_blocks(lp).flat_map(|block| func.layout.block_insts(block));
-            let is_innermost = forest.own_blocks(lp).count() == forest.blocks(lp).len();
             let counted = own().filter(|&inst| !is_constant(func, inst)).take(options.partial_unroll_max_insts / 2 + 1);
-            is_innermost
+            forest.is_innermost(lp)
                 && counted.count() <= options.partial_unroll_max_insts / 2
                 && !forest.may_end_early(func, lp)
                 && !own().any(|inst| Effects::of(func, inst).diverges)

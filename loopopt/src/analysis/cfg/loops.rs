@@ -313,6 +313,11 @@ impl LoopForest {
         self.blocks(lp).iter().copied().filter(move |&block| self.innermost(block) == Some(lp))
     }
 
+    /// Whether there is no loop inside.
+    pub fn is_innermost(&self, lp: Loop) -> bool {
+        self.blocks(lp).iter().all(|&block| self.innermost(block) == Some(lp))
+    }
+
     /// Whether the loop is left at two places that are no failures: one of them is not where it is counted.
     pub fn may_end_early(&self, func: &Function, lp: Loop) -> bool {
         let exits = self.data(lp).exits.iter().filter(|edge| !leads_to_failure(func, edge.target(func)));
@@ -348,6 +353,12 @@ impl LoopForest {
             return None;
         };
         Some(back_edge.source(func))
+    }
+
+    /// Whether each iteration of `lp` that comes to its end runs through `block`.
+    pub fn is_in_each_iteration(&self, func: &Function, domtree: &DominatorTree, lp: Loop, block: Block) -> bool {
+        let mut latches = self.data(lp).back_edges.iter().map(|edge| edge.source(func));
+        latches.all(|latch| domtree.block_dominates(block, latch))
     }
 
     /// Whether `block` ends in a `br_table` on what `lp` computes.

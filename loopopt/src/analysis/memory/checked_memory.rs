@@ -38,7 +38,9 @@ use crate::options::Options;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::immediates::Offset32;
-use cranelift_codegen::ir::{AliasRegion, Function, Inst, InstructionData, MemFlags, Opcode, Value, ValueDef, types};
+use cranelift_codegen::ir::{
+    AliasRegion, Block, Function, Inst, InstructionData, MemFlags, Opcode, Value, ValueDef, types,
+};
 use cranelift_codegen::{Context, FxHashSet};
 use smallvec::SmallVec;
 
@@ -122,7 +124,7 @@ impl Root {
 
     /// The root and the constant that `value` is the sum of. A constant alone is the sum of zero and itself.
     fn with_constant(roots: Roots<'_>, value: Value, steps: usize) -> Option<(Self, i64)> {
-        let Roots { func, cfg, options } = roots;
+        let func = roots.func;
         if func.dfg.value_type(value) != types::I64 {
             return None;
         }
@@ -135,34 +137,44 @@ impl Root {
         };
         let (root, added) = match func.dfg.value_def(leaf) {
             ValueDef::Param(block, _) if func.layout.entry_block() == Some(block) => (Self::Param(leaf), 0),
-            ValueDef::Param(block, _) if steps > 0 => {
-                let edges: SmallVec<[Edge; MAX_EDGES]> = edges_into(func, cfg, block).take(MAX_EDGES + 1).collect();
-                let mut all = None;
-                for edge in edges.iter().filter(|_| edges.len() <= MAX_EDGES) {
-                    let passed = edge.passed_for(func, leaf)?;
-                    if passed != leaf {
-                        let one = Self::with_constant(roots, passed, steps - 1)?;
-                        if *all.get_or_insert_with(|| one.clone()) != one {
-                            return None;
-                        }
-                    }
-                }
-                all?
-            }
-            ValueDef::Result(inst, _) => match func.dfg.insts[inst] {
-                InstructionData::Load { opcode: Opcode::Load, arg, flags, offset } if steps > 0 => {
-                    let data = func.dfg.mem_flags[flags];
-                    let region = data.alias_region().map(|region| &func.dfg.alias_regions[region]);
-                    let is_quiet = region.is_none_or(|region| options.embedder.writers(region) != Writers::Others);
-                    let (address, 0) = Self::with_constant(roots, arg, steps - 1)? else { return None };
-                    let root = Self::Load { flags, offset, address: Box::new(address) };
-                    (is_quiet && data.notrap()).then_some((root, 0))?
-                }
-                _ => return None,
-            },
-            ValueDef::Param(..) | ValueDef::Union(..) => return None,
+            ValueDef::Param(block, _) if steps > 0 => Self::passed_by_all(roots, (block, leaf), steps - 1)?,
+            ValueDef::Result(inst, _) if steps > 0 => (Self::loaded(roots, inst, steps - 1)?, 0),
+            ValueDef::Param(..) | ValueDef::Result(..) | ValueDef::Union(..) => return None,
         };
         Some((root, added.checked_add(constant)?))
+    }
+
+    /// What all edges into `block` pass for its parameter, if that is the same.
+    fn passed_by_all(roots: Roots<'_>, (block, param): (Block, Value), steps: usize) -> Option<(Self, i64)> {
+        let Roots { func, cfg, .. } = roots;
+        let edges: SmallVec<[Edge; MAX_EDGES]> = edges_into(func, cfg, block).take(MAX_EDGES + 1).collect();
+        if edges.len() > MAX_EDGES {
+            return None;
+        }
+        let mut all = None;
+        for edge in edges {
+            let passed = edge.passed_for(func, param)?;
+            if passed != param {
+                let one = Self::with_constant(roots, passed, steps)?;
+                if *all.get_or_insert_with(|| one.clone()) != one {
+                    return None;
+                }
+            }
+        }
+        all
+    }
+
+    /// What a load gives that may be done anywhere.
+    fn loaded(roots: Roots<'_>, inst: Inst, steps: usize) -> Option<Self> {
+        let Roots { func, options, .. } = roots;
+        let InstructionData::Load { opcode: Opcode::Load, arg, flags, offset } = func.dfg.insts[inst] else {
+            return None;
+        };
+        let data = func.dfg.mem_flags[flags];
+        let region = data.alias_region().map(|region| &func.dfg.alias_regions[region]);
+        let is_quiet = region.is_none_or(|region| options.embedder.writers(region) != Writers::Others);
+        let (address, 0) = Self::with_constant(roots, arg, steps)? else { return None };
+        (is_quiet && data.notrap()).then_some(Self::Load { flags, offset, address: Box::new(address) })
     }
 
     /// The flags of the loads that lead to it.

@@ -64,9 +64,7 @@ impl Gain {
 fn may_move(ctx: &Context, (forest, lp): (&LoopForest, Loop), access: &Access) -> bool {
     let func = &ctx.func;
     let home = func.layout.inst_block(access.inst);
-    let latches = forest.data(lp).back_edges.iter().map(|edge| edge.source(func));
-    let is_certain =
-        || latches.into_iter().all(|latch| home.is_some_and(|home| ctx.domtree.block_dominates(home, latch)));
+    let is_certain = || home.is_some_and(|home| forest.is_in_each_iteration(func, &ctx.domtree, lp, home));
     (access.flags.notrap() && access.flags.can_move()) || is_certain()
 }
 
