@@ -51,6 +51,8 @@ faults! {
     StripTooLong,
     /// `widen_indices`: 32-bit sums do not wrap (LLVM IndVarSimplify's class of `nuw` that does not hold).
     SumsNeverWrap,
+    /// `version`: an extended sum may be as large as it likes (LLVM 123550: `nuw` of an address that wraps).
+    AddressMayWrap,
     /// `widen_indices`: the step of a counter is taken for positive.
     StepsUpOnly,
     /// `consolidate_guards`: what has lost its guard stays without.

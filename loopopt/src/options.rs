@@ -170,6 +170,9 @@ pub struct Options {
     /// bound blocks (OMR 200), LLVM's IRCE 64 of them; a matrix product with checks has 40 instructions.
     pub version_max_insts: usize,
 
+    /// `version`: the most instructions of a loop for each sum of an address that is added up in 64 bits, if nothing else is won. 16: TODO
+    pub version_max_insts_per_extension: usize,
+
     /// `version`: the same, also if cost does not count. 2,000: it bounds the time for code made to be slow.
     pub version_max_copied: usize,
 
@@ -279,6 +282,7 @@ impl Default for Options {
             cleanup_max_depth: 256,
             version_max_insts: 300,
             version_max_copied: 2_000,
+            version_max_insts_per_extension: 16,
             version_max_requirements: 12,
             version_min_iterations: 8,
             unswitch_max_insts: 50,

@@ -219,6 +219,7 @@ fn options(input: &str) -> Result<Options> {
             "layout_max_exits" => options.layout_max_exits = value.parse()?,
             "order_latch_max_insts" => options.order_latch_max_insts = value.parse()?,
             "version_max_insts" => options.version_max_insts = value.parse()?,
+            "version_max_insts_per_extension" => options.version_max_insts_per_extension = value.parse()?,
             "version_max_copied" => options.version_max_copied = value.parse()?,
             "version_max_requirements" => options.version_max_requirements = value.parse()?,
             _ => bail!("no option {name}"),

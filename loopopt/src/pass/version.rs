@@ -63,6 +63,7 @@
 //! `SpeculativeGuardMovement`; LLVM IRCE and LoopPredication; golang/go `loopbce.go`; wago PR 193 (a branch, not an early trap).
 
 mod check;
+mod extension;
 mod lengths;
 mod why;
 
@@ -93,7 +94,9 @@ use crate::pass::{Form, GuardPolicy, Pass, PassCx};
 use check::Check;
 use cranelift_codegen::ir::{Block, Function, Value};
 use cranelift_codegen::{CodegenResult, Context, FxHashMap, FxHashSet};
+use extension::Extensions;
 use lengths::Lengths;
+use std::collections::BTreeSet;
 use std::ops::Range;
 use why::Decline;
 
@@ -134,7 +137,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         }
     }
     guards.trust(&mut ctx.func, cx.options);
-    if plans.iter().flat_map(|plan| &plan.checks).any(Check::is_guard) {
+    if plans.iter().flat_map(|plan| &plan.checks).any(Check::leaves_alias) {
         unused.iter_mut().for_each(|value| *value = ctx.func.dfg.resolve_aliases(*value));
         ctx.func.dfg.resolve_all_aliases();
     }
@@ -163,6 +166,7 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>, lengths: &Lengths) -> Vec<Plan> {
         ahead: Predication::new(view),
         conditions,
         guards: cx.guard_policy(),
+        extensions: Extensions::new(view, cx.options),
         answers: FxHashMap::default(),
         checks: Vec::new(),
         places: FxHashMap::default(),
@@ -200,6 +204,7 @@ struct Known<'a> {
     ahead: Predication<'a>,
     conditions: Conditions<'a>,
     guards: GuardPolicy<'a>,
+    extensions: Extensions<'a>,
     /// What has been asked of the places in front of loops.
     answers: FxHashMap<(Loop, Requirement), bool>,
     /// The checks of the blocks that have been looked at.
@@ -232,10 +237,10 @@ impl Known<'_> {
         let is_cold = func.layout.is_cold(forest.data(lp).header);
         let mut found = Vec::new();
         for &block in forest.blocks(lp).iter().filter(|&&block| is_cold || !func.layout.is_cold(block)) {
-            let Self { view, lengths, guards, checks, places, .. } = self;
+            let Self { view, lengths, guards, extensions, checks, places, .. } = self;
             let range = places.entry(block).or_insert_with(|| {
                 let start = checks.len();
-                let all = Check::all(*view, block, guards);
+                let all = Check::all(*view, block, guards, extensions);
                 checks.extend(all.map(|mut check| {
                     check.requires = check.requires.into_iter().flat_map(|one| lengths.in_front(one)).collect();
                     Followed { check, levels: Vec::new() }
@@ -291,16 +296,28 @@ impl Known<'_> {
     }
 }
 
-/// What an address is the sum of, without the constant, if no part of it may wrap before it is extended.
-fn moving_part(func: &Function, extents: &mut Extents<'_>, address: Value, place: Place) -> Option<Vec<(Value, u64)>> {
+/// What an address is the sum of, without the constant, if no part of it may wrap before it is extended. `wide` has what extended sums
+/// become.
+fn moving_part(
+    func: &Function,
+    extents: &mut Extents<'_>,
+    wide: &FxHashMap<Sum, &Sum>,
+    (address, place): (Value, Place),
+) -> Option<Vec<(Term, u64)>> {
     let mut parts = Vec::new();
     for (term, factor) in Sum::of(func, address).terms() {
         match term {
-            Term::Value(value) => parts.push((*value, *factor)),
+            Term::Value(_) => parts.push((term.clone(), *factor)),
+            Term::Extended { sum, .. } if wide.contains_key(sum.as_ref()) => {
+                let own = wide[sum.as_ref()].terms().iter();
+                parts.extend(own.map(|(term, count)| (term.clone(), count.wrapping_mul(*factor))));
+            }
             Term::Extended { signed, sum } => {
                 let exact = extents.exact(sum, *signed, place).ok()?;
-                let leaves = exact.terms.iter();
-                parts.extend(leaves.map(|(leaf, count)| (leaf.value, count.cast_unsigned().wrapping_mul(*factor))));
+                parts.extend(exact.terms.iter().map(|(leaf, count)| {
+                    let sum = Box::new(Sum::of_leaf(func, leaf.value));
+                    (Term::Extended { signed: leaf.signed, sum }, count.cast_unsigned().wrapping_mul(*factor))
+                }));
             }
             Term::Slot(_) | Term::Quotient { .. } | Term::Product(..) => return None,
         }
@@ -337,10 +354,12 @@ impl Plan {
         if blocks.len() > options.version_max_copied {
             return Err(Decline::TooLarge { insts: blocks.len(), max: options.version_max_copied });
         }
-        let checks = known.checks(lp);
-        if checks.is_empty() {
+        let found = known.checks(lp);
+        if found.is_empty() {
             return Err(Decline::NoCheck);
         }
+        let is_extension = |&number: &usize| known.checks[number].check.extension().is_some();
+        let (extensions, checks): (Vec<_>, Vec<_>) = found.into_iter().partition(is_extension);
         let [entry] = data.entries[..] else { return Err(Decline::SeveralEntries) };
         let insts = || blocks.iter().flat_map(|&block| func.layout.block_insts(block));
         let copied = insts().count();
@@ -372,14 +391,37 @@ impl Plan {
                 (Err(why), _) => drop(obstacle.get_or_insert(why)),
             }
         }
+        if ruled_out.is_none() {
+            plan.add_extensions(forest, known, &extensions, options);
+        }
         plan.requires = simplified(plan.requires);
         let never = |requirement: &&Requirement| requirement.known() == Some(false);
         if let (Some(check), Some(requirement)) = (plan.checks.first(), plan.requires.iter().find(never)) {
             return Err(Decline::NeverHolds { check: check.inst, requirement: Box::new(requirement.clone()) });
         }
         match obstacle {
-            Some(why) if plan.checks.is_empty() => Err(why),
-            _ => Ok(plan),
+            _ if !plan.checks.is_empty() => Ok(plan),
+            Some(why) => Err(why),
+            None => Err(Decline::NoCheck),
+        }
+    }
+
+    /// Adds the extensions of these numbers, as far as the test does not become too long. Where there are checks, only these
+    /// count.
+    fn add_extensions(&mut self, forest: &LoopForest, known: &mut Known<'_>, extensions: &[usize], options: &Options) {
+        let Self { weight, gone, nearer, .. } = *self;
+        let has_checks = !self.checks.is_empty();
+        for &number in extensions {
+            let before = self.requires.len();
+            let is_longer = self.add(forest, known, number).is_ok() && self.requires.len() > before;
+            let max = options.version_max_requirements;
+            if is_longer && self.requires.len() > max && simplified(self.requires.clone()).len() > max {
+                self.requires.truncate(before);
+                self.checks.pop();
+            }
+        }
+        if has_checks {
+            (self.weight, self.gone, self.nearer) = (weight, gone, nearer);
         }
     }
 
@@ -438,6 +480,14 @@ impl Plan {
         if self.requires.len() > max {
             return Err(Decline::TooManyTests { requirements: self.requires.len(), max });
         }
+        let extensions = self.extensions().count();
+        if extensions == self.checks.len() {
+            let (insts, max) =
+                (self.insts_around_extensions(&ctx.func, forest), options.version_max_insts_per_extension);
+            if insts > max * extensions {
+                return Err(Decline::FewExtensions { extensions, insts, max });
+            }
+        }
         if self.headers.len() == 1
             && let Some(around) = exit_count::bound(ctx, forest, self.lp).most()
             && around < options.version_min_iterations as u128
@@ -445,6 +495,7 @@ impl Plan {
             return Err(Decline::FewIterations { around, min: options.version_min_iterations });
         }
         if options.embedder.spectre_guards() == SpectreGuards::Consolidate
+            && extensions < self.checks.len()
             && self.guards_come_back(ctx, forest, options)
         {
             return Err(Decline::GuardsComeBack { checks: self.checks.len() });
@@ -462,27 +513,51 @@ impl Plan {
         let func = &ctx.func;
         let may_be_unrolled = |lp: Loop| {
             let own = || forest.own_blocks(lp).flat_map(|block| func.layout.block_insts(block));
-            let counted = own().filter(|&inst| !is_constant(func, inst)).take(options.partial_unroll_max_insts / 2 + 1);
+            let max = options.partial_unroll_max_insts / 2;
+            let counted = own().filter(|&inst| !is_constant(func, inst)).take(max + 1);
             forest.is_innermost(lp)
-                && counted.count() <= options.partial_unroll_max_insts / 2
+                && counted.count() <= max
                 && !forest.may_end_early(func, lp)
                 && !own().any(|inst| Effects::of(func, inst).diverges)
         };
         let mut extents = Extents::new(View { ctx, forest });
         extents.allow(options.widen_indices_max_questions);
+        let narrow = |check: &Check| Sum::of(func, func.dfg.inst_args(check.inst)[0]);
+        let wide: FxHashMap<_, _> = self.extensions().map(|(check, wide)| (narrow(check), wide)).collect();
         let mut near = FxHashSet::default();
-        self.checks.iter().all(|check| {
+        self.checks.iter().filter(|check| check.extension().is_none()).all(|check| {
             let Some(address) = check.guarded_address() else { return false };
             // What may wrap before it is extended stays apart from all others.
-            let Some(moving) = moving_part(func, &mut extents, address, Place::Before(check.inst)) else { return true };
+            let at = (address, Place::Before(check.inst));
+            let Some(moving) = moving_part(func, &mut extents, &wide, at) else { return true };
             let is_alone = near.insert((check.block, moving));
             is_alone && !forest.innermost(check.block).is_some_and(may_be_unrolled)
         })
     }
 
+    /// Instructions of the loops that hold the extensions, each without the loops inside it.
+    fn insts_around_extensions(&self, func: &Function, forest: &LoopForest) -> usize {
+        let loops: BTreeSet<_> = self.extensions().filter_map(|(check, _)| forest.innermost(check.block)).collect();
+        let blocks = loops.into_iter().flat_map(|lp| forest.own_blocks(lp));
+        blocks.flat_map(|block| func.layout.block_insts(block)).filter(|&inst| !is_constant(func, inst)).count()
+    }
+
+    /// The extensions that go, with what they become.
+    fn extensions(&self) -> impl Iterator<Item = (&Check, &Sum)> {
+        self.checks.iter().filter_map(|check| Some((check, check.extension()?)))
+    }
+
     fn describe(&self) -> String {
-        let count = self.checks.len();
-        let checks = if count == 1 { "one check is gone".into() } else { format!("{count} checks are gone") };
+        let extensions = self.extensions().count();
+        let number = |count: usize, one: &str, more: &str| match count {
+            0 => None,
+            1 => Some(format!("one {one}")),
+            _ => Some(format!("{count} {more}")),
+        };
+        let checks = number(self.checks.len() - extensions, "check is gone", "checks are gone");
+        let sums =
+            number(extensions, "sum of an address is added up in 64 bits", "sums of addresses are added up in 64 bits");
+        let checks = checks.into_iter().chain(sums).collect::<Vec<_>>().join(", ");
         if self.requires.is_empty() {
             return format!("{checks}: always fulfilled");
         }

@@ -29,6 +29,8 @@
 //! wider type; if that is at most what it is compared with, and this is no more than the narrower type can tell, nothing has
 //! wrapped.
 //!
+//! So is the least of such a sum, where the narrower ones do not wrap.
+//!
 //! Starts are numbers modulo two to their bits, and distances are true integers (`integer`): what is added to them, or what they
 //! are multiplied by, is required not to overflow, whatever cancels.
 //!
@@ -152,7 +154,9 @@ impl Walk<'_> {
     /// Requires that `left cond right` holds in all iterations, `right` being always the same.
     fn stays(&mut self, cond: IntCC, left: &Sum, right: &Sum) -> Result<(), Obstacle> {
         let already = self.needs.len();
-        match self.stays_as_integer(cond, left, right) {
+        let as_integer = self.stays_as_integer(cond, left, right);
+        let as_integer = if matches!(as_integer, Ok(false)) { self.stays_above(cond, left, right) } else { as_integer };
+        match as_integer {
             Ok(true) => return Ok(()),
             Ok(false) | Err(Obstacle::TooLong) => self.needs.truncate(already),
             Err(why) => return Err(why),
@@ -190,15 +194,36 @@ impl Walk<'_> {
         Ok(true)
     }
 
+    /// Requires the same of such a sum that is to be at least `right`: the least number of each, all together, is large enough. What is
+    /// narrower is required not to wrap.
+    fn stays_above(&mut self, cond: IntCC, left: &Sum, right: &Sum) -> Result<bool, Obstacle> {
+        if !matches!(cond, IntCC::UnsignedGreaterThan | IntCC::UnsignedGreaterThanOrEqual) || !left.never_wraps() {
+            return Ok(false);
+        }
+        let bits = left.bits();
+        let mut end = Sum::constant(left.constant_part(), bits);
+        for (term, factor) in left.terms() {
+            let alone = Sum::of_term(term.clone(), *factor, bits);
+            let least = match term {
+                _ if self.view.is_invariant(self.lp, &alone) => alone,
+                Term::Extended { signed: false, sum } => {
+                    let most = self.largest(sum, bits, MAX_DEPTH - 1)?;
+                    self.needs.require(most.at_most(Sum::constant(mask(sum.bits()), bits)));
+                    let moves = self.moves(sum, bits, MAX_DEPTH - 1)?;
+                    least(&moves)?.extended(bits, false).times(*factor)
+                }
+                _ => return Ok(false),
+            };
+            end = end.plus(&least, 1).ok_or(Obstacle::TooLong)?;
+        }
+        self.needs.require(Requirement::new(cond, end, right.clone()));
+        Ok(true)
+    }
+
     /// The least number that `sum` is, extended, and all by which it moves, if it does not wrap.
     fn largest(&mut self, sum: &Sum, wide: u32, depth: usize) -> Result<Integer, Obstacle> {
         let moves = self.moves(sum, wide, depth)?;
-        let mut least = moves.start;
-        for distance in moves.down.iter().filter(|_| !fault!(OnlyTheFirstValue)) {
-            let distance = distance.sum().reduced(least.bits()).ok_or(Obstacle::TooLong)?;
-            least = least.minus(&distance).ok_or(Obstacle::TooLong)?;
-        }
-        let mut largest = Integer::of(least).extended(wide);
+        let mut largest = Integer::of(least(&moves)?).extended(wide);
         for distance in moves.up.iter().chain(&moves.down).filter(|_| !fault!(OnlyTheFirstValue)) {
             largest = largest.plus(distance, &mut self.needs).ok_or(Obstacle::TooLong)?;
         }
@@ -461,6 +486,16 @@ impl Walk<'_> {
     fn obstacle(&self, sum: &Sum) -> Obstacle {
         self.view.changing(self.lp, sum).map_or(Obstacle::TooLong, Obstacle::Changes)
     }
+}
+
+/// The least number of what moves so, if it does not wrap.
+fn least(moves: &Moves) -> Result<Sum, Obstacle> {
+    let mut least = moves.start.clone();
+    for distance in moves.down.iter().filter(|_| !fault!(OnlyTheFirstValue)) {
+        let distance = distance.sum().reduced(least.bits()).ok_or(Obstacle::TooLong)?;
+        least = least.minus(&distance).ok_or(Obstacle::TooLong)?;
+    }
+    Ok(least)
 }
 
 impl Moves {

@@ -4,7 +4,7 @@
 //! 0. What follows from a requirement follows from it so; of true integers speaks the module `integer`.
 
 use crate::analysis::scev::const_eval::compares;
-use crate::analysis::scev::linear_expr::{Sum, mask};
+use crate::analysis::scev::linear_expr::{Sum, mask, signed};
 use crate::analysis::scev::predication::gathered::gathered;
 use crate::analysis::scev::wrap_arc::{interval, is_signed, is_strict};
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
@@ -64,6 +64,7 @@ impl Requirement {
 /// * `a <= r` goes if `e <= r` and `a <= r - e`: nothing wraps there, and `r - e` is not more than `r`.
 /// * `a <= n - 1`, `a != n` and `0 < n` go if `a < n`.
 /// * `1 < n` goes if `3 < n`; and then `a <= n - 2` goes if `a <= n - 4`, as neither wraps.
+/// * `a <= 9` goes if `a + 1 <= n` and `n <= 10`, and `a + 1` cannot wrap.
 /// * `0 < n` and `a <= n - 1` together are `a < n`.
 ///
 /// Before, bounds of what is next to each other become one (the module `gathered`), which may be more than what was required.
@@ -115,7 +116,33 @@ fn is_implied(required: &[Requirement], index: usize) -> bool {
         return true;
     }
     let Some((a, r)) = required[index].as_at_most() else { return false };
-    is_implied_by_room(required, (a, r)) || is_implied_by_less(required, (a, r))
+    is_implied_by_room(required, (a, r)) || is_implied_by_less(required, (a, r)) || is_implied_by_cap(required, (a, r))
+}
+
+/// Whether `a <= r`, where `r` is a constant, follows from a bound of what is `a` but for a constant, and from a constant that this bound is at
+/// most.
+fn is_implied_by_cap(required: &[Requirement], (a, r): (&Sum, &Sum)) -> bool {
+    let Some(most) = r.as_constant().filter(|_| a.never_wraps()) else { return false };
+    let above = |sum: &Sum, root: &Sum| sum.minus(root)?.as_constant().map(|above| signed(above, sum.bits()).into());
+    let bounds = || required.iter().filter_map(Requirement::as_less).filter(|less| !less.signed);
+    bounds().filter(|bound| bound.smaller.never_wraps() && bound.smaller != a).any(|bound| {
+        let more: i128 = match above(bound.smaller, a) {
+            Some(more) => more + i128::from(bound.strict),
+            None => return false,
+        };
+        let is_enough = |limit: i128| limit - more <= most.into();
+        if let Some(limit) = bound.larger.as_constant() {
+            return more > 0 && is_enough(limit.into());
+        }
+        bounds().any(|cap| match (cap.larger.as_constant(), above(bound.larger, cap.smaller)) {
+            // The bound has not wrapped if it is above what has a limit.
+            (Some(limit), Some(more @ 0..)) => {
+                let limit = i128::from(limit) + more - i128::from(cap.strict);
+                limit <= mask(a.bits()).into() && is_enough(limit)
+            }
+            _ => false,
+        })
+    })
 }
 
 /// Whether `a <= r` follows from `a <= r - c`, where neither wraps as what they are below some `n` is less than that is known to be.

@@ -8,12 +8,15 @@ use crate::analysis::memory::spectre_guard::Guard;
 use crate::analysis::scev::linear_expr::{Sum, mask};
 use crate::analysis::scev::requirement::Requirement;
 use crate::analysis::scev::view::View;
-use crate::claim::{Claim, asserted};
+use crate::claim::{Claim, asserted, is_marked};
+use crate::edit::copy::clone::repeat_before;
 use crate::edit::copy::copy_iterations::settle;
-use crate::edit::materialize::assertion::{assert_fits, assert_takes, assert_truth};
+use crate::edit::materialize::assertion::{assert_equal, assert_fits, assert_takes, assert_truth};
 use crate::edit::materialize::drop_trap_flags::{GoneGuards, trust_at};
+use crate::edit::materialize::emit::emit;
 use crate::fault::fault;
 use crate::pass::GuardPolicy;
+use crate::pass::version::extension::Extensions;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, Function, Inst, InstBuilder, InstructionData, Opcode, Value, ValueDef};
 
@@ -27,7 +30,7 @@ pub(super) struct Check {
     pub(super) requires: Vec<Requirement>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum Kind {
     /// It traps or does nothing.
     Trap,
@@ -39,15 +42,28 @@ enum Kind {
     Guard { gives: Value },
     /// An access at the address that a Spectre guard in front of the loop gives, which is this one of its operands.
     Guarded { gives: Value },
+    /// The extension of a sum, which is this sum if nothing wraps.
+    Extension { wide: Box<Sum> },
 }
 
 impl Check {
     /// The checks of a block.
-    pub(super) fn all(view: View<'_>, block: Block, guards: &GuardPolicy<'_>) -> impl Iterator<Item = Self> {
-        view.func().layout.block_insts(block).filter_map(move |inst| Self::find(view, (block, inst), guards))
+    pub(super) fn all(
+        view: View<'_>,
+        block: Block,
+        guards: &GuardPolicy<'_>,
+        extensions: &mut Extensions<'_>,
+    ) -> impl Iterator<Item = Self> {
+        let insts = view.func().layout.block_insts(block);
+        insts.filter_map(move |inst| Self::find(view, (block, inst), guards, extensions))
     }
 
-    fn find(view: View<'_>, (block, inst): (Block, Inst), guards: &GuardPolicy<'_>) -> Option<Self> {
+    fn find(
+        view: View<'_>,
+        (block, inst): (Block, Inst),
+        guards: &GuardPolicy<'_>,
+        extensions: &mut Extensions<'_>,
+    ) -> Option<Self> {
         let func = view.func();
         let check = |kind, requires| Some(Self { inst, block, kind, requires });
         match func.dfg.insts[inst] {
@@ -59,6 +75,10 @@ impl Check {
             InstructionData::Brif { arg, .. } => {
                 let fails = failing_slot(view, block)?;
                 check(Kind::Branch { on: 1 - fails }, conditions(view, arg, fails == 1)?)
+            }
+            InstructionData::Unary { opcode: Opcode::Uextend | Opcode::Sextend, .. } => {
+                let (wide, required) = extensions.unwrapped(block, inst)?;
+                check(Kind::Extension { wide: Box::new(wide) }, required)
             }
             _ if !guards.may_drop_any() => None,
             InstructionData::Ternary { opcode: Opcode::SelectSpectreGuard, .. } if guards.may_drop(view.ctx, inst) => {
@@ -83,41 +103,54 @@ impl Check {
     pub(super) fn guarded_address(&self) -> Option<Value> {
         match self.kind {
             Kind::Guard { gives } | Kind::Guarded { gives } => Some(gives),
-            Kind::Trap | Kind::Branch { .. } | Kind::Addition => None,
+            Kind::Trap | Kind::Branch { .. } | Kind::Addition | Kind::Extension { .. } => None,
+        }
+    }
+
+    /// The sum in 64 bits that it is, if it is an extension.
+    pub(super) fn extension(&self) -> Option<&Sum> {
+        match &self.kind {
+            Kind::Extension { wide } => Some(wide),
+            _ => None,
         }
     }
 
     /// Whether removing the check leaves an alias to resolve.
-    pub(super) fn is_guard(&self) -> bool {
-        matches!(self.kind, Kind::Guard { .. })
+    pub(super) fn leaves_alias(&self) -> bool {
+        matches!(self.kind, Kind::Guard { .. } | Kind::Extension { .. })
     }
 
     /// Removes the check, which is known to do nothing.
     pub(super) fn remove(&self, func: &mut Function, guards: &mut GoneGuards) {
-        match self.kind {
+        match &self.kind {
             Kind::Trap => {
                 let holds = func.dfg.insts[self.inst].opcode() == Opcode::Trapz;
                 assert_truth(func, self.inst, Claim::CheckHolds, (func.dfg.inst_args(self.inst)[0], holds));
                 func.layout.remove_inst(self.inst);
             }
             Kind::Branch { on } => {
-                assert_takes(func, self.inst, Claim::CheckHolds, on);
-                settle(func, self.inst, if fault!(CheckInverted) { 1 - on } else { on });
+                assert_takes(func, self.inst, Claim::CheckHolds, *on);
+                settle(func, self.inst, if fault!(CheckInverted) { 1 - on } else { *on });
             }
             Kind::Addition => {
                 let [a, b] = func.dfg.inst_args(self.inst)[..] else { return };
                 assert_fits(func, self.inst, Opcode::UaddOverflow, [a, b]);
                 func.replace(self.inst).iadd(a, b);
             }
-            Kind::Guard { gives } => {
+            &Kind::Guard { gives } => {
                 assert_guard_gives(func, (self.inst, self.inst), gives);
                 guards.add(func, self.inst, gives);
-                let result = func.dfg.first_result(self.inst);
-                func.dfg.detach_inst_results(self.inst);
-                func.dfg.change_to_alias(result, gives);
-                func.layout.remove_inst(self.inst);
+                stand_for(func, self.inst, gives);
             }
-            Kind::Guarded { gives } => {
+            Kind::Extension { wide } => {
+                let sum = emit(func, self.inst, wide);
+                if is_marked(func) {
+                    let narrow = repeat_before(func, self.inst, self.inst);
+                    assert_equal(func, self.inst, Claim::NoWrap, [narrow, sum]);
+                }
+                stand_for(func, self.inst, sum);
+            }
+            &Kind::Guarded { gives } => {
                 let guard = address_operand(func, self.inst).and_then(|address| func.dfg.value_def(address).inst());
                 if let Some(guard) = guard {
                     assert_guard_gives(func, (self.inst, guard), gives);
@@ -126,6 +159,14 @@ impl Check {
             }
         }
     }
+}
+
+/// Lets `value` stand for the result of `inst`, which goes.
+fn stand_for(func: &mut Function, inst: Inst, value: Value) {
+    let result = func.dfg.first_result(inst);
+    func.dfg.detach_inst_results(inst);
+    func.dfg.change_to_alias(result, value);
+    func.layout.remove_inst(inst);
 }
 
 /// Asserts in front of `before` that `guard` chooses `gives`.

@@ -13,7 +13,7 @@ use crate::analysis::scev::view::View;
 use crate::pass::PassCx;
 use cranelift_codegen::FxHashMap;
 use cranelift_codegen::ir::immediates::Offset32;
-use cranelift_codegen::ir::{Block, Inst, StackSlot, Value, types};
+use cranelift_codegen::ir::{Block, Inst, Opcode, StackSlot, Value, types};
 use smallvec::SmallVec;
 
 /// A number of 64 bits.
@@ -205,7 +205,7 @@ impl Finder<'_, '_> {
         let find = || self.view.sum(address).filter(|sum| sum.terms().iter().any(is_extended));
         let Some(sum) = self.sums.entry(address).or_insert_with(find).take() else { return };
         let offset = func.dfg.insts[inst].load_store_offset().unwrap_or(0);
-        match self.widened(&sum, Place::Before(inst)) {
+        match self.widened(address, &sum, Place::Before(inst)) {
             Ok((terms, constant)) => {
                 self.adds_up |= !is_plain(&sum) || terms.iter().any(|(wide, _)| matches!(wide, Wide::Counted(_)));
                 self.group((inst, offset), (terms, constant));
@@ -215,8 +215,8 @@ impl Finder<'_, '_> {
         self.sums.insert(address, Some(sum));
     }
 
-    /// What `sum`, of 64 bits, is without extended sums.
-    fn widened(&mut self, sum: &Sum, place: Place) -> Result<Address, MayWrap> {
+    /// What `sum`, of 64 bits, which is `address`, is without extended sums, but those that do not change in the loop.
+    fn widened(&mut self, address: Value, sum: &Sum, place: Place) -> Result<Address, MayWrap> {
         let mut terms = Terms::new();
         let mut constant = sum.constant_part().cast_signed();
         for (term, factor) in sum.terms() {
@@ -224,7 +224,14 @@ impl Finder<'_, '_> {
                 Term::Value(value) => Wide::Value(*value),
                 Term::Slot(slot) => Wide::Slot(*slot),
                 Term::Extended { signed, sum } => {
-                    let Exact { terms: leaves, constant: own } = self.extents.exact(sum, *signed, place)?;
+                    let Exact { terms: leaves, constant: own } = match self.extents.exact(sum, *signed, place) {
+                        Ok(exact) => exact,
+                        Err(why) => {
+                            let value = self.fixed_extension(address, (sum, *signed)).ok_or(why)?;
+                            add_term(&mut terms, Wide::Value(value), *factor);
+                            continue;
+                        }
+                    };
                     constant = constant.wrapping_add(own.wrapping_mul(factor.cast_signed()));
                     for (leaf, count) in leaves {
                         let wide = self.wide(leaf);
@@ -240,6 +247,33 @@ impl Finder<'_, '_> {
         }
         terms.sort_unstable();
         Ok((terms, constant))
+    }
+
+    /// The extension of `sum`, which does not change in the loop, that `address` is made of.
+    fn fixed_extension(&self, address: Value, (sum, signed): (&Sum, bool)) -> Option<Value> {
+        /// Instructions that an address is looked for in. 16: of each of the terms that a sum may have, a product and an addition.
+        const MAX_INSTS: usize = 16;
+        let func = self.view.func();
+        if !self.view.is_invariant(self.lp, sum) {
+            return None;
+        }
+        let (mut stack, mut looked_at) = (vec![address], 0);
+        while let Some(value) = stack.pop().filter(|_| looked_at < MAX_INSTS) {
+            looked_at += 1;
+            let Some(inst) = func.dfg.value_def(value).inst() else { continue };
+            let args = func.dfg.inst_args(inst);
+            let opcode = func.dfg.insts[inst].opcode();
+            if opcode == if signed { Opcode::Sextend } else { Opcode::Uextend } {
+                if self.view.sum(args[0]).is_some_and(|own| own == *sum)
+                    && is_fixed(self.view, self.lp, Wide::Value(value))
+                {
+                    return Some(value);
+                }
+            } else if matches!(opcode, Opcode::Iadd | Opcode::Isub | Opcode::Ishl | Opcode::Imul) {
+                stack.extend_from_slice(args);
+            }
+        }
+        None
     }
 
     /// A leaf as a number of 64 bits.

@@ -1,0 +1,135 @@
+//! Extended sums of addresses: what keeps an address of 32 bits from being one of 64 is that it may wrap.
+//!
+//! ```text
+//!     v4 = ishl v3, 2                          v6 = uextend.i64 v1
+//!     v5 = iadd v1, v4                         v7 = uextend.i64 v3
+//!     v6 = uextend.i64 v5           ──►        v8 = ishl v7, 2
+//!     v7 = iadd v0, v6                         v9 = iadd v6, v8
+//!     v8 = load.i32 v7                         v10 = iadd v0, v9
+//! ```
+//!
+//! As integers, the sum of what does not change, seen as one number of the narrow type, and of what does is at most the largest number of
+//! that type: then it is what the extension gives. What does not change may wrap for itself. A number that is extended by its sign
+//! must not be negative in addition, so that it is extended without one.
+//!
+//! Constants are added last, in 64 bits, so that all that lies next to each other has one base; a negative one is at most what it is
+//! subtracted from. What else is subtracted is not followed, nor what starts at a difference: below zero, the sum would be none of unsigned numbers, and the
+//! test would fail each time.
+
+use crate::analysis::cfg::loops::Loop;
+use crate::analysis::facts::known::Place;
+use crate::analysis::memory::alias::address_operand;
+use crate::analysis::scev::linear_expr::{Sum, Term, mask, signed};
+use crate::analysis::scev::nowrap::Extents;
+use crate::analysis::scev::requirement::Requirement;
+use crate::analysis::scev::view::View;
+use crate::fault::fault;
+use crate::options::Options;
+use cranelift_codegen::entity::EntitySet;
+use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode, Value, ValueDef, types};
+
+/// The extensions of a function that addresses are made of.
+pub(super) struct Extensions<'a> {
+    view: View<'a>,
+    extents: Extents<'a>,
+    in_addresses: EntitySet<Inst>,
+}
+
+impl<'a> Extensions<'a> {
+    /// For the loops of this function.
+    pub(super) fn new(view: View<'a>, options: &Options) -> Self {
+        let mut extents = Extents::new(view);
+        extents.allow(options.widen_indices_max_questions);
+        Self { view, extents, in_addresses: in_addresses(view) }
+    }
+
+    /// The sum in 64 bits that `inst`, an instruction of `block`, is if nothing wraps in it, and what is to hold for that. Nothing if it is
+    /// known to hold.
+    pub(super) fn unwrapped(&mut self, block: Block, inst: Inst) -> Option<(Sum, Vec<Requirement>)> {
+        if !self.in_addresses.contains(inst) {
+            return None;
+        }
+        let func = self.view.func();
+        let narrow = self.view.sum(func.dfg.inst_args(inst)[0])?;
+        let lp = self.view.forest.innermost(block)?;
+        let is_signed = func.dfg.insts[inst].opcode() == Opcode::Sextend;
+        if self.extents.exact(&narrow, is_signed, Place::Before(inst)).is_ok() {
+            return None;
+        }
+        // One constant for all that lies next to each other.
+        let constant = signed(narrow.constant_part(), narrow.bits());
+        let bits = if fault!(AddressMayWrap) { 64 } else { narrow.bits() - u32::from(is_signed) };
+        let root = self.wide(lp, &narrow.offset(constant.wrapping_neg()))?;
+        let most = Sum::constant(mask(bits), root.bits());
+        let mut required = vec![Requirement::at_most(root.clone().offset(constant.max(0)), most)];
+        if constant < 0 {
+            required.push(Requirement::at_most(Sum::constant(constant.unsigned_abs(), root.bits()), root.clone()));
+        }
+        Some((root.offset(constant), required))
+    }
+
+    /// What does not change in `lp`, extended, and each other term extended. Nothing if that is one number.
+    fn wide(&self, lp: Loop, narrow: &Sum) -> Option<Sum> {
+        let wide = types::I64.bits();
+        let (fixed, moving) = self.view.split(lp, narrow);
+        if moving.is_empty() {
+            return None;
+        }
+        let mut sum = fixed.extended(wide, false);
+        for (term, factor) in moving {
+            let part = match term {
+                Term::Value(value) if self.starts_at_a_sum(lp, *value) => {
+                    Sum::of_term(term.clone(), 1, narrow.bits()).extended(wide, false)
+                }
+                Term::Extended { signed: false, sum } => (**sum).clone().extended(wide, false),
+                _ => return None,
+            };
+            let is_added = signed(factor, narrow.bits()) > 0;
+            sum.add(&part, factor).filter(|()| is_added)?;
+        }
+        (!matches!(sum.terms(), [(_, 1)]) && sum.never_wraps()).then_some(sum)
+    }
+
+    /// Whether nothing is subtracted in what `value` is in the first iteration, as far as that is seen.
+    fn starts_at_a_sum(&self, lp: Loop, value: Value) -> bool {
+        let (func, data) = (self.view.func(), self.view.forest.data(lp));
+        let (ValueDef::Param(block, index), [entry]) = (func.dfg.value_def(value), &data.entries[..]) else {
+            return true;
+        };
+        let start = entry.args(func).nth(index).filter(|_| block == data.header).and_then(|arg| arg.as_value());
+        let start = start.and_then(|start| self.view.sum(start));
+        start.is_none_or(|start| start.terms().iter().all(|(_, factor)| signed(*factor, start.bits()) > 0))
+    }
+}
+
+/// The extensions in loops that the addresses of plain loads and stores in them are made of.
+fn in_addresses(view: View<'_>) -> EntitySet<Inst> {
+    /// Sums and guards between an access and an extension.
+    const DEPTH: usize = 4;
+    let func = view.func();
+    let mut found = EntitySet::with_capacity(func.dfg.num_insts());
+    let in_loops = func.layout.blocks().filter(|&block| view.forest.innermost(block).is_some());
+    for inst in in_loops.flat_map(|block| func.layout.block_insts(block)) {
+        let Some(address) = address_operand(func, inst) else { continue };
+        let (mut from, mut parts) = (vec![address], Vec::new());
+        for _ in 0..DEPTH {
+            for inst in from.drain(..).filter_map(|value| func.dfg.value_def(value).inst()) {
+                if is_extension(func, inst) {
+                    found.insert(inst);
+                } else if matches!(func.dfg.insts[inst].opcode(), Opcode::Iadd | Opcode::SelectSpectreGuard) {
+                    parts.extend_from_slice(func.dfg.inst_args(inst));
+                }
+            }
+            std::mem::swap(&mut from, &mut parts);
+        }
+    }
+    found
+}
+
+/// Whether `inst` extends a number of at most 32 bits to 64.
+fn is_extension(func: &Function, inst: Inst) -> bool {
+    let InstructionData::Unary { opcode: Opcode::Uextend | Opcode::Sextend, arg } = func.dfg.insts[inst] else {
+        return false;
+    };
+    func.dfg.value_type(func.dfg.first_result(inst)) == types::I64 && func.dfg.value_type(arg).bits() <= 32
+}
