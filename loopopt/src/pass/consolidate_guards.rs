@@ -93,7 +93,7 @@ pub(crate) const PASS: Pass = Pass {
 };
 
 /// Bytes that the accesses of a group span: what is sure to trap at address 0.
-const MAX_SPAN: i64 = NULL_PAGE as i64;
+pub(crate) const MAX_SPAN: i64 = NULL_PAGE as i64;
 
 /// Guards all that needs it.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {

@@ -47,7 +47,7 @@
 //!
 //! # Not done
 //!
-//! Sums that may wrap are not tested in front of the loop. Pointers that are counted up without a bound that is known stay 32-bit counters.
+//! Sums that may wrap are tested in front of the loop by [`version`](crate::pass::version), if at all. Pointers that are counted up without a bound that is known stay 32-bit counters.
 //! Targets with 32-bit addresses have nothing to win.
 //!
 //! # References

@@ -75,6 +75,10 @@ impl<'a> Extensions<'a> {
         if moving.is_empty() {
             return None;
         }
+        let is_added = |factor: u64| signed(factor, narrow.bits()) > 0;
+        if !narrow.terms().iter().all(|(_, factor)| is_added(*factor)) {
+            return None;
+        }
         let mut sum = fixed.extended(wide, false);
         for (term, factor) in moving {
             let part = match term {
@@ -84,8 +88,7 @@ impl<'a> Extensions<'a> {
                 Term::Extended { signed: false, sum } => (**sum).clone().extended(wide, false),
                 _ => return None,
             };
-            let is_added = signed(factor, narrow.bits()) > 0;
-            sum.add(&part, factor).filter(|()| is_added)?;
+            sum.add(&part, factor)?;
         }
         (!matches!(sum.terms(), [(_, 1)]) && sum.never_wraps()).then_some(sum)
     }
