@@ -169,6 +169,10 @@ faults! {
     BatchTooLarge,
     /// `partial_unroll`: the bound of the unrolled loop does not wrap (OMR 472a9b3b7, HotSpot's limit overflow).
     BatchWraps,
+    /// `reassociate`: operations of two kinds are one chain.
+    MixedOperations,
+    /// `reassociate`: what is taken away is added.
+    SubtractionAdded,
     /// `sink`: a load is taken for pure (a value of memory as it is behind the loop).
     SunkLoad,
     /// `sink`: what may trap is taken for pure (a trap that comes too late, JDK-8379125).

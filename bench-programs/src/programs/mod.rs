@@ -12,6 +12,7 @@ pub(crate) mod nests;
 pub(crate) mod objects;
 pub(crate) mod places;
 pub(crate) mod rare;
+pub(crate) mod reductions;
 pub(crate) mod scalar;
 pub(crate) mod search;
 pub(crate) mod sums;
