@@ -675,3 +675,16 @@ fn one_multiplication_waits_for_the_group_before() {
     }
     assert_eq!((group.loads, products, waiting), (4, 4, 1), "{}", listing(&code));
 }
+
+/// Behind the test that a divisor is 8, nothing is divided, and behind the test that rows have four numbers nothing counts to four.
+#[test]
+fn a_number_that_was_tested_is_known_in_the_loop() {
+    let options = Options::default();
+    let divisor = sample_code("known-divisor", Pipeline::LoopOpt(&options));
+    let divides = |inst: Instruction| matches!(inst.mnemonic(), Mnemonic::Div | Mnemonic::Idiv);
+    let is_divided = Decoder::new(64, &divisor, DecoderOptions::NONE).into_iter().any(divides);
+    assert!(!is_divided, "{}", listing(&divisor));
+    let count = sample_code("known-count", Pipeline::LoopOpt(&options));
+    let found = loops(&count);
+    assert!(found.iter().filter(|one| one.is_innermost).all(|one| one.loads >= 4), "{}", listing(&count));
+}

@@ -61,6 +61,8 @@ faults! {
     CheckInverted,
     /// `propagate_equality`: a condition is taken for what it is on the other edge.
     OtherEdge,
+    /// `propagate_equality`: a number is what it is on the other edge.
+    EqualElsewhere,
     /// `forward_select_load`: a store in between is not seen.
     SelectedAcrossStore,
     /// `rotate`: the back edge carries the value of the first iteration (a back-edge argument that is dropped).
