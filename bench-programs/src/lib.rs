@@ -111,6 +111,7 @@ static ALL: &[Program] = &[
     arrays::SUM,
     reductions::PRODUCT,
     reductions::EXTREMES,
+    reductions::NUMBERED,
     known::KNOWN_DIVISOR,
     known::KNOWN_COUNT,
     arrays::DIFFERENCES,

@@ -73,3 +73,31 @@ fn extremes() -> Function {
         f.ret(range);
     })
 }
+
+pub(crate) const NUMBERED: Program = Program {
+    name: "numbered",
+    about: "A number of the loop is added to a product that the next iteration waits for.",
+    tags: &[],
+    while_loops: 1,
+    source: Source::Built(numbered),
+    small: || Input::new().int(9),
+    large: || Input::new().int(100_001),
+    reference: |input, _| {
+        let next = |total: i64, i: i64| total.wrapping_mul(i + 1).wrapping_add(i);
+        Some(Value::I64((0..input.get_int(0)).fold(0, next)))
+    },
+    c: Some(include_str!("../../kernels/numbered.c")),
+};
+
+fn numbered() -> Function {
+    function("numbered", [I64], Some(I64), |f, [count]| {
+        let total = f.local(I64, 0);
+        f.for_range(0, count, |f, i| {
+            let factor = f.add(i, 1);
+            let product = f.mul(total, factor);
+            let next = f.add(product, i);
+            f.set(total, next);
+        });
+        f.ret(total);
+    })
+}
