@@ -14,8 +14,8 @@ pub use limits::{Limit, Place};
 use cranelift_codegen::ir::Function;
 
 use programs::{
-    arrays, bytes, cells, checked, control, grids, guards, indexed, nests, objects, places, rare, scalar, search, sums,
-    widened,
+    arrays, bytes, cells, checked, control, grids, guards, indexed, known, nests, objects, places, rare, reductions,
+    scalar, search, sums, widened,
 };
 
 /// A sample loop.
@@ -109,6 +109,11 @@ static ALL: &[Program] = &[
     scalar::POLYNOMIAL,
     scalar::MANDELBROT,
     arrays::SUM,
+    reductions::PRODUCT,
+    reductions::EXTREMES,
+    reductions::NUMBERED,
+    known::KNOWN_DIVISOR,
+    known::KNOWN_COUNT,
     arrays::DIFFERENCES,
     arrays::EARLY_EXIT,
     arrays::SKIP_ZEROS,

@@ -655,3 +655,36 @@ fn one_guard_stands_for_an_unrolled_group() {
     let (loads, guards) = loads_and_guards(&after);
     assert!(loads >= 4 && guards == 1, "{loads} loads, {guards} guards in\n{}", listing(&after));
 }
+
+/// Of the four multiplications of an unrolled group, one waits for the group before: the others are of registers that the group has
+/// written before.
+#[test]
+fn one_multiplication_waits_for_the_group_before() {
+    let code = sample_code("product", Pipeline::LoopOpt(&Options::default()));
+    let found = loops(&code);
+    let group = found.iter().filter(|one| one.is_innermost).max_by_key(|one| one.loads).expect("there are loops");
+    let insts = Decoder::new(64, &code, DecoderOptions::NONE).into_iter();
+    let (mut written, mut products, mut waiting) = (Vec::new(), 0, 0);
+    for inst in insts.filter(|inst| group.offsets.contains(&inst.ip())) {
+        let register = inst.op0_register().full_register();
+        if inst.mnemonic() == Mnemonic::Imul {
+            products += 1;
+            waiting += usize::from(!written.contains(&register));
+        }
+        written.push(register);
+    }
+    assert_eq!((group.loads, products, waiting), (4, 4, 1), "{}", listing(&code));
+}
+
+/// Behind the test that a divisor is 8, nothing is divided, and behind the test that rows have four numbers nothing counts to four.
+#[test]
+fn a_number_that_was_tested_is_known_in_the_loop() {
+    let options = Options::default();
+    let divisor = sample_code("known-divisor", Pipeline::LoopOpt(&options));
+    let divides = |inst: Instruction| matches!(inst.mnemonic(), Mnemonic::Div | Mnemonic::Idiv);
+    let is_divided = Decoder::new(64, &divisor, DecoderOptions::NONE).into_iter().any(divides);
+    assert!(!is_divided, "{}", listing(&divisor));
+    let count = sample_code("known-count", Pipeline::LoopOpt(&options));
+    let found = loops(&count);
+    assert!(found.iter().filter(|one| one.is_innermost).all(|one| one.loads >= 4), "{}", listing(&count));
+}

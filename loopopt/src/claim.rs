@@ -87,6 +87,8 @@ claims! {
     CellHolds = "the memory holds the value", 242;
     /// The address of a load that an assertion repeats can be read.
     Readable = "the address can be read", 241;
+    /// A value that is computed by the same operations in another order is the same.
+    SameResult = "another order gives the same", 239;
 }
 
 /// The name of the mark: no linker symbol, so no front end has it.

@@ -63,6 +63,8 @@ faults! {
     CheckInverted,
     /// `propagate_equality`: a condition is taken for what it is on the other edge.
     OtherEdge,
+    /// `propagate_equality`: a number is what it is on the other edge.
+    EqualElsewhere,
     /// `forward_select_load`: a store in between is not seen.
     SelectedAcrossStore,
     /// `rotate`: the back edge carries the value of the first iteration (a back-edge argument that is dropped).
@@ -171,6 +173,10 @@ faults! {
     BatchTooLarge,
     /// `partial_unroll`: the bound of the unrolled loop does not wrap (OMR 472a9b3b7, HotSpot's limit overflow).
     BatchWraps,
+    /// `reassociate`: operations of two kinds are one chain.
+    MixedOperations,
+    /// `reassociate`: what is taken away is added.
+    SubtractionAdded,
     /// `sink`: a load is taken for pure (a value of memory as it is behind the loop).
     SunkLoad,
     /// `sink`: what may trap is taken for pure (a trap that comes too late, JDK-8379125).

@@ -14,8 +14,8 @@ use crate::optimizer::Report;
 use crate::pass::{
     Form, Pass, PassCx, canon, cleanup, consolidate_guards, elide_checks, forward_select_load, full_unroll,
     fuse_exit_tests, guard_to_trap, layout, leave_canonical_form, licm, mem2reg, order_latch, partial_unroll, peel,
-    promote, propagate_equality, rotate, save_at_cold_calls, sink, split_live_ranges, strip_mine, tail_duplicate,
-    transfer, unswitch, version, widen_indices,
+    promote, propagate_equality, reassociate, rotate, save_at_cold_calls, sink, split_live_ranges, strip_mine,
+    tail_duplicate, transfer, unswitch, version, widen_indices,
 };
 use crate::select;
 use cranelift_codegen::entity::EntityRef;
@@ -63,6 +63,7 @@ static STEPS: &[Step] = &[
     Step::Once(consolidate_guards::PASS),
     Step::Once(sink::PASS),
     Step::Once(leave_canonical_form::PASS),
+    Step::Once(reassociate::PASS),
     Step::Once(tail_duplicate::PASS),
     Step::Once(layout::PASS),
     Step::Once(order_latch::PASS),
@@ -137,6 +138,11 @@ static ORDER: &[(&str, &str, &str)] = &[
     ),
     ("widen_indices", "partial_unroll", "an offset of a 64-bit address says which iteration it is for"),
     ("promote", "partial_unroll", "what is carried from one iteration to the next needs no move between two copies"),
+    ("partial_unroll", "reassociate", "the copies of an operation are a chain"),
+    ("promote", "reassociate", "what was a memory cell is carried"),
+    ("leave_canonical_form", "reassociate", "unrolled iterations are one block, without parameters between"),
+    ("reassociate", "tail_duplicate", "a loop has one back edge"),
+    ("reassociate", "order_latch", "the next value is another operation"),
     ("partial_unroll", "sink", "what only the end of the unrolled iterations uses is computed there"),
     ("partial_unroll", "leave_canonical_form", "the unrolled iterations become one block"),
     ("partial_unroll", "order_latch", "the latch is that of the unrolled loop"),

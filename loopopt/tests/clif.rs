@@ -218,6 +218,7 @@ fn options(input: &str) -> Result<Options> {
             "sink_max_values" => options.sink_max_values = value.parse()?,
             "layout_max_exits" => options.layout_max_exits = value.parse()?,
             "order_latch_max_insts" => options.order_latch_max_insts = value.parse()?,
+            "reassociate_insts_per_cycle" => options.reassociate_insts_per_cycle = value.parse()?,
             "version_max_insts" => options.version_max_insts = value.parse()?,
             "version_max_insts_per_extension" => options.version_max_insts_per_extension = value.parse()?,
             "version_max_copied" => options.version_max_copied = value.parse()?,

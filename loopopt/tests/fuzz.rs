@@ -33,6 +33,7 @@ const FLOORS: &[(&str, f64)] = &[
     ("guard_to_trap", 0.2),
     ("widen_indices", 1.0),
     ("partial_unroll", 35.0),
+    ("reassociate", 1.5),
 ];
 
 /// The share of ordinary programs, in percent, that have what passes look for: some way below what it is.
@@ -73,6 +74,7 @@ const SHAPES: &[(Shape, f64)] = &[
     (Shape::InvariantTable, 1.8),
     (Shape::LoadedBranch, 0.7),
     (Shape::RareCall, 2.7),
+    (Shape::Reduction, 4.5),
 ];
 
 /// The share of all programs, in percent, that have what proofs went wrong with. About one program in four is special: it has these, and
@@ -109,6 +111,7 @@ const CLAIMS: &[(Claim, f64)] = &[
     (Claim::NoOverlap, 1.5),
     (Claim::CellHolds, 12.0),
     (Claim::Readable, 12.0),
+    (Claim::SameResult, 1.0),
 ];
 
 /// The bodies that look for a fault, one after the other, each with the programs that it may need: most faults change what a program does,
@@ -121,7 +124,7 @@ const RARE_FAULTS: &[(Fault, &str, u64)] = &[
     (Fault::FormOutlivesEdges, "pipeline", 13_700),
     (Fault::ForgottenEntry, "pipeline", 7_300),
     (Fault::UnseenStores, "pipeline", 6_800),
-    (Fault::SunkTrap, "pipeline", 2_400),
+    (Fault::SunkTrap, "pipeline", 6_400),
     (Fault::CellChangesInBetween, "claims", 21_850),
 ];
 

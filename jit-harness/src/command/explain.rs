@@ -221,6 +221,7 @@ const GAINS: &[&str] = &[
     "full_unroll: the iterations stand one behind the other, so nothing counts them, and what depends on the count alone is \
      constant",
     "partial_unroll: several iterations share a test, a jump and the steps of counters; the loop as it was does the rest",
+    "reassociate: what an iteration adds is put together before it is added, so that an iteration waits for one operation of the one before",
     "peel: the first iterations stand before the loop. What they have checked, loaded or computed for all others is not \
      done again",
     "tail_duplicate: each way through the loop ends in a test of its own, and not in a jump to a common one",

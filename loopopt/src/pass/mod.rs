@@ -18,6 +18,7 @@ pub(crate) mod partial_unroll;
 pub(crate) mod peel;
 pub(crate) mod promote;
 pub(crate) mod propagate_equality;
+pub(crate) mod reassociate;
 pub(crate) mod rotate;
 pub(crate) mod save_at_cold_calls;
 pub(crate) mod sink;

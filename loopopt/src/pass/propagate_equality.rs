@@ -7,6 +7,17 @@
 //!     v4 = uextend.i32 v2                       v4 = 0
 //! ```
 //!
+//! A number that a branch has found equal to a constant is that constant in the loops behind the edge: a division by it becomes a shift, and a loop
+//! that runs so often can be unrolled.
+//!
+//! ```text
+//!     v2 = icmp eq v1, 8                        v2 = icmp eq v1, 8
+//!     brif v2, block1, block9                   brif v2, block1, block9
+//! block1:                           ──►     block1:
+//!     …                                         …
+//!     v7 = udiv v6, v1                          v7 = udiv v6, 8
+//! ```
+//!
 //! # Needs
 //!
 //! Nothing. It runs after `canon`: in closed form, what leaves a loop is an argument of the edge that decides it.
@@ -17,6 +28,10 @@
 //! of that number with zero. It holds for what the edge passes, and for all that the edge dominates. (L1) Conditions of other branches,
 //! traps and guards stay: those are for the passes that say what they do with them.
 //!
+//! A number is the constant where it was found equal to it, and in all that the edge dominates: a definition that runs again is followed by the
+//! test again before it comes there. (L2) Not in a function with Spectre guards, unless these may be dropped: where the processor has
+//! mispredicted the test, a guard has to see the number.
+//!
 //! # Pays when
 //!
 //! If another pass changes the function too: for its own sake it is not worth the edges that canonical form splits. The code of `esbuild` in
@@ -26,6 +41,8 @@
 //! `red-black-tree-o1` in Wasmtime, whose lookups otherwise overlap, the whole program took 1.13 of the time with the value carried
 //! around its loop.
 //!
+//! A number pays for its own sake, if a loop uses it that does not change it.
+//!
 //! # Changes
 //!
 //! Operands, and arguments of edges. No block and no edge.
@@ -34,19 +51,21 @@
 //!
 //! `propagateEquality` of LLVM's GVN.
 
+mod numbers;
+
 use crate::analysis::cfg::edges::{Edge, destinations, each_use, edge_dominates, edges_of};
 use crate::analysis::cfg::loops::Loop;
 use crate::analysis::scev::comparison::Comparison;
 use crate::change::Change;
 use crate::claim::Claim;
-use crate::edit::materialize::assertion::assert_truth;
+use crate::edit::materialize::assertion::{assert_equal, assert_truth};
 use crate::edit::ssa::rename::{rename_args, rename_uses};
 use crate::fault::fault;
 use crate::pass::{Pass, PassCx};
 use crate::refusal::refusals;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, Opcode, Value, types};
+use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, Opcode, Type, Value, types};
 use cranelift_codegen::{CodegenResult, Context, FxHashMap};
 use smallvec::SmallVec;
 
@@ -63,11 +82,15 @@ pub(crate) const PASS: Pass = Pass {
     ..Pass::OPTIONAL
 };
 
+/// The same, if a number is a constant in a loop.
+const PASS_FOR_NUMBERS: Pass = Pass { pays_alone: true, ..PASS };
+
 /// Does it in all of the function. Linear in its size.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
     let forest = cx.forest(ctx);
     let conditions = Conditions::of(&ctx.func);
     let mut known = FxHashMap::<Option<Loop>, Vec<Known>>::default();
+    let numbers = numbers::known(ctx, cx, &forest);
     for block in ctx.func.layout.blocks().filter(|_| !conditions.branches.is_empty()) {
         for inst in ctx.func.layout.block_insts(block) {
             if conditions.are_used_by(&ctx.func, inst) {
@@ -75,6 +98,10 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
                 conditions.each_known(ctx, (block, inst), |found| known.entry(place).or_default().push(found));
             }
         }
+    }
+    for found in numbers {
+        let block = ctx.func.layout.inst_block(found.inst).expect("what uses a number is in a block");
+        known.entry(forest.innermost(block)).or_default().push(found);
     }
     let mut constants = Constants::default();
     let mut change = Change::Nothing;
@@ -87,8 +114,10 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
             Some(_) if !cx.fuel.take() => cx.declined(&ctx.func, NAME, header, &Decline::Withheld),
             Some(known) => {
                 cx.retract(NAME, header);
-                let message = format!("uses of conditions that branches have decided: {}", known.len());
-                cx.fired(&ctx.func, &PASS, header, message);
+                let has_numbers = known.iter().any(|known| matches!(known.is, Is::Number(_)));
+                let message = format!("uses of what branches have decided: {}", known.len());
+                cx.fired(&ctx.func, if has_numbers { &PASS_FOR_NUMBERS } else { &PASS }, header, message);
+                cx.wants_cleanup |= has_numbers;
                 known.iter().for_each(|known| known.apply(&mut ctx.func, &mut constants));
                 change = Change::Insts;
             }
@@ -102,24 +131,40 @@ fn is_one_constant(func: &Function, inst: Inst) -> bool {
     func.dfg.value_type(func.dfg.first_result(inst)).bits() <= 64
 }
 
-/// A use of a condition where it is known: an operand of an instruction, or an argument of an edge.
+/// What a value is known to be.
+#[derive(Clone, Copy)]
+enum Is {
+    /// A condition holds or not.
+    Condition(bool),
+    /// A number is this one.
+    Number(u64),
+}
+
+/// A use of a value where it is known: an operand of an instruction, or an argument of an edge.
 struct Known {
     inst: Inst,
     slot: Option<usize>,
     value: Value,
-    is: bool,
+    is: Is,
 }
 
 impl Known {
     fn apply(&self, func: &mut Function, constants: &mut Constants) {
         let Self { inst, slot, value, is } = *self;
-        let constant = constants.get(func, is);
+        let number = match is {
+            Is::Condition(holds) => u64::from(holds),
+            Is::Number(number) => number,
+        };
+        let constant = constants.get(func, (func.dfg.value_type(value), number));
         let rename = |used| if used == value { constant } else { used };
         let Some(slot) = slot else {
-            assert_truth(func, inst, Claim::ConditionKnown, (value, is));
+            match is {
+                Is::Condition(holds) => assert_truth(func, inst, Claim::ConditionKnown, (value, holds)),
+                Is::Number(_) => assert_equal(func, inst, Claim::ConditionKnown, [value, constant]),
+            }
             if func.dfg.insts[inst].opcode() == Opcode::Uextend && is_one_constant(func, inst) {
                 let ty = func.dfg.value_type(func.dfg.first_result(inst));
-                func.replace(inst).iconst(ty, i64::from(is));
+                func.replace(inst).iconst(ty, number.cast_signed());
             } else {
                 rename_uses(func, inst, rename);
             }
@@ -205,7 +250,7 @@ impl Conditions {
             if !opcode.is_branch() {
                 let is_check = opcode.can_trap() || opcode == Opcode::SelectSpectreGuard;
                 if let Some(is) = self.known_in(ctx, block, value).filter(|_| !is_check) {
-                    visit(Known { inst, slot: None, value, is });
+                    visit(Known { inst, slot: None, value, is: Is::Condition(is) });
                 }
                 continue;
             }
@@ -213,7 +258,7 @@ impl Conditions {
                 if edge.args(func).any(|arg| arg == BlockArg::Value(value))
                     && let Some(is) = said_by(func, edge, value).or_else(|| self.known_in(ctx, block, value))
                 {
-                    visit(Known { inst, slot: Some(edge.slot), value, is });
+                    visit(Known { inst, slot: Some(edge.slot), value, is: Is::Condition(is) });
                 }
             }
         }
@@ -243,22 +288,22 @@ fn said_by(func: &Function, edge: Edge, value: Value) -> Option<bool> {
 
 /// The constants that were made, at the top of the function.
 #[derive(Default)]
-struct Constants([Option<Value>; 2]);
+struct Constants(FxHashMap<(Type, u64), Value>);
 
 impl Constants {
-    fn get(&mut self, func: &mut Function, is: bool) -> Value {
-        *self.0[usize::from(is)].get_or_insert_with(|| {
+    fn get(&mut self, func: &mut Function, (ty, number): (Type, u64)) -> Value {
+        *self.0.entry((ty, number)).or_insert_with(|| {
             let entry = func.layout.entry_block().expect("a function with a branch");
-            FuncCursor::new(func).at_first_insertion_point(entry).ins().iconst(types::I8, i64::from(is))
+            FuncCursor::new(func).at_first_insertion_point(entry).ins().iconst(ty, number.cast_signed())
         })
     }
 }
 
 refusals! {
-    /// Why the conditions of a loop stay.
+    /// Why the conditions and numbers of a loop stay.
     enum Decline {
-        /// No branch has decided a condition that is used.
-        NothingKnown => "nothing-known", "no condition is used where a branch has decided it";
+        /// No branch has decided a condition or a number that is used.
+        NothingKnown => "nothing-known", "no condition or number is used where a branch has decided it";
     }
     shared { Withheld }
 }

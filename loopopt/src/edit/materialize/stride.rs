@@ -15,7 +15,8 @@
 //!
 //! Where the number is added to what the iterations wait for, such as a sum that is carried around, it is computed by a subtraction. Cranelift
 //! would make one `lea` of three parts of two additions, and that takes a cycle more than an addition, in each iteration
-//! (`downward` on an AMD EPYC: 1.12 of Cranelift's time, and 1.00 with a number of its own; `jit-harness bench --filter downward`).
+//! (`downward` on an AMD EPYC: 1.12 of Cranelift's time, and 1.00 with a number of its own; `jit-harness bench --filter downward`). The first
+//! iteration may have such a number as well, which the second one starts with (`numbered`: 1.06, and 1.00).
 
 use crate::analysis::cfg::edges::Edge;
 use crate::analysis::cfg::loops::def_block;
@@ -50,6 +51,16 @@ pub(crate) fn stride(
         def_block(func, base.value).filter(|&block| always(block)).map(|_| (base, stride))
     };
     let mut before = Vec::new();
+    for &inst in &insts {
+        if let &[number] = func.dfg.inst_results(inst)
+            && apart.contains(&number)
+            && !stays(func, inst)
+            && let Some((base, _)) = known(func, number).filter(|(base, _)| base.value != number)
+        {
+            before.extend_from_slice(func.dfg.inst_args(inst));
+            base.replace(func, inst, (0, true));
+        }
+    }
     for (copy, times) in copies.iter().zip(1..) {
         let copied = |block: &Block| func.layout.block_insts(copy.block(*block));
         let copied: Vec<Inst> = blocks.iter().flat_map(copied).collect();

@@ -86,12 +86,16 @@ pub(super) enum Feature {
     Doomed = 37,
     /// Loops walk over arrays with checks, in all shapes. This bit keeps the programs as they are that show the rarest faults.
     Checks = 51,
+    /// Carried values to which an iteration applies several operations in a row.
+    Reductions = 52,
 }
 
 /// Something in a program that a pass may look for. [`Statistics`](crate::fuzzing::Statistics) counts the programs that
 /// have it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Shape {
+    /// Several operations in a row make the next value of a parameter of a header.
+    Reduction,
     /// A local in a stack slot is accessed as a whole, in a loop.
     Local,
     /// A part of a local is accessed, or its bits in another type.

@@ -177,6 +177,9 @@ impl Fill<'_, '_, '_> {
     /// A value computed from a parameter of a header, and often something that reads the parameter behind that.
     pub(super) fn next(&mut self, param: Value) -> Value {
         let ty = self.pos.func.dfg.value_type(param);
+        if self.features().has(Feature::Reductions) && ty.is_int() && self.random.chance(40) {
+            return self.reduction(param);
+        }
         let choice = self.random.below(4);
         if choice == 0
             && let Some(value) = self.exchange(param)

@@ -29,6 +29,7 @@ mod outline;
 mod plan;
 mod pointers;
 mod ranges;
+mod reductions;
 mod series;
 mod statements;
 mod walks;

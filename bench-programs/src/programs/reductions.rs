@@ -1,0 +1,103 @@
+//! Reductions: each iteration waits for the operation of the one before, and for nothing else.
+
+use cranelift_codegen::ir::types::{I32, I64};
+use cranelift_codegen::ir::{Function, Opcode};
+
+use crate::build::{Array, function};
+use crate::memory::{ints, numbers, read};
+use crate::{Input, Program, Source, Value};
+
+pub(crate) const PRODUCT: Program = Program {
+    name: "product",
+    about: "A product of all elements: a multiplication takes three cycles, and the next one waits for it.",
+    tags: &["nest"],
+    while_loops: 2,
+    source: Source::Built(product),
+    small: || Input::new().array(&ints(1, 9, 1000)).int(9).int(2),
+    large: || Input::new().array(&ints(1, 4_001, 1000)).int(4_001).int(50),
+    reference: |input, memory| {
+        let values = read::<i64>(memory, input.at(0), input.size(1));
+        let round = |product: i64, _| values.iter().fold(product, |product, x| product.wrapping_mul(x | 1));
+        Some(Value::I64((0..input.get_int(2)).fold(1, round)))
+    },
+    c: Some(include_str!("../../kernels/product.c")),
+};
+
+fn product() -> Function {
+    function("product", [I64; 3], Some(I64), |f, [data, len, rounds]| {
+        let array = Array::unchecked(data, I64);
+        let total = f.local(I64, 1);
+        f.repeat(rounds, |f| {
+            f.for_range(0, len, |f, i| {
+                let x = f.load(array, i);
+                let odd = f.op(Opcode::Bor, x, 1);
+                let next = f.mul(total, odd);
+                f.set(total, next);
+            });
+        });
+        f.ret(total);
+    })
+}
+
+pub(crate) const EXTREMES: Program = Program {
+    name: "extremes",
+    about: "The smallest and the largest element, each a comparison and a choice that the next iteration waits for.",
+    tags: &["nest"],
+    while_loops: 2,
+    source: Source::Built(extremes),
+    small: || Input::new().array(&numbers::<i32>(1, 9, 1000)).int(9).int(2),
+    large: || Input::new().array(&numbers::<i32>(1, 4_001, 1 << 31)).int(4_001).int(50),
+    reference: |input, memory| {
+        let values = read::<i32>(memory, input.at(0), input.size(1));
+        let (least, most) =
+            (values.iter().copied().fold(0x7fff_ffff, i32::min), values.iter().copied().fold(0, i32::max));
+        Some(Value::I32(most.wrapping_sub(least)))
+    },
+    c: Some(include_str!("../../kernels/extremes.c")),
+};
+
+fn extremes() -> Function {
+    function("extremes", [I64; 3], Some(I32), |f, [data, len, rounds]| {
+        let array = Array::unchecked(data, I32);
+        let (least, most) = (f.local(I32, 0x7fff_ffff), f.local(I32, 0));
+        f.repeat(rounds, |f| {
+            f.for_range(0, len, |f, i| {
+                let x = f.load(array, i);
+                let smaller = f.op(Opcode::Smin, least, x);
+                f.set(least, smaller);
+                let larger = f.op(Opcode::Smax, most, x);
+                f.set(most, larger);
+            });
+        });
+        let range = f.sub(most, least);
+        f.ret(range);
+    })
+}
+
+pub(crate) const NUMBERED: Program = Program {
+    name: "numbered",
+    about: "A number of the loop is added to a product that the next iteration waits for.",
+    tags: &[],
+    while_loops: 1,
+    source: Source::Built(numbered),
+    small: || Input::new().int(9),
+    large: || Input::new().int(100_001),
+    reference: |input, _| {
+        let next = |total: i64, i: i64| total.wrapping_mul(i + 1).wrapping_add(i);
+        Some(Value::I64((0..input.get_int(0)).fold(0, next)))
+    },
+    c: Some(include_str!("../../kernels/numbered.c")),
+};
+
+fn numbered() -> Function {
+    function("numbered", [I64], Some(I64), |f, [count]| {
+        let total = f.local(I64, 0);
+        f.for_range(0, count, |f, i| {
+            let factor = f.add(i, 1);
+            let product = f.mul(total, factor);
+            let next = f.add(product, i);
+            f.set(total, next);
+        });
+        f.ret(total);
+    })
+}

@@ -1,0 +1,121 @@
+//! Numbers that a branch has found equal to a constant.
+
+use super::{Is, Known};
+use crate::analysis::cfg::edges::{Edge, each_use, edge_dominates, edges_of};
+use crate::analysis::cfg::loops::{LoopForest, def_block};
+use crate::analysis::scev::comparison::Comparison;
+use crate::analysis::scev::linear_expr::constant_of;
+use crate::embedder::SpectreGuards;
+use crate::fault::fault;
+use crate::pass::PassCx;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, Opcode, Value};
+use cranelift_codegen::{Context, FxHashMap};
+use smallvec::SmallVec;
+
+/// Constants that one number is compared with, of which more are not looked at, so that time is linear.
+const MAX_CONSTANTS: usize = 8;
+
+/// The number is this constant on this edge.
+#[derive(Clone, Copy)]
+struct Equal {
+    edge: Edge,
+    constant: u64,
+    /// Its place among all of them.
+    place: usize,
+}
+
+/// The uses of numbers that are known, for numbers that a loop uses which does not change them. Linear in the size of the function.
+pub(super) fn known(ctx: &Context, cx: &PassCx<'_>, forest: &LoopForest) -> Vec<Known> {
+    let func = &ctx.func;
+    let (equals, count) = equals(func);
+    if count == 0 || (cx.options.embedder.spectre_guards() != SpectreGuards::Drop && has_guards(func)) {
+        return Vec::new();
+    }
+    let mut pays = vec![false; count];
+    let mut found = Vec::new();
+    for block in func.layout.blocks() {
+        for inst in func.layout.block_insts(block) {
+            each_known(ctx, &equals, (block, inst), |known, place| {
+                pays[place] |= forest
+                    .innermost(block)
+                    .is_some_and(|lp| def_block(func, known.value).is_some_and(|home| !forest.contains(lp, home)));
+                found.push((known, place));
+            });
+        }
+    }
+    found.retain(|&(_, place)| pays[place]);
+    found.into_iter().map(|(known, _)| known).collect()
+}
+
+fn has_guards(func: &Function) -> bool {
+    let mut insts = func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
+    insts.any(|inst| func.dfg.insts[inst].opcode() == Opcode::SelectSpectreGuard)
+}
+
+/// What the branches of the function say, by number, and how much that is.
+fn equals(func: &Function) -> (FxHashMap<Value, SmallVec<[Equal; 2]>>, usize) {
+    let mut equals = FxHashMap::<_, SmallVec<[Equal; 2]>>::default();
+    let mut count = 0;
+    for branch in func.layout.blocks().filter_map(|block| func.layout.last_inst(block)) {
+        if func.dfg.insts[branch].opcode() != Opcode::Brif {
+            continue;
+        }
+        let Comparison { cond, left, right } = Comparison::of(func, func.dfg.inst_args(branch)[0], true);
+        let slot = match cond {
+            IntCC::Equal => 0,
+            IntCC::NotEqual => 1,
+            _ => continue,
+        };
+        let sides = [Some((left, right)), right.map(|right| (right, Some(left)))];
+        for (number, other) in sides.into_iter().flatten() {
+            let Some(constant) = other.map_or(Some(0), |other| constant_of(func, other)) else { continue };
+            let ty = func.dfg.value_type(number);
+            let known = equals.entry(number).or_default();
+            if ty.is_int() && ty.bits() <= 64 && constant_of(func, number).is_none() && known.len() < MAX_CONSTANTS {
+                known.push(Equal {
+                    edge: Edge { branch, slot: slot ^ usize::from(fault!(EqualElsewhere)) },
+                    constant,
+                    place: count,
+                });
+                count += 1;
+            }
+        }
+    }
+    (equals, count)
+}
+
+/// Calls `visit` with each use of a number in `inst` that is known there, and the place of what says so.
+fn each_known(
+    ctx: &Context,
+    equals: &FxHashMap<Value, SmallVec<[Equal; 2]>>,
+    (block, inst): (Block, Inst),
+    mut visit: impl FnMut(Known, usize),
+) {
+    let func = &ctx.func;
+    let mut used = SmallVec::<[Value; 4]>::new();
+    each_use(func, inst, |value| {
+        if equals.contains_key(&value) && !used.contains(&value) {
+            used.push(value);
+        }
+    });
+    for value in used {
+        let here = equals[&value].iter().find(|equal| edge_dominates(ctx, equal.edge, block));
+        if !func.dfg.insts[inst].opcode().is_branch() {
+            if let Some(equal) = here.filter(|_| !is_check(func, inst)) {
+                visit(Known { inst, slot: None, value, is: Is::Number(equal.constant) }, equal.place);
+            }
+            continue;
+        }
+        for edge in edges_of(func, inst).filter(|edge| edge.args(func).any(|arg| arg == BlockArg::Value(value))) {
+            if let Some(equal) = equals[&value].iter().find(|equal| equal.edge == edge).or(here) {
+                visit(Known { inst, slot: Some(edge.slot), value, is: Is::Number(equal.constant) }, equal.place);
+            }
+        }
+    }
+}
+
+/// Whether `inst` is a check of just this number: for the passes that say what they do with checks.
+fn is_check(func: &Function, inst: Inst) -> bool {
+    matches!(func.dfg.insts[inst].opcode(), Opcode::Trapz | Opcode::Trapnz)
+}
