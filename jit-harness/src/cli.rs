@@ -169,14 +169,17 @@ pub enum EffortArg {
     Default,
     /// Larger copies and longer tests too.
     Full,
+    /// All passes that copy no code.
+    Size,
 }
 
-impl From<EffortArg> for Effort {
+impl From<EffortArg> for Options {
     fn from(effort: EffortArg) -> Self {
         match effort {
-            EffortArg::Quick => Self::Quick,
-            EffortArg::Default => Self::Default,
-            EffortArg::Full => Self::Full,
+            EffortArg::Quick => Self::effort(Effort::Quick),
+            EffortArg::Default => Self::effort(Effort::Default),
+            EffortArg::Full => Self::effort(Effort::Full),
+            EffortArg::Size => Self::for_size(),
         }
     }
 }
@@ -205,7 +208,7 @@ pub struct OptimizerArgs {
 impl OptimizerArgs {
     /// The settings, if all passes are known.
     pub fn options(&self) -> Result<Options> {
-        let mut options = Options::effort(self.effort.into());
+        let mut options = Options::from(self.effort);
         if let Some(names) = &self.passes {
             options.passes = Some(names.iter().map(|name| name.trim().to_owned()).collect());
         }
