@@ -36,7 +36,7 @@ pub enum Command {
 /// Arguments of `bench`.
 #[derive(Debug, Args)]
 pub struct BenchArgs {
-    /// CLIF files: each `; bench:` line is a program, without any each `; run:` line. Without files: all samples.
+    /// CLIF files, `-` for the standard input: each `; bench:` line is a program, without any each `; run:` line. Without files: all samples.
     pub files: Vec<PathBuf>,
     /// Only programs with this in their name, or with this tag; of `--scaling`, only directions with this in their name.
     #[arg(long, value_name = "TEXT")]
@@ -67,9 +67,9 @@ pub struct BenchArgs {
 /// Arguments of `run`.
 #[derive(Debug, Args)]
 pub struct RunArgs {
-    /// A CLIF file, or the name of a sample program.
+    /// A CLIF file, `-` for the standard input, or the name of a sample program.
     pub file: PathBuf,
-    /// Only the `; run:` lines that call this function.
+    /// Only the `; run:` lines that call this function. A sample program has no such lines, but a call of its own.
     #[arg(long, value_name = "NAME", conflicts_with = "invoke")]
     pub function: Option<String>,
     /// Make this call instead: `f(1, 0x1.8p0, mem+16)`, where `mem` is the address of 64 KiB of memory.
@@ -83,7 +83,7 @@ pub struct RunArgs {
 /// Arguments of `explain`.
 #[derive(Debug, Args)]
 pub struct ExplainArgs {
-    /// A CLIF file, or the name of a sample program.
+    /// A CLIF file, `-` for the standard input, or the name of a sample program.
     pub file: PathBuf,
     /// Only this function.
     #[arg(long, value_name = "NAME")]
@@ -96,7 +96,7 @@ pub struct ExplainArgs {
 /// Arguments of `show`.
 #[derive(Debug, Args)]
 pub struct ShowArgs {
-    /// A CLIF file, or the name of a sample program.
+    /// A CLIF file, `-` for the standard input, or the name of a sample program.
     pub file: PathBuf,
     /// Only this function.
     #[arg(long, value_name = "NAME")]
@@ -110,6 +110,9 @@ pub struct ShowArgs {
     /// As a unified diff.
     #[arg(long)]
     pub diff: bool,
+    /// The code of another machine, which is not run: `aarch64`, `riscv64`, `s390x`, `x86_64`, or a triple.
+    #[arg(long, value_name = "NAME")]
+    pub target: Option<String>,
     /// The optimizer's settings.
     #[command(flatten)]
     pub optimizer: OptimizerArgs,
@@ -149,7 +152,7 @@ pub struct ReduceArgs {
 /// A program, and the calls on which it is compared with itself.
 #[derive(Debug, Args)]
 pub struct CallArgs {
-    /// A CLIF file with `; run:`, `; call:` or `; bench:` lines, or the name of a sample program.
+    /// A CLIF file with `; run:`, `; call:` or `; bench:` lines, `-` for the standard input, or the name of a sample program.
     pub file: PathBuf,
     /// Only the calls to this function.
     #[arg(long, value_name = "NAME", conflicts_with = "invoke")]

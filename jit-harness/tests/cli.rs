@@ -311,10 +311,93 @@ fn files_that_are_no_programs() {
     for command in ["run", "explain", "show", "bench", "bisect", "reduce"] {
         bench.complains(&[command, "missing.clif"], &["missing.clif: "]);
         bench.complains(&[command, &not_clif], &["not.clif:1: "]);
-        bench.complains(&[command, &invalid], &["invalid.clif:2: ", "not valid CLIF"]);
+        bench.complains(&[command, &invalid], &["invalid.clif:4: ", "not valid CLIF"]);
         bench.complains(&[command, &empty], &["empty.clif: ", "no function"]);
         bench.complains(&[command, &binary], &["binary.clif: "]);
         bench.complains(&[command, "."], &[".: "]);
+    }
+}
+
+#[test]
+fn what_the_verifier_finds_has_its_line() {
+    let bench = Bench::new();
+    let file = bench.file("types.clif", GOOD.replace("v8 = iadd v4, v7", "v8 = iadd v4, v5"));
+    bench.complains(&["run", &file], &["types.clif:11: %sum is not valid CLIF", "v8 = iadd"]);
+    let file = bench.file("args.clif", GOOD.replace("jump block1(v10, v8)", "jump block1(v10)"));
+    bench.complains(&["explain", &file], &["args.clif:14: %sum is not valid CLIF"]);
+}
+
+#[test]
+fn a_byte_order_mark_is_no_error() {
+    let bench = Bench::new();
+    let file = bench.file("mark.clif", format!("\u{feff}{GOOD}"));
+    assert!(bench.prints(&["run", &file]).starts_with("line 18: %sum(mem, 5): ok"));
+    let file = bench.file("wrong.clif", format!("\u{feff}{}", GOOD.replace("uload8", "uload9")));
+    bench.complains(&["run", &file], &["wrong.clif:10: "]);
+}
+
+#[test]
+fn a_dash_is_the_standard_input() {
+    use std::io::Write as _;
+    let run = |args: &[&str], input: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_jit-harness"));
+        let pipes = command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = pipes.spawn().expect("the binary is there");
+        child.stdin.take().expect("it is a pipe").write_all(input.as_bytes()).expect("it is read");
+        let output = child.wait_with_output().expect("it ends");
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    let (code, output, _) = run(&["run", "-"], GOOD);
+    assert!(code == Some(0) && output.starts_with("line 18: %sum(mem, 5): ok"), "{output}");
+    let (code, output, _) = run(&["show", "-", "--target", "aarch64", "--function", "half"], GOOD);
+    assert!(code == Some(0) && output.contains("fmul"), "{output}");
+    let (code, _, error) = run(&["explain", "-"], "function");
+    assert!(code == Some(2) && error.starts_with("error: standard input:1: "), "{error}");
+}
+
+#[test]
+fn opcodes_of_older_versions_are_named_as_today() {
+    let bench = Bench::new();
+    let file = bench.file("imm.clif", GOOD.replace("v10 = iadd v3, v9", "v10 = iadd_imm v3, 1"));
+    bench.complains(&["run", &file], &["imm.clif:13: Unknown opcode: 'iadd_imm'", "write `iconst` and `iadd`"]);
+    let file = bench.file("brz.clif", GOOD.replace("    return v4", "    brz v4, block2(v3)\n    return v4"));
+    bench.complains(&["show", &file, "--target", "riscv64"], &["brz.clif:16: ", "write `brif`"]);
+}
+
+#[test]
+fn code_of_other_machines_is_shown_and_not_run() {
+    let bench = Bench::new();
+    let file = bench.file("arm.clif", format!("test compile\nset opt_level=speed\ntarget aarch64\n\n{GOOD}"));
+    for command in ["run", "explain", "show"] {
+        let words = ["arm.clif:3: target aarch64 is not this machine's", "`show --target NAME` shows code"];
+        bench.complains(&[command, &file], &words);
+    }
+    for (target, words) in [
+        ("aarch64", ["ldrb", "b.lt"]),
+        ("riscv64", ["lbu", "blt"]),
+        ("s390x", ["llgc", "jg"]),
+        ("aarch64-apple-darwin", ["ldrb", "b.lt"]),
+        ("x86_64", ["movzbq", "cmpq"]),
+    ] {
+        let output = bench.prints(&["show", &file, "--target", target]);
+        for title in ["CLIF of %sum", "machine code of %sum", "machine code of %half"] {
+            assert!(output.contains(title), "{target}: {output}");
+        }
+        assert!(words.iter().all(|word| output.contains(word)), "{target}: {output}");
+    }
+    let diff = bench.prints(&["show", "sum", "--target", "aarch64", "--clif", "--diff"]);
+    assert!(diff.lines().any(|line| line.starts_with('+') && line.contains("brif")), "loopopt changes it: {diff}");
+    bench.complains(&["show", &file, "--target", "vax"], &["target vax: ", "aarch64"]);
+    bench.complains(&["show", &file, "--target", "aarch64", "--function", "g"], &["no such function"]);
+    let wrong = bench.file("types.clif", GOOD.replace("v8 = iadd v4, v7", "v8 = iadd v4, v5"));
+    bench.complains(&["show", &wrong, "--target", "aarch64"], &["%sum", "not valid CLIF"]);
+}
+
+#[test]
+fn sample_programs_run() {
+    for sample in ["sum", "sum-checked", "sum-checked/unchecked"] {
+        let output = Bench::new().prints(&["run", sample]);
+        assert!(output.contains("(i64)") || output.contains("(i32)"), "{sample}: {output}");
     }
 }
 

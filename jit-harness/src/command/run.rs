@@ -5,6 +5,7 @@ use crate::agree::difference;
 use crate::cli::RunArgs;
 use crate::error::{guard, in_file};
 use crate::input::{Input, image};
+use crate::subject::sample_case;
 use anyhow::{Result, bail};
 use cranelift_codegen::data_value::DataValue;
 use loopopt::Options;
@@ -24,7 +25,8 @@ pub(super) fn run(args: &RunArgs, out: &mut dyn Write) -> Result<Ending> {
         }
         let runner = Runner { input: &input, program, options: &options };
         let ending = match &args.invoke {
-            Some(text) => runner.invoke(input.call(text)?, out)?,
+            Some(text) => runner.invoke(Case { call: input.call(text)?, memory: image() }, out)?,
+            None if sample_case(&input.name).is_some() => runner.run_sample(args.function.as_deref(), out)?,
             None => runner.run_comments(args.function.as_deref(), out)?,
         };
         worst = if worst == Ending::Fine { ending } else { worst };
@@ -41,17 +43,29 @@ struct Runner<'a> {
 
 impl Runner<'_> {
     /// Makes one call and prints what it returns.
-    fn invoke(&self, call: Call, out: &mut dyn Write) -> Result<Ending> {
-        let outcome = self.outcome(&mut self.compile()?, &call)?;
-        writeln!(out, "{}", describe(&outcome, self.program, &call))?;
+    fn invoke(&self, case: Case, out: &mut dyn Write) -> Result<Ending> {
+        let outcome = self.outcome(&mut self.compile()?, &case)?;
+        writeln!(out, "{}", describe(&outcome, self.program, &case.call))?;
         let ending = match outcome {
             // The other arms would take as long, and what does not end cannot be compared.
             Outcome::TimedOut => return Ok(Ending::Trapped),
             Outcome::Trapped { .. } => Ending::Trapped,
             Outcome::Returned(_) => Ending::Fine,
         };
-        let compared = self.compare(vec![call], out)?;
+        let compared = self.compare(vec![case], out)?;
         Ok(if compared == Ending::Fine { ending } else { compared })
+    }
+
+    /// Makes the small call of a sample program.
+    fn run_sample(&self, function: Option<&str>, out: &mut dyn Write) -> Result<Ending> {
+        let cases = self.input.cases(function, &[])?;
+        let mut worst = Ending::Fine;
+        for case in cases {
+            write!(out, "{}: ", case.call)?;
+            let ending = self.invoke(case, out)?;
+            worst = if worst == Ending::Fine { ending } else { worst };
+        }
+        Ok(worst)
     }
 
     /// Makes the calls of the `; run:` lines and checks what they return.
@@ -61,10 +75,12 @@ impl Runner<'_> {
         let (total, mut failed) = (runs.len(), 0);
         let mut ended = Vec::new();
         for Run { line, call, expectation } in runs {
-            let outcome = self.outcome(&mut compiled, &call)?;
+            let case = Case { call, memory: image() };
+            let outcome = self.outcome(&mut compiled, &case)?;
+            let call = &case.call;
             let holds = matches!(&outcome, Outcome::Returned(values) if expectation.holds(values));
             failed += usize::from(!holds);
-            let seen = describe(&outcome, self.program, &call);
+            let seen = describe(&outcome, self.program, call);
             match (&expectation, holds) {
                 (Expectation::Anything, true) => writeln!(out, "line {line}: {call}: {seen}")?,
                 (_, true) => writeln!(out, "line {line}: {call}: ok")?,
@@ -73,7 +89,7 @@ impl Runner<'_> {
                 }
             }
             if outcome != Outcome::TimedOut {
-                ended.push(call);
+                ended.push(case);
             }
         }
         let ending = self.compare(ended, out)?;
@@ -102,15 +118,14 @@ impl Runner<'_> {
         self.input.compile_program(self.program, Pipeline::LoopOpt(self.options))
     }
 
-    fn outcome(&self, compiled: &mut Compiled, call: &Call) -> Result<Outcome> {
-        let observation = compiled.observe(call, &image());
+    fn outcome(&self, compiled: &mut Compiled, case: &Case) -> Result<Outcome> {
+        let observation = compiled.observe(&case.call, &case.memory);
         let advice = "call it with what its signature and its memory flags allow";
         Ok(observation.map_err(|error| in_file(&self.input.name, &error, advice))?.outcome)
     }
 
     /// Compares all arms on these calls.
-    fn compare(&self, calls: Vec<Call>, out: &mut dyn Write) -> Result<Ending> {
-        let cases: Vec<Case> = calls.into_iter().map(|call| Case { call, memory: image() }).collect();
+    fn compare(&self, cases: Vec<Case>, out: &mut dyn Write) -> Result<Ending> {
         match guard(|| check(self.program, &cases, self.options)) {
             Ok(_) => Ok(Ending::Fine),
             Err(error) => {
