@@ -88,6 +88,15 @@ pub struct ExplainArgs {
     /// Only this function.
     #[arg(long, value_name = "NAME")]
     pub function: Option<String>,
+    /// All refusals, not only those about which something can be done.
+    #[arg(long)]
+    pub all: bool,
+    /// Only what these passes did and refused, separated by commas.
+    #[arg(long, value_name = "PASS", value_delimiter = ',')]
+    pub filter: Vec<String>,
+    /// As JSON, with all refusals.
+    #[arg(long)]
+    pub json: bool,
     /// The optimizer's settings.
     #[command(flatten)]
     pub optimizer: OptimizerArgs,

@@ -4,6 +4,7 @@
 use anyhow::{Result, anyhow};
 use cranelift_codegen::isa::{self, OwnedTargetIsa};
 use cranelift_codegen::settings::{self, Configurable as _};
+use target_lexicon::Triple;
 
 /// The host with `opt_level=speed` and `enable_verifier=false`, and with the flags that the oracle needs for any
 /// signature.
@@ -18,7 +19,8 @@ pub fn host() -> Result<OwnedTargetIsa> {
 pub fn named(name: &str) -> Result<OwnedTargetIsa> {
     const KNOWN: &str = "Cranelift makes code for x86_64, aarch64, riscv64 and s390x, or for a triple of these";
     let name = if name == "riscv64" { "riscv64gc" } else { name };
-    let builder = isa::lookup_by_name(name).map_err(|error| anyhow!("target {name}: {error}; {KNOWN}"))?;
+    let triple = name.parse::<Triple>().map_err(|error| anyhow!("target {name}: {error}; {KNOWN}"))?;
+    let builder = isa::lookup(triple).map_err(|error| anyhow!("target {name}: {error}; {KNOWN}"))?;
     builder.finish(settings::Flags::new(flags()?)).map_err(|error| anyhow!("target {name}: {error}; {KNOWN}"))
 }
 
