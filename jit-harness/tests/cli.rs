@@ -354,6 +354,18 @@ fn bench_times_the_calls_of_a_file() {
 
 /// With a C compiler there is another column, without one there is a line that says so.
 #[test]
+fn bench_times_nothing_that_returns_another_value() {
+    let bench = Bench::new();
+    for text in [GOOD.replace("== 10", "== 11"), GOOD.replace("== 10", "== 11").replace("; bench", "; no bench")] {
+        let file = bench.file("wrong.clif", text);
+        let output = bench.run(&["bench", &file, "--quick"]);
+        assert_eq!(output.status.code(), Some(1));
+        let output = self::text(&output.stdout);
+        assert!(output.contains("DIFFERS: line 18: %sum(mem, 5): 10 (i64), expected 11"), "{output}");
+    }
+}
+
+#[test]
 fn bench_times_c_kernels() {
     let bench = Bench::new();
     let output = bench.prints(&["bench", "--quick", "--filter", "rare-call", "--native", "--json", "out.json"]);

@@ -1,13 +1,12 @@
 //! `run`: compile with loopopt, run, and compare.
 
 use super::Ending;
-use crate::agree::difference;
+use crate::agree::{describe, difference, expected};
 use crate::cli::RunArgs;
 use crate::error::{guard, in_file};
 use crate::input::{Input, image};
 use crate::subject::sample_case;
 use anyhow::{Result, bail};
-use cranelift_codegen::data_value::DataValue;
 use loopopt::Options;
 use loopopt::oracle::{Call, Case, Compiled, Expectation, Foreign, Outcome, Pipeline, Program, Run, check};
 use std::io::Write;
@@ -135,32 +134,5 @@ impl Runner<'_> {
                 Ok(Ending::Differs)
             }
         }
-    }
-}
-
-/// The results with their types, or the trap.
-fn describe(outcome: &Outcome, program: &Program, call: &Call) -> String {
-    match outcome {
-        Outcome::Returned(values) if values.is_empty() => "returned".to_owned(),
-        Outcome::Returned(values) => {
-            let returns = program.function(&call.function).map(|function| &function.signature.returns[..]);
-            let types = returns.unwrap_or_default().iter().map(|result| result.value_type);
-            let values: Vec<String> = values.iter().zip(types).map(|(value, ty)| format!("{value} ({ty})")).collect();
-            values.join(", ")
-        }
-        Outcome::Trapped { code, function, .. } => format!("trap: {code} in %{function}"),
-        Outcome::TimedOut => "did not end in time".to_owned(),
-    }
-}
-
-fn expected(expectation: &Expectation) -> String {
-    let list = |values: &[DataValue]| {
-        let values: Vec<String> = values.iter().map(DataValue::to_string).collect();
-        values.join(", ")
-    };
-    match expectation {
-        Expectation::Equal(values) => list(values),
-        Expectation::NotEqual(values) => format!("anything but {}", list(values)),
-        Expectation::Anything => "a return".to_owned(),
     }
 }
