@@ -8,7 +8,7 @@ use crate::input::{Input, image};
 use crate::subject::sample_case;
 use anyhow::{Result, bail};
 use loopopt::Options;
-use loopopt::oracle::{Call, Case, Compiled, Expectation, Foreign, Outcome, Pipeline, Program, Run, check};
+use loopopt::oracle::{Case, Compiled, Expectation, Foreign, Outcome, Pipeline, Program, Run, check};
 use std::io::Write;
 
 pub(super) fn run(args: &RunArgs, out: &mut dyn Write) -> Result<Ending> {
