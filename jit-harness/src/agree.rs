@@ -5,7 +5,9 @@ use crate::input::cannot_compile;
 use crate::subject::Subject;
 use anyhow::{Result, bail};
 use cranelift_codegen::data_value::{DataValue, DisplayDataValues};
-use loopopt::oracle::{Case, Difference, Expectation, Observation, Outcome, check};
+use loopopt::oracle::{
+    Call, Case, Compiled, Difference, Expectation, Observation, Outcome, Pipeline, Program, Run, Settings, check,
+};
 use loopopt::{Options, Report};
 
 /// A program of which all arms do the same.
@@ -42,8 +44,56 @@ pub fn agree<'a>(subject: &'a Subject, options: &'a Options) -> Result<Verdict<'
     if agreement.compared == 0 {
         bail!("{}: {} did not end in time, or used up the stack; give it less to do", subject.name, subject.small.call);
     }
+    if let Some(wrong) = wrong_run(subject, options)? {
+        return Ok(Verdict::Differs(wrong));
+    }
     let agreed = Agreed { subject, options, reports: agreement.reports, expected: subject.expected(true) };
     Ok(Verdict::Agreed(agreed))
+}
+
+/// The first call of a `; run:` line that does not return what the line says.
+fn wrong_run(subject: &Subject, options: &Options) -> Result<Option<String>> {
+    if subject.runs.is_empty() {
+        return Ok(None);
+    }
+    let compile = || Compiled::new(&subject.program, Pipeline::LoopOpt(options), Settings::default());
+    let mut compiled = guard(compile).map_err(|error| cannot_compile(&subject.name, &error))?;
+    for Run { line, call, expectation } in &subject.runs {
+        let outcome = compiled.observe(call, &subject.large.memory)?.outcome;
+        if !matches!(&outcome, Outcome::Returned(values) if expectation.holds(values)) {
+            let seen = describe(&outcome, &subject.program, call);
+            return Ok(Some(format!("line {line}: {call}: {seen}, expected {}", expected(expectation))));
+        }
+    }
+    Ok(None)
+}
+
+/// The results with their types, or the trap.
+pub fn describe(outcome: &Outcome, program: &Program, call: &Call) -> String {
+    match outcome {
+        Outcome::Returned(values) if values.is_empty() => "returned".to_owned(),
+        Outcome::Returned(values) => {
+            let returns = program.function(&call.function).map(|function| &function.signature.returns[..]);
+            let types = returns.unwrap_or_default().iter().map(|result| result.value_type);
+            let values: Vec<String> = values.iter().zip(types).map(|(value, ty)| format!("{value} ({ty})")).collect();
+            values.join(", ")
+        }
+        Outcome::Trapped { code, function, .. } => format!("trap: {code} in %{function}"),
+        Outcome::TimedOut => "did not end in time".to_owned(),
+    }
+}
+
+/// What a call should return, in words.
+pub fn expected(expectation: &Expectation) -> String {
+    let list = |values: &[DataValue]| {
+        let values: Vec<String> = values.iter().map(DataValue::to_string).collect();
+        values.join(", ")
+    };
+    match expectation {
+        Expectation::Equal(values) => list(values),
+        Expectation::NotEqual(values) => format!("anything but {}", list(values)),
+        Expectation::Anything => "a return".to_owned(),
+    }
 }
 
 /// What the oracle found, in one line, or the error if it is something else.

@@ -36,7 +36,7 @@ pub enum Command {
 /// Arguments of `bench`.
 #[derive(Debug, Args)]
 pub struct BenchArgs {
-    /// CLIF files: each `; bench:` line is a program, without any each `; run:` line. Without files: all samples.
+    /// CLIF files, `-` for the standard input: each `; bench:` line is a program, without any each `; run:` line. Without files: all samples.
     pub files: Vec<PathBuf>,
     /// Only programs with this in their name, or with this tag; of `--scaling`, only directions with this in their name.
     #[arg(long, value_name = "TEXT")]
@@ -67,9 +67,9 @@ pub struct BenchArgs {
 /// Arguments of `run`.
 #[derive(Debug, Args)]
 pub struct RunArgs {
-    /// A CLIF file, or the name of a sample program.
+    /// A CLIF file, `-` for the standard input, or the name of a sample program.
     pub file: PathBuf,
-    /// Only the `; run:` lines that call this function.
+    /// Only the `; run:` lines that call this function. A sample program has no such lines, but a call of its own.
     #[arg(long, value_name = "NAME", conflicts_with = "invoke")]
     pub function: Option<String>,
     /// Make this call instead: `f(1, 0x1.8p0, mem+16)`, where `mem` is the address of 64 KiB of memory.
@@ -83,11 +83,20 @@ pub struct RunArgs {
 /// Arguments of `explain`.
 #[derive(Debug, Args)]
 pub struct ExplainArgs {
-    /// A CLIF file, or the name of a sample program.
+    /// A CLIF file, `-` for the standard input, or the name of a sample program.
     pub file: PathBuf,
     /// Only this function.
     #[arg(long, value_name = "NAME")]
     pub function: Option<String>,
+    /// All refusals, not only those about which something can be done.
+    #[arg(long)]
+    pub all: bool,
+    /// Only what these passes did and refused, separated by commas.
+    #[arg(long, value_name = "PASS", value_delimiter = ',')]
+    pub filter: Vec<String>,
+    /// As JSON, with all refusals.
+    #[arg(long)]
+    pub json: bool,
     /// The optimizer's settings.
     #[command(flatten)]
     pub optimizer: OptimizerArgs,
@@ -96,7 +105,7 @@ pub struct ExplainArgs {
 /// Arguments of `show`.
 #[derive(Debug, Args)]
 pub struct ShowArgs {
-    /// A CLIF file, or the name of a sample program.
+    /// A CLIF file, `-` for the standard input, or the name of a sample program.
     pub file: PathBuf,
     /// Only this function.
     #[arg(long, value_name = "NAME")]
@@ -110,6 +119,9 @@ pub struct ShowArgs {
     /// As a unified diff.
     #[arg(long)]
     pub diff: bool,
+    /// The code of another machine, which is not run: `aarch64`, `riscv64`, `s390x`, `x86_64`, or a triple.
+    #[arg(long, value_name = "NAME")]
+    pub target: Option<String>,
     /// The optimizer's settings.
     #[command(flatten)]
     pub optimizer: OptimizerArgs,
@@ -149,7 +161,7 @@ pub struct ReduceArgs {
 /// A program, and the calls on which it is compared with itself.
 #[derive(Debug, Args)]
 pub struct CallArgs {
-    /// A CLIF file with `; run:`, `; call:` or `; bench:` lines, or the name of a sample program.
+    /// A CLIF file with `; run:`, `; call:` or `; bench:` lines, `-` for the standard input, or the name of a sample program.
     pub file: PathBuf,
     /// Only the calls to this function.
     #[arg(long, value_name = "NAME", conflicts_with = "invoke")]
@@ -169,14 +181,17 @@ pub enum EffortArg {
     Default,
     /// Larger copies and longer tests too.
     Full,
+    /// All passes that copy no code.
+    Size,
 }
 
-impl From<EffortArg> for Effort {
+impl From<EffortArg> for Options {
     fn from(effort: EffortArg) -> Self {
         match effort {
-            EffortArg::Quick => Self::Quick,
-            EffortArg::Default => Self::Default,
-            EffortArg::Full => Self::Full,
+            EffortArg::Quick => Self::effort(Effort::Quick),
+            EffortArg::Default => Self::effort(Effort::Default),
+            EffortArg::Full => Self::effort(Effort::Full),
+            EffortArg::Size => Self::for_size(),
         }
     }
 }
@@ -205,7 +220,7 @@ pub struct OptimizerArgs {
 impl OptimizerArgs {
     /// The settings, if all passes are known.
     pub fn options(&self) -> Result<Options> {
-        let mut options = Options::effort(self.effort.into());
+        let mut options = Options::from(self.effort);
         if let Some(names) = &self.passes {
             options.passes = Some(names.iter().map(|name| name.trim().to_owned()).collect());
         }

@@ -2,14 +2,16 @@
 
 use crate::error::{Panicked, guard, in_file};
 use crate::names::with_unique_names;
+use crate::older;
 use crate::subject::{sample_case, sample_text};
-use anyhow::{Context as _, Error, Result, anyhow, bail};
-use cranelift_codegen::ir::Block;
+use anyhow::{Context as _, Error, Result, anyhow, bail, ensure};
 use cranelift_codegen::ir::entities::AnyEntity;
+use cranelift_codegen::ir::{Block, Function};
 use cranelift_reader::{ParseOptions, parse_test};
 use loopopt::oracle::{Call, Case, Compiled, Foreign, Pipeline, Program, Settings};
 use std::collections::HashMap;
-use std::fs;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 
 /// Bytes of memory that `mem` points to in calls from files and from the command line.
@@ -31,16 +33,10 @@ pub struct Input {
 }
 
 impl Input {
-    /// Reads a CLIF file. What is no file may be the name of a sample program.
+    /// Reads a CLIF file, or the standard input if the path is `-`. What is no file may be the name of a sample program.
     pub fn open(path: &Path) -> Result<Self> {
-        let name = path.display().to_string();
-        let text = match sample_text(&name).filter(|_| !path.exists()) {
-            Some(text) => text,
-            None => read(path, &name)?,
-        };
-        let text = with_unique_names(&text).into_owned();
-        let mut parsed = Program::parse_all(&text)
-            .map_err(|error| in_file(&name, &error, "correct the file, or give another that is valid CLIF"))?;
+        let (name, text) = load(path)?;
+        let mut parsed = Program::parse_all(&text).map_err(|error| cannot_read(&name, &error))?;
         let program = parsed.programs.remove(0);
         Ok(Self { name, text, program, others: parsed.programs, foreign: parsed.foreign })
     }
@@ -113,10 +109,7 @@ impl Input {
 
     /// The line of each block of each function, as far as the reader knows them.
     pub fn block_lines(&self) -> HashMap<(String, Block), usize> {
-        // The reader takes some headers for wrong that are not.
-        let header = self.text.lines().take_while(|line| !line.trim_start().starts_with("function ")).count();
-        let lines = self.text.lines().enumerate().map(|(at, line)| if at < header { "" } else { line });
-        let text: String = lines.flat_map(|line| [line, "\n"]).collect();
+        let text = without_header(&self.text);
         let Ok(file) = parse_test(&text, ParseOptions::default()) else { return HashMap::new() };
         let mut lines = HashMap::new();
         for (function, details) in &file.functions {
@@ -163,10 +156,59 @@ pub fn calls(program: &Program, text: &str) -> Result<Vec<(usize, Call)>> {
     Ok(calls)
 }
 
-fn read(path: &Path, name: &str) -> Result<String> {
-    let bytes = fs::read(path)
+/// The functions of a file whatever machine they are for, with the name of the file. They are not verified.
+pub fn functions_for_any_target(path: &Path) -> Result<(String, Vec<Function>)> {
+    let (name, text) = load(path)?;
+    let text = without_header(&text);
+    let parsed = parse_test(&text, ParseOptions::default())
+        .map_err(|error| cannot_read(&name, &anyhow!("line {}: {}", error.location.line_number, error.message)))?;
+    let functions: Vec<Function> = parsed.functions.into_iter().map(|(function, _)| function).collect();
+    ensure!(!functions.is_empty(), "{name}: there is no function; {CORRECT}");
+    Ok((name, functions))
+}
+
+/// The text with empty lines in front of the first function: the reader takes some headers for wrong that are not.
+fn without_header(text: &str) -> String {
+    let header = text.lines().take_while(|line| !line.trim_start().starts_with("function ")).count();
+    let lines = text.lines().enumerate().map(|(at, line)| if at < header { "" } else { line });
+    lines.flat_map(|line| [line, "\n"]).collect()
+}
+
+/// What to do about most of what is wrong with a file.
+const CORRECT: &str = "correct the file, or give another that is valid CLIF";
+
+fn cannot_read(name: &str, error: &Error) -> Error {
+    let text = error.to_string();
+    let is_foreign = text.contains("is not this machine's");
+    let foreign = || is_foreign.then(|| "`show --target NAME` shows code that this machine cannot run".to_owned());
+    let advice = older::advice(&text).or_else(foreign).unwrap_or_else(|| CORRECT.to_owned());
+    in_file(name, error, &advice)
+}
+
+/// The name of a file for messages, and what it holds, with another name for each function after the first of one name.
+fn load(path: &Path) -> Result<(String, String)> {
+    let name = path.display().to_string();
+    let sample = sample_text(&name).filter(|_| !path.exists());
+    let (name, text) = match sample {
+        Some(text) => (name, text),
+        None if name == "-" => ("standard input".to_owned(), read(io::stdin(), "standard input")?),
+        None => {
+            let file = File::open(path)
+                .map_err(|error| anyhow!("{name}: {error}; give a CLIF file, or a sample program that `list` names"))?;
+            let text = read(file, &name)?;
+            (name, text)
+        }
+    };
+    Ok((name, with_unique_names(&text).into_owned()))
+}
+
+/// The text without a byte-order mark.
+fn read(mut from: impl Read, name: &str) -> Result<String> {
+    let mut bytes = Vec::new();
+    from.read_to_end(&mut bytes)
         .map_err(|error| anyhow!("{name}: {error}; give a CLIF file, or a sample program that `list` names"))?;
-    String::from_utf8(bytes).ok().with_context(|| format!("{name}: not a text file; give a CLIF file"))
+    let text = String::from_utf8(bytes).ok().with_context(|| format!("{name}: not a text file; give a CLIF file"))?;
+    Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
 }
 
 /// The memory image of calls from files and from the command line: byte `k` is `k % 251`, so that neighbors differ.

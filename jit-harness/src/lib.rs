@@ -4,7 +4,7 @@
 //! entry, progress                                     around a command
 //! command   what the user asked for, one file each
 //!    │
-//! names → input → subject → agree → arms → sample → stats     from a file to figures, one type per phase
+//! names, older → input → subject → agree → arms → sample → stats     from a file to figures, one type per phase
 //!    │                                └ schedule
 //! native    the same kernels in C
 //! report    figures as a table or as JSON
@@ -30,6 +30,7 @@ pub mod listing;
 pub mod machine;
 pub mod names;
 pub mod native;
+pub mod older;
 pub mod probe;
 pub mod progress;
 pub mod reduce;

@@ -8,7 +8,7 @@
 use iced_x86::{
     Code, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, OpAccess, OpKind, Register,
 };
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// A loop of machine code.
 #[derive(Clone, Debug)]
@@ -105,9 +105,9 @@ impl Flow {
     /// The loops, in the order of their heads.
     pub fn loops(&self) -> Vec<EmittedLoop> {
         let bodies = self.bodies();
-        let heads: Vec<u64> = bodies.iter().map(|(head, _)| *head).collect();
+        let heads: HashSet<u64> = bodies.iter().map(|(head, _)| *head).collect();
         let is_innermost =
-            |head: u64, body: &BTreeSet<u64>| !heads.iter().any(|other| *other != head && body.contains(other));
+            |head: u64, body: &BTreeSet<u64>| !body.iter().any(|offset| *offset != head && heads.contains(offset));
         bodies.iter().map(|(head, body)| self.describe(*head, body, is_innermost(*head, body))).collect()
     }
 
@@ -136,10 +136,10 @@ impl Flow {
 
     /// The heads of all natural loops with the instructions of each.
     fn bodies(&self) -> Vec<(u64, BTreeSet<u64>)> {
+        let dominators = Dominators::new(self);
         let mut bodies = Vec::new();
         for &head in &self.targets() {
-            let avoiding = self.reachable_without(head);
-            let is_back_edge = |from: &u64| !avoiding.contains(from);
+            let is_back_edge = |from: &u64| dominators.dominates(head, *from);
             let back_edges: Vec<u64> = self.predecessors[&head].iter().copied().filter(is_back_edge).collect();
             if !back_edges.is_empty() {
                 bodies.push((head, self.body(head, back_edges)));
@@ -148,16 +148,27 @@ impl Flow {
         bodies
     }
 
-    /// What is reached from the start on ways that do not pass `head`. Everything else is dominated by it.
-    fn reachable_without(&self, head: u64) -> BTreeSet<u64> {
-        let mut reached = BTreeSet::new();
-        let mut todo = vec![0];
-        while let Some(offset) = todo.pop() {
-            if offset != head && self.insts.contains_key(&offset) && reached.insert(offset) {
-                todo.extend(&self.successors[&offset]);
+    /// The instructions in reverse postorder.
+    fn reverse_postorder(&self) -> Vec<u64> {
+        let mut order = Vec::with_capacity(self.insts.len());
+        let mut seen = HashSet::from([0]);
+        let mut stack: Vec<(u64, usize)> = self.insts.keys().take(1).map(|&first| (first, 0)).collect();
+        while let Some((offset, next)) = stack.last_mut() {
+            match self.successors.get(offset).and_then(|successors| successors.get(*next)) {
+                Some(&successor) => {
+                    *next += 1;
+                    if self.insts.contains_key(&successor) && seen.insert(successor) {
+                        stack.push((successor, 0));
+                    }
+                }
+                None => {
+                    order.push(*offset);
+                    stack.pop();
+                }
             }
         }
-        reached
+        order.reverse();
+        order
     }
 
     /// The head, and what reaches a back edge without passing it.
@@ -270,6 +281,56 @@ fn jump_table(code: &[u8], inst: &Instruction) -> Vec<u64> {
     targets.sort_unstable();
     targets.dedup();
     targets
+}
+
+/// Which instructions come before others on all ways (Cooper, Harvey, Kennedy: A Simple, Fast Dominance Algorithm, 2001).
+struct Dominators {
+    /// For each instruction, its place in reverse postorder.
+    places: HashMap<u64, usize>,
+    /// For each place, that of the last instruction before it on all ways. The first is its own.
+    immediate: Vec<usize>,
+}
+
+impl Dominators {
+    fn new(flow: &Flow) -> Self {
+        let order = flow.reverse_postorder();
+        let places: HashMap<u64, usize> = order.iter().enumerate().map(|(place, &offset)| (offset, place)).collect();
+        let mut immediate: Vec<Option<usize>> = vec![None; order.len()];
+        if let Some(first) = immediate.first_mut() {
+            *first = Some(0);
+        }
+        let mut is_changing = true;
+        while is_changing {
+            is_changing = false;
+            for (place, offset) in order.iter().enumerate().skip(1) {
+                let before = flow.predecessors.get(offset).into_iter().flatten().map(|from| places[from]);
+                let known = before.filter(|&from| immediate[from].is_some());
+                let common = known.reduce(|a, b| common_dominator(&immediate, a, b));
+                is_changing |= immediate[place] != common;
+                immediate[place] = common;
+            }
+        }
+        Self { places, immediate: immediate.into_iter().flatten().collect() }
+    }
+
+    /// Whether all ways to `after` pass `before`, or both are one.
+    fn dominates(&self, before: u64, after: u64) -> bool {
+        let (Some(&before), Some(&after)) = (self.places.get(&before), self.places.get(&after)) else { return false };
+        let mut at = after;
+        while at > before {
+            at = self.immediate[at];
+        }
+        at == before
+    }
+}
+
+/// The last place that dominates both.
+fn common_dominator(immediate: &[Option<usize>], mut a: usize, mut b: usize) -> usize {
+    while a != b {
+        let later = if a > b { &mut a } else { &mut b };
+        *later = immediate[*later].expect("those before it are known");
+    }
+    a
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::Function;
 use cranelift_codegen::ir::immediates::Ieee64;
 use cranelift_reader::parse_functions;
-use loopopt::oracle::{Arg, Call, Case, Program};
+use loopopt::oracle::{Arg, Call, Case, Program, Run};
 use std::path::PathBuf;
 
 /// What stands behind the name of a sample that is meant without its checks.
@@ -28,6 +28,8 @@ pub struct Subject {
     pub small: Case,
     /// The call that is timed.
     pub large: Case,
+    /// What the file that it is from says of its calls.
+    pub runs: Vec<Run>,
     /// The sample that this is, which knows what must come out.
     pub sample: Option<&'static samples::Program>,
 }
@@ -48,6 +50,7 @@ impl Subject {
             large: case(sample, (sample.large)()),
             program: program(sample_function(sample)?)?,
             unchecked,
+            runs: Vec::new(),
             sample: Some(sample),
         })
     }
@@ -78,18 +81,20 @@ impl Subject {
         let advice = "write it as in `; bench: %f(mem, 1000)`";
         let benches = input.program.benches(&input.text).map_err(|error| in_file(&input.name, &error, advice))?;
         let mut calls: Vec<_> = benches.into_iter().map(|bench| (bench.line, bench.call)).collect();
+        let advice = "write it as in `; run: %f(1) == 2`";
+        let runs = input.program.runs(&input.text).map_err(|error| in_file(&input.name, &error, advice))?;
         if calls.is_empty() {
-            let advice = "write it as in `; run: %f(1) == 2`";
-            let runs = input.program.runs(&input.text).map_err(|error| in_file(&input.name, &error, advice))?;
-            calls.extend(runs.into_iter().map(|run| (run.line, run.call)));
+            calls.extend(runs.iter().map(|run| (run.line, run.call.clone())));
         }
         if calls.is_empty() {
             bail!("{}: there is nothing to time; add a line like `; bench: %f(mem, 1000)`", input.name);
         }
-        Ok(calls.into_iter().map(|(line, call)| Self::of_call(input, line, call)).collect())
+        Ok(calls.into_iter().map(|(line, call)| Self::of_call(input, line, call, &runs)).collect())
     }
 
-    fn of_call(input: &Input, line: usize, call: Call) -> Self {
+    /// A call of a file. What the `; run:` lines say of the function is checked before it is timed.
+    fn of_call(input: &Input, line: usize, call: Call, runs: &[Run]) -> Self {
+        let runs = runs.iter().filter(|run| run.call.function == call.function).cloned().collect();
         let case = Case { call, memory: input::image() };
         Self {
             name: format!("{}:{line}", input.name),
@@ -98,6 +103,7 @@ impl Subject {
             unchecked: None,
             small: case.clone(),
             large: case,
+            runs,
             sample: None,
         }
     }

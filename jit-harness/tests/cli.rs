@@ -165,7 +165,9 @@ fn explain_says_what_was_done_and_what_not() {
     assert!(output.contains("function %sum: 1 loop, changed"), "{output}");
     assert!(output.contains("loop at block1 (line 5)"), "{output}");
     assert!(output.contains("rotate: done: "), "{output}");
-    assert!(output.contains("accesses to the stack frame: 0 -> 0"), "{output}");
+    assert!(output.contains("accesses to the stack frame in innermost loops: 0 → 0"), "{output}");
+    assert!(output.contains("machine code: instructions ") && output.contains(" per iteration, and "), "{output}");
+    assert!(!output.contains('\u{1b}'), "no colours in a pipe: {output}");
     assert!(output.contains("function %half: no loops"), "{output}");
     let without = bench.prints(&["explain", &file, "--passes", "layout", "--function", "sum"]);
     assert!(!without.contains("rotate: done") && !without.contains("%half"), "{without}");
@@ -176,8 +178,88 @@ fn explain_says_why_a_loop_stays() {
     let bench = Bench::new();
     let file = bench.file("endless.clif", "function %f() {\nblock0:\n    jump block1\nblock1:\n    jump block1\n}\n");
     let output = bench.prints(&["explain", &file]);
-    assert!(output.contains("loop at block1 (line 4)"), "{output}");
+    assert!(output.contains("loop at block1 (line 4)") && !output.contains("rotate"), "{output}");
+    let output = bench.prints(&["explain", &file, "--all"]);
     assert!(output.contains("rotate: not done: no edge leaves the loop (never-leaves)"), "{output}");
+}
+
+#[test]
+fn explain_leaves_out_what_nobody_can_help() {
+    let bench = Bench::new();
+    let [short, all] = [&["explain", "sum"][..], &["explain", "sum", "--all"]].map(|args| bench.prints(args));
+    let refusals = |text: &str| text.matches(": not done: ").count();
+    assert!(refusals(&short) < refusals(&all), "{short}");
+    assert_eq!(refusals(&short), short.matches("what would help: ").count(), "{short}");
+    let hidden = format!("{} refusals about which nothing can be done", refusals(&all) - refusals(&short));
+    assert!(short.contains(&hidden) && !all.contains("--all"), "{short}");
+
+    let filtered = bench.prints(&["explain", "sum", "--filter", "rotate,licm"]);
+    let passes = |line: &&str| line.contains(": done: ") || line.contains(": not done: ");
+    let of_others =
+        |line: &&str| !line.trim_start().starts_with("rotate: ") && !line.trim_start().starts_with("licm: ");
+    assert!(filtered.lines().filter(passes).count() >= 2, "{filtered}");
+    assert_eq!(filtered.lines().filter(passes).find(of_others), None);
+    bench.complains(&["explain", "sum", "--filter", "rotat"], &["unknown pass `rotat`", "list"]);
+}
+
+#[test]
+fn explain_writes_a_record() {
+    let bench = Bench::new();
+    let file = bench.file("good.clif", GOOD);
+    let record: Value = serde_json::from_str(&bench.prints(&["explain", &file, "--json"])).expect("it is JSON");
+    let sum = &record["functions"][0];
+    assert_eq!((sum["name"].as_str(), sum["changed"].as_bool()), (Some("sum"), Some(true)));
+    let lp = &sum["loops"][0];
+    assert_eq!((lp["header"].as_str(), lp["line"].as_u64(), lp["depth"].as_u64()), (Some("block1"), Some(5), Some(1)));
+    assert_eq!(lp["instructions"][0].as_array().map(Vec::len), Some(1), "{lp}");
+    assert!(lp["summary"].as_str().is_some_and(|text| text.contains(" → ")), "{lp}");
+    let remarks = lp["remarks"].as_array().expect("it has remarks");
+    let rotate = remarks.iter().find(|remark| remark["pass"] == "rotate" && remark["done"] == true);
+    assert!(rotate.is_some_and(|remark| remark["reason"].is_null() && remark["line"] == 5), "{lp}");
+    assert!(remarks.iter().any(|remark| remark["done"] == false && remark["reason"].is_string()), "{lp}");
+    assert_eq!(record["functions"][1]["loops"].as_array().map(Vec::len), Some(0));
+}
+
+/// The output of `explain` on a terminal, made by `script`, with this environment.
+fn on_a_terminal(environment: &str) -> Option<String> {
+    let command = format!("{environment} {} explain sum", env!("CARGO_BIN_EXE_jit-harness"));
+    let mut script = Command::new("script");
+    let output =
+        script.args(["-qec", &command, "/dev/null"]).env("TERM", "xterm").env_remove("NO_COLOR").output().ok()?;
+    Some(text(&output.stdout))
+}
+
+#[test]
+fn explain_has_colours_on_a_terminal_only() {
+    // No `script`, no terminal.
+    let (Some(with), Some(without)) = (on_a_terminal(""), on_a_terminal("NO_COLOR=1")) else { return };
+    assert!(with.contains("\u{1b}[32mdone:\u{1b}[0m"), "{with}");
+    assert!(!without.contains('\u{1b}') && without.contains("done:"), "{without}");
+}
+
+/// What has twice as many loops takes twice as long, also in one function: seconds, not minutes.
+#[test]
+fn explain_is_quick_on_many_loops() {
+    let bench = Bench::new();
+    let mut many = String::from(
+        "function %many(i64) {\nblock0(v0: i64):\n    v1 = iconst.i64 0\n    v2 = iconst.i64 1\n    jump block1(v1)\n",
+    );
+    let loops = 20_000;
+    for number in 1..=loops {
+        let (counter, next) = (10 * number, number + 1);
+        many += &format!("block{number}(v{counter}: i64):\n    v{} = iadd v{counter}, v2\n", counter + 1);
+        many += &format!("    v{} = icmp slt v{}, v0\n", counter + 2, counter + 1);
+        many += &format!("    brif v{}, block{number}(v{}), block{next}(v1)\n", counter + 2, counter + 1);
+    }
+    many += &format!("block{}(v{}: i64):\n    return\n}}\n", loops + 1, 10 * (loops + 1));
+    let file = bench.file("many.clif", many);
+    let start = std::time::Instant::now();
+    let output = bench.prints(&["explain", &file]);
+    let took = start.elapsed();
+    println!("20,000 loops explained in {took:.1?}");
+    assert_eq!(output.matches("\n    loop at block").count(), loops);
+    assert!(output.contains("machine code: not looked at"));
+    assert!(took.as_secs() < 20, "a busy machine takes a multiple of what it takes alone, but not {took:.1?}");
 }
 
 #[test]
@@ -272,6 +354,18 @@ fn bench_times_the_calls_of_a_file() {
 
 /// With a C compiler there is another column, without one there is a line that says so.
 #[test]
+fn bench_times_nothing_that_returns_another_value() {
+    let bench = Bench::new();
+    for text in [GOOD.replace("== 10", "== 11"), GOOD.replace("== 10", "== 11").replace("; bench", "; no bench")] {
+        let file = bench.file("wrong.clif", text);
+        let output = bench.run(&["bench", &file, "--quick"]);
+        assert_eq!(output.status.code(), Some(1));
+        let output = self::text(&output.stdout);
+        assert!(output.contains("DIFFERS: line 18: %sum(mem, 5): 10 (i64), expected 11"), "{output}");
+    }
+}
+
+#[test]
 fn bench_times_c_kernels() {
     let bench = Bench::new();
     let output = bench.prints(&["bench", "--quick", "--filter", "rare-call", "--native", "--json", "out.json"]);
@@ -311,10 +405,93 @@ fn files_that_are_no_programs() {
     for command in ["run", "explain", "show", "bench", "bisect", "reduce"] {
         bench.complains(&[command, "missing.clif"], &["missing.clif: "]);
         bench.complains(&[command, &not_clif], &["not.clif:1: "]);
-        bench.complains(&[command, &invalid], &["invalid.clif:2: ", "not valid CLIF"]);
+        bench.complains(&[command, &invalid], &["invalid.clif:4: ", "not valid CLIF"]);
         bench.complains(&[command, &empty], &["empty.clif: ", "no function"]);
         bench.complains(&[command, &binary], &["binary.clif: "]);
         bench.complains(&[command, "."], &[".: "]);
+    }
+}
+
+#[test]
+fn what_the_verifier_finds_has_its_line() {
+    let bench = Bench::new();
+    let file = bench.file("types.clif", GOOD.replace("v8 = iadd v4, v7", "v8 = iadd v4, v5"));
+    bench.complains(&["run", &file], &["types.clif:11: %sum is not valid CLIF", "v8 = iadd"]);
+    let file = bench.file("args.clif", GOOD.replace("jump block1(v10, v8)", "jump block1(v10)"));
+    bench.complains(&["explain", &file], &["args.clif:14: %sum is not valid CLIF"]);
+}
+
+#[test]
+fn a_byte_order_mark_is_no_error() {
+    let bench = Bench::new();
+    let file = bench.file("mark.clif", format!("\u{feff}{GOOD}"));
+    assert!(bench.prints(&["run", &file]).starts_with("line 18: %sum(mem, 5): ok"));
+    let file = bench.file("wrong.clif", format!("\u{feff}{}", GOOD.replace("uload8", "uload9")));
+    bench.complains(&["run", &file], &["wrong.clif:10: "]);
+}
+
+#[test]
+fn a_dash_is_the_standard_input() {
+    use std::io::Write as _;
+    let run = |args: &[&str], input: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_jit-harness"));
+        let pipes = command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = pipes.spawn().expect("the binary is there");
+        child.stdin.take().expect("it is a pipe").write_all(input.as_bytes()).expect("it is read");
+        let output = child.wait_with_output().expect("it ends");
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    let (code, output, _) = run(&["run", "-"], GOOD);
+    assert!(code == Some(0) && output.starts_with("line 18: %sum(mem, 5): ok"), "{output}");
+    let (code, output, _) = run(&["show", "-", "--target", "aarch64", "--function", "half"], GOOD);
+    assert!(code == Some(0) && output.contains("fmul"), "{output}");
+    let (code, _, error) = run(&["explain", "-"], "function");
+    assert!(code == Some(2) && error.starts_with("error: standard input:1: "), "{error}");
+}
+
+#[test]
+fn opcodes_of_older_versions_are_named_as_today() {
+    let bench = Bench::new();
+    let file = bench.file("imm.clif", GOOD.replace("v10 = iadd v3, v9", "v10 = iadd_imm v3, 1"));
+    bench.complains(&["run", &file], &["imm.clif:13: Unknown opcode: 'iadd_imm'", "write `iconst` and `iadd`"]);
+    let file = bench.file("brz.clif", GOOD.replace("    return v4", "    brz v4, block2(v3)\n    return v4"));
+    bench.complains(&["show", &file, "--target", "riscv64"], &["brz.clif:16: ", "write `brif`"]);
+}
+
+#[test]
+fn code_of_other_machines_is_shown_and_not_run() {
+    let bench = Bench::new();
+    let file = bench.file("arm.clif", format!("test compile\nset opt_level=speed\ntarget aarch64\n\n{GOOD}"));
+    for command in ["run", "explain", "show"] {
+        let words = ["arm.clif:3: target aarch64 is not this machine's", "`show --target NAME` shows code"];
+        bench.complains(&[command, &file], &words);
+    }
+    for (target, words) in [
+        ("aarch64", ["ldrb", "b.lt"]),
+        ("riscv64", ["lbu", "blt"]),
+        ("s390x", ["llgc", "jg"]),
+        ("aarch64-apple-darwin", ["ldrb", "b.lt"]),
+        ("x86_64", ["movzbq", "cmpq"]),
+    ] {
+        let output = bench.prints(&["show", &file, "--target", target]);
+        for title in ["CLIF of %sum", "machine code of %sum", "machine code of %half"] {
+            assert!(output.contains(title), "{target}: {output}");
+        }
+        assert!(words.iter().all(|word| output.contains(word)), "{target}: {output}");
+    }
+    let diff = bench.prints(&["show", "sum", "--target", "aarch64", "--clif", "--diff"]);
+    assert!(diff.lines().any(|line| line.starts_with('+') && line.contains("brif")), "loopopt changes it: {diff}");
+    bench.complains(&["show", &file, "--target", "vax"], &["target vax: ", "aarch64"]);
+    bench.complains(&["show", &file, "--target", "aarch64", "--function", "g"], &["no such function"]);
+    let wrong = bench.file("types.clif", GOOD.replace("v8 = iadd v4, v7", "v8 = iadd v4, v5"));
+    bench.complains(&["show", &wrong, "--target", "aarch64"], &["%sum", "not valid CLIF"]);
+}
+
+#[test]
+fn sample_programs_run() {
+    for sample in ["sum", "sum-checked", "sum-checked/unchecked"] {
+        let output = Bench::new().prints(&["run", sample]);
+        assert!(output.contains("(i64)") || output.contains("(i32)"), "{sample}: {output}");
     }
 }
 

@@ -114,6 +114,12 @@ pub trait Embedder: fmt::Debug + Send + Sync {
     fn spectre_guards(&self) -> SpectreGuards {
         SpectreGuards::Keep
     }
+
+    /// What this embedder says, for [`Options::fingerprint`](crate::Options::fingerprint): another text if it may say anything else. By default
+    /// what it prints for debugging, which holds its name and its fields. Give a version if what it says is changed in its code.
+    fn fingerprint(&self) -> String {
+        format!("{self:?}")
+    }
 }
 
 /// An embedder who knows no more than CLIF says.

@@ -7,8 +7,11 @@
 //! # Ways in
 //!
 //! * [`LoopOptimizer::run`] on a [`Context`](cranelift_codegen::Context) that `Context::optimize` has been through.
-//! * [`LoopOptimizer::compile`] does all of it: optimize, rewrite, compile.
+//! * [`LoopOptimizer::compile`] in the place of `Context::compile`: optimize, rewrite, lower.
 //! * [`LoopOptModule`] wraps a `JITModule`, an `ObjectModule` or any other module: nothing else changes.
+//!
+//! The `opt_level` of the ISA counts: nothing is done at `none`, and nothing that copies code at `speed_and_size` ([`Options::for_size`]).
+//! [`Options::fingerprint`] is for caches of compiled code.
 //!
 //! What CLIF cannot say and the author of a compiler knows, such as memory that other threads write, is said by an [`Embedder`].
 //!
@@ -85,6 +88,7 @@
 //! # Features
 //!
 //! * `oracle`: `oracle`, which runs functions before and after and compares everything that can be observed.
+//! * `object`: `finish` on a `LoopOptModule<ObjectModule>`.
 //! * `fuzzing`: `fuzzing`, a generator of loop programs and the bodies of the fuzz targets.
 
 pub mod analysis;
@@ -112,6 +116,7 @@ mod remark;
 mod select;
 #[cfg(test)]
 mod testing;
+mod totals;
 
 use std::collections::BTreeSet;
 
@@ -121,6 +126,7 @@ pub use module::LoopOptModule;
 pub use optimizer::{Analyses, LoopOptimizer, Report};
 pub use options::{Effort, Options};
 pub use remark::{Remark, Remarks, Verdict};
+pub use totals::Totals;
 
 /// The names of the passes, each once, in the order in which they run first.
 pub fn pass_names() -> impl Iterator<Item = &'static str> {

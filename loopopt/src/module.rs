@@ -1,13 +1,15 @@
 //! A `cranelift_module::Module` that optimizes the loops of what is defined in it.
 
-use crate::isa::check_pair;
-use crate::{LoopOptimizer, Options, Report};
+use crate::isa::{check_pair, optimizing_isa};
+use crate::{LoopOptimizer, Options, Report, Totals};
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::isa::{OwnedTargetIsa, TargetIsa};
+use cranelift_codegen::settings::OptLevel;
 use cranelift_codegen::{CodegenError, CodegenResult, Context, ir};
 use cranelift_module::{
     DataDescription, DataId, FuncId, FuncOrDataId, Linkage, Module, ModuleDeclarations, ModuleReloc, ModuleResult,
 };
+use std::ops::{Deref, DerefMut};
 
 /// Wraps a module, `JITModule` or `ObjectModule` for example, and runs Cranelift's mid-end and the loop passes on each
 /// function before the module compiles it.
@@ -15,7 +17,33 @@ use cranelift_module::{
 /// The wrapped module keeps everything that `define_function` gives: relocations, unwind information, exception tables,
 /// and `ctx.compiled_code()` with source locations, traps and stack maps. Functions given as bytes are left as they are.
 ///
+/// It is the wrapped module in all other respects, by `Deref`: `finalize_definitions` or `get_finalized_function` are called on it like
+/// before. What takes the module itself, such as `finish`, needs [`into_inner`](Self::into_inner) first (but see the feature `object`).
+/// `define_function` and the other methods of [`Module`] are those of the wrapper, which optimizes. **Not so where a
+/// reference to the wrapped module itself is asked for**: a function that takes `&mut JITModule` can be given `&mut module`,
+/// and defines functions that are not optimized. Let it take `&mut impl Module`.
+///
 /// # Examples
+///
+/// One set of flags, and one line more than without loopopt. The module only lowers, so it is left at `opt_level=none`, and the level is said where it
+/// is wrapped:
+///
+/// ```
+/// use cranelift_codegen::settings::OptLevel;
+/// use cranelift_jit::{JITBuilder, JITModule};
+/// use cranelift_module::{Module, default_libcall_names};
+/// use loopopt::{LoopOptModule, Options};
+///
+/// let jit = JITModule::new(JITBuilder::with_flags(&[("enable_verifier", "false")], default_libcall_names())?);
+/// let mut module = LoopOptModule::with_opt_level(jit, OptLevel::Speed, Options::default())?;
+/// assert_eq!(module.isa().flags().opt_level(), OptLevel::Speed);
+/// assert!(!module.isa().flags().use_colocated_libcalls(), "what `JITBuilder` asks for is still asked for");
+/// // declare and define functions in `module` as in any other, then
+/// module.finalize_definitions()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// With an ISA that is there already:
 ///
 /// ```
 /// use cranelift_codegen::settings::{self, Configurable};
@@ -25,11 +53,10 @@ use cranelift_module::{
 ///
 /// let mut flags = settings::builder();
 /// flags.set("opt_level", "speed")?;
+/// flags.set("use_colocated_libcalls", "false")?;
 /// let isa = cranelift_native::builder()?.finish(settings::Flags::new(flags))?;
 /// let jit = JITModule::new(JITBuilder::with_isa(lowering_isa(&*isa)?, default_libcall_names()));
-/// let mut module = LoopOptModule::new(jit, isa, Options::default())?;
-/// // declare and define functions in `module` as in any other, then
-/// module.inner_mut().finalize_definitions()?;
+/// let module = LoopOptModule::new(jit, isa, Options::default())?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct LoopOptModule<M> {
@@ -37,7 +64,12 @@ pub struct LoopOptModule<M> {
     isa: OwnedTargetIsa,
     optimizer: LoopOptimizer,
     report: Report,
+    totals: Totals,
+    on_report: Option<OnReport>,
 }
+
+/// What is called for each function.
+type OnReport = Box<dyn FnMut(FuncId, &str, &Report) + Send>;
 
 impl<M: Module> LoopOptModule<M> {
     /// Wraps `inner`, whose ISA must be [`lowering_isa`](crate::lowering_isa) of `isa`.
@@ -47,7 +79,19 @@ impl<M: Module> LoopOptModule<M> {
     /// If the module's ISA is not `opt_level=none`, or differs from `isa` in the target or in a flag that changes code.
     pub fn new(inner: M, isa: OwnedTargetIsa, options: Options) -> CodegenResult<Self> {
         check_pair(&*isa, inner.isa()).map_err(CodegenError::Unsupported)?;
-        Ok(Self { inner, isa, optimizer: LoopOptimizer::new(options), report: Report::default() })
+        let optimizer = LoopOptimizer::new(options);
+        Ok(Self { inner, isa, optimizer, report: Report::default(), totals: Totals::default(), on_report: None })
+    }
+
+    /// Wraps `inner`, which was made with `opt_level=none`, to optimize at this level: with a copy of its ISA, all other flags the
+    /// same.
+    ///
+    /// # Errors
+    ///
+    /// If the module's ISA is not `opt_level=none`, or one that this Cranelift was built without.
+    pub fn with_opt_level(inner: M, level: OptLevel, options: Options) -> CodegenResult<Self> {
+        let isa = optimizing_isa(inner.isa(), level)?;
+        Self::new(inner, isa, options)
     }
 
     /// What was done to the function that was defined last.
@@ -55,19 +99,62 @@ impl<M: Module> LoopOptModule<M> {
         &self.report
     }
 
+    /// What was done to all functions so far.
+    pub fn totals(&self) -> &Totals {
+        &self.totals
+    }
+
+    /// Calls this for each function that is defined from now on, with its name and with what was done to it. It is called once the
+    /// function was rewritten, before it is lowered.
+    ///
+    /// ```
+    /// # fn print_remarks<M: cranelift_module::Module>(module: &mut loopopt::LoopOptModule<M>) {
+    /// module.on_report(|_, name, report| {
+    ///     for remark in &report.remarks {
+    ///         eprintln!("{name}: {remark}");
+    ///     }
+    /// });
+    /// # }
+    /// ```
+    pub fn on_report(&mut self, callback: impl FnMut(FuncId, &str, &Report) + Send + 'static) {
+        self.on_report = Some(Box::new(callback));
+    }
+
     /// The wrapped module.
     pub fn inner(&self) -> &M {
         &self.inner
     }
 
-    /// The wrapped module, to finalize definitions for example. What is defined there directly is not optimized.
+    /// The wrapped module. What is defined there directly is not optimized.
     pub fn inner_mut(&mut self) -> &mut M {
         &mut self.inner
     }
 
-    /// Unwraps the module.
+    /// Unwraps the module, for what takes it by value.
     pub fn into_inner(self) -> M {
         self.inner
+    }
+}
+
+#[cfg(feature = "object")]
+impl LoopOptModule<cranelift_object::ObjectModule> {
+    /// As `ObjectModule::finish`.
+    pub fn finish(self) -> cranelift_object::ObjectProduct {
+        self.inner.finish()
+    }
+}
+
+impl<M> Deref for LoopOptModule<M> {
+    type Target = M;
+
+    fn deref(&self) -> &M {
+        &self.inner
+    }
+}
+
+impl<M> DerefMut for LoopOptModule<M> {
+    fn deref_mut(&mut self) -> &mut M {
+        &mut self.inner
     }
 }
 
@@ -126,6 +213,11 @@ impl<M: Module> Module for LoopOptModule<M> {
     ) -> ModuleResult<()> {
         ctx.optimize(&*self.isa, ctrl_plane)?;
         self.report = self.optimizer.run(ctx, &*self.isa, ctrl_plane)?;
+        self.totals.add(&self.report);
+        if let Some(callback) = &mut self.on_report {
+            let name = self.inner.declarations().get_function_decl(func).linkage_name(func);
+            callback(func, &name, &self.report);
+        }
         self.inner.define_function_with_control_plane(func, ctx, ctrl_plane)
     }
 

@@ -2,13 +2,15 @@
 
 use crate::claim::Claim;
 use crate::fuel::Fuel;
+use crate::isa::LoweringIsa;
 use crate::options::Options;
 use crate::pass::PassCx;
 use crate::pipeline;
 use crate::remark::Remarks;
 use cranelift_codegen::control::ControlPlane;
-use cranelift_codegen::isa::TargetIsa;
-use cranelift_codegen::{CodegenResult, CompiledCode, Context};
+use cranelift_codegen::isa::{OwnedTargetIsa, TargetIsa};
+use cranelift_codegen::settings::OptLevel;
+use cranelift_codegen::{CodegenResult, CompileError, CompiledCode, Context};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -52,14 +54,17 @@ pub struct Report {
 #[derive(Clone, Debug, Default)]
 pub struct LoopOptimizer {
     options: Options,
+    /// The same for ISAs at `opt_level=speed_and_size`, once one was seen.
+    for_size: Option<Options>,
     fuel: Fuel,
+    lowering: LoweringIsa,
+    compiled: Report,
 }
 
 impl LoopOptimizer {
     /// An optimizer with these settings.
     pub fn new(options: Options) -> Self {
-        let fuel = Fuel::new(&options);
-        Self { options, fuel }
+        Self { fuel: Fuel::new(&options), options, ..Self::default() }
     }
 
     /// How many optional rewrites were done so far: the largest number worth trying as [`Options::fuel`].
@@ -72,6 +77,11 @@ impl LoopOptimizer {
         &self.options
     }
 
+    /// What the last [`compile`](Self::compile) did. What [`run`](Self::run) does is what it returns.
+    pub fn last_report(&self) -> &Report {
+        &self.compiled
+    }
+
     /// Rewrites the loops of `ctx.func`, and its stack slots, in place.
     ///
     /// The context should be fresh from `Context::optimize`: a control-flow graph and a dominator tree that are there are taken for those
@@ -79,6 +89,9 @@ impl LoopOptimizer {
     /// valid, and no value is an alias. The same function and options give the same result, whatever the optimizer did before, as long as
     /// [fuel](Options::fuel) is not limited. Costs time linear in the size of the function; a function without loops
     /// and stack slots costs one look at each branch.
+    ///
+    /// `isa` is the one that `Context::optimize` got, and its `opt_level` counts: at `none` nothing is done, at `speed_and_size` nothing
+    /// that copies code, as with [`Options::for_size`].
     ///
     /// # Errors
     ///
@@ -90,27 +103,87 @@ impl LoopOptimizer {
         isa: &dyn TargetIsa,
         ctrl_plane: &mut ControlPlane,
     ) -> CodegenResult<Report> {
-        pipeline::run(ctx, &mut PassCx::new(&self.options, &mut self.fuel, isa, ctrl_plane))
+        let options = match isa.flags().opt_level() {
+            OptLevel::None => {
+                make_valid(ctx);
+                return Ok(Report::default());
+            }
+            OptLevel::Speed => &self.options,
+            OptLevel::SpeedAndSize => self.for_size.get_or_insert_with(|| self.options.clone().without_copies()),
+        };
+        pipeline::run(ctx, &mut PassCx::new(options, &mut self.fuel, isa, ctrl_plane))
     }
 
-    /// Optimizes with Cranelift's own mid-end at the level of `isa`, rewrites the loops, and compiles.
+    /// Stands in the place of `Context::compile`: the same with the loops rewritten between the mid-end and lowering.
     ///
-    /// Like `Context::compile`, but the code is returned and not kept in `ctx`. The code is not relocated;
-    /// [`LoopOptModule`](crate::LoopOptModule) is for those who want that done.
+    /// Like there, the code is in `ctx` afterwards (`Context::compiled_code`, `Context::take_compiled_code`), unwind information is made of
+    /// it, the code is not relocated, and `ctx.func` is the function as it was lowered. [`last_report`](Self::last_report) says what was done.
+    ///
+    /// Only `Context::compile` can leave code in a context, and it removes block parameters that are always the same value, at
+    /// all levels. So what the pass `split_live_ranges` does for the register allocator is lost, here and in
+    /// [`LoopOptModule`](crate::LoopOptModule). `Context::optimize`, [`run`](Self::run) and `TargetIsa::compile_function`, one after the other,
+    /// keep it.
     ///
     /// # Errors
     ///
-    /// Those of `Context::optimize`, of [`run`](Self::run) and of lowering.
-    pub fn compile(
+    /// Those of `Context::compile`, and of [`run`](Self::run).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use cranelift_codegen::control::ControlPlane;
+    /// use cranelift_codegen::settings::{self, Configurable};
+    /// use cranelift_codegen::Context;
+    /// use loopopt::{LoopOptimizer, Options};
+    ///
+    /// # let func = cranelift_reader::parse_functions("function %f() { block0: return }")?.remove(0);
+    /// let mut flags = settings::builder();
+    /// flags.set("opt_level", "speed")?;
+    /// let isa = cranelift_native::builder()?.finish(settings::Flags::new(flags))?;
+    ///
+    /// let mut loops = LoopOptimizer::new(Options::default());
+    /// let mut ctx = Context::for_function(func);
+    /// let code = loops.compile(&mut ctx, &*isa, &mut ControlPlane::default()).map_err(|error| error.inner)?;
+    /// assert!(!code.code_buffer().is_empty());
+    /// assert!(ctx.compiled_code().is_some());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn compile<'a>(
+        &mut self,
+        ctx: &'a mut Context,
+        isa: &dyn TargetIsa,
+        ctrl_plane: &mut ControlPlane,
+    ) -> Result<&'a CompiledCode, CompileError<'a>> {
+        self.compiled = Report::default();
+        if isa.flags().opt_level() == OptLevel::None {
+            return ctx.compile(isa, ctrl_plane);
+        }
+        match self.optimize(ctx, isa, ctrl_plane) {
+            Ok(lowering) => ctx.compile(&*lowering, ctrl_plane),
+            Err(inner) => Err(CompileError { inner, func: &ctx.func }),
+        }
+    }
+
+    /// All but lowering. Returns the ISA that does that.
+    fn optimize(
         &mut self,
         ctx: &mut Context,
         isa: &dyn TargetIsa,
         ctrl_plane: &mut ControlPlane,
-    ) -> CodegenResult<CompiledCode> {
+    ) -> CodegenResult<OwnedTargetIsa> {
+        ctx.verify_if(isa)?;
         ctx.optimize(isa, ctrl_plane)?;
-        self.run(ctx, isa, ctrl_plane)?;
-        let stencil =
-            isa.compile_function(&ctx.func, &ctx.domtree, &mut Default::default(), ctx.want_disasm, ctrl_plane)?;
-        Ok(stencil.apply_params(&ctx.func.params))
+        self.compiled = self.run(ctx, isa, ctrl_plane)?;
+        self.lowering.of(isa)
+    }
+}
+
+/// Makes the flow graph, the dominator tree and the loops, as far as they are missing.
+pub(crate) fn make_valid(ctx: &mut Context) {
+    if !ctx.cfg.is_valid() || !ctx.domtree.is_valid() {
+        ctx.flowgraph();
+    }
+    if !ctx.loop_analysis.is_valid() {
+        ctx.compute_loop_analysis();
     }
 }

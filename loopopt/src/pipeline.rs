@@ -10,7 +10,7 @@ use crate::edit::materialize::drop_trap_flags::trust_checked;
 use crate::edit::materialize::neighbours::keep_neighbours;
 use crate::edit::ssa::params::detach_redundant_params;
 use crate::edit::ssa::rename::Replaced;
-use crate::optimizer::Report;
+use crate::optimizer::{Report, make_valid};
 use crate::pass::{
     Form, Pass, PassCx, canon, cleanup, consolidate_guards, elide_checks, forward_select_load, full_unroll,
     fuse_exit_tests, guard_to_trap, layout, leave_canonical_form, licm, mem2reg, order_latch, partial_unroll, peel,
@@ -181,12 +181,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Repor
     let has_other_work = (cx.options.enables(mem2reg::NAME) && mem2reg::has_slots(&ctx.func))
         || (cx.options.enables(guard_to_trap::NAME) && guard_to_trap::has_guards(&ctx.func, cx.options));
     if !has_other_work && !may_have_cycle(&ctx.func) {
-        if !ctx.cfg.is_valid() || !ctx.domtree.is_valid() {
-            ctx.flowgraph();
-        }
-        if !ctx.loop_analysis.is_valid() {
-            ctx.compute_loop_analysis();
-        }
+        make_valid(ctx);
         return Ok(Report::default());
     }
     cx.remarks.reserve();

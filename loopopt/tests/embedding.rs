@@ -5,11 +5,11 @@
 use anyhow::{Context as _, Result, ensure};
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::Function;
-use cranelift_codegen::isa::OwnedTargetIsa;
-use cranelift_codegen::settings::{self, Configurable};
-use cranelift_codegen::{CodegenError, Context};
+use cranelift_codegen::isa::{OwnedTargetIsa, TargetIsa};
+use cranelift_codegen::settings::{self, Configurable, OptLevel};
+use cranelift_codegen::{CodegenError, CompileError, CompiledCode, Context};
 use cranelift_jit::{JITBuilder, JITModule};
-use cranelift_module::{Linkage, Module, default_libcall_names};
+use cranelift_module::{FuncId, Linkage, Module, default_libcall_names};
 use cranelift_object::{ObjectBuilder, ObjectModule};
 use loopopt::{LoopOptModule, LoopOptimizer, Options, lowering_isa};
 use std::path::Path;
@@ -96,10 +96,134 @@ fn run_then_compile() -> Result<()> {
     }
 
     let mut fresh = Context::for_function(function(SUM));
-    let code = loops.compile(&mut fresh, &*isa, &mut ControlPlane::default())?;
+    let code = loops.compile(&mut fresh, &*isa, &mut ControlPlane::default()).map_err(|error| error.inner)?;
     ensure!(!code.code_buffer().is_empty());
-    ensure!(fresh.func.to_string() == ctx.func.to_string(), "run and compile do the same");
     ensure!(code.create_unwind_info(&*isa)?.is_some(), "unwind information is there");
+    ensure!(fresh.func.to_string() == ctx.func.to_string(), "run and compile do the same");
+    ensure!(loops.last_report().changed && loops.last_report().remarks == report.remarks);
+    Ok(())
+}
+
+/// The machine code that is in the context.
+fn bytes(ctx: &Context) -> Vec<u8> {
+    ctx.compiled_code().map(|code| code.code_buffer().to_vec()).unwrap_or_default()
+}
+
+/// A call of `compile` can be put in the place of one of `Context::compile`: the compiler says so here.
+#[test]
+fn compile_stands_in_the_place_of_context_compile() -> Result<()> {
+    type Compile<'c> = &'c mut dyn for<'a> FnMut(
+        &'a mut Context,
+        &dyn TargetIsa,
+        &mut ControlPlane,
+    ) -> Result<&'a CompiledCode, CompileError<'a>>;
+    let isa = isa(&[])?;
+    let check = |compile: Compile<'_>| -> Result<Vec<u8>> {
+        let mut ctx = Context::for_function(function(SUM));
+        ctx.set_disasm(true);
+        let code = compile(&mut ctx, &*isa, &mut ControlPlane::default()).map_err(|error| error.inner)?;
+        let returned = code.code_buffer().to_vec();
+        ensure!(code.vcode.is_some(), "the disassembly was asked for");
+        ensure!(bytes(&ctx) == returned, "the code is in the context");
+        ensure!(ctx.compiled_code().context("just looked at")?.create_unwind_info(&*isa)?.is_some());
+        ensure!(ctx.take_compiled_code().is_some_and(|code| code.code_buffer() == returned));
+        // Another function, without a new context.
+        ctx.clear();
+        ctx.func = function(STRAIGHT);
+        compile(&mut ctx, &*isa, &mut ControlPlane::default()).map_err(|error| error.inner)?;
+        ensure!(!bytes(&ctx).is_empty() && bytes(&ctx) != returned);
+
+        let mut wrong = Context::for_function(function(&SUM.replace("jump block1(v7, v6)", "jump block1(v7)")));
+        let error = compile(&mut wrong, &*isa, &mut ControlPlane::default()).err().context("not valid")?;
+        ensure!(matches!(error.inner, CodegenError::Verifier(_)) && error.func.name.to_string() == "%sum");
+        Ok(returned)
+    };
+    let without = check(&mut |ctx, isa, plane| ctx.compile(isa, plane))?;
+    let mut loops = LoopOptimizer::new(Options::default());
+    let with = check(&mut |ctx, isa, plane| loops.compile(ctx, isa, plane))?;
+    ensure!(with != without, "the loop is rotated");
+    Ok(())
+}
+
+/// One optimizer for ISAs that differ: each gets the code that is its own.
+#[test]
+fn compile_knows_isas_apart() -> Result<()> {
+    let frames = isa(&[("preserve_frame_pointers", "true")])?;
+    let isas = [isa(&[])?, frames, isa(&[("opt_level", "none")])?, isa(&[("opt_level", "speed_and_size")])?];
+    let mut shared = LoopOptimizer::new(Options::default());
+    for isa in isas.iter().chain(isas.iter().rev()) {
+        let code = |loops: &mut LoopOptimizer| -> Result<Vec<u8>> {
+            let mut ctx = Context::for_function(function(SUM));
+            loops.compile(&mut ctx, &**isa, &mut ControlPlane::default()).map_err(|error| error.inner)?;
+            Ok(bytes(&ctx))
+        };
+        ensure!(code(&mut shared)? == code(&mut LoopOptimizer::new(Options::default()))?);
+    }
+    Ok(())
+}
+
+#[test]
+fn nothing_is_done_at_opt_level_none() -> Result<()> {
+    let isa = isa(&[("opt_level", "none")])?;
+    let mut ctx = optimized(SUM, &isa)?;
+    let before = ctx.func.to_string();
+    let mut loops = LoopOptimizer::new(Options::default());
+    let report = loops.run(&mut ctx, &*isa, &mut ControlPlane::default())?;
+    ensure!(!report.changed && report.remarks.iter().len() == 0 && ctx.func.to_string() == before);
+    ensure!(ctx.cfg.is_valid() && ctx.domtree.is_valid() && ctx.loop_analysis.is_valid());
+
+    let mut ctx = Context::for_function(function(SUM));
+    loops.compile(&mut ctx, &*isa, &mut ControlPlane::default()).map_err(|error| error.inner)?;
+    let with = bytes(&ctx);
+    let mut ctx = Context::for_function(function(SUM));
+    ctx.compile(&*isa, &mut ControlPlane::default()).map_err(|error| error.inner)?;
+    ensure!(with == bytes(&ctx) && loops.rewrites() == 0);
+
+    let mut module = LoopOptModule::with_opt_level(jit()?, OptLevel::None, Options::default())?;
+    define(&mut module, "sum", SUM)?;
+    ensure!(module.totals().functions == 1 && module.totals().changed == 0);
+    Ok(())
+}
+
+/// At `opt_level=speed_and_size` nothing copies code, and [`Options::for_size`] says the same.
+#[test]
+fn nothing_is_copied_for_size() -> Result<()> {
+    /// Runs 16 times, with a check in each iteration.
+    const CHECKED: &str = "function %checked(i64, i64) -> i64 system_v {
+    block0(v0: i64, v1: i64):
+        v2 = iconst.i64 0
+        v12 = iconst.i64 1
+        v13 = iconst.i64 16
+        jump block1(v2, v2)
+    block1(v3: i64, v4: i64):
+        v5 = icmp ult v3, v1
+        trapz v5, user1
+        v6 = imul v3, v13
+        v7 = iadd v0, v6
+        v8 = load.i64 v7
+        v9 = iadd v4, v8
+        v10 = iadd v3, v12
+        v11 = icmp ult v10, v13
+        brif v11, block1(v10, v9), block2
+    block2:
+        return v9
+    }";
+    let sized = isa(&[("opt_level", "speed_and_size")])?;
+    let run = |text: &str, isa: &OwnedTargetIsa, options: Options| -> Result<(String, Vec<&'static str>)> {
+        let mut ctx = optimized(text, isa)?;
+        let report = LoopOptimizer::new(options).run(&mut ctx, &**isa, &mut ControlPlane::default())?;
+        Ok((ctx.func.to_string(), report.remarks.fired_counts().into_keys().collect()))
+    };
+    let copies = ["full_unroll", "partial_unroll", "peel", "tail_duplicate", "transfer", "unswitch", "version"];
+    for text in [SUM, CHECKED] {
+        let (speed, fired) = run(text, &isa(&[])?, Options::default())?;
+        ensure!(fired.iter().any(|pass| copies.contains(pass)), "{fired:?}");
+        let (small, fired) = run(text, &sized, Options::default())?;
+        ensure!(!fired.iter().any(|pass| copies.contains(pass)), "{fired:?}");
+        ensure!(small.lines().count() < speed.lines().count());
+        ensure!(run(text, &isa(&[])?, Options::for_size())?.0 == small);
+    }
+    ensure!(run(SUM, &sized, Options::default())?.1.contains(&"rotate"), "the test of a loop may be copied");
     Ok(())
 }
 
@@ -148,19 +272,80 @@ fn same_input_gives_same_output() -> Result<()> {
     Ok(())
 }
 
+fn jit() -> Result<JITModule> {
+    Ok(JITModule::new(JITBuilder::new(default_libcall_names())?))
+}
+
+fn define(module: &mut impl Module, name: &str, text: &str) -> Result<(FuncId, Context)> {
+    let mut ctx = module.make_context();
+    ctx.func = function(text);
+    let id = module.declare_function(name, Linkage::Export, &ctx.func.signature)?;
+    module.define_function(id, &mut ctx)?;
+    Ok((id, ctx))
+}
+
+/// What is defined in the module is optimized; what is defined in the module inside of it is not.
 #[test]
-fn jit_module() -> Result<()> {
-    let isa = isa(&[])?;
-    let jit = JITModule::new(JITBuilder::with_isa(lowering_isa(&*isa)?, default_libcall_names()));
-    let mut module = LoopOptModule::new(jit, isa, Options::default())?;
+fn methods_of_module_are_those_of_the_wrapper() -> Result<()> {
+    let mut module = LoopOptModule::with_opt_level(jit()?, OptLevel::Speed, Options::default())?;
+    let (_, wrapped) = define(&mut module, "generic", SUM)?;
     let mut ctx = module.make_context();
     ctx.func = function(SUM);
-    let id = module.declare_function("sum", Linkage::Export, &ctx.func.signature)?;
+    let id = module.declare_function("method", Linkage::Export, &ctx.func.signature)?;
     module.define_function(id, &mut ctx)?;
+    ensure!(bytes(&ctx) == bytes(&wrapped) && module.totals().changed == 2);
+
+    let inner: &mut JITModule = &mut module;
+    let (_, plain) = define(inner, "inner", SUM)?;
+    ensure!(bytes(&plain) != bytes(&wrapped) && module.totals().functions == 2);
+    module.finalize_definitions()?;
+    Ok(())
+}
+
+#[test]
+fn module_reports_each_function_and_totals() -> Result<()> {
+    let mut module = LoopOptModule::with_opt_level(jit()?, OptLevel::Speed, Options::default())?;
+    define(&mut module, "before", SUM)?;
+    let (sender, seen) = std::sync::mpsc::channel();
+    module.on_report(move |id, name, report| sender.send((id, name.to_owned(), report.changed)).expect("it is read"));
+    let (sum, _) = define(&mut module, "sum", SUM)?;
+    let (straight, _) = define(&mut module, "straight", STRAIGHT)?;
+    ensure!(seen.try_iter().eq([(sum, "sum".to_owned(), true), (straight, "straight".to_owned(), false)]));
+    let totals = module.totals();
+    ensure!((totals.functions, totals.changed, totals.loops) == (3, 2, 2), "{totals:?}");
+    ensure!(totals.fired.get("rotate") == Some(&2) && !totals.time.is_zero(), "{totals:?}");
+    Ok(())
+}
+
+/// Both ISAs have the flags that the module was made with.
+#[test]
+fn with_opt_level_keeps_flags() -> Result<()> {
+    let flags = [("enable_nan_canonicalization", "true"), ("preserve_frame_pointers", "true")];
+    let jit = JITModule::new(JITBuilder::with_flags(&flags, default_libcall_names())?);
+    let module = LoopOptModule::with_opt_level(jit, OptLevel::SpeedAndSize, Options::default())?;
+    for isa in [module.isa(), module.inner().isa()] {
+        ensure!(
+            isa.flags().preserve_frame_pointers() && !isa.flags().use_colocated_libcalls() && !isa.flags().is_pic()
+        );
+    }
+    ensure!(module.isa().flags().opt_level() == OptLevel::SpeedAndSize);
+    ensure!(module.inner().isa().flags().enable_nan_canonicalization());
+    ensure!(!module.isa().flags().enable_nan_canonicalization(), "it is done once");
+
+    let fast = JITModule::new(JITBuilder::with_flags(&[("opt_level", "speed")], default_libcall_names())?);
+    let error = LoopOptModule::with_opt_level(fast, OptLevel::Speed, Options::default()).err().context("refused")?;
+    ensure!(error.to_string().contains("opt_level=none"), "{error}");
+    Ok(())
+}
+
+#[test]
+fn jit_module() -> Result<()> {
+    let mut module = LoopOptModule::with_opt_level(jit()?, OptLevel::Speed, Options::default())?;
+    let (id, ctx) = define(&mut module, "sum", SUM)?;
     ensure!(module.last_report().remarks.fired_counts().get("rotate") == Some(&1));
-    ensure!(ctx.compiled_code().is_some_and(|code| !code.code_buffer().is_empty()));
-    module.inner_mut().finalize_definitions()?;
-    let code = module.inner().get_finalized_function(id);
+    ensure!(!bytes(&ctx).is_empty());
+    module.finalize_definitions()?;
+    let code = module.get_finalized_function(id);
     // SAFETY: `code` is a finalized function of this type, and the module is still there.
     let sum = unsafe { std::mem::transmute::<*const u8, extern "C" fn(i64) -> i64>(code) };
     for n in [-1, 0, 1, 2, 10] {
@@ -185,7 +370,7 @@ fn object() -> Result<Vec<u8>> {
         module.define_function(id, &mut ctx)?;
         ensure!(module.last_report().changed, "{name} is rotated");
     }
-    Ok(module.into_inner().finish().emit()?)
+    Ok(module.finish().emit()?)
 }
 
 /// Calls both, and in the third visit looks for `main` on the stack, behind the frame of `visit_all`.

@@ -1,17 +1,24 @@
 //! `explain`: what was done to each loop, and what was not and why, in words.
 
+mod emitted;
+mod gains;
+mod json;
+
 use super::Ending;
 use crate::cli::ExplainArgs;
 use crate::error::in_file;
 use crate::input::Input;
 use crate::listing::count;
-use crate::machine::InnermostLoops;
 use crate::target;
-use anyhow::{Result, anyhow};
+use anstream::{AutoStream, ColorChoice};
+use anstyle::{AnsiColor, Style};
+use anyhow::{Result, anyhow, bail};
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::{Block, Function};
 use cranelift_codegen::isa::TargetIsa;
+use emitted::{Emitted, in_words};
+use gains::gain;
 use loopopt::analysis::cfg::loops::{Loop, LoopForest};
 use loopopt::{LoopOptimizer, Options, Remark, Report, Verdict};
 use std::collections::HashMap;
@@ -20,18 +27,38 @@ use std::io::{self, Write};
 /// The most characters of a line, as far as words allow.
 const WIDTH: usize = 120;
 
+/// The most instructions of a function whose machine code is looked at. 20,000: they take a second, and Cranelift's register allocator takes time
+/// that grows with the square of the size of functions without branches in their loops.
+const MAX_LOWERED: usize = 20_000;
+
 pub(super) fn run(args: &ExplainArgs, out: &mut dyn Write) -> Result<Ending> {
     let options = args.optimizer.options()?;
+    for pass in &args.filter {
+        if !loopopt::pass_names().any(|known| known == pass) {
+            bail!("unknown pass `{pass}`; `list` names them all");
+        }
+    }
     let input = Input::open(&args.file)?;
     let names = input.selected(args.function.as_deref())?;
     let isa = target::host()?;
     let lines = input.block_lines();
+    let colours = AutoStream::choice(&io::stdout()) != ColorChoice::Never;
+    let mut record = json::Record::default();
     for (name, function) in input.function_names().iter().zip(input.program.functions()) {
-        if names.contains(name) {
-            let explained = Explained::new(function, &*isa, &options)
-                .map_err(|error| in_file(&input.name, &error, "the function cannot be compiled for this host"))?;
-            explained.print(name, &lines, out)?;
+        if !names.contains(name) {
+            continue;
         }
+        let explained = Explained::new(function, &*isa, &options)
+            .map_err(|error| in_file(&input.name, &error, "the function cannot be compiled for this host"))?;
+        let printer = Printer { args, name, lines: &lines, colours, explained: &explained };
+        if args.json {
+            record.functions.push(printer.record());
+        } else {
+            printer.print(out)?;
+        }
+    }
+    if args.json {
+        writeln!(out, "{}", serde_json::to_string_pretty(&record)?)?;
     }
     Ok(Ending::Fine)
 }
@@ -39,10 +66,15 @@ pub(super) fn run(args: &ExplainArgs, out: &mut dyn Write) -> Result<Ending> {
 /// A function with its loops as they were, and what became of them.
 struct Explained {
     before: LoopForest,
-    after: LoopForest,
     report: Report,
-    /// The innermost loops of the machine code, without and with loopopt.
-    emitted: [InnermostLoops; 2],
+    /// For each loop, and for what is of none, the remarks.
+    remarks: HashMap<Option<Loop>, Vec<Remark>>,
+    /// For each loop, the loops of machine code that it was and that it has become.
+    emitted: HashMap<Loop, [Vec<Emitted>; 2]>,
+    /// Whether machine code was looked at.
+    is_lowered: bool,
+    /// Accesses to the stack frame in innermost loops, without and with loopopt.
+    stack_accesses: [usize; 2],
 }
 
 impl Explained {
@@ -51,50 +83,154 @@ impl Explained {
         let mut ctx = Context::for_function(function.clone());
         ctx.optimize(isa, plane).map_err(|error| anyhow!("{}: {error}", function.name))?;
         let before = LoopForest::new(&ctx.func, &ctx.cfg, &ctx.domtree);
-        let emitted_before = emit(&ctx, isa)?;
+        let insts: usize = ctx.func.layout.blocks().map(|block| ctx.func.layout.block_insts(block).count()).sum();
+        let is_lowered = insts <= MAX_LOWERED;
+        // Copies of an instruction keep its source location, and nothing depends on it.
+        emitted::number_blocks(&mut ctx.func);
+        let emit = |ctx: &mut Context| match is_lowered {
+            true => emitted::innermost(ctx, &before, isa),
+            false => Ok(Vec::new()),
+        };
+        let emitted_before = emit(&mut ctx)?;
         let report = LoopOptimizer::new(options.clone())
             .run(&mut ctx, isa, plane)
             .map_err(|error| anyhow!("{}: loopopt fails: {error}", function.name))?;
-        let after = LoopForest::new(&ctx.func, &ctx.cfg, &ctx.domtree);
-        let emitted = [emitted_before, emit(&ctx, isa)?];
-        Ok(Self { before, after, report, emitted })
+        let emitted = [emitted_before, emit(&mut ctx)?];
+        let stack_accesses = emitted.each_ref().map(|all| all.iter().map(|lp| lp.stack_accesses).sum());
+        let mut explained =
+            Self { before, report, is_lowered, stack_accesses, remarks: HashMap::new(), emitted: HashMap::new() };
+        explained.assign(emitted);
+        Ok(explained)
     }
 
-    fn print(&self, name: &str, lines: &HashMap<(String, Block), usize>, out: &mut dyn Write) -> io::Result<()> {
-        if self.before.is_empty() && self.before.irreducible().is_empty() {
-            return writeln!(out, "function %{name}: no loops, nothing to do\n");
+    /// Finds the loop that each remark and each loop of machine code belongs to.
+    fn assign(&mut self, emitted: [Vec<Emitted>; 2]) {
+        for remark in &self.report.remarks {
+            let is_cycle = self.before.irreducible().contains(&remark.header);
+            let owner = if is_cycle { None } else { self.before.innermost(remark.header) };
+            self.remarks.entry(owner).or_default().push(remark.clone());
         }
-        let change = if self.report.changed { "changed" } else { "left as it is" };
-        writeln!(out, "function %{name}: {}, {change}", count(self.before.len(), "loop"))?;
-        for lp in self.before.loops() {
-            let data = self.before.data(lp);
-            let indent = "    ".repeat(data.depth as usize);
-            let line =
-                lines.get(&(name.to_owned(), data.header)).map_or(String::new(), |line| format!(" (line {line})"));
-            let kind = if data.depth == 1 { "loop" } else { "inner loop" };
-            writeln!(out, "\n{indent}{kind} at {}{line}", data.header)?;
-            self.print_remarks(&indent, |remark| self.owner(remark.header) == Some(lp), out)?;
+        for (when, loops) in emitted.into_iter().enumerate() {
+            for lp in loops {
+                if let Some(origin) = lp.origin {
+                    self.emitted.entry(origin).or_default()[when].push(lp);
+                }
+            }
         }
-        let of_cycle = |remark: &Remark| self.before.irreducible().contains(&remark.header);
-        let of_none = |remark: &Remark| self.owner(remark.header).is_none() && !of_cycle(remark);
-        self.print_section("cycles that are no loops", of_cycle, out)?;
-        self.print_section("the function as a whole", of_none, out)?;
-        self.print_gains(out)?;
-        self.print_emitted(out)?;
+    }
+
+    /// The remarks of a loop, or of none.
+    fn remarks(&self, lp: Option<Loop>) -> impl Iterator<Item = &Remark> {
+        self.remarks.get(&lp).into_iter().flatten()
+    }
+
+    /// How many iterations at a time the fast loop of `lp` does, if that is one number. `partial_unroll` says it first.
+    fn unrolled(&self, lp: Loop) -> Option<usize> {
+        let mut fired = self.remarks(Some(lp)).filter(|remark| remark.pass == "partial_unroll" && remark.fired());
+        let message = &fired.next()?.message;
+        let number = message.split(' ').next()?.parse().ok();
+        number.filter(|_| fired.next().is_none())
+    }
+}
+
+/// What is printed of a function, and how.
+struct Printer<'a> {
+    args: &'a ExplainArgs,
+    name: &'a str,
+    lines: &'a HashMap<(String, Block), usize>,
+    colours: bool,
+    explained: &'a Explained,
+}
+
+impl Printer<'_> {
+    fn print(&self, out: &mut dyn Write) -> io::Result<()> {
+        let Explained { before, report, .. } = self.explained;
+        let title = self.paint(Style::new().bold(), &format!("function %{}", self.name));
+        if before.is_empty() && before.irreducible().is_empty() && report.remarks.iter().len() == 0 {
+            return writeln!(out, "{title}: no loops, nothing to do\n");
+        }
+        let change = if report.changed { "changed" } else { "left as it is" };
+        writeln!(out, "{title}: {}, {change}", count(before.len(), "loop"))?;
+        let mut hidden = 0;
+        for lp in before.loops() {
+            hidden += self.print_loop(lp, out)?;
+        }
+        let (of_cycles, of_none): (Vec<&Remark>, Vec<&Remark>) =
+            self.explained.remarks(None).partition(|remark| before.irreducible().contains(&remark.header));
+        for (title, remarks) in [("cycles that are no loops", of_cycles), ("the function as a whole", of_none)] {
+            let shown: Vec<&Remark> = remarks.iter().copied().filter(|remark| self.is_shown(remark)).collect();
+            hidden += remarks.len() - shown.len();
+            if !shown.is_empty() {
+                writeln!(out, "\n    {title}")?;
+            }
+            for remark in shown {
+                self.print_remark("    ", remark, out)?;
+            }
+        }
+        if self.args.filter.is_empty() {
+            self.print_gains(out)?;
+            match (self.explained.is_lowered, self.explained.stack_accesses) {
+                (true, [before, after]) => {
+                    writeln!(out, "\n    accesses to the stack frame in innermost loops: {before} → {after}")?;
+                }
+                (false, _) => writeln!(
+                    out,
+                    "\n    machine code: not looked at, the function has more than {MAX_LOWERED} instructions; `show --asm` does"
+                )?,
+            }
+        }
+        if hidden > 0 && self.args.filter.is_empty() {
+            writeln!(out, "\n    {} about which nothing can be done: --all shows them", count(hidden, "refusal"))?;
+        }
         writeln!(out)
     }
 
-    /// The size of the innermost loops, and how much they spill.
-    fn print_emitted(&self, out: &mut dyn Write) -> io::Result<()> {
-        let [before, after] = self.emitted;
-        writeln!(out, "\n    machine code of innermost loops")?;
-        writeln!(out, "      instructions: {} -> {}", before.insts, after.insts)?;
-        writeln!(out, "      accesses to the stack frame: {} -> {}", before.stack_accesses, after.stack_accesses)
+    /// Prints what is to be said of a loop. Returns how many remarks were left out.
+    fn print_loop(&self, lp: Loop, out: &mut dyn Write) -> io::Result<usize> {
+        let data = self.explained.before.data(lp);
+        let indent = "    ".repeat(data.depth as usize);
+        let kind = if data.depth == 1 { "loop" } else { "inner loop" };
+        let line = self.line(data.header).map_or(String::new(), |line| format!(" (line {line})"));
+        let title = self.paint(Style::new().bold(), &format!("{kind} at {}{line}", data.header));
+        writeln!(out, "\n{indent}{title}")?;
+        let all: Vec<&Remark> = self.explained.remarks(Some(lp)).collect();
+        let shown: Vec<&Remark> = all.iter().copied().filter(|remark| self.is_shown(remark)).collect();
+        if shown.is_empty() {
+            let what = if all.is_empty() { "no pass found anything to do" } else { "nothing was done" };
+            writeln!(out, "{indent}  {what}")?;
+        }
+        for remark in &shown {
+            self.print_remark(&indent, remark, out)?;
+        }
+        if self.args.filter.is_empty()
+            && let Some([before, after]) = self.explained.emitted.get(&lp)
+            && let Some(words) = in_words(before, after, self.explained.unrolled(lp))
+        {
+            writeln!(out, "{indent}  machine code: instructions {words}")?;
+        }
+        Ok(all.len() - shown.len())
+    }
+
+    /// Whether a remark is printed: what was done, and what was refused if it can be helped, or whatever is asked for.
+    fn is_shown(&self, remark: &Remark) -> bool {
+        if !self.args.filter.is_empty() {
+            return self.args.filter.iter().any(|pass| pass == remark.pass);
+        }
+        self.args.all
+            || match &remark.verdict {
+                Verdict::Fired => true,
+                Verdict::Declined { help, .. } => !help.is_empty(),
+            }
+    }
+
+    /// The line of a block, if the file has the block.
+    fn line(&self, block: Block) -> Option<usize> {
+        self.lines.get(&(self.name.to_owned(), block)).copied()
     }
 
     /// What it is good for that passes fired, once for the function.
     fn print_gains(&self, out: &mut dyn Write) -> io::Result<()> {
-        let fired = self.report.remarks.fired_counts();
+        let fired = self.explained.report.remarks.fired_counts();
         let mut gains = loopopt::pass_names().filter(|pass| fired.contains_key(pass)).filter_map(gain).peekable();
         if gains.peek().is_some() {
             writeln!(out, "\n    what this gives")?;
@@ -105,47 +241,24 @@ impl Explained {
         Ok(())
     }
 
-    /// These remarks under a title, if there are any.
-    fn print_section(&self, title: &str, select: impl Fn(&Remark) -> bool, out: &mut dyn Write) -> io::Result<()> {
-        if !self.report.remarks.iter().any(&select) {
-            return Ok(());
-        }
-        writeln!(out, "\n    {title}")?;
-        self.print_remarks("    ", select, out)
+    fn print_remark(&self, indent: &str, remark: &Remark, out: &mut dyn Write) -> io::Result<()> {
+        let mut text = Vec::new();
+        print_remark(indent, remark, &mut text)?;
+        let text = String::from_utf8_lossy(&text);
+        let (word, colour) = match remark.fired() {
+            true => ("done:", AnsiColor::Green),
+            false => ("not done:", AnsiColor::Yellow),
+        };
+        let text = text.replacen(word, &self.paint(Style::new().fg_color(Some(colour.into())), word), 1);
+        let help = "what would help:";
+        let cyan = Style::new().fg_color(Some(AnsiColor::Cyan.into()));
+        write!(out, "{}", text.replacen(help, &self.paint(cyan, help), 1))
     }
 
-    fn print_remarks(&self, indent: &str, select: impl Fn(&Remark) -> bool, out: &mut dyn Write) -> io::Result<()> {
-        let mut remarks = self.report.remarks.iter().filter(|remark| select(remark)).peekable();
-        if remarks.peek().is_none() {
-            writeln!(out, "{indent}  no pass found anything to do")?;
-        }
-        for remark in remarks {
-            print_remark(indent, remark, out)?;
-        }
-        Ok(())
+    /// The text in this style, if colours are wanted.
+    fn paint(&self, style: Style, text: &str) -> String {
+        if self.colours { format!("{style}{text}{style:#}") } else { text.to_owned() }
     }
-
-    /// The loop that a header belongs to. Passes make other blocks headers, of which some are new: those belong to the
-    /// outermost of the loops that their loop's old blocks are from.
-    fn owner(&self, header: Block) -> Option<Loop> {
-        if self.before.irreducible().contains(&header) {
-            return None;
-        }
-        self.before.innermost(header).or_else(|| {
-            let now = self.after.innermost(header)?;
-            let old = self.after.blocks(now).iter().filter_map(|&block| self.before.innermost(block));
-            old.min_by_key(|&lp| self.before.data(lp).depth)
-        })
-    }
-}
-
-/// Lowers the function as it is.
-fn emit(ctx: &Context, isa: &dyn TargetIsa) -> Result<InnermostLoops> {
-    let plane = &mut ControlPlane::default();
-    let code = isa
-        .compile_function(&ctx.func, &ctx.domtree, &mut Default::default(), false, plane)
-        .map_err(|error| anyhow!("{}: {error}", ctx.func.name))?;
-    Ok(InnermostLoops::of(code.buffer.data()))
 }
 
 /// Prints what a pass did or did not do.
@@ -188,51 +301,6 @@ fn print_wrapped(indent: &str, text: &str, out: &mut dyn Write) -> io::Result<()
         is_empty = false;
     }
     writeln!(out, "{line}")
-}
-
-/// What it is good for that a pass fired, each sentence behind the name of the pass.
-const GAINS: &[&str] = &[
-    "forward_select_load: the value is selected from two that are loaded already, and is not loaded again from an address that has \
-     to be selected first",
-    "propagate_equality: a condition that a branch has decided is a constant. It is not kept as a value beside the flags of the \
-     processor",
-    "mem2reg: variables that were stored and loaded again at each use are in registers, as far as there are enough, and \
-     what other passes can find out about values they can find out about these too",
-    "rotate: the loop tests at its end, so an iteration has one jump where it had two. A first test decides whether \
-     the loop runs at all: values that are computed before the loop are computed only if it runs",
-    "elide_checks: a check that the tests before it imply cannot fail. It is not done any more, and what stood behind it is free \
-     to move",
-    "guard_to_trap: an access does not wait for a guard to choose its address. A check that traps says where it may go on, and \
-     what it says holds for what is behind it",
-    "licm: what gives the same in each iteration is computed once, before the loop, and waits there in a register. A \
-     check that is done before the loop is not done in it",
-    "unswitch: a branch that goes the same way in each iteration is decided once, before the loop; each way has a loop of its \
-     own, which does nothing for the others",
-    "version: one test before the loop, of first and last values, takes the place of a check in each iteration. If it fails, \
-     the loop runs as it was, with its checks, so that it traps where it did. Without the checks, loads and stores of the \
-     fast loop are free to move",
-    "transfer: an iteration that needs the rare part is finished in a copy, and the loop is entered anew. What only the rare \
-     part changes is read once in between",
-    "widen_indices: an index is counted and added up in 64 bits, as the machine adds it up in an address, so that nothing is extended \
-     in each iteration",
-    "promote: an iteration does not wait for the store of the one before it to be loaded again. If the store has left \
-     the loop too, nothing is written until the end",
-    "sink: what only one exit of the loop uses, or only a rare block, is computed there and not in each iteration",
-    "full_unroll: the iterations stand one behind the other, so nothing counts them, and what depends on the count alone is \
-     constant",
-    "partial_unroll: several iterations share a test, a jump and the steps of counters; the loop as it was does the rest",
-    "reassociate: what an iteration adds is put together before it is added, so that an iteration waits for one operation of the one before",
-    "peel: the first iterations stand before the loop. What they have checked, loaded or computed for all others is not \
-     done again",
-    "tail_duplicate: each way through the loop ends in a test of its own, and not in a jump to a common one",
-    "layout: the code of the loop is in one piece, and goes on without a jump as long as the loop does",
-    "order_latch: the old value is not needed any more when the new one is made, so both can be in the same register, \
-     and no iteration moves one to the other",
-];
-
-/// What it is good for that a pass fired.
-fn gain(pass: &str) -> Option<&'static str> {
-    GAINS.iter().copied().find(|gain| gain.split_once(':').is_some_and(|(name, _)| name == pass))
 }
 
 #[cfg(test)]

@@ -1,14 +1,14 @@
 //! `run`: compile with loopopt, run, and compare.
 
 use super::Ending;
-use crate::agree::difference;
+use crate::agree::{describe, difference, expected};
 use crate::cli::RunArgs;
 use crate::error::{guard, in_file};
 use crate::input::{Input, image};
+use crate::subject::sample_case;
 use anyhow::{Result, bail};
-use cranelift_codegen::data_value::DataValue;
 use loopopt::Options;
-use loopopt::oracle::{Call, Case, Compiled, Expectation, Foreign, Outcome, Pipeline, Program, Run, check};
+use loopopt::oracle::{Case, Compiled, Expectation, Foreign, Outcome, Pipeline, Program, Run, check};
 use std::io::Write;
 
 pub(super) fn run(args: &RunArgs, out: &mut dyn Write) -> Result<Ending> {
@@ -24,7 +24,8 @@ pub(super) fn run(args: &RunArgs, out: &mut dyn Write) -> Result<Ending> {
         }
         let runner = Runner { input: &input, program, options: &options };
         let ending = match &args.invoke {
-            Some(text) => runner.invoke(input.call(text)?, out)?,
+            Some(text) => runner.invoke(Case { call: input.call(text)?, memory: image() }, out)?,
+            None if sample_case(&input.name).is_some() => runner.run_sample(args.function.as_deref(), out)?,
             None => runner.run_comments(args.function.as_deref(), out)?,
         };
         worst = if worst == Ending::Fine { ending } else { worst };
@@ -41,17 +42,29 @@ struct Runner<'a> {
 
 impl Runner<'_> {
     /// Makes one call and prints what it returns.
-    fn invoke(&self, call: Call, out: &mut dyn Write) -> Result<Ending> {
-        let outcome = self.outcome(&mut self.compile()?, &call)?;
-        writeln!(out, "{}", describe(&outcome, self.program, &call))?;
+    fn invoke(&self, case: Case, out: &mut dyn Write) -> Result<Ending> {
+        let outcome = self.outcome(&mut self.compile()?, &case)?;
+        writeln!(out, "{}", describe(&outcome, self.program, &case.call))?;
         let ending = match outcome {
             // The other arms would take as long, and what does not end cannot be compared.
             Outcome::TimedOut => return Ok(Ending::Trapped),
             Outcome::Trapped { .. } => Ending::Trapped,
             Outcome::Returned(_) => Ending::Fine,
         };
-        let compared = self.compare(vec![call], out)?;
+        let compared = self.compare(vec![case], out)?;
         Ok(if compared == Ending::Fine { ending } else { compared })
+    }
+
+    /// Makes the small call of a sample program.
+    fn run_sample(&self, function: Option<&str>, out: &mut dyn Write) -> Result<Ending> {
+        let cases = self.input.cases(function, &[])?;
+        let mut worst = Ending::Fine;
+        for case in cases {
+            write!(out, "{}: ", case.call)?;
+            let ending = self.invoke(case, out)?;
+            worst = if worst == Ending::Fine { ending } else { worst };
+        }
+        Ok(worst)
     }
 
     /// Makes the calls of the `; run:` lines and checks what they return.
@@ -61,10 +74,12 @@ impl Runner<'_> {
         let (total, mut failed) = (runs.len(), 0);
         let mut ended = Vec::new();
         for Run { line, call, expectation } in runs {
-            let outcome = self.outcome(&mut compiled, &call)?;
+            let case = Case { call, memory: image() };
+            let outcome = self.outcome(&mut compiled, &case)?;
+            let call = &case.call;
             let holds = matches!(&outcome, Outcome::Returned(values) if expectation.holds(values));
             failed += usize::from(!holds);
-            let seen = describe(&outcome, self.program, &call);
+            let seen = describe(&outcome, self.program, call);
             match (&expectation, holds) {
                 (Expectation::Anything, true) => writeln!(out, "line {line}: {call}: {seen}")?,
                 (_, true) => writeln!(out, "line {line}: {call}: ok")?,
@@ -73,7 +88,7 @@ impl Runner<'_> {
                 }
             }
             if outcome != Outcome::TimedOut {
-                ended.push(call);
+                ended.push(case);
             }
         }
         let ending = self.compare(ended, out)?;
@@ -102,15 +117,14 @@ impl Runner<'_> {
         self.input.compile_program(self.program, Pipeline::LoopOpt(self.options))
     }
 
-    fn outcome(&self, compiled: &mut Compiled, call: &Call) -> Result<Outcome> {
-        let observation = compiled.observe(call, &image());
+    fn outcome(&self, compiled: &mut Compiled, case: &Case) -> Result<Outcome> {
+        let observation = compiled.observe(&case.call, &case.memory);
         let advice = "call it with what its signature and its memory flags allow";
         Ok(observation.map_err(|error| in_file(&self.input.name, &error, advice))?.outcome)
     }
 
     /// Compares all arms on these calls.
-    fn compare(&self, calls: Vec<Call>, out: &mut dyn Write) -> Result<Ending> {
-        let cases: Vec<Case> = calls.into_iter().map(|call| Case { call, memory: image() }).collect();
+    fn compare(&self, cases: Vec<Case>, out: &mut dyn Write) -> Result<Ending> {
         match guard(|| check(self.program, &cases, self.options)) {
             Ok(_) => Ok(Ending::Fine),
             Err(error) => {
@@ -120,32 +134,5 @@ impl Runner<'_> {
                 Ok(Ending::Differs)
             }
         }
-    }
-}
-
-/// The results with their types, or the trap.
-fn describe(outcome: &Outcome, program: &Program, call: &Call) -> String {
-    match outcome {
-        Outcome::Returned(values) if values.is_empty() => "returned".to_owned(),
-        Outcome::Returned(values) => {
-            let returns = program.function(&call.function).map(|function| &function.signature.returns[..]);
-            let types = returns.unwrap_or_default().iter().map(|result| result.value_type);
-            let values: Vec<String> = values.iter().zip(types).map(|(value, ty)| format!("{value} ({ty})")).collect();
-            values.join(", ")
-        }
-        Outcome::Trapped { code, function, .. } => format!("trap: {code} in %{function}"),
-        Outcome::TimedOut => "did not end in time".to_owned(),
-    }
-}
-
-fn expected(expectation: &Expectation) -> String {
-    let list = |values: &[DataValue]| {
-        let values: Vec<String> = values.iter().map(DataValue::to_string).collect();
-        values.join(", ")
-    };
-    match expectation {
-        Expectation::Equal(values) => list(values),
-        Expectation::NotEqual(values) => format!("anything but {}", list(values)),
-        Expectation::Anything => "a return".to_owned(),
     }
 }

@@ -2,12 +2,18 @@
 
 use super::Ending;
 use crate::cli::ShowArgs;
-use crate::input::Input;
+use crate::error::{guard, in_file};
+use crate::input::{Input, functions_for_any_target};
 use crate::listing::{listing, summary};
-use crate::machine;
-use anyhow::Result;
+use crate::{machine, target};
+use anyhow::{Context as _, Error, Result, anyhow, ensure};
 use comfy_table::{ContentArrangement, Table, presets};
-use loopopt::oracle::{CompiledFunction, Pipeline};
+use cranelift_codegen::control::ControlPlane;
+use cranelift_codegen::ir::Function;
+use cranelift_codegen::isa::TargetIsa;
+use cranelift_codegen::{CodegenError, Context};
+use loopopt::oracle::Pipeline;
+use loopopt::{LoopOptimizer, Options};
 use similar::TextDiff;
 use std::io::{self, Write};
 
@@ -16,30 +22,89 @@ const WIDE: u16 = 140;
 
 pub(super) fn run(args: &ShowArgs, out: &mut dyn Write) -> Result<Ending> {
     let options = args.optimizer.options()?;
+    if let Some(target) = &args.target {
+        return show_foreign(args, target, &options, out);
+    }
     let input = Input::open(&args.file)?;
     let names = input.selected(args.function.as_deref())?;
     let (before, after) = (input.compile(Pipeline::Speed)?, input.compile(Pipeline::LoopOpt(&options))?);
     for (before, after) in before.functions().iter().zip(after.functions()) {
         if names.contains(&before.name) {
-            show(args, [before, after], out)?;
+            let arms = [before, after];
+            show(args, &before.name, [&before.clif, &after.clif], arms.map(|arm| listing(&arm.code)), out)?;
+            if has_asm(args) {
+                for (when, function) in ["before", "after "].iter().zip(arms) {
+                    writeln!(out, "{when}: {}", inner_loops(&function.code))?;
+                }
+                writeln!(out)?;
+            }
         }
     }
     Ok(Ending::Fine)
 }
 
-fn show(args: &ShowArgs, functions: [&CompiledFunction; 2], out: &mut dyn Write) -> io::Result<()> {
-    let name = &functions[0].name;
+/// The same for another machine, with its code as Cranelift prints it.
+fn show_foreign(args: &ShowArgs, target: &str, options: &Options, out: &mut dyn Write) -> Result<Ending> {
+    let isa = target::named(target)?;
+    let (file, functions) = functions_for_any_target(&args.file)?;
+    let wanted = args.function.as_deref().map(|name| format!("%{}", name.trim_start_matches('%')));
+    let wanted: Vec<Function> = functions
+        .into_iter()
+        .filter(|function| wanted.as_ref().is_none_or(|name| *name == function.name.to_string()))
+        .collect();
+    ensure!(!wanted.is_empty(), "{file}: there is no such function; `show` without --function shows all");
+    for function in wanted {
+        let name = function.name.to_string();
+        let arms = guard(|| foreign_arms(function, &*isa, options));
+        let [before, after] = arms.map_err(|error| {
+            in_file(&file, &error.context(name.clone()), &format!("use what Cranelift supports for {target}"))
+        })?;
+        let name = name.trim_start_matches('%');
+        show(args, name, [&before.0, &after.0], [before.1, after.1], out)?;
+    }
+    Ok(Ending::Fine)
+}
+
+/// CLIF and machine code without and with loopopt.
+fn foreign_arms(function: Function, isa: &dyn TargetIsa, options: &Options) -> Result<[(Function, String); 2]> {
+    let plane = &mut ControlPlane::default();
+    let mut ctx = Context::for_function(function);
+    ctx.optimize(isa, plane).map_err(pretty)?;
+    let before = (ctx.func.clone(), disassembly(&ctx, isa)?);
+    LoopOptimizer::new(options.clone()).run(&mut ctx, isa, plane).map_err(pretty)?;
+    let code = disassembly(&ctx, isa)?;
+    Ok([before, (ctx.func, code)])
+}
+
+fn disassembly(ctx: &Context, isa: &dyn TargetIsa) -> Result<String> {
+    let plane = &mut ControlPlane::default();
+    let code = isa.compile_function(&ctx.func, &ctx.domtree, &mut Default::default(), true, plane).map_err(pretty)?;
+    code.vcode.context("Cranelift gives no disassembly")
+}
+
+/// What Cranelift says, with the first thing that the verifier has found.
+fn pretty(error: CodegenError) -> Error {
+    match error {
+        CodegenError::Verifier(errors) => match errors.0.first() {
+            Some(first) => anyhow!("not valid CLIF: {first}"),
+            None => anyhow!("not valid CLIF"),
+        },
+        other => other.into(),
+    }
+}
+
+fn has_asm(args: &ShowArgs) -> bool {
+    args.asm || !args.clif
+}
+
+/// CLIF and machine code of a function, before and after.
+fn show(args: &ShowArgs, name: &str, clif: [&Function; 2], code: [String; 2], out: &mut dyn Write) -> io::Result<()> {
     if args.clif || !args.asm {
-        let text = functions.map(|function| function.clif.display().to_string());
+        let text = clif.map(|function| function.display().to_string());
         print(args.diff, &format!("CLIF of %{name}"), &text, out)?;
     }
-    if args.asm || !args.clif {
-        let text = functions.map(|function| listing(&function.code));
-        print(args.diff, &format!("machine code of %{name}"), &text, out)?;
-        for (when, function) in ["before", "after "].iter().zip(functions) {
-            writeln!(out, "{when}: {}", inner_loops(&function.code))?;
-        }
-        writeln!(out)?;
+    if has_asm(args) {
+        print(args.diff, &format!("machine code of %{name}"), &code, out)?;
     }
     Ok(())
 }

@@ -58,9 +58,9 @@ pub struct Record {
 /// What was measured. In pairs, the first is of the baseline and the second of loopopt.
 #[derive(Clone, Debug, Serialize)]
 pub struct Measured {
-    /// Time of a call.
+    /// Time of a call: the median over the rounds, of the samples that the ratio is made of.
     pub baseline_ns: f64,
-    /// Time of a call.
+    /// The same.
     pub loopopt_ns: f64,
     /// The median of the ratios of time, loopopt by baseline.
     pub ratio: f64,
@@ -78,7 +78,7 @@ pub struct Measured {
     pub vs_unchecked: Option<f64>,
     /// How many rounds the medians are of.
     pub rounds: usize,
-    /// Time of a call at each placement.
+    /// The shortest time of a call at each placement.
     pub placements_ns: [[f64; PLACES]; 2],
     /// The time at loopopt's best placement divided by that at the baseline's best.
     pub best: f64,
@@ -117,11 +117,16 @@ impl Record {
 }
 
 impl Measured {
+    /// The mean over the placements of the shortest times, without and with loopopt.
+    pub fn shortest_ns(&self) -> [f64; 2] {
+        self.placements_ns.map(|times| times.iter().sum::<f64>() / PLACES as f64)
+    }
+
     /// Puts together what was measured of a program.
     pub fn new(figures: &Figures, rounds: usize, arms: [Static; 2]) -> Self {
         Self {
-            baseline_ns: figures.ns()[0],
-            loopopt_ns: figures.ns()[1],
+            baseline_ns: figures.ns[0],
+            loopopt_ns: figures.ns[1],
             ratio: figures.ratio.median,
             low: figures.ratio.low,
             high: figures.ratio.high,

@@ -89,7 +89,7 @@ fn row(record: &Record, checked: bool, native: bool) -> Vec<String> {
         cells.push(ratio.map_or(String::new(), |ratio| format!("{ratio:.3}")));
     }
     if native {
-        let ratio = record.native_ns.zip(record.measured.as_ref()).map(|(ns, measured)| measured.loopopt_ns / ns);
+        let ratio = record.native_ns.zip(record.measured.as_ref()).map(|(ns, measured)| measured.shortest_ns()[1] / ns);
         cells.push(record.native_ns.map_or("-".to_owned(), time));
         cells.push(ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.2}")));
     }
@@ -118,7 +118,8 @@ fn spread(spread: [f64; 2]) -> String {
 /// The ratio of the shortest times, if it is another than that of all: the processor then runs the same code in a fast and
 /// in a slow way, depending on what ran before.
 fn unsteady(measured: &Measured) -> Option<f64> {
-    let ratio = measured.loopopt_ns / measured.baseline_ns;
+    let [baseline, loopopt] = measured.shortest_ns();
+    let ratio = loopopt / baseline;
     ((ratio / measured.ratio).ln().abs() > UNSTEADY).then_some(ratio)
 }
 

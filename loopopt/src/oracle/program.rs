@@ -5,6 +5,7 @@ use super::isa::{Target, Use};
 use super::{Arg, Call, run};
 use anyhow::{Context as _, Result, bail, ensure};
 use cranelift_codegen::data_value::DataValue;
+use cranelift_codegen::ir::entities::AnyEntity;
 use cranelift_codegen::ir::{AbiParam, Function, Signature, Type, UserFuncName};
 use cranelift_codegen::isa::CallConv;
 use cranelift_codegen::verify_function;
@@ -87,7 +88,7 @@ impl Program {
 
     fn new_for(target: Target, functions: Vec<Function>) -> Result<Self> {
         for function in &functions {
-            verify(function, &target)?;
+            verify(function, &target, |_| None)?;
         }
         Self::of_verified(target, functions)
     }
@@ -112,13 +113,12 @@ impl Program {
             let others = rest.iter().map(|foreign| format!(", nor is target {}", foreign.target)).collect::<String>();
             bail!("line {}: target {} is not this machine's ({}){others}", first.line, first.target, first.reason);
         }
-        let lines: Vec<usize> = file.functions.iter().map(|(_, details)| details.location.line_number).collect();
-        let functions: Vec<Function> = file.functions.into_iter().map(|(function, _)| function).collect();
         let program = |target: Target| {
-            for (function, line) in functions.iter().zip(&lines) {
-                verify(function, &target).with_context(|| format!("line {line}"))?;
+            for (function, details) in &file.functions {
+                let place = |entity| Some(details.map.location(entity).unwrap_or(details.location).line_number);
+                verify(function, &target, place)?;
             }
-            Self::of_verified(target, functions.clone())
+            Self::of_verified(target, file.functions.iter().map(|(function, _)| function.clone()).collect())
         };
         let programs = header.targets.into_iter().map(program).collect::<Result<_>>()?;
         Ok(Programs { programs, foreign: header.foreign })
@@ -239,14 +239,17 @@ impl Program {
     }
 }
 
-fn verify(function: &Function, target: &Target) -> Result<()> {
+/// Fails if the verifier finds anything. The line of what it is about stands in front of the message, if `line_of` knows it.
+fn verify(function: &Function, target: &Target, line_of: impl Fn(AnyEntity) -> Option<usize>) -> Result<()> {
     let isa = target.isa(Use::Optimize, true)?;
-    let name = Program::name_of(function)
-        .with_context(|| format!("the function name {} is not of the form %name", function.name))?;
+    let at = |entity| line_of(entity).map_or(String::new(), |line| format!("line {line}: "));
+    let Some(name) = Program::name_of(function) else {
+        bail!("{}the function name {} is not of the form %name", at(AnyEntity::Function), function.name)
+    };
     match verify_function(function, &*isa).map_err(|errors| errors.0.into_iter().next()) {
         Ok(()) => Ok(()),
-        Err(Some(first)) => bail!("%{name} is not valid CLIF: {first}"),
-        Err(None) => bail!("%{name} is not valid CLIF"),
+        Err(Some(first)) => bail!("{}%{name} is not valid CLIF: {first}", at(first.location)),
+        Err(None) => bail!("{}%{name} is not valid CLIF", at(AnyEntity::Function)),
     }
 }
 

@@ -42,7 +42,7 @@ use crate::edit::materialize::neighbours::keep_neighbours;
 use crate::edit::ssa::params::remove_redundant_params;
 use crate::edit::ssa::rename::Replaced;
 use crate::pass::{Pass, PassCx};
-use cranelift_codegen::settings::{self, Configurable, Flags, OptLevel};
+use cranelift_codegen::settings::{self, Configurable, Flags};
 use cranelift_codegen::{CodegenResult, Context};
 use hide::Hidden;
 
@@ -82,8 +82,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
 pub(crate) fn is_possible(ctx: &Context, cx: &mut PassCx<'_>) -> bool {
     let most = cx.options.cleanup_max_depth;
     let forest = cx.forest(ctx);
-    let is_deep = forest.loops().any(|lp| forest.data(lp).depth > most);
-    cx.isa.flags().opt_level() != OptLevel::None && !is_deep
+    forest.loops().all(|lp| forest.data(lp).depth <= most)
 }
 
 /// (L1) Lets loads be what memory is known to hold.

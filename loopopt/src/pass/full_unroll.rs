@@ -83,6 +83,7 @@ pub(crate) const PASS: Pass = Pass {
     run,
     reasons: &[Decline::REASONS, Denied::REASONS],
     claims: &[Claim::TripCount],
+    copies: true,
     ..Pass::OPTIONAL
 };
 

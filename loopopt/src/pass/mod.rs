@@ -104,6 +104,8 @@ pub(crate) struct Pass {
     pub(crate) is_mandatory: bool,
     /// Whether a function is changed for its sake alone. If not, a function in which nothing else fired stays as it came in.
     pub(crate) pays_alone: bool,
+    /// Whether its rewrites make code larger by copies of it. Where size counts, it does not run.
+    pub(crate) copies: bool,
     /// The form in which the loops are when it runs. Checked if each pass is verified.
     pub(crate) needs: Form,
     /// The form that it brings all loops into. If they are in it, it does not run. Checked if each pass is verified.
@@ -123,6 +125,7 @@ impl Pass {
         run: |_, _| Ok(Change::Nothing),
         is_mandatory: false,
         pays_alone: true,
+        copies: false,
         needs: Form::Any,
         makes: Form::Any,
         keeps: Form::Any,

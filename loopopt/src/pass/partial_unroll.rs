@@ -101,6 +101,7 @@ pub(crate) const PASS: Pass = Pass {
     run,
     reasons: &[Decline::REASONS, Denied::REASONS],
     claims: &[Claim::TripCount, Claim::Recurrence, Claim::SamePlace],
+    copies: true,
     ..Pass::OPTIONAL
 };
 

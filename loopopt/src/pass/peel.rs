@@ -88,6 +88,7 @@ pub(crate) const PASS: Pass = Pass {
     run,
     reasons: &[Decline::REASONS, Denied::REASONS],
     claims: &[Claim::CheckHolds, Claim::CellHolds, Claim::ConditionKnown, Claim::Invariant],
+    copies: true,
     ..Pass::OPTIONAL
 };
 

@@ -68,7 +68,8 @@ use std::collections::BTreeMap;
 pub(crate) const NAME: &str = "tail_duplicate";
 
 /// The pass.
-pub(crate) const PASS: Pass = Pass { name: NAME, run, reasons: &[Decline::REASONS], claims: &[], ..Pass::OPTIONAL };
+pub(crate) const PASS: Pass =
+    Pass { name: NAME, run, reasons: &[Decline::REASONS], claims: &[], copies: true, ..Pass::OPTIONAL };
 
 /// Copies the tests of all loops where it pays.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {

@@ -84,8 +84,14 @@ use why::Decline;
 pub(crate) const NAME: &str = "transfer";
 
 /// The pass.
-pub(crate) const PASS: Pass =
-    Pass { name: NAME, run, reasons: &[Decline::REASONS, Denied::REASONS], claims: &[], ..Pass::OPTIONAL };
+pub(crate) const PASS: Pass = Pass {
+    name: NAME,
+    run,
+    reasons: &[Decline::REASONS, Denied::REASONS],
+    claims: &[],
+    copies: true,
+    ..Pass::OPTIONAL
+};
 
 /// Jumps that are followed to a cold block.
 const MAX_JUMPS: usize = 8;

@@ -95,6 +95,7 @@ pub(crate) const PASS: Pass = Pass {
     run,
     reasons: &[Decline::REASONS, Denied::REASONS],
     claims: &[Claim::BranchTaken, Claim::ConditionKnown],
+    copies: true,
     ..Pass::OPTIONAL
 };
 

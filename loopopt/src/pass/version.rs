@@ -114,6 +114,7 @@ pub(crate) const PASS: Pass = Pass {
     run,
     reasons: &[Decline::REASONS, Denied::REASONS],
     claims: &[Claim::CheckHolds, Claim::NoWrap],
+    copies: true,
     ..Pass::OPTIONAL
 };
 

@@ -12,6 +12,9 @@ use crate::pass::consolidate_guards::MAX_SPAN;
 use cranelift_codegen::FxHashMap;
 use cranelift_codegen::ir::{Block, Value};
 
+/// What adds up an address, each with a factor, without the constant.
+type Parts = Vec<(Term, u64)>;
+
 /// Whether all of `checks` but extensions are guards, and there would be as many of them in the end: none is near another one in its block,
 /// or in a loop that may be unrolled, at an address that is walked along a line.
 pub(super) fn guards_come_back(view: View<'_>, checks: &[Check], options: &Options) -> bool {
@@ -22,7 +25,7 @@ pub(super) fn guards_come_back(view: View<'_>, checks: &[Check], options: &Optio
     let narrow = |check: &Check| Sum::of(func, func.dfg.inst_args(check.inst)[0]);
     let mut addresses =
         Addresses { view, extents, wide: extensions.map(|(check, wide)| (narrow(check), wide)).collect() };
-    let mut near: FxHashMap<(Block, Vec<(Term, u64)>), Vec<i64>> = FxHashMap::default();
+    let mut near: FxHashMap<(Block, Parts), Vec<i64>> = FxHashMap::default();
     checks.iter().filter(|check| check.extension().is_none()).all(|check| {
         let Some(address) = check.guarded_address() else { return false };
         // What may wrap before it is extended stays apart from all others.
@@ -60,10 +63,10 @@ struct Addresses<'a> {
 
 impl Addresses<'_> {
     /// What an address is the sum of, and a constant, if no part of it may wrap before it is extended.
-    fn parts(&mut self, address: Value, place: Place) -> Option<(Vec<(Term, u64)>, i64)> {
+    fn parts(&mut self, address: Value, place: Place) -> Option<(Parts, i64)> {
         let func = self.view.func();
         let sum = Sum::of(func, address);
-        let (mut parts, mut constant) = (Vec::new(), sum.constant_part());
+        let (mut parts, mut constant) = (Parts::new(), sum.constant_part());
         for (term, factor) in sum.terms() {
             match term {
                 Term::Value(_) => parts.push((term.clone(), *factor)),

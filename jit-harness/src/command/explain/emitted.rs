@@ -1,0 +1,131 @@
+//! Which loop of machine code is from which loop of a function, and how many instructions an iteration has.
+
+use crate::machine;
+use anyhow::{Result, anyhow};
+use cranelift_codegen::Context;
+use cranelift_codegen::control::ControlPlane;
+use cranelift_codegen::ir::{Block, Function, SourceLoc};
+use cranelift_codegen::isa::TargetIsa;
+use loopopt::analysis::cfg::loops::{Loop, LoopForest};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// An innermost loop of machine code.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Emitted {
+    /// The loop that its instructions are from, of the function as it came in.
+    pub(super) origin: Option<Loop>,
+    /// Instructions.
+    pub(super) insts: usize,
+    /// Those that read or write the stack frame.
+    pub(super) stack_accesses: usize,
+    /// Whether it is in cold blocks: a slow version.
+    pub(super) is_cold: bool,
+}
+
+/// Of a source location: the instruction is in a cold block.
+const COLD: u32 = 1 << 31;
+
+/// Gives each instruction the number of its block as its source location, which its copies have too.
+pub(super) fn number_blocks(func: &mut Function) {
+    locate(func, |block, _| SourceLoc::new(block.as_u32()));
+}
+
+/// Gives each instruction the source location that `place` makes of its block and its source location.
+fn locate(func: &mut Function, place: impl Fn(Block, SourceLoc) -> SourceLoc) {
+    let blocks: Vec<Block> = func.layout.blocks().collect();
+    for block in blocks {
+        let insts: Vec<_> = func.layout.block_insts(block).collect();
+        for inst in insts {
+            func.set_srcloc(inst, place(block, func.srcloc(inst)));
+        }
+    }
+}
+
+/// Writes into source locations which instructions are in cold blocks now.
+fn mark_cold(func: &mut Function) {
+    let cold: BTreeSet<Block> = func.layout.blocks().filter(|&block| func.layout.is_cold(block)).collect();
+    locate(func, |block, place| match place.bits() & !COLD {
+        _ if place.is_default() => place,
+        number if cold.contains(&block) => SourceLoc::new(number | COLD),
+        number => SourceLoc::new(number),
+    });
+}
+
+/// The innermost loops of the function's machine code. Source locations are [numbers of blocks](number_blocks) of the function that `forest` is of.
+pub(super) fn innermost(ctx: &mut Context, forest: &LoopForest, isa: &dyn TargetIsa) -> Result<Vec<Emitted>> {
+    mark_cold(&mut ctx.func);
+    let func = &ctx.func;
+    let plane = &mut ControlPlane::default();
+    let code = isa
+        .compile_function(func, &ctx.domtree, &mut Default::default(), false, plane)
+        .map_err(|error| anyhow!("{}: {error}", func.name))?
+        .apply_params(&func.params);
+    let places = code.buffer.get_srclocs_sorted();
+    let place_of = |offset: u64| {
+        let after = places.partition_point(|place| u64::from(place.start) <= offset);
+        let place = places[..after].last().filter(|place| offset < u64::from(place.end))?;
+        (!place.loc.is_default()).then(|| place.loc.bits())
+    };
+    let found = machine::loops(code.buffer.data()).into_iter().filter(|lp| lp.is_innermost);
+    let describe = |lp: machine::EmittedLoop| {
+        let known: Vec<u32> = lp.offsets.iter().filter_map(|&offset| place_of(offset)).collect();
+        let mut counts = BTreeMap::<_, usize>::new();
+        for lp in known.iter().filter_map(|place| forest.innermost(Block::from_u32(place & !COLD))) {
+            *counts.entry(lp).or_default() += 1;
+        }
+        let origin = counts.into_iter().max_by_key(|(_, count)| *count).map(|(lp, _)| lp);
+        let is_cold = !known.is_empty() && known.iter().all(|place| place & COLD != 0);
+        Emitted { origin, insts: lp.insts, stack_accesses: lp.stack_accesses, is_cold }
+    };
+    Ok(found.map(describe).collect())
+}
+
+/// How many instructions an iteration had and has: `6 → 2.25 per iteration, and 4 in the remainder`. `unrolled` is how many iterations the
+/// largest loop does at a time.
+pub(super) fn in_words(before: &[Emitted], after: &[Emitted], unrolled: Option<usize>) -> Option<String> {
+    let [before] = before else { return None };
+    let (cold, mut hot): (Vec<&Emitted>, Vec<&Emitted>) = after.iter().partition(|lp| lp.is_cold);
+    hot.sort_by_key(|lp| std::cmp::Reverse(lp.insts));
+    let mut words = match (&hot[..], unrolled) {
+        ([], _) => format!("{} → no loop", before.insts),
+        ([lp], None) => format!("{} → {} per iteration", before.insts, lp.insts),
+        ([fast, rest @ ..], Some(factor)) if rest.len() < 2 => {
+            let mut words = format!("{} → {} per iteration", before.insts, fast.insts as f64 / factor as f64);
+            if let [rest] = rest {
+                words.push_str(&format!(", and {} in the remainder", rest.insts));
+            }
+            words
+        }
+        (several, _) => {
+            let sizes: Vec<String> = several.iter().map(|lp| lp.insts.to_string()).collect();
+            format!("{} → loops of {}", before.insts, sizes.join(", "))
+        }
+    };
+    if let [slow] = &cold[..] {
+        words.push_str(&format!("; {} in the slow version", slow.insts));
+    }
+    Some(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(before: usize, after: &[(usize, bool)], unrolled: Option<usize>) -> Option<String> {
+        let emitted = |insts, is_cold| Emitted { origin: None, insts, stack_accesses: 0, is_cold };
+        let after: Vec<Emitted> = after.iter().map(|&(insts, is_cold)| emitted(insts, is_cold)).collect();
+        in_words(&[emitted(before, false)], &after, unrolled)
+    }
+
+    #[test]
+    fn counts_are_of_one_iteration() {
+        let is = |text: &str| Some(text.to_owned());
+        assert_eq!(words(6, &[(5, false)], None), is("6 → 5 per iteration"));
+        assert_eq!(words(6, &[(4, false), (9, false)], Some(4)), is("6 → 2.25 per iteration, and 4 in the remainder"));
+        assert_eq!(words(6, &[(8, false)], Some(4)), is("6 → 2 per iteration"));
+        assert_eq!(words(6, &[], None), is("6 → no loop"));
+        assert_eq!(words(6, &[(4, false), (6, true)], None), is("6 → 4 per iteration; 6 in the slow version"));
+        assert_eq!(words(6, &[(4, false), (3, false)], None), is("6 → loops of 4, 3"));
+        assert_eq!(in_words(&[], &[], None), None);
+    }
+}

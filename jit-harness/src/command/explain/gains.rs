@@ -1,0 +1,47 @@
+//! What passes are good for, in words.
+
+/// What it is good for that a pass fired, each sentence behind the name of the pass.
+const GAINS: &[&str] = &[
+    "forward_select_load: the value is selected from two that are loaded already, and is not loaded again from an address that has \
+     to be selected first",
+    "propagate_equality: a condition that a branch has decided is a constant. It is not kept as a value beside the flags of the \
+     processor",
+    "mem2reg: variables that were stored and loaded again at each use are in registers, as far as there are enough, and \
+     what other passes can find out about values they can find out about these too",
+    "rotate: the loop tests at its end, so an iteration has one jump where it had two. A first test decides whether \
+     the loop runs at all: values that are computed before the loop are computed only if it runs",
+    "elide_checks: a check that the tests before it imply cannot fail. It is not done any more, and what stood behind it is free \
+     to move",
+    "guard_to_trap: an access does not wait for a guard to choose its address. A check that traps says where it may go on, and \
+     what it says holds for what is behind it",
+    "licm: what gives the same in each iteration is computed once, before the loop, and waits there in a register. A \
+     check that is done before the loop is not done in it",
+    "unswitch: a branch that goes the same way in each iteration is decided once, before the loop; each way has a loop of its \
+     own, which does nothing for the others",
+    "version: one test before the loop, of first and last values, takes the place of a check in each iteration. If it fails, \
+     the loop runs as it was, with its checks, so that it traps where it did. Without the checks, loads and stores of the \
+     fast loop are free to move; addresses that do not wrap have one base for all that lies next to each other",
+    "transfer: an iteration that needs the rare part is finished in a copy, and the loop is entered anew. What only the rare \
+     part changes is read once in between",
+    "widen_indices: an index is counted and added up in 64 bits, as the machine adds it up in an address, so that nothing is extended \
+     in each iteration",
+    "promote: an iteration does not wait for the store of the one before it to be loaded again. If the store has left \
+     the loop too, nothing is written until the end",
+    "sink: what only one exit of the loop uses, or only a rare block, is computed there and not in each iteration",
+    "full_unroll: the iterations stand one behind the other, so nothing counts them, and what depends on the count alone is \
+     constant",
+    "partial_unroll: several iterations share a test, a jump and the steps of counters; the loop as it was does the rest",
+    "reassociate: what an iteration adds is put together before it is added, so that an iteration waits for one operation of \
+     the one before",
+    "peel: the first iterations stand before the loop. What they have checked, loaded or computed for all others is not \
+     done again",
+    "tail_duplicate: each way through the loop ends in a test of its own, and not in a jump to a common one",
+    "layout: the code of the loop is in one piece, and goes on without a jump as long as the loop does",
+    "order_latch: the old value is not needed any more when the new one is made, so both can be in the same register, \
+     and no iteration moves one to the other",
+];
+
+/// What it is good for that a pass fired.
+pub(super) fn gain(pass: &str) -> Option<&'static str> {
+    GAINS.iter().copied().find(|gain| gain.split_once(':').is_some_and(|(name, _)| name == pass))
+}

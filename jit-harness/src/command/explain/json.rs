@@ -1,0 +1,97 @@
+//! The record of `explain --json`.
+
+use super::Printer;
+use super::emitted::{Emitted, in_words};
+use loopopt::{Remark, Verdict};
+use serde::Serialize;
+
+/// What is printed.
+#[derive(Default, Serialize)]
+pub(super) struct Record {
+    pub(super) functions: Vec<FunctionRecord>,
+}
+
+/// A function.
+#[derive(Serialize)]
+pub(super) struct FunctionRecord {
+    name: String,
+    changed: bool,
+    loops: Vec<LoopRecord>,
+    /// Of what is no loop: cycles with several entries, stack slots, the function as a whole.
+    others: Vec<RemarkRecord>,
+    stack_accesses: [usize; 2],
+}
+
+/// A loop of the function as it came in.
+#[derive(Serialize)]
+struct LoopRecord {
+    header: String,
+    line: Option<usize>,
+    depth: u32,
+    /// The sizes of the innermost loops of machine code that it was and is, with cold ones.
+    instructions: [Vec<usize>; 2],
+    /// The same in words.
+    summary: Option<String>,
+    remarks: Vec<RemarkRecord>,
+}
+
+#[derive(Serialize)]
+struct RemarkRecord {
+    pass: &'static str,
+    header: String,
+    line: Option<usize>,
+    done: bool,
+    message: String,
+    reason: Option<&'static str>,
+    help: Option<&'static str>,
+    rests_on: Vec<&'static str>,
+}
+
+impl Printer<'_> {
+    /// The function with all remarks, or with those of the passes that are asked for.
+    pub(super) fn record(&self) -> FunctionRecord {
+        let explained = self.explained;
+        let loops = explained.before.loops().map(|lp| {
+            let data = explained.before.data(lp);
+            let none = [Vec::new(), Vec::new()];
+            let emitted = explained.emitted.get(&lp).unwrap_or(&none);
+            let sizes = |loops: &Vec<Emitted>| loops.iter().map(|lp| lp.insts).collect();
+            LoopRecord {
+                header: data.header.to_string(),
+                line: self.line(data.header),
+                depth: data.depth,
+                instructions: emitted.each_ref().map(sizes),
+                summary: in_words(&emitted[0], &emitted[1], explained.unrolled(lp)),
+                remarks: self.remark_records(explained.remarks(Some(lp))),
+            }
+        });
+        FunctionRecord {
+            name: self.name.to_owned(),
+            changed: explained.report.changed,
+            loops: loops.collect(),
+            others: self.remark_records(explained.remarks(None)),
+            stack_accesses: explained.stack_accesses,
+        }
+    }
+
+    fn remark_records<'r>(&self, remarks: impl Iterator<Item = &'r Remark>) -> Vec<RemarkRecord> {
+        let wanted = |remark: &&Remark| self.args.filter.is_empty() || self.is_shown(remark);
+        let record = |remark: &Remark| {
+            let (reason, help) = match remark.verdict {
+                Verdict::Fired => (None, None),
+                Verdict::Declined { reason, help } => (Some(reason), Some(help).filter(|help| !help.is_empty())),
+            };
+            RemarkRecord {
+                pass: remark.pass,
+                header: remark.header.to_string(),
+                line: self.line(remark.header),
+                done: remark.fired(),
+                message: remark.message.to_string(),
+                reason,
+                help,
+                rests_on: remark.claims().iter().map(|claim| claim.text()).collect(),
+            }
+        };
+        remarks.filter(wanted).map(record).collect()
+    }
+}
