@@ -504,7 +504,7 @@ mod programs {
     fn with_errors_are_refused_with_the_line() {
         for (text, message) in [
             ("function %f() {\nblock0:\n  v0 = iconst.i32 1\n  v1 = frobnicate v0\n  return\n}", "line 4: "),
-            ("\nfunction %f() -> i32 {\nblock0:\n  return\n}", "line 2: %f is not valid CLIF: inst0 (return): "),
+            ("\nfunction %f() -> i32 {\nblock0:\n  return\n}", "line 4: %f is not valid CLIF: inst0 (return): "),
             ("function u0:0() { block0: return }", "line 1: the function name u0:0 is not of the form %name"),
             ("function %f() { block0: return }\nfunction %f() { block0: return }", "there are two functions %f"),
             ("test run\n", "there is no function"),

@@ -123,18 +123,19 @@ fn is_implied(required: &[Requirement], index: usize) -> bool {
 /// most.
 fn is_implied_by_cap(required: &[Requirement], (a, r): (&Sum, &Sum)) -> bool {
     let Some(most) = r.as_constant().filter(|_| a.never_wraps()) else { return false };
-    let above = |sum: &Sum, root: &Sum| sum.minus(root)?.as_constant().map(|above| signed(above, sum.bits()).into());
     let bounds = || required.iter().filter_map(Requirement::as_less).filter(|less| !less.signed);
     bounds().filter(|bound| bound.smaller.never_wraps() && bound.smaller != a).any(|bound| {
-        let more: i128 = match above(bound.smaller, a) {
-            Some(more) => more + i128::from(bound.strict),
-            None => return false,
-        };
+        if bound.smaller.minus(a).is_none_or(|difference| difference.as_constant().is_none()) {
+            return false;
+        }
+        let [own, others] = [a, bound.smaller].map(|sum| i128::from(sum.constant_part()));
+        let more = others - own + i128::from(bound.strict);
         let is_enough = |limit: i128| limit - more <= most.into();
         if let Some(limit) = bound.larger.as_constant() {
             return more > 0 && is_enough(limit.into());
         }
-        bounds().any(|cap| match (cap.larger.as_constant(), above(bound.larger, cap.smaller)) {
+        let above = |root: &Sum| Some(signed(bound.larger.minus(root)?.as_constant()?, root.bits()).into());
+        bounds().any(|cap| match (cap.larger.as_constant(), above(cap.smaller)) {
             // The bound has not wrapped if it is above what has a limit.
             (Some(limit), Some(more @ 0..)) => {
                 let limit = i128::from(limit) + more - i128::from(cap.strict);
