@@ -3,6 +3,7 @@
 use super::{Is, Known};
 use crate::analysis::cfg::edges::{Edge, each_use, edge_dominates, edges_of};
 use crate::analysis::cfg::loops::{LoopForest, def_block};
+use crate::analysis::memory::spectre_guard::has_guards;
 use crate::analysis::scev::comparison::Comparison;
 use crate::analysis::scev::linear_expr::constant_of;
 use crate::embedder::SpectreGuards;
@@ -46,11 +47,6 @@ pub(super) fn known(ctx: &Context, cx: &PassCx<'_>, forest: &LoopForest) -> Vec<
     }
     found.retain(|&(_, place)| pays[place]);
     found.into_iter().map(|(known, _)| known).collect()
-}
-
-fn has_guards(func: &Function) -> bool {
-    let mut insts = func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
-    insts.any(|inst| func.dfg.insts[inst].opcode() == Opcode::SelectSpectreGuard)
 }
 
 /// What the branches of the function say, by number, and how much that is.

@@ -33,14 +33,16 @@ pub(super) struct Extensions<'a> {
     view: View<'a>,
     extents: Extents<'a>,
     in_addresses: EntitySet<Inst>,
+    /// Questions for each loop, and the loop that was asked of last.
+    questions: usize,
+    last: Option<Loop>,
 }
 
 impl<'a> Extensions<'a> {
     /// For the loops of this function.
     pub(super) fn new(view: View<'a>, options: &Options) -> Self {
-        let mut extents = Extents::new(view);
-        extents.allow(options.widen_indices_max_questions);
-        Self { view, extents, in_addresses: in_addresses(view) }
+        let questions = options.widen_indices_max_questions;
+        Self { view, extents: Extents::new(view), in_addresses: in_addresses(view), questions, last: None }
     }
 
     /// The sum in 64 bits that `inst`, an instruction of `block`, is if nothing wraps in it, and what is to hold for that. Nothing if it is
@@ -52,6 +54,9 @@ impl<'a> Extensions<'a> {
         let func = self.view.func();
         let narrow = self.view.sum(func.dfg.inst_args(inst)[0])?;
         let lp = self.view.forest.innermost(block)?;
+        if self.last.replace(lp) != Some(lp) {
+            self.extents.allow(self.questions);
+        }
         let is_signed = func.dfg.insts[inst].opcode() == Opcode::Sextend;
         if self.extents.exact(&narrow, is_signed, Place::Before(inst)).is_ok() {
             return None;
