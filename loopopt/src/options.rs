@@ -171,8 +171,8 @@ pub struct Options {
     /// bound blocks (OMR 200), LLVM's IRCE 64 of them; a matrix product with checks has 40 instructions.
     pub version_max_insts: usize,
 
-    /// `version`: the most instructions of a loop for each sum of an address that is added up in 64 bits, if nothing else is won. 16: with it,
-    /// 38 kernels of simple front ends in Wasmtime take 0.76 of Cranelift's time and not 0.86; a loop of four times as many instructions gains 1 or 2 %.
+    /// `version`: the most instructions of a loop for each sum of an address that is to be added up in 64 bits. 16: with it, 38 kernels of simple
+    /// front ends in Wasmtime take 0.76 of Cranelift's time and not 0.86; a loop of four times as many instructions gains 1 or 2 %.
     pub version_max_insts_per_extension: usize,
 
     /// `version`: the same, also if cost does not count. 2,000: it bounds the time for code made to be slow.

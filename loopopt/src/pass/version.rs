@@ -76,7 +76,6 @@ use crate::analysis::cfg::edges::Edge;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::cfg::must_execute::Order;
 use crate::analysis::facts::known::{Conditions, Place};
-use crate::analysis::memory::effects::is_constant;
 use crate::analysis::scev::exit_count;
 use crate::analysis::scev::linear_expr::Sum;
 use crate::analysis::scev::predication::Predication;
@@ -101,7 +100,6 @@ use cranelift_codegen::{CodegenResult, Context, FxHashMap};
 use extension::Extensions;
 use lengths::Lengths;
 use returning_guards::guards_come_back;
-use std::collections::BTreeSet;
 use std::ops::Range;
 use why::Decline;
 
@@ -458,13 +456,6 @@ impl Plan {
             return Err(Decline::TooManyTests { requirements: self.requires.len(), max });
         }
         let extensions = self.extensions().count();
-        if extensions == self.checks.len() {
-            let (insts, max) =
-                (self.insts_around_extensions(&ctx.func, forest), options.version_max_insts_per_extension);
-            if insts > max * extensions {
-                return Err(Decline::FewExtensions { extensions, insts, max });
-            }
-        }
         if self.headers.len() == 1
             && let Some(around) = exit_count::bound(ctx, forest, self.lp).most()
             && around < options.version_min_iterations as u128
@@ -482,13 +473,6 @@ impl Plan {
             return Err(Decline::EndsEarly { requirements, checks });
         }
         Ok(self)
-    }
-
-    /// Instructions of the loops that hold the extensions, each without the loops inside it.
-    fn insts_around_extensions(&self, func: &Function, forest: &LoopForest) -> usize {
-        let loops: BTreeSet<_> = self.extensions().filter_map(|(check, _)| forest.innermost(check.block)).collect();
-        let blocks = loops.into_iter().flat_map(|lp| forest.own_blocks(lp));
-        blocks.flat_map(|block| func.layout.block_insts(block)).filter(|&inst| !is_constant(func, inst)).count()
     }
 
     /// The extensions that go, with what they become.

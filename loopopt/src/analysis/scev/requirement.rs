@@ -124,7 +124,7 @@ fn is_implied(required: &[Requirement], index: usize) -> bool {
 fn is_implied_by_cap(required: &[Requirement], (a, r): (&Sum, &Sum)) -> bool {
     let Some(most) = r.as_constant().filter(|_| a.never_wraps()) else { return false };
     let bounds = || required.iter().filter_map(Requirement::as_less).filter(|less| !less.signed);
-    bounds().filter(|bound| bound.smaller.never_wraps() && bound.smaller != a).any(|bound| {
+    bounds().filter(|bound| bound.smaller.never_wraps()).any(|bound| {
         if bound.smaller.minus(a).is_none_or(|difference| difference.as_constant().is_none()) {
             return false;
         }

@@ -33,20 +33,26 @@ pub(super) fn known(ctx: &Context, cx: &PassCx<'_>, forest: &LoopForest) -> Vec<
     if count == 0 || (cx.options.embedder.spectre_guards() != SpectreGuards::Drop && has_guards(func)) {
         return Vec::new();
     }
+    let insts = |block| func.layout.block_insts(block).map(move |inst| (block, inst));
     let mut pays = vec![false; count];
-    let mut found = Vec::new();
-    for block in func.layout.blocks() {
-        for inst in func.layout.block_insts(block) {
+    for lp in forest.loops() {
+        for (block, inst) in forest.own_blocks(lp).flat_map(insts) {
             each_known(ctx, &equals, (block, inst), |known, place| {
-                pays[place] |= forest
-                    .innermost(block)
-                    .is_some_and(|lp| def_block(func, known.value).is_some_and(|home| !forest.contains(lp, home)));
-                found.push((known, place));
+                pays[place] |= def_block(func, known.value).is_some_and(|home| !forest.contains(lp, home));
             });
         }
     }
-    found.retain(|&(_, place)| pays[place]);
-    found.into_iter().map(|(known, _)| known).collect()
+    let mut found = Vec::new();
+    if pays.contains(&true) {
+        for (block, inst) in func.layout.blocks().flat_map(insts) {
+            each_known(ctx, &equals, (block, inst), |known, place| {
+                if pays[place] {
+                    found.push(known);
+                }
+            });
+        }
+    }
+    found
 }
 
 /// What the branches of the function say, by number, and how much that is.

@@ -19,6 +19,7 @@
 use crate::analysis::cfg::loops::Loop;
 use crate::analysis::facts::known::Place;
 use crate::analysis::memory::alias::address_operand;
+use crate::analysis::memory::effects::is_constant;
 use crate::analysis::scev::linear_expr::{Sum, Term, mask, signed};
 use crate::analysis::scev::nowrap::Extents;
 use crate::analysis::scev::requirement::Requirement;
@@ -27,6 +28,7 @@ use crate::fault::fault;
 use crate::options::Options;
 use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode, Value, ValueDef, types};
+use smallvec::SmallVec;
 
 /// The extensions of a function that addresses are made of.
 pub(super) struct Extensions<'a> {
@@ -42,7 +44,7 @@ impl<'a> Extensions<'a> {
     /// For the loops of this function.
     pub(super) fn new(view: View<'a>, options: &Options) -> Self {
         let questions = options.widen_indices_max_questions;
-        Self { view, extents: Extents::new(view), in_addresses: in_addresses(view), questions, last: None }
+        Self { view, extents: Extents::new(view), in_addresses: in_addresses(view, options), questions, last: None }
     }
 
     /// The sum in 64 bits that `inst`, an instruction of `block`, is if nothing wraps in it, and what is to hold for that. Nothing if it is
@@ -54,17 +56,17 @@ impl<'a> Extensions<'a> {
         let func = self.view.func();
         let narrow = self.view.sum(func.dfg.inst_args(inst)[0])?;
         let lp = self.view.forest.innermost(block)?;
+        // One constant for all that lies next to each other.
+        let constant = signed(narrow.constant_part(), narrow.bits());
+        let root = self.wide(lp, &narrow.clone().offset(constant.wrapping_neg()))?;
+        let is_signed = func.dfg.insts[inst].opcode() == Opcode::Sextend;
         if self.last.replace(lp) != Some(lp) {
             self.extents.allow(self.questions);
         }
-        let is_signed = func.dfg.insts[inst].opcode() == Opcode::Sextend;
         if self.extents.exact(&narrow, is_signed, Place::Before(inst)).is_ok() {
             return None;
         }
-        // One constant for all that lies next to each other.
-        let constant = signed(narrow.constant_part(), narrow.bits());
         let bits = if fault!(AddressMayWrap) { 64 } else { narrow.bits() - u32::from(is_signed) };
-        let root = self.wide(lp, &narrow.offset(constant.wrapping_neg()))?;
         let most = Sum::constant(mask(bits), root.bits());
         let mut required = vec![Requirement::at_most(root.clone().offset(constant.max(0)), most)];
         if constant < 0 {
@@ -110,28 +112,44 @@ impl<'a> Extensions<'a> {
     }
 }
 
-/// The extensions in loops that the addresses of plain loads and stores in them are made of.
-fn in_addresses(view: View<'_>) -> EntitySet<Inst> {
-    /// Sums and guards between an access and an extension.
-    const DEPTH: usize = 4;
+/// The extensions that the addresses of plain loads and stores are made of, in loops with not too many instructions for each of them: a long one
+/// is not worth a second version for them.
+fn in_addresses(view: View<'_>, options: &Options) -> EntitySet<Inst> {
     let func = view.func();
     let mut found = EntitySet::with_capacity(func.dfg.num_insts());
-    let in_loops = func.layout.blocks().filter(|&block| view.forest.innermost(block).is_some());
-    for inst in in_loops.flat_map(|block| func.layout.block_insts(block)) {
-        let Some(address) = address_operand(func, inst) else { continue };
-        let (mut from, mut parts) = (vec![address], Vec::new());
-        for _ in 0..DEPTH {
-            for inst in from.drain(..).filter_map(|value| func.dfg.value_def(value).inst()) {
-                if is_extension(func, inst) {
-                    found.insert(inst);
-                } else if matches!(func.dfg.insts[inst].opcode(), Opcode::Iadd | Opcode::SelectSpectreGuard) {
-                    parts.extend_from_slice(func.dfg.inst_args(inst));
-                }
+    let mut own = Vec::new();
+    for lp in view.forest.loops() {
+        let mut insts = 0;
+        for inst in view.forest.own_blocks(lp).flat_map(|block| func.layout.block_insts(block)) {
+            insts += usize::from(!is_constant(func, inst));
+            if let Some(address) = address_operand(func, inst) {
+                each_extension(func, address, |extension| own.push(extension));
             }
-            std::mem::swap(&mut from, &mut parts);
         }
+        own.sort_unstable();
+        own.dedup();
+        if options.ignore_cost || insts <= options.version_max_insts_per_extension * own.len() {
+            found.extend(own.iter().copied());
+        }
+        own.clear();
     }
     found
+}
+
+/// Calls `visit` with the extensions that are added up in `address`.
+fn each_extension(func: &Function, address: Value, mut visit: impl FnMut(Inst)) {
+    /// Instructions that are looked at: sums and guards.
+    const MAX_INSTS: usize = 12;
+    let (mut open, mut looked_at) = (SmallVec::<[Value; 4]>::from_slice(&[address]), 0);
+    while let Some(value) = open.pop().filter(|_| looked_at < MAX_INSTS) {
+        looked_at += 1;
+        let Some(inst) = func.dfg.value_def(value).inst() else { continue };
+        if is_extension(func, inst) {
+            visit(inst);
+        } else if matches!(func.dfg.insts[inst].opcode(), Opcode::Iadd | Opcode::SelectSpectreGuard) {
+            open.extend_from_slice(func.dfg.inst_args(inst));
+        }
+    }
 }
 
 /// Whether `inst` extends a number of at most 32 bits to 64.

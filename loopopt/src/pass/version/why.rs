@@ -41,11 +41,6 @@ refusals! {
         TooManyTests { requirements: usize, max: usize }
             => "too-many-tests", "the test would compare {requirements} times, more than {max}",
             help "Options::version_max_requirements is the limit";
-        /// (P9) Nothing goes but the sums of a few addresses.
-        FewExtensions { extensions: usize, insts: usize, max: usize }
-            => "few-extensions",
-            "nothing would be won but {extensions} sums of addresses of {insts} instructions, fewer than one of {max}",
-            help "Options::version_max_insts_per_extension is the limit";
         /// (P5) The loop ends soon.
         FewIterations { around: u128, min: usize }
             => "few-iterations", "the back edge is taken {around} times at most, fewer than {min}";
