@@ -115,19 +115,23 @@ impl<'a> Extensions<'a> {
 /// The extensions that the addresses of plain loads and stores are made of, in loops with not too many instructions for each of them: a long one
 /// is not worth a second version for them.
 fn in_addresses(view: View<'_>, options: &Options) -> EntitySet<Inst> {
+    /// Instructions that go with a Spectre guard: it, its comparison, and the sum that is compared.
+    const INSTS_PER_GUARD: usize = 3;
     let func = view.func();
     let mut found = EntitySet::with_capacity(func.dfg.num_insts());
     let mut own = Vec::new();
     for lp in view.forest.loops() {
-        let mut insts = 0;
+        let (mut insts, mut guards) = (0, 0);
         for inst in view.forest.own_blocks(lp).flat_map(|block| func.layout.block_insts(block)) {
             insts += usize::from(!is_constant(func, inst));
+            guards += usize::from(func.dfg.insts[inst].opcode() == Opcode::SelectSpectreGuard);
             if let Some(address) = address_operand(func, inst) {
                 each_extension(func, address, |extension| own.push(extension));
             }
         }
         own.sort_unstable();
         own.dedup();
+        let insts = insts.saturating_sub(guards * INSTS_PER_GUARD);
         if options.ignore_cost || insts <= options.version_max_insts_per_extension * own.len() {
             found.extend(own.iter().copied());
         }
