@@ -34,11 +34,10 @@
 //! Branches with both ways inside the loop: which is likelier, nobody says. Cold blocks need nothing:
 //! Cranelift moves those to the end.
 
-use crate::analysis::cfg::edges::{Edge, jump_target, only_edge_into};
+use crate::analysis::cfg::edges::{Edge, count_uses, jump_target, only_edge_into};
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::memory::effects::only_jumps_to;
 use crate::change::Change;
-use crate::edit::ssa::rename::each_use;
 use crate::fault::fault;
 use crate::pass::{Pass, PassCx};
 use crate::refusal::refusals;
@@ -206,17 +205,6 @@ fn ordered_opposite(cond: FloatCC) -> FloatCC {
         FloatCC::GreaterThanOrEqual => FloatCC::LessThan,
         other => other.complement(),
     }
-}
-
-fn count_uses(func: &Function) -> SecondaryMap<Value, u32> {
-    let mut uses = SecondaryMap::new();
-    uses.resize(func.dfg.num_values());
-    for block in &func.layout {
-        for inst in func.layout.block_insts(block) {
-            each_use(func, inst, |value| uses[value] += 1);
-        }
-    }
-    uses
 }
 
 refusals! {

@@ -140,6 +140,38 @@ enum Is {
     Number(u64),
 }
 
+/// Calls `visit` with each operand of `inst` that `is_asked` names, and with each such argument of its edges, of which `is_known` knows something:
+/// there, or on that edge.
+fn each_known_use<T>(
+    func: &Function,
+    inst: Inst,
+    is_asked: impl Fn(Value) -> bool,
+    is_known: impl Fn(Value, Option<Edge>) -> Option<T>,
+    mut visit: impl FnMut(Option<usize>, Value, T),
+) {
+    let mut used = SmallVec::<[Value; 4]>::new();
+    each_use(func, inst, |value| {
+        if is_asked(value) && !used.contains(&value) {
+            used.push(value);
+        }
+    });
+    for value in used {
+        if !func.dfg.insts[inst].opcode().is_branch() {
+            if let Some(known) = is_known(value, None) {
+                visit(None, value, known);
+            }
+            continue;
+        }
+        for edge in edges_of(func, inst) {
+            if edge.args(func).any(|arg| arg == BlockArg::Value(value))
+                && let Some(known) = is_known(value, Some(edge))
+            {
+                visit(Some(edge.slot), value, known);
+            }
+        }
+    }
+}
+
 /// A use of a value where it is known: an operand of an instruction, or an argument of an edge.
 struct Known {
     inst: Inst,
@@ -239,29 +271,21 @@ impl Conditions {
     /// Calls `visit` with each use of a condition in `inst` that is known there.
     fn each_known(&self, ctx: &Context, (block, inst): (Block, Inst), mut visit: impl FnMut(Known)) {
         let func = &ctx.func;
-        let mut used = SmallVec::<[Value; 4]>::new();
-        each_use(func, inst, |value| {
-            if self.has(func, value) && !used.contains(&value) {
-                used.push(value);
-            }
-        });
         let opcode = func.dfg.insts[inst].opcode();
-        for value in used {
-            if !opcode.is_branch() {
-                let is_check = opcode.can_trap() || opcode == Opcode::SelectSpectreGuard;
-                if let Some(is) = self.known_in(ctx, block, value).filter(|_| !is_check) {
-                    visit(Known { inst, slot: None, value, is: Is::Condition(is) });
-                }
-                continue;
-            }
-            for edge in edges_of(func, inst) {
-                if edge.args(func).any(|arg| arg == BlockArg::Value(value))
-                    && let Some(is) = said_by(func, edge, value).or_else(|| self.known_in(ctx, block, value))
-                {
-                    visit(Known { inst, slot: Some(edge.slot), value, is: Is::Condition(is) });
-                }
-            }
-        }
+        let is_check = opcode.can_trap() || opcode == Opcode::SelectSpectreGuard;
+        let is_known = |value, edge: Option<Edge>| match edge {
+            Some(edge) => said_by(func, edge, value).or_else(|| self.known_in(ctx, block, value)),
+            None => self.known_in(ctx, block, value).filter(|_| !is_check),
+        };
+        each_known_use(
+            func,
+            inst,
+            |value| self.has(func, value),
+            is_known,
+            |slot, value, is| {
+                visit(Known { inst, slot, value, is: Is::Condition(is) });
+            },
+        );
     }
 
     /// What `value` is in `block`.

@@ -46,7 +46,7 @@
 //! GCC's `tree-ssa-reassoc` ranks what a loop carries so that it is added last (`PHI_LOOP_BIAS`). LLVM `LoopUnroll` makes several
 //! accumulators (`-unroll-add-parallel-reductions`).
 
-use crate::analysis::cfg::edges::each_use;
+use crate::analysis::cfg::edges::count_uses;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::memory::effects::is_constant;
 use crate::analysis::pressure::Pressure;
@@ -87,7 +87,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     if open.is_empty() {
         return Ok(Change::Nothing);
     }
-    let uses = use_counts(&ctx.func);
+    let uses = count_uses(&ctx.func);
     let mut change = Change::Nothing;
     for (lp, carried) in open {
         let header = forest.data(lp).header;
@@ -191,15 +191,6 @@ fn operation(func: &Function, (forest, lp): (&LoopForest, Loop), value: Value) -
 fn continued(func: &Function, inst: Inst) -> &[Value] {
     let args = func.dfg.inst_args(inst);
     if func.dfg.insts[inst].opcode() == Opcode::Isub { &args[..1] } else { args }
-}
-
-/// How often each value is used.
-fn use_counts(func: &Function) -> SecondaryMap<Value, u32> {
-    let mut uses = SecondaryMap::with_capacity(func.dfg.num_values());
-    for inst in func.layout.blocks().flat_map(|block| func.layout.block_insts(block)) {
-        each_use(func, inst, |value| uses[value] += 1);
-    }
-    uses
 }
 
 /// The chains that make next values of parameters.

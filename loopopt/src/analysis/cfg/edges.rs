@@ -73,6 +73,18 @@ pub fn each_use(func: &Function, inst: Inst, mut visit: impl FnMut(Value)) {
     }
 }
 
+/// How often each value is used in the function. Linear in its size.
+pub fn count_uses(func: &Function) -> SecondaryMap<Value, u32> {
+    let mut uses = SecondaryMap::new();
+    uses.resize(func.dfg.num_values());
+    for block in &func.layout {
+        for inst in func.layout.block_insts(block) {
+            each_use(func, inst, |value| uses[value] += 1);
+        }
+    }
+    uses
+}
+
 /// The edges that leave `block`.
 pub fn edges_from(func: &Function, block: Block) -> impl Iterator<Item = Edge> + use<'_> {
     let branch = func.layout.last_inst(block);

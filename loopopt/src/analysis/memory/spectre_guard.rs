@@ -17,7 +17,7 @@ pub struct Guard {
 /// Whether `func` has any. Linear in its size.
 pub fn has_guards(func: &Function) -> bool {
     let mut insts = func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
-    insts.any(|inst| Guard::of(func, inst).is_some())
+    insts.any(|inst| func.dfg.insts[inst].opcode() == Opcode::SelectSpectreGuard)
 }
 
 impl Guard {

@@ -154,8 +154,10 @@ impl Walk<'_> {
     /// Requires that `left cond right` holds in all iterations, `right` being always the same.
     fn stays(&mut self, cond: IntCC, left: &Sum, right: &Sum) -> Result<(), Obstacle> {
         let already = self.needs.len();
-        let as_integer = self.stays_as_integer(cond, left, right);
-        let as_integer = if matches!(as_integer, Ok(false)) { self.stays_above(cond, left, right) } else { as_integer };
+        let as_integer = match self.stays_as_integer(cond, left, right) {
+            Ok(false) => self.stays_above(cond, left, right),
+            known => known,
+        };
         match as_integer {
             Ok(true) => return Ok(()),
             Ok(false) | Err(Obstacle::TooLong) => self.needs.truncate(already),
@@ -207,9 +209,9 @@ impl Walk<'_> {
             let least = match term {
                 _ if self.view.is_invariant(self.lp, &alone) => alone,
                 Term::Extended { signed: false, sum } => {
-                    let most = self.largest(sum, bits, MAX_DEPTH - 1)?;
-                    self.needs.require(most.at_most(Sum::constant(mask(sum.bits()), bits)));
                     let moves = self.moves(sum, bits, MAX_DEPTH - 1)?;
+                    let most = self.largest_of(&moves, bits)?;
+                    self.needs.require(most.at_most(Sum::constant(mask(sum.bits()), bits)));
                     least(&moves)?.extended(bits, false).times(*factor)
                 }
                 _ => return Ok(false),
@@ -223,7 +225,12 @@ impl Walk<'_> {
     /// The least number that `sum` is, extended, and all by which it moves, if it does not wrap.
     fn largest(&mut self, sum: &Sum, wide: u32, depth: usize) -> Result<Integer, Obstacle> {
         let moves = self.moves(sum, wide, depth)?;
-        let mut largest = Integer::of(least(&moves)?).extended(wide);
+        self.largest_of(&moves, wide)
+    }
+
+    /// The same of what moves so.
+    fn largest_of(&mut self, moves: &Moves, wide: u32) -> Result<Integer, Obstacle> {
+        let mut largest = Integer::of(least(moves)?).extended(wide);
         for distance in moves.up.iter().chain(&moves.down).filter(|_| !fault!(OnlyTheFirstValue)) {
             largest = largest.plus(distance, &mut self.needs).ok_or(Obstacle::TooLong)?;
         }

@@ -1,7 +1,7 @@
 //! Numbers that a branch has found equal to a constant.
 
-use super::{Is, Known};
-use crate::analysis::cfg::edges::{Edge, each_use, edge_dominates, edges_of};
+use super::{Is, Known, each_known_use};
+use crate::analysis::cfg::edges::{Edge, edge_dominates};
 use crate::analysis::cfg::loops::{LoopForest, def_block};
 use crate::analysis::memory::spectre_guard::has_guards;
 use crate::analysis::scev::comparison::Comparison;
@@ -10,7 +10,7 @@ use crate::embedder::SpectreGuards;
 use crate::fault::fault;
 use crate::pass::PassCx;
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, Opcode, Value};
+use cranelift_codegen::ir::{Block, Function, Inst, Opcode, Value};
 use cranelift_codegen::{Context, FxHashMap};
 use smallvec::SmallVec;
 
@@ -73,8 +73,11 @@ fn equals(func: &Function) -> (FxHashMap<Value, SmallVec<[Equal; 2]>>, usize) {
         for (number, other) in sides.into_iter().flatten() {
             let Some(constant) = other.map_or(Some(0), |other| constant_of(func, other)) else { continue };
             let ty = func.dfg.value_type(number);
+            if !ty.is_int() || ty.bits() > 64 || constant_of(func, number).is_some() {
+                continue;
+            }
             let known = equals.entry(number).or_default();
-            if ty.is_int() && ty.bits() <= 64 && constant_of(func, number).is_none() && known.len() < MAX_CONSTANTS {
+            if known.len() < MAX_CONSTANTS {
                 known.push(Equal {
                     edge: Edge { branch, slot: slot ^ usize::from(fault!(EqualElsewhere)) },
                     constant,
@@ -95,26 +98,22 @@ fn each_known(
     mut visit: impl FnMut(Known, usize),
 ) {
     let func = &ctx.func;
-    let mut used = SmallVec::<[Value; 4]>::new();
-    each_use(func, inst, |value| {
-        if equals.contains_key(&value) && !used.contains(&value) {
-            used.push(value);
-        }
-    });
-    for value in used {
-        let here = equals[&value].iter().find(|equal| edge_dominates(ctx, equal.edge, block));
-        if !func.dfg.insts[inst].opcode().is_branch() {
-            if let Some(equal) = here.filter(|_| !is_check(func, inst)) {
-                visit(Known { inst, slot: None, value, is: Is::Number(equal.constant) }, equal.place);
-            }
-            continue;
-        }
-        for edge in edges_of(func, inst).filter(|edge| edge.args(func).any(|arg| arg == BlockArg::Value(value))) {
-            if let Some(equal) = equals[&value].iter().find(|equal| equal.edge == edge).or(here) {
-                visit(Known { inst, slot: Some(edge.slot), value, is: Is::Number(equal.constant) }, equal.place);
-            }
-        }
-    }
+    let is_check = is_check(func, inst);
+    let is_known = |value, edge: Option<Edge>| {
+        let equals = &equals[&value];
+        let on_edge = edge.and_then(|edge| equals.iter().find(|equal| equal.edge == edge));
+        let here = || equals.iter().find(|equal| edge_dominates(ctx, equal.edge, block));
+        on_edge.or_else(here).filter(|_| !is_check)
+    };
+    each_known_use(
+        func,
+        inst,
+        |value| equals.contains_key(&value),
+        is_known,
+        |slot, value, equal| {
+            visit(Known { inst, slot, value, is: Is::Number(equal.constant) }, equal.place);
+        },
+    );
 }
 
 /// Whether `inst` is a check of just this number: for the passes that say what they do with checks.

@@ -1,6 +1,6 @@
 //! Where values could be computed instead, and which values are used there.
 
-use crate::analysis::cfg::edges::{Edge, edges_into};
+use crate::analysis::cfg::edges::{Edge, count_uses, edges_into};
 use crate::analysis::cfg::loops::def_block;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::memory::effects::is_constant;
@@ -45,17 +45,6 @@ pub(super) type DeadParam = (Block, usize);
 
 /// How often each value is used.
 pub(super) type Uses = SecondaryMap<Value, u32>;
-
-fn count_uses(func: &Function) -> Uses {
-    let mut uses = Uses::new();
-    uses.resize(func.dfg.num_values());
-    for block in &func.layout {
-        for inst in func.layout.block_insts(block) {
-            each_use(func, inst, |value| uses[value] += 1);
-        }
-    }
-    uses
-}
 
 /// All places of a kind.
 #[derive(Debug)]

@@ -1,11 +1,10 @@
 //! Branches and selects that go the same way in each iteration.
 
 use super::why::Decline;
-use crate::analysis::cfg::edges::{Edge, destinations, edges_of, jump_target, only_edge_into, ways_from};
+use crate::analysis::cfg::edges::{Edge, count_uses, destinations, edges_of, jump_target, only_edge_into, ways_from};
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::memory::effects::Effects;
 use crate::analysis::scev::invariant::invariant_chain;
-use crate::edit::ssa::rename::each_use;
 use crate::options::Options;
 use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstructionData, Opcode, Value, ValueDef};
@@ -180,17 +179,6 @@ impl Finder<'_> {
         let args = func.dfg.inst_args(select);
         usize::max(saved(args[1]), saved(args[2]))
     }
-}
-
-fn count_uses(func: &Function) -> SecondaryMap<Value, u32> {
-    let mut uses = SecondaryMap::new();
-    uses.resize(func.dfg.num_values());
-    for block in func.layout.blocks() {
-        for inst in func.layout.block_insts(block) {
-            each_use(func, inst, |value| uses[value] += 1);
-        }
-    }
-    uses
 }
 
 /// Which way each destination of a `br_table` is.

@@ -34,23 +34,24 @@ use smallvec::SmallVec;
 pub(super) struct Extensions<'a> {
     view: View<'a>,
     extents: Extents<'a>,
-    in_addresses: EntitySet<Inst>,
-    /// Questions for each loop, and the loop that was asked of last.
-    questions: usize,
+    options: &'a Options,
+    /// Found when the first extension is asked about.
+    in_addresses: Option<EntitySet<Inst>>,
+    /// The loop that was asked of last.
     last: Option<Loop>,
 }
 
 impl<'a> Extensions<'a> {
     /// For the loops of this function.
-    pub(super) fn new(view: View<'a>, options: &Options) -> Self {
-        let questions = options.widen_indices_max_questions;
-        Self { view, extents: Extents::new(view), in_addresses: in_addresses(view, options), questions, last: None }
+    pub(super) fn new(view: View<'a>, options: &'a Options) -> Self {
+        Self { view, extents: Extents::new(view), options, in_addresses: None, last: None }
     }
 
     /// The sum in 64 bits that `inst`, an instruction of `block`, is if nothing wraps in it, and what is to hold for that. Nothing if it is
     /// known to hold.
     pub(super) fn unwrapped(&mut self, block: Block, inst: Inst) -> Option<(Sum, Vec<Requirement>)> {
-        if !self.in_addresses.contains(inst) {
+        let in_addresses = self.in_addresses.get_or_insert_with(|| in_addresses(self.view, self.options));
+        if !in_addresses.contains(inst) {
             return None;
         }
         let func = self.view.func();
@@ -61,7 +62,7 @@ impl<'a> Extensions<'a> {
         let root = self.wide(lp, &narrow.clone().offset(constant.wrapping_neg()))?;
         let is_signed = func.dfg.insts[inst].opcode() == Opcode::Sextend;
         if self.last.replace(lp) != Some(lp) {
-            self.extents.allow(self.questions);
+            self.extents.allow(self.options.widen_indices_max_questions);
         }
         if self.extents.exact(&narrow, is_signed, Place::Before(inst)).is_ok() {
             return None;
