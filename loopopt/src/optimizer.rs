@@ -54,8 +54,8 @@ pub struct Report {
 #[derive(Clone, Debug, Default)]
 pub struct LoopOptimizer {
     options: Options,
-    /// The same for ISAs at `opt_level=speed_and_size`, once one was seen.
-    for_size: Option<Options>,
+    /// The same for ISAs at `opt_level=speed_and_size` or not, and for large functions or not, as far as these were seen.
+    derived: BTreeMap<(bool, bool), Options>,
     fuel: Fuel,
     lowering: LoweringIsa,
     compiled: Report,
@@ -91,7 +91,8 @@ impl LoopOptimizer {
     /// and stack slots costs one look at each branch.
     ///
     /// `isa` is the one that `Context::optimize` got, and its `opt_level` counts: at `none` nothing is done, at `speed_and_size` nothing
-    /// that copies code, as with [`Options::for_size`].
+    /// that copies code, as with [`Options::for_size`]. A function with more than [`Options::full_effort_max_insts`] instructions gets the passes
+    /// of [`Effort::Quick`](crate::Effort::Quick) only.
     ///
     /// # Errors
     ///
@@ -103,13 +104,20 @@ impl LoopOptimizer {
         isa: &dyn TargetIsa,
         ctrl_plane: &mut ControlPlane,
     ) -> CodegenResult<Report> {
-        let options = match isa.flags().opt_level() {
-            OptLevel::None => {
-                make_valid(ctx);
-                return Ok(Report::default());
-            }
-            OptLevel::Speed => &self.options,
-            OptLevel::SpeedAndSize => self.for_size.get_or_insert_with(|| self.options.clone().without_copies()),
+        let level = isa.flags().opt_level();
+        if level == OptLevel::None {
+            make_valid(ctx);
+            return Ok(Report::default());
+        }
+        let for_size = level == OptLevel::SpeedAndSize;
+        let is_large = self.options.too_many_insts(&ctx.func).is_some();
+        let options = match (for_size, is_large) {
+            (false, false) => &self.options,
+            which => self.derived.entry(which).or_insert_with(|| {
+                let options = self.options.clone();
+                let options = if for_size { options.without_copies() } else { options };
+                if is_large { options.quick() } else { options }
+            }),
         };
         pipeline::run(ctx, &mut PassCx::new(options, &mut self.fuel, isa, ctrl_plane))
     }

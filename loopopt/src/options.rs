@@ -253,6 +253,11 @@ pub struct Options {
     /// rounds are written out lose what they gained (0.91 to 0.96). The interpreter loop of `sql.js` has 20,000.
     pub select_max_own_insts: usize,
 
+    /// Functions with more instructions get the passes of [`Effort::Quick`], one round of them: most of their loops are seldom run, and time
+    /// goes with loops times passes. 2,500: no program of `bench-programs` has a larger function than 2,323. 20
+    /// functions of `sql.js` have more, which took 45 % of loopopt's time there; without this limit it compiles in 1.64 of Cranelift's time, not in TODO.
+    pub full_effort_max_insts: usize,
+
     /// Loops in a function above which it stays as it is. 100,000: all work is linear in the size of the function, so
     /// this only bounds memory.
     pub max_loops: usize,
@@ -313,6 +318,7 @@ impl Default for Options {
             sink_max_places: 4,
             sink_max_values: 4,
             max_closing_args: 1_000_000,
+            full_effort_max_insts: 2_500,
             max_loops: 100_000,
             select_max_dispatched: 4,
             select_max_insts_per_call: 16,
@@ -324,8 +330,24 @@ impl Default for Options {
 impl Options {
     /// The settings for this effort.
     pub fn effort(effort: Effort) -> Self {
-        /// The passes of [`Effort::Quick`], beside those that always run.
-        const QUICK: [&str; 9] = [
+        match effort {
+            Effort::Quick => Self::default().quick(),
+            Effort::Default => Self::default(),
+            Effort::Full => Self {
+                unswitch_max_insts: 100,
+                version_max_insts: 600,
+                version_max_requirements: 32,
+                partial_unroll_max_insts: 100,
+                peel_max_insts: 200,
+                full_effort_max_insts: 20_000,
+                ..Self::default()
+            },
+        }
+    }
+
+    /// These settings, with only the passes of [`Effort::Quick`], beside those that always run.
+    pub(crate) fn quick(self) -> Self {
+        const PASSES: [&str; 9] = [
             "mem2reg",
             "rotate",
             "licm",
@@ -336,18 +358,18 @@ impl Options {
             "layout",
             "order_latch",
         ];
-        match effort {
-            Effort::Quick => Self { passes: Some(QUICK.map(str::to_owned).to_vec()), max_rounds: 1, ..Self::default() },
-            Effort::Default => Self::default(),
-            Effort::Full => Self {
-                unswitch_max_insts: 100,
-                version_max_insts: 600,
-                version_max_requirements: 32,
-                partial_unroll_max_insts: 100,
-                peel_max_insts: 200,
-                ..Self::default()
-            },
+        let passes = PASSES.into_iter().filter(|name| self.enables(name)).map(str::to_owned).collect();
+        Self { passes: Some(passes), max_rounds: 1, ..self }
+    }
+
+    /// How many instructions `func` has, if these are more than [`full_effort_max_insts`](Self::full_effort_max_insts) allows.
+    pub(crate) fn too_many_insts(&self, func: &Function) -> Option<usize> {
+        let max = self.full_effort_max_insts;
+        if self.ignore_cost || func.dfg.num_insts() <= max {
+            return None;
         }
+        let insts = func.layout.blocks().map(|block| func.layout.block_insts(block).count()).sum();
+        (insts > max).then_some(insts)
     }
 
     /// Settings for tests: ignore cost, and do each legal rewrite or not at random. The same seed does the same to the same

@@ -318,15 +318,17 @@ impl Driver<'_, '_> {
 
     fn repeat(&mut self, passes: &[Pass]) -> CodegenResult<()> {
         for _ in 0..self.cx.options.max_rounds.max(1) {
-            self.cx.wants_another_round = false;
+            self.cx.start_round(self.ctx);
             self.report.rounds += 1;
             for pass in passes {
                 self.run_pass(pass)?;
             }
-            if !self.cx.wants_another_round {
+            if !self.cx.wants_another_round() || self.cx.gave_up {
                 break;
             }
+            self.cx.settle(self.ctx);
         }
+        self.cx.unsettle();
         Ok(())
     }
 

@@ -37,6 +37,12 @@ pub(crate) fn run(ctx: &Context, cx: &mut PassCx<'_>) -> bool {
         return false;
     }
     let skipped = skipped(ctx, cx, &forest);
+    if let Some(insts) = cx.options.too_many_insts(&ctx.func) {
+        let why = Skip::LargeFunction { insts, max: cx.options.full_effort_max_insts };
+        for lp in forest.loops().filter(|&lp| forest.data(lp).parent.is_none()) {
+            cx.declined(&ctx.func, canon::NAME, forest.data(lp).header, &why);
+        }
+    }
     let rest = loops - skipped.len();
     for (header, why) in skipped {
         if let Some(why) = why {
@@ -149,6 +155,10 @@ refusals! {
         TooManyLoops { loops: usize, max: usize } => "too-many-loops",
             "the function has {loops} loops, more than {max}",
             help "raise Options::max_loops, or split the function";
+        /// The function has more instructions than [`Options::full_effort_max_insts`](crate::Options::full_effort_max_insts) allows.
+        LargeFunction { insts: usize, max: usize } => "large-function",
+            "the function has {insts} instructions, more than {max}: only the passes that cost little look at its loops",
+            help "raise Options::full_effort_max_insts, or split the function";
         /// A table picks the way through each iteration.
         Dispatches { ways: usize } => "dispatch-loop", "in each iteration a table picks one of {ways} ways back to the header",
             help "raise Options::select_max_dispatched if one way is taken nearly always";

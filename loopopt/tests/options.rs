@@ -71,6 +71,7 @@ fn variants() -> Vec<(&'static str, Options)> {
         select_max_dispatched,
         select_max_insts_per_call,
         select_max_own_insts,
+        full_effort_max_insts,
         max_loops,
         reassociate_insts_per_cycle,
     ];

@@ -190,6 +190,7 @@ refusals! {
 
 fn name_irreducible_cycles(ctx: &Context, cx: &mut PassCx<'_>) {
     for block in cx.forest(ctx).irreducible().to_vec() {
+        cx.add_irreducible();
         cx.declined(&ctx.func, NAME, block, &Decline::Irreducible(block));
     }
 }

@@ -71,7 +71,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     ctx.verify_if(cx.isa)?;
     remove_unreachable(ctx, cx.isa)?;
     keep_neighbours(&mut ctx.func);
-    cx.wants_another_round = true;
+    cx.look_again_at_all();
     // The egraph pass has made the graph and the tree anew, and what was removed since is in neither.
     cx.trust_flowgraph(ctx);
     cx.forget_loops(Change::Cfg);

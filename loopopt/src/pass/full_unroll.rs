@@ -241,6 +241,7 @@ fn size_up_to(func: &Function, blocks: &[Block], max: usize) -> usize {
 fn apply(ctx: &mut Context, cx: &mut PassCx<'_>, plans: &[Plan]) -> CodegenResult<()> {
     let order = Order::of(&ctx.func, &ctx.domtree);
     for plan in plans {
+        cx.look_again(ctx, plan.header);
         cx.retract(NAME, plan.header);
         cx.fired(&ctx.func, &PASS, plan.header, plan.describe());
         let blocks = order.sorted(&plan.blocks);
@@ -256,7 +257,6 @@ fn apply(ctx: &mut Context, cx: &mut PassCx<'_>, plans: &[Plan]) -> CodegenResul
     cx.invalidate_and_prune(ctx)?;
     cx.keep_form(Form::Any);
     cx.wants_cleanup = true;
-    cx.wants_another_round = true;
     Ok(())
 }
 

@@ -1,5 +1,6 @@
 //! The passes. Each proves that a rewrite is legal, judges whether it pays, and applies it.
 
+pub(crate) mod again;
 pub(crate) mod canon;
 pub(crate) mod cleanup;
 pub(crate) mod consolidate_guards;
@@ -43,6 +44,7 @@ use crate::embedder::SpectreGuards;
 use crate::fuel::Fuel;
 use crate::optimizer::Analyses;
 use crate::options::Options;
+use crate::pass::again::Again;
 use crate::refusal::Refusal;
 use crate::remark::RemarkLog;
 use cranelift_codegen::control::ControlPlane;
@@ -143,8 +145,8 @@ pub(crate) struct PassCx<'a> {
     pub(crate) fuel: &'a mut Fuel,
     /// Whether a pass has left something to fold, so that `cleanup` pays.
     pub(crate) wants_cleanup: bool,
-    /// Whether a pass has made something possible for one before it.
-    pub(crate) wants_another_round: bool,
+    /// What is looked at in another round.
+    again: Again,
     /// The form that all loops are in.
     pub(crate) form: Form,
     /// How much the pass that runs has changed, as far as graph, dominator tree and loops know it.
@@ -203,7 +205,7 @@ impl<'a> PassCx<'a> {
             gave_up: false,
             unswitch_looks: None,
             wants_cleanup: false,
-            wants_another_round: false,
+            again: Again::default(),
             form: Form::Any,
             changed: Change::Nothing,
             origins: FxHashMap::default(),

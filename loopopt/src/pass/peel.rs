@@ -94,7 +94,7 @@ pub(crate) const PASS: Pass = Pass {
 
 /// Peels all loops that can be and should be.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
-    if cx.wants_another_round || (cx.wants_cleanup && cleanup::is_possible(ctx, cx)) {
+    if cx.wants_another_round() || (cx.wants_cleanup && cleanup::is_possible(ctx, cx)) {
         // What is about to fold or to move would be taken for a gain. The next round sees what remains.
         return Ok(Change::Nothing);
     }
@@ -103,8 +103,8 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         return Ok(Change::Nothing);
     }
     cx.wants_cleanup |= plans.iter().any(|plan| plan.gain.needs_cleanup);
-    cx.wants_another_round = true;
     for plan in &plans {
+        cx.look_again(ctx, plan.header);
         cx.retract(NAME, plan.header);
         cx.fired(&ctx.func, &PASS, plan.header, plan.describe());
         cx.add_peeled(plan.header, plan.gain.iterations);

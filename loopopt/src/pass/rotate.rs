@@ -153,7 +153,10 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     let may_make_loop = is_settled && !cx.forest(ctx).irreducible().is_empty();
     let never_runs = |plan: &Rotation| plan.guard.is_some_and(|slot| slot != plan.into_body.slot);
     let may_shrink_parent = plans.iter().any(|plan| plan.is_inner && never_runs(plan));
-    cx.wants_another_round |= leaves_parent;
+    // The loop around one that never runs may be small enough then.
+    for plan in plans.iter().filter(|plan| plan.guard_leaves_parent || never_runs(plan)) {
+        cx.look_again(ctx, plan.header);
+    }
     if leaves_parent || ((may_make_loop || may_shrink_parent) && !fault!(FormOutlivesEdges)) {
         cx.keep_form(Form::Any);
     }
@@ -163,8 +166,6 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     if !is_settled {
         return Ok(Change::Cfg);
     }
-    // The loop around one that never runs may be small enough then.
-    cx.wants_another_round |= plans.iter().any(never_runs);
     cx.invalidate_and_prune(ctx)?;
     Ok(Change::Nothing)
 }

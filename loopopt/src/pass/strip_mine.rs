@@ -138,7 +138,7 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
             continue;
         }
         if plans.iter().any(|plan| forest.contains(lp, plan.header())) {
-            cx.wants_another_round = true;
+            cx.look_again(ctx, header);
             continue;
         }
         let mut look = Look { ctx, forest: &forest, lp, private: &mut private };

@@ -353,6 +353,8 @@ impl Plan {
 fn apply(ctx: &mut Context, cx: &mut PassCx<'_>, plans: &[Plan]) -> CodegenResult<()> {
     let mut all = Vec::new();
     for plan in plans {
+        // For `licm`, which needs no copy; `peel` waits for it.
+        cx.look_again(ctx, plan.header);
         cx.retract(NAME, plan.header);
         cx.fired(&ctx.func, &PASS, plan.header, plan.describe());
         let Plan { header, entry, rest, rare, .. } = plan;
@@ -370,8 +372,6 @@ fn apply(ctx: &mut Context, cx: &mut PassCx<'_>, plans: &[Plan]) -> CodegenResul
     // What only the rare part changed does not change in the fast loop.
     remove_redundant_params(ctx);
     cx.keep_form(Form::Any);
-    // For `licm`, which needs no copy; `peel` waits for it.
-    cx.wants_another_round = true;
     Ok(())
 }
 

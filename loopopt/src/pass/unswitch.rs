@@ -507,6 +507,7 @@ fn apply(ctx: &mut Context, cx: &mut PassCx<'_>, plans: &[Plan]) -> CodegenResul
     let order = Order::of(&ctx.func, &ctx.domtree);
     let forest = cx.forest(ctx);
     for plan in plans {
+        cx.look_again(ctx, plan.header);
         cx.retract(NAME, plan.header);
         let what = plan.describe(&ctx.func);
         cx.fired(&ctx.func, &PASS, plan.header, what);
@@ -526,6 +527,5 @@ fn apply(ctx: &mut Context, cx: &mut PassCx<'_>, plans: &[Plan]) -> CodegenResul
     remove_redundant_params(ctx);
     remove_all_unused(&mut ctx.func);
     cx.keep_form(Form::Any);
-    cx.wants_another_round = true;
     Ok(touched)
 }

@@ -128,10 +128,10 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     if plans.is_empty() {
         return Ok(Change::Nothing);
     }
-    cx.wants_another_round = true;
     let order = Order::of(&ctx.func, &ctx.domtree);
     let (mut unused, mut guards) = (Vec::new(), GoneGuards::default());
     for plan in &plans {
+        cx.look_again(ctx, plan.header);
         cx.retract(NAME, plan.header);
         cx.fired(&ctx.func, &PASS, plan.header, plan.describe());
         plan.copy(&mut ctx.func, cx, &order.sorted(&plan.blocks));

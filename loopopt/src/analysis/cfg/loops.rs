@@ -194,7 +194,7 @@ impl LoopForest {
     }
 
     /// The outermost of the loops around `lp` that are known by now, itself if there is none.
-    fn outermost(&self, lp: Loop) -> Loop {
+    pub fn outermost(&self, lp: Loop) -> Loop {
         let mut outermost = lp;
         while let Some(parent) = self.loops[outermost].parent {
             outermost = parent;
