@@ -25,6 +25,8 @@
 //! a commutative operation on the parameter and something else, the parameter has to come first, or the result is in
 //! the register of the other.
 //!
+//! The branch itself should not read what the next value is computed from either ([`condition`]).
+//!
 //! # Needs
 //!
 //! Nothing.
@@ -56,8 +58,10 @@
 //! Register allocators coalesce such copies where live ranges allow it; this makes them allow it. Cranelift has no
 //! scheduler (wasmtime#6260).
 
+mod condition;
 mod graph;
 
+use self::condition::Bits;
 use self::graph::{Graph, Item, each_read};
 use crate::analysis::cfg::edges::Edge;
 use crate::analysis::cfg::loops::{LoopForest, back_edges};
@@ -74,6 +78,7 @@ use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, Opcode, Value, ValueDef};
 use cranelift_codegen::{CodegenResult, Context};
 use std::collections::BTreeMap;
+use target_lexicon::Architecture;
 
 /// The name of this pass.
 pub(crate) const NAME: &str = "order_latch";
@@ -85,8 +90,19 @@ pub(crate) const PASS: Pass = Pass { name: NAME, run, reasons: &[Decline::REASON
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
     let mut change = Change::Nothing;
     let mut copies = Copies::default();
+    let is_x64 = matches!(cx.isa.triple().architecture, Architecture::X86_64);
     for (header, back_edge) in latches(ctx) {
-        let latch = Latch::new(&ctx.func, header, back_edge);
+        let mut latch = Latch::new(&ctx.func, header, back_edge);
+        if is_x64 && let Some(bits) = Bits::find(&ctx.func, &latch) {
+            if cx.fuel.take() {
+                cx.fired(&ctx.func, &PASS, latch.header, bits.describe());
+                bits.apply(&mut ctx.func, &latch);
+                latch = Latch::new(&ctx.func, header, back_edge);
+                change = Change::Insts;
+            } else {
+                cx.declined(&ctx.func, NAME, latch.header, &Decline::Withheld);
+            }
+        }
         match latch.plan(&ctx.func, cx.options, || calls_each_time(ctx, &cx.forest(ctx), &latch)) {
             Ok(None) => {}
             Ok(Some(plan)) if cx.fuel.take() => {
