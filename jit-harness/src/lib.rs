@@ -1,7 +1,7 @@
 //! The harness: compiles programs with and without loopopt, proves that both do the same, and measures native code.
 //!
 //! ```text
-//! entry, progress                                     around a command
+//! entry, progress, interrupt                          around a command
 //! command   what the user asked for, one file each
 //!    │
 //! names, older → input → subject → agree → arms → sample → stats     from a file to figures, one type per phase
@@ -26,6 +26,7 @@ pub mod error;
 pub mod generate;
 pub mod heap;
 pub mod input;
+pub mod interrupt;
 pub mod listing;
 pub mod machine;
 pub mod names;
