@@ -72,7 +72,7 @@ fn measure(
                 None => trials[place].visit(effort)?,
             }
             progress.inc(1);
-            outputs.update(&outputs.bench(&trials, false))?;
+            outputs.update(&trials)?;
         }
     }
     progress.finish_and_clear();
@@ -106,7 +106,7 @@ impl Outputs {
             earlier,
             cpu,
         };
-        outputs.update(&outputs.bench(&[], false))?;
+        outputs.update(&[])?;
         Ok(outputs)
     }
 
@@ -117,8 +117,8 @@ impl Outputs {
     }
 
     /// Writes what is known so far.
-    fn update(&self, bench: &Bench) -> Result<()> {
-        self.json.as_ref().map_or(Ok(()), |json| json.write(bench))
+    fn update(&self, trials: &[Trial<'_>]) -> Result<()> {
+        self.json.as_ref().map_or(Ok(()), |json| json.write(&self.bench(trials, false)))
     }
 
     /// Writes all that is asked for. A run that was interrupted does not take the place of one that is kept.
