@@ -137,6 +137,9 @@ pub struct ShowArgs {
     /// As a unified diff.
     #[arg(long)]
     pub diff: bool,
+    /// The flow graphs, as text for Graphviz: `show FILE --dot | dot -Tsvg`.
+    #[arg(long, conflicts_with_all = ["clif", "asm", "diff"])]
+    pub dot: bool,
     /// The code of another machine, which is not run: `aarch64`, `riscv64`, `s390x`, `x86_64`, or a triple.
     #[arg(long, value_name = "NAME")]
     pub target: Option<String>,

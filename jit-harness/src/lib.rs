@@ -9,6 +9,7 @@
 //! native    the same kernels in C
 //! report    figures as a table or as JSON
 //! listing → machine                                   what was emitted, and the loops in it
+//! dot                                                 flow graphs as pictures
 //! generate, scaling, heap                             for measuring the compiler
 //! probe → bisect, reduce                              what to do about a program that fails
 //! ```
@@ -21,6 +22,7 @@ pub mod arms;
 pub mod bisect;
 pub mod cli;
 pub mod command;
+pub mod dot;
 pub mod entry;
 pub mod error;
 pub mod generate;

@@ -193,6 +193,25 @@ fn show_has_clif_and_machine_code() {
 }
 
 #[test]
+fn show_draws_flow_graphs() {
+    let bench = Bench::new();
+    let file = bench.file("good.clif", GOOD);
+    for args in [&["show", &file, "--dot"][..], &["show", &file, "--dot", "--target", "aarch64"]] {
+        let output = bench.prints(args);
+        assert_eq!(output.matches("digraph ").count(), 2, "a graph for each function: {output}");
+        for part in [
+            "label=\"%sum before loopopt\"",
+            "subgraph cluster_before_block1 {",
+            "before_block2 -> before_block1 [penwidth=3]",
+        ] {
+            assert!(output.contains(part), "{part}: {output}");
+        }
+        assert!(output.contains("subgraph cluster_after_block") && !output.contains("machine code"), "{output}");
+    }
+    bench.complains(&["show", &file, "--dot", "--asm"], &["--dot", "--asm"]);
+}
+
+#[test]
 fn show_and_explain_know_the_sample_programs() {
     let bench = Bench::new();
     assert!(bench.prints(&["explain", "sum"]).contains("function %sum: 2 loops, changed"));
