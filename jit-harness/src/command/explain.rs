@@ -72,6 +72,8 @@ pub(super) fn run(args: &ExplainArgs, out: &mut dyn Write) -> Result<Ending> {
 /// A function with its loops as they were, and what became of them.
 struct Explained {
     before: LoopForest,
+    /// The block with the function's arguments.
+    entry: Option<Block>,
     report: Report,
     /// For each loop, and for what is of none, the remarks.
     remarks: HashMap<Option<Loop>, Vec<Remark>>,
@@ -113,8 +115,16 @@ impl Explained {
         ctx.func.dfg.values_labels = None;
         let emitted = [emitted_before, emit(&mut ctx)?];
         let stack_accesses = emitted.each_ref().map(|all| all.iter().map(|lp| lp.stack_accesses).sum());
-        let mut explained =
-            Self { before, report, is_lowered, stack_accesses, remarks: HashMap::new(), emitted: HashMap::new() };
+        let entry = ctx.func.layout.entry_block();
+        let mut explained = Self {
+            before,
+            entry,
+            report,
+            is_lowered,
+            stack_accesses,
+            remarks: HashMap::new(),
+            emitted: HashMap::new(),
+        };
         explained.assign(remarks, emitted);
         Ok(explained)
     }
@@ -249,10 +259,12 @@ impl Printer<'_> {
         self.lines.of(self.name, &block.to_string())
     }
 
-    /// The lines of the file that define the values of a message.
+    /// The lines of the file that define the values of a message, but for the function's arguments.
     fn places(&self, remark: &Remark) -> Vec<(usize, &str)> {
+        let arguments = self.explained.entry.and_then(|entry| self.line(entry));
         let values = origin::names(&remark.message).filter(|name| name.starts_with('v'));
-        let lines: BTreeSet<usize> = values.filter_map(|name| self.lines.of(self.name, name)).collect();
+        let lines = values.filter_map(|name| self.lines.of(self.name, name)).filter(|&line| Some(line) != arguments);
+        let lines: BTreeSet<usize> = lines.collect();
         lines.into_iter().take(MAX_PLACES).map(|line| (line, self.lines.instruction(line))).collect()
     }
 
