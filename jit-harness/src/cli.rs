@@ -1,7 +1,7 @@
 //! The arguments of the command line, and nothing else.
 
 use anyhow::{Result, bail};
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use loopopt::{Effort, Options};
 use std::path::PathBuf;
 
@@ -44,12 +44,21 @@ pub struct BenchArgs {
     /// Fewer samples: all sample programs within a minute.
     #[arg(long)]
     pub quick: bool,
-    /// Write the figures to this file.
+    /// Write the figures to this file, anew after each program: it is whole at any time, and says whether it is `complete`.
     #[arg(long, value_name = "PATH")]
     pub json: Option<PathBuf>,
+    /// Write the figures to this file, as a table for spreadsheets.
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["compile_time", "scaling"])]
+    pub csv: Option<PathBuf>,
     /// Write the table to this file, as a page in Markdown.
     #[arg(long, value_name = "PATH", conflicts_with_all = ["compile_time", "scaling"])]
     pub page: Option<PathBuf>,
+    /// Keep the run, to compare others with it: in `target/loopopt-bench/NAME.json`, or at a path, which has a `/` or ends in `.json`.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["compile_time", "scaling"])]
+    pub save: Option<String>,
+    /// Compare with a run of this machine that `--save` has kept.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["compile_time", "scaling"])]
+    pub compare: Option<String>,
     /// Time the programs' C kernels as well, compiled by `cc -O2` without vectorization.
     #[arg(long, conflicts_with_all = ["compile_time", "scaling"])]
     pub native: bool,
@@ -62,6 +71,15 @@ pub struct BenchArgs {
     /// The optimizer's settings.
     #[command(flatten)]
     pub optimizer: OptimizerArgs,
+}
+
+impl BenchArgs {
+    /// The options on which figures depend, as they are given.
+    pub fn settings(&self) -> String {
+        let quick = self.quick.then(|| "--quick".to_owned());
+        let given: Vec<String> = quick.into_iter().chain(self.optimizer.settings()).collect();
+        if given.is_empty() { "none".to_owned() } else { given.join(" ") }
+    }
 }
 
 /// Arguments of `run`.
@@ -119,6 +137,9 @@ pub struct ShowArgs {
     /// As a unified diff.
     #[arg(long)]
     pub diff: bool,
+    /// The flow graphs, as text for Graphviz: `show FILE --dot | dot -Tsvg`.
+    #[arg(long, conflicts_with_all = ["clif", "asm", "diff"])]
+    pub dot: bool,
     /// The code of another machine, which is not run: `aarch64`, `riscv64`, `s390x`, `x86_64`, or a triple.
     #[arg(long, value_name = "NAME")]
     pub target: Option<String>,
@@ -172,7 +193,7 @@ pub struct CallArgs {
 }
 
 /// A named set of the optimizer's settings.
-#[derive(Clone, Copy, Debug, Default, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub enum EffortArg {
     /// One round of the passes that cost little.
     Quick,
@@ -218,6 +239,18 @@ pub struct OptimizerArgs {
 }
 
 impl OptimizerArgs {
+    /// Those that are given, but for `--verify`, which changes nothing.
+    fn settings(&self) -> Vec<String> {
+        let mut given = Vec::new();
+        if let Some(effort) = self.effort.to_possible_value().filter(|_| !matches!(self.effort, EffortArg::Default)) {
+            given.push(format!("--effort {}", effort.get_name()));
+        }
+        given.extend(self.passes.iter().map(|passes| format!("--passes {}", passes.join(","))));
+        given.extend(self.fuel.map(|fuel| format!("--fuel {fuel}")));
+        given.extend(self.assert_claims.then(|| "--assert-claims".to_owned()));
+        given
+    }
+
     /// The settings, if all passes are known.
     pub fn options(&self) -> Result<Options> {
         let mut options = Options::from(self.effort);

@@ -5,8 +5,8 @@ use crate::names::with_unique_names;
 use crate::older;
 use crate::subject::{sample_case, sample_text};
 use anyhow::{Context as _, Error, Result, anyhow, bail, ensure};
+use cranelift_codegen::ir::Function;
 use cranelift_codegen::ir::entities::AnyEntity;
-use cranelift_codegen::ir::{Block, Function};
 use cranelift_reader::{ParseOptions, parse_test};
 use loopopt::oracle::{Call, Case, Compiled, Foreign, Pipeline, Program, Settings};
 use std::collections::HashMap;
@@ -107,20 +107,40 @@ impl Input {
         Ok(calls.into_iter().map(|(_, call)| call).filter(|call| names.contains(&call.function)).map(case).collect())
     }
 
-    /// The line of each block of each function, as far as the reader knows them.
-    pub fn block_lines(&self) -> HashMap<(String, Block), usize> {
+    /// Where the blocks and values of the functions are, as far as the reader knows.
+    pub fn lines(&self) -> Lines<'_> {
+        let mut lines = Lines { text: self.text.lines().collect(), entities: HashMap::new() };
         let text = without_header(&self.text);
-        let Ok(file) = parse_test(&text, ParseOptions::default()) else { return HashMap::new() };
-        let mut lines = HashMap::new();
+        let Ok(file) = parse_test(&text, ParseOptions::default()) else { return lines };
         for (function, details) in &file.functions {
             let name = function.name.to_string().trim_start_matches('%').to_owned();
-            for block in function.layout.blocks() {
-                if let Some(location) = details.map.location(AnyEntity::Block(block)) {
-                    lines.insert((name.clone(), block), location.line_number);
-                }
-            }
+            let blocks = function.layout.blocks().map(AnyEntity::Block);
+            let all = blocks.chain(function.dfg.values().map(AnyEntity::Value));
+            let known = all.filter_map(|entity| Some((entity.to_string(), details.map.location(entity)?.line_number)));
+            lines.entities.insert(name, known.collect());
         }
         lines
+    }
+}
+
+/// The lines of a file.
+#[derive(Debug)]
+pub struct Lines<'a> {
+    text: Vec<&'a str>,
+    /// For each function, where its blocks and values are defined, by their names.
+    entities: HashMap<String, HashMap<String, usize>>,
+}
+
+impl Lines<'_> {
+    /// The line that defines a block or a value.
+    pub fn of(&self, function: &str, entity: &str) -> Option<usize> {
+        self.entities.get(function)?.get(entity).copied()
+    }
+
+    /// What stands in a line, without a comment.
+    pub fn instruction(&self, line: usize) -> &str {
+        let text = self.text.get(line - 1).copied().unwrap_or_default();
+        text.split(';').next().unwrap_or_default().trim()
     }
 }
 

@@ -1,7 +1,7 @@
 //! The harness: compiles programs with and without loopopt, proves that both do the same, and measures native code.
 //!
 //! ```text
-//! entry, progress                                     around a command
+//! entry, progress, interrupt                          around a command
 //! command   what the user asked for, one file each
 //!    │
 //! names, older → input → subject → agree → arms → sample → stats     from a file to figures, one type per phase
@@ -9,6 +9,7 @@
 //! native    the same kernels in C
 //! report    figures as a table or as JSON
 //! listing → machine                                   what was emitted, and the loops in it
+//! dot                                                 flow graphs as pictures
 //! generate, scaling, heap                             for measuring the compiler
 //! probe → bisect, reduce                              what to do about a program that fails
 //! ```
@@ -21,11 +22,13 @@ pub mod arms;
 pub mod bisect;
 pub mod cli;
 pub mod command;
+pub mod dot;
 pub mod entry;
 pub mod error;
 pub mod generate;
 pub mod heap;
 pub mod input;
+pub mod interrupt;
 pub mod listing;
 pub mod machine;
 pub mod names;

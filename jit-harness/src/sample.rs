@@ -5,6 +5,7 @@
 //! part.
 
 use crate::arms::{Arms, PLACES};
+use crate::interrupt;
 use crate::schedule::{ARMS, Arm, turn};
 use crate::stats::Estimate;
 use anyhow::Result;
@@ -72,33 +73,38 @@ pub struct Figures {
     pub placements: [[f64; PLACES]; 2],
 }
 
-/// Takes the samples of one visit: until the budget is spent.
+/// Takes the samples of one visit: until the budget is spent, or somebody asks to stop.
 pub fn sample(arms: &mut Arms, call: &mut Prepared<'_>, effort: Effort) -> Result<Vec<Round>> {
     let start = Instant::now();
     let mut turns = 0;
-    while turns == 0 || start.elapsed() < effort.warm_up {
+    while !interrupt::is_asked() && (turns == 0 || start.elapsed() < effort.warm_up) {
         round(arms, call, turns)?;
         turns += PLACES;
     }
     let start = Instant::now();
     let mut rounds = Vec::new();
     while rounds.len() < MIN_ROUNDS || (rounds.len() < MAX_ROUNDS && start.elapsed() < effort.budget) {
-        rounds.push(round(arms, call, turns)?);
+        let Some(round) = round(arms, call, turns)? else { break };
+        rounds.push(round);
         turns += PLACES;
     }
     Ok(rounds)
 }
 
-fn round(arms: &mut Arms, call: &mut Prepared<'_>, turns: usize) -> Result<Round> {
+/// One round, nothing if somebody has asked to stop before its end.
+fn round(arms: &mut Arms, call: &mut Prepared<'_>, turns: usize) -> Result<Option<Round>> {
     let mut round = Round::default();
     for (place, pairs) in round.iter_mut().enumerate() {
+        if interrupt::is_asked() {
+            return Ok(None);
+        }
         let mut times = [const { Vec::new() }; ARMS];
         for arm in turn(turns + place, arms.count()) {
             times[arm as usize].push(arms.time(place, arm, call)?);
         }
         *pairs = times.map(|times| times.first_chunk().map_or_else(Pair::default, |&[a, b]| Pair::new(a, b)));
     }
-    Ok(round)
+    Ok(Some(round))
 }
 
 impl Figures {
@@ -132,11 +138,14 @@ impl Figures {
         loopopt / baseline
     }
 
-    /// Whether the ratio may be noise: its interval holds 1, or it is no farther from 1 than the interval of the
-    /// baseline against itself is.
+    /// The largest change that may be noise: as far as the interval of the baseline against itself is from 1.
+    pub fn margin(&self) -> f64 {
+        (self.noise.low - 1.0).abs().max((self.noise.high - 1.0).abs()).max(NOISE_FLOOR)
+    }
+
+    /// Whether the ratio may be noise: its interval holds 1, or it is no farther from 1 than noise is.
     pub fn is_noise(&self) -> bool {
-        let floor = (self.noise.low - 1.0).abs().max((self.noise.high - 1.0).abs()).max(NOISE_FLOOR);
-        self.ratio.includes(1.0) || (self.ratio.median - 1.0).abs() <= floor
+        self.ratio.includes(1.0) || (self.ratio.median - 1.0).abs() <= self.margin()
     }
 }
 

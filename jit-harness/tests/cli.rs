@@ -1,99 +1,10 @@
 //! The binary from outside: what each command prints, and what it says about bad input.
 
+mod common;
+
+use common::{Bench, GOOD, TRAPS, text};
 use serde_json::Value;
-use std::fs;
-use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
-use tempfile::TempDir;
-
-const GOOD: &str = "function %sum(i64, i64) -> i64 {
-block0(v0: i64, v1: i64):
-    v2 = iconst.i64 0
-    jump block1(v2, v2)
-block1(v3: i64, v4: i64):
-    v5 = icmp slt v3, v1
-    brif v5, block2, block3
-block2:
-    v6 = iadd v0, v3
-    v7 = uload8.i64 v6
-    v8 = iadd v4, v7
-    v9 = iconst.i64 1
-    v10 = iadd v3, v9
-    jump block1(v10, v8)
-block3:
-    return v4
-}
-; run: %sum(mem, 5) == 10
-; run: %sum(mem, 0) == 0
-; bench: %sum(mem, 20000)
-
-function %half(f64) -> f64 {
-block0(v0: f64):
-    v1 = f64const 0x1.0p-1
-    v2 = fmul v0, v1
-    return v2
-}
-; run: %half(0x1.8p0) == 0x1.8p-1
-";
-
-const TRAPS: &str = "function %check(i32) -> i32 {
-block0(v0: i32):
-    trapz v0, heap_oob
-    return v0
-}
-; bench: %check(0)
-";
-
-/// A run of the binary on files of a folder of its own.
-struct Bench(TempDir);
-
-impl Bench {
-    fn new() -> Self {
-        Self(tempfile::tempdir().expect("there is room for files"))
-    }
-
-    fn file(&self, name: &str, text: impl AsRef<[u8]>) -> String {
-        fs::write(self.path(name), text).expect("the file can be written");
-        name.to_owned()
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn run(&self, args: &[&str]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_jit-harness"));
-        command.current_dir(self.0.path()).args(args).output().expect("the binary is there")
-    }
-
-    /// What it prints if all is well.
-    #[track_caller]
-    fn prints(&self, args: &[&str]) -> String {
-        let output = self.run(args);
-        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-        assert_eq!(text(&output.stderr), "");
-        text(&output.stdout)
-    }
-
-    /// Bad input: exit code 2 and one line on the standard error, which has all these words.
-    #[track_caller]
-    fn complains(&self, args: &[&str], words: &[&str]) {
-        let output = self.run(args);
-        let error = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{args:?}: {error}");
-        assert!(error.starts_with("error: ") && error.ends_with('\n'), "{args:?}: {error}");
-        assert_eq!(error.lines().count(), 1, "{args:?}: {error}");
-        assert!(!error.contains("panicked"), "{args:?}: {error}");
-        assert!(error.contains("; "), "{args:?} is not told what to do: {error}");
-        for word in words {
-            assert!(error.contains(word), "{args:?}: `{word}` is not in: {error}");
-        }
-    }
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).expect("the output is text")
-}
+use std::process::{Command, Stdio};
 
 #[test]
 fn list_names_programs_and_passes() {
@@ -282,6 +193,25 @@ fn show_has_clif_and_machine_code() {
 }
 
 #[test]
+fn show_draws_flow_graphs() {
+    let bench = Bench::new();
+    let file = bench.file("good.clif", GOOD);
+    for args in [&["show", &file, "--dot"][..], &["show", &file, "--dot", "--target", "aarch64"]] {
+        let output = bench.prints(args);
+        assert_eq!(output.matches("digraph ").count(), 2, "a graph for each function: {output}");
+        for part in [
+            "label=\"%sum before loopopt\"",
+            "subgraph cluster_before_block1 {",
+            "before_block2 -> before_block1 [penwidth=3]",
+        ] {
+            assert!(output.contains(part), "{part}: {output}");
+        }
+        assert!(output.contains("subgraph cluster_after_block") && !output.contains("machine code"), "{output}");
+    }
+    bench.complains(&["show", &file, "--dot", "--asm"], &["--dot", "--asm"]);
+}
+
+#[test]
 fn show_and_explain_know_the_sample_programs() {
     let bench = Bench::new();
     assert!(bench.prints(&["explain", "sum"]).contains("function %sum: 2 loops, changed"));
@@ -302,97 +232,6 @@ fn bisect_and_reduce_find_nothing_in_good_programs() {
     );
     assert_eq!(bench.prints(&["reduce", &file, "-o", "out.clif"]), "nothing to reduce: all arms agree on 4 calls\n");
     assert!(!bench.path("out.clif").exists());
-}
-
-#[test]
-fn bench_writes_its_record() {
-    let bench = Bench::new();
-    let output = bench.prints(&["bench", "--quick", "--filter", "sum", "--json", "out.json"]);
-    assert!(output.contains("geometric mean ") && output.contains("noise floor: "), "{output}");
-    let record = json(&bench, "out.json");
-    for key in ["geomean", "worst", "noise_geomean", "checked_geomean", "vs_unchecked_geomean", "code_growth"] {
-        assert!(record[key].is_f64(), "{key}: {record}");
-    }
-    for part in ["code of all programs together: ", "with checks: geometric mean ", "vs unchecked"] {
-        assert!(output.contains(part), "{part}: {output}");
-    }
-    assert!(record["cpu"].is_string());
-    let programs = record["programs"].as_array().expect("a list");
-    let expected = bench_programs::all().iter().filter(|program| program.name.contains("sum")).count();
-    assert_eq!(programs.len(), expected);
-    for program in programs {
-        assert_eq!(program["agree"], true, "{program}");
-        assert!(program["name"].is_string() && program["tags"].is_array() && program["fired"].is_object(), "{program}");
-        for key in ["baseline_ns", "loopopt_ns", "ratio", "low", "high", "noise", "best"] {
-            assert!(program[key].is_f64(), "{key}: {program}");
-        }
-        for key in ["code_bytes", "compile_ns", "loop_insts", "loop_stack_accesses", "spread", "placements_ns"] {
-            assert_eq!(program[key].as_array().map(Vec::len), Some(2), "{key}: {program}");
-        }
-        let is_checked = program["tags"].as_array().is_some_and(|tags| tags.contains(&"checked".into()));
-        assert_eq!(program["vs_unchecked"].is_f64(), is_checked, "{program}");
-        let [low, ratio, high] = ["low", "ratio", "high"].map(|key| program[key].as_f64().expect("a number"));
-        assert!(low <= ratio && ratio <= high, "{program}");
-    }
-}
-
-#[test]
-fn bench_times_the_calls_of_a_file() {
-    let bench = Bench::new();
-    let file = bench.file("good.clif", GOOD);
-    bench.prints(&["bench", &file, "--quick", "--passes", "rotate,layout", "--json", "out.json"]);
-    let record = json(&bench, "out.json");
-    assert!(record["checked_geomean"].is_null() && record["code_growth"].is_f64(), "{record}");
-    assert_eq!(record["programs"][0]["name"], "good.clif:20");
-    assert_eq!(record["programs"].as_array().map(Vec::len), Some(1));
-    let file = bench.file("runs.clif", GOOD.replace("; bench", "; no bench"));
-    let output = bench.prints(&["bench", &file, "--quick"]);
-    for line in ["runs.clif:18", "runs.clif:19", "runs.clif:28"] {
-        assert!(output.contains(line), "{output}");
-    }
-}
-
-/// With a C compiler there is another column, without one there is a line that says so.
-#[test]
-fn bench_times_nothing_that_returns_another_value() {
-    let bench = Bench::new();
-    for text in [GOOD.replace("== 10", "== 11"), GOOD.replace("== 10", "== 11").replace("; bench", "; no bench")] {
-        let file = bench.file("wrong.clif", text);
-        let output = bench.run(&["bench", &file, "--quick"]);
-        assert_eq!(output.status.code(), Some(1));
-        let output = self::text(&output.stdout);
-        assert!(output.contains("DIFFERS: line 18: %sum(mem, 5): 10 (i64), expected 11"), "{output}");
-    }
-}
-
-#[test]
-fn bench_times_c_kernels() {
-    let bench = Bench::new();
-    let output = bench.prints(&["bench", "--quick", "--filter", "rare-call", "--native", "--json", "out.json"]);
-    let native = &json(&bench, "out.json")["programs"][0]["native_ns"];
-    assert!(native.as_f64().is_some_and(|ns| ns > 0.0) || output.contains("no C compiler"), "{output}");
-}
-
-#[test]
-fn bench_measures_the_compiler() {
-    let bench = Bench::new();
-    let output = bench.prints(&["bench", "--compile-time", "--quick", "--json", "out.json"]);
-    assert!(output.contains("enable_verifier=false") && output.contains("peak memory"), "{output}");
-    assert!(output.contains("loop forests"), "{output}");
-    let record = json(&bench, "out.json");
-    assert_eq!(record["loop_free"]["loops"], 0);
-    let growth = record["growth"].as_array().expect("a list");
-    let blocks: Vec<_> = growth.iter().map(|row| row["blocks"].as_u64().expect("a number")).collect();
-    assert!(blocks[0] >= 5_000 && blocks[1] >= 15_000 && blocks[2] >= 50_000, "{blocks:?}");
-    for row in growth.iter().chain([&record["loop_free"], &record["samples"]]) {
-        assert!(row["baseline_ns"].is_f64() && row["loopopt_ns"].is_f64() && row["run_ns"].is_f64(), "{row}");
-        assert_eq!(row["peak_bytes"].as_array().map(Vec::len), Some(2), "{row}");
-    }
-}
-
-fn json(bench: &Bench, name: &str) -> Value {
-    let text = fs::read_to_string(bench.path(name)).expect("the record was written");
-    serde_json::from_str(&text).expect("the record is JSON")
 }
 
 #[test]
@@ -548,13 +387,6 @@ fn programs_with_nothing_to_do() {
 }
 
 #[test]
-fn programs_that_trap_cannot_be_timed() {
-    let bench = Bench::new();
-    let file = bench.file("traps.clif", TRAPS);
-    bench.complains(&["bench", &file, "--quick"], &["traps.clif:6: ", "heap_oob", "%check"]);
-}
-
-#[test]
 fn wrong_command_lines() {
     let bench = Bench::new();
     bench.complains(&[], &["no command"]);
@@ -671,16 +503,4 @@ block0(v0: i64, v1: i64):
 ";
     let file = bench.file("wide.clif", text);
     assert_eq!(bench.prints(&["run", &file]).matches(": ok\n").count(), 3);
-}
-
-#[test]
-fn scaling_shows_each_direction() {
-    let bench = Bench::new();
-    let output = bench.prints(&["bench", "--scaling", "--quick", "--filter", "depth", "--json", "scaling.json"]);
-    assert_eq!(output.lines().filter(|line| line.contains(" %, ")).count(), 4, "{output}");
-    let record: Value = serde_json::from_str(&fs::read_to_string(bench.path("scaling.json")).expect("it was written"))
-        .expect("it is JSON");
-    assert_eq!(record["directions"][0]["name"], "depth");
-    assert_eq!(record["directions"][0]["rows"].as_array().map(Vec::len), Some(4));
-    bench.complains(&["bench", "--scaling", "--filter", "width"], &["depth", "parameters"]);
 }

@@ -3,14 +3,18 @@
 //! With a fault, a mistake that the passes are told to make, what fails says which programs show it.
 //!
 //! Prints what differs, with its seed, and at the end how often each pass fired. Of errors that begin alike, the first is
-//! printed and the others are counted.
+//! printed and the others are counted. Says on the standard error how far it is, every ten seconds.
 
 use loopopt::fault::{self, Fault};
 use loopopt::fuzzing::{BODIES, Body, Statistics};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+/// How often to say how far it is.
+const EVERY: Duration = Duration::from_secs(10);
 
 fn main() {
     // A panic is reported with the program that caused it.
@@ -54,10 +58,14 @@ fn main() {
     };
     let mut total = Statistics::default();
     std::thread::scope(|scope| {
+        let (running, ended) = mpsc::channel();
+        let next = &next;
+        scope.spawn(move || say_how_far(|| next.load(Ordering::Relaxed) - first, count, &ended));
         let workers: Vec<_> = (0..threads).map(|_| scope.spawn(run)).collect();
         for worker in workers {
             total.merge(worker.join().expect("no thread panics"));
         }
+        drop(running);
     });
     let seconds = start.elapsed().as_secs_f64();
     println!("{total}");
@@ -70,6 +78,16 @@ fn main() {
     }
     println!("{name}: seeds {first}..{} in {seconds:.0} s, {:.0} per second", first + count, count as f64 / seconds);
     std::process::exit(i32::from(!failures.is_empty()));
+}
+
+/// Says now and then how many of `count` programs have run, and how much time is left, until the sender of `ended` is gone.
+fn say_how_far(ran: impl Fn() -> u64, count: u64, ended: &Receiver<()>) {
+    let start = Instant::now();
+    while ended.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) {
+        let ran = ran().clamp(1, count);
+        let left = start.elapsed().mul_f64((count - ran) as f64 / ran as f64);
+        eprintln!("{} %, {:.0} s left: {ran} of {count} programs", 100 * ran / count, left.as_secs_f64());
+    }
 }
 
 /// What errors of one cause have in common: the first line without numbers.

@@ -2,18 +2,22 @@
 
 use super::Ending;
 use crate::agree::{Agreed, Verdict, agree};
-use crate::arms::{Arms, Static};
+use crate::arms::Arms;
 use crate::cli::BenchArgs;
+use crate::interrupt;
 use crate::native::Compiler;
 use crate::progress::progress;
-use crate::report::json::{Bench, Measured, Record, create, write_json};
-use crate::report::{page, table};
+use crate::report::json::{Bench, Measured, Record, create};
+use crate::report::saved::{self, Saved};
+use crate::report::whole::WholeFile;
+use crate::report::{compare, csv, page, table};
 use crate::sample::{Effort, Figures, Round, sample};
 use crate::schedule::Arm;
 use crate::subject::Subject;
 use crate::target::cpu;
 use anyhow::{Result, bail};
 use loopopt::Options;
+use std::fs::File;
 use std::io::Write;
 
 pub(super) fn run(args: &BenchArgs, out: &mut dyn Write) -> Result<Ending> {
@@ -24,37 +28,123 @@ pub(super) fn run(args: &BenchArgs, out: &mut dyn Write) -> Result<Ending> {
         let filter = args.filter.as_deref().unwrap_or_default();
         bail!("no program has `{filter}` in its name or as a tag; `list` names them all");
     }
-    let file = args.json.as_deref().map(create).transpose()?;
-    let page = args.page.as_deref().map(create).transpose()?;
+    let outputs = Outputs::open(args)?;
     let compiler = if args.native { Compiler::find() } else { None };
     if args.native && compiler.is_none() {
         writeln!(out, "there is no C compiler (`cc`): the native column is left out\n")?;
     }
+    interrupt::listen()?;
     let effort = if args.quick { Effort::QUICK } else { Effort::FULL };
+    let bench = measure(&subjects, &options, effort, compiler.as_ref(), &outputs)?;
+    table::print(&bench, compiler.is_some(), out)?;
+    outputs.finish(args, &bench, out)?;
+    let agree = bench.programs.iter().all(|record| record.agree);
+    Ok(match (bench.complete, agree) {
+        (false, _) => Ending::Interrupted,
+        (true, true) => Ending::Fine,
+        (true, false) => Ending::Differs,
+    })
+}
+
+/// Checks and times all programs, or as many as it can before somebody asks to stop.
+fn measure(
+    subjects: &[Subject],
+    options: &Options,
+    effort: Effort,
+    compiler: Option<&Compiler>,
+    outputs: &Outputs,
+) -> Result<Bench> {
+    let steps = effort.visits + usize::from(compiler.is_some());
+    let progress = progress(subjects.len() * steps);
     let mut trials: Vec<Trial<'_>> = Vec::with_capacity(subjects.len());
-    for subject in &subjects {
-        trials.push(Trial::new(subject, &options)?);
+    for subject in subjects.iter().take_while(|_| !interrupt::is_asked()) {
+        progress.set_message(format!("{}: compared", subject.name));
+        trials.push(Trial::new(subject, options)?);
     }
-    let progress = progress(trials.len() * effort.visits);
-    for _ in 0..effort.visits {
-        for trial in &mut trials {
-            progress.set_message(trial.record.name.clone());
-            trial.visit(effort)?;
+    for step in 0..steps {
+        for place in 0..trials.len() {
+            if interrupt::is_asked() {
+                break;
+            }
+            progress.set_message(&trials[place].record.name);
+            match compiler.filter(|_| step == effort.visits) {
+                Some(compiler) => trials[place].time_native(compiler)?,
+                None => trials[place].visit(effort)?,
+            }
             progress.inc(1);
+            outputs.update(&trials)?;
         }
     }
     progress.finish_and_clear();
-    let records = trials.into_iter().map(|trial| trial.finish(compiler.as_ref())).collect::<Result<_>>()?;
-    let bench = Bench::new(records, cpu());
-    table::print(&bench, compiler.is_some(), out)?;
-    if let Some(file) = file {
-        write_json(file, &bench)?;
+    Ok(outputs.bench(&trials, !interrupt::is_asked()))
+}
+
+/// Where results go besides the standard output. What cannot be written is known before anything is measured.
+struct Outputs {
+    cpu: String,
+    json: Option<WholeFile>,
+    csv: Option<File>,
+    page: Option<File>,
+    save: Option<WholeFile>,
+    earlier: Option<Saved>,
+}
+
+impl Outputs {
+    fn open(args: &BenchArgs) -> Result<Self> {
+        let cpu = cpu();
+        let earlier = args.compare.as_deref().map(|name| Saved::read(&saved::place(name), &cpu)).transpose()?;
+        let save = |name: &str| {
+            let path = saved::place(name);
+            saved::make_room(&path)?;
+            WholeFile::new(&path)
+        };
+        let outputs = Self {
+            json: args.json.as_deref().map(WholeFile::new).transpose()?,
+            csv: args.csv.as_deref().map(create).transpose()?,
+            page: args.page.as_deref().map(create).transpose()?,
+            save: args.save.as_deref().map(save).transpose()?,
+            earlier,
+            cpu,
+        };
+        outputs.update(&[])?;
+        Ok(outputs)
     }
-    if let Some(mut file) = page {
-        page::write(&bench, &mut file)?;
+
+    /// What is known of the programs.
+    fn bench(&self, trials: &[Trial<'_>], complete: bool) -> Bench {
+        let known = trials.iter().map(|trial| &trial.record).filter(|record| record.is_known());
+        Bench::new(known.cloned().collect(), self.cpu.clone(), complete)
     }
-    let agree = bench.programs.iter().all(|record| record.agree);
-    Ok(if agree { Ending::Fine } else { Ending::Differs })
+
+    /// Writes what is known so far.
+    fn update(&self, trials: &[Trial<'_>]) -> Result<()> {
+        self.json.as_ref().map_or(Ok(()), |json| json.write(&self.bench(trials, false)))
+    }
+
+    /// Writes all that is asked for. A run that was interrupted does not take the place of one that is kept.
+    fn finish(self, args: &BenchArgs, bench: &Bench, out: &mut dyn Write) -> Result<()> {
+        let now = Saved::new(bench, args.settings());
+        if let Some((name, earlier)) = args.compare.as_ref().zip(self.earlier) {
+            compare::print(name, &earlier, &now, out)?;
+        }
+        if !bench.complete {
+            writeln!(out, "\ninterrupted: these are the figures of what was measured until then")?;
+        }
+        if let Some(json) = self.json {
+            json.finish(bench)?;
+        }
+        if let Some(file) = self.csv {
+            csv::write(&bench.programs, file)?;
+        }
+        if let Some(mut file) = self.page {
+            page::write(bench, &mut file)?;
+        }
+        match self.save {
+            Some(save) if bench.complete => save.finish(&now),
+            Some(_) => Ok(writeln!(out, "interrupted: the run is not saved")?),
+            None => Ok(()),
+        }
+    }
 }
 
 /// A program on its way from the check to the figures.
@@ -63,22 +153,15 @@ struct Trial<'a> {
     /// Nothing if the arms do not agree.
     agreed: Option<Agreed<'a>>,
     rounds: Vec<Round>,
-    described: [Static; 2],
     record: Record,
 }
 
 impl<'a> Trial<'a> {
     /// Checks a program.
     fn new(subject: &'a Subject, options: &'a Options) -> Result<Self> {
-        let mut trial = Self {
-            subject,
-            agreed: None,
-            rounds: Vec::new(),
-            described: Default::default(),
-            record: Record::new(subject),
-        };
+        let mut trial = Self { subject, agreed: None, rounds: Vec::new(), record: Record::new(subject) };
         match agree(subject, options)? {
-            Verdict::Differs(what) => trial.record.difference = Some(what),
+            Verdict::Differs(what) => trial.differs(what),
             Verdict::Agreed(agreed) => {
                 trial.record.count_fired(&agreed.reports);
                 trial.agreed = Some(agreed);
@@ -87,30 +170,39 @@ impl<'a> Trial<'a> {
         Ok(trial)
     }
 
+    /// What differs is not timed, and what was timed of it does not count.
+    fn differs(&mut self, what: String) {
+        self.agreed = None;
+        self.record.agree = false;
+        self.record.measured = None;
+        self.record.difference = Some(what);
+    }
+
     /// Times a program, if it is right.
     fn visit(&mut self, effort: Effort) -> Result<()> {
         let Some(agreed) = &self.agreed else { return Ok(()) };
         let mut arms = match Arms::new(agreed)? {
             Ok(arms) => arms,
             Err(what) => {
-                self.record.difference = Some(what);
-                self.agreed = None;
+                self.differs(what);
                 return Ok(());
             }
         };
         let mut call = arms.prepare(agreed)?;
         self.rounds.extend(sample(&mut arms, &mut call, effort)?);
-        self.described = [Arm::Baseline, Arm::LoopOpt].map(|arm| arms.describe(arm));
+        if !self.rounds.is_empty() {
+            let described = [Arm::Baseline, Arm::LoopOpt].map(|arm| arms.describe(arm));
+            self.record.agree = true;
+            self.record.measured = Some(Measured::new(&Figures::new(&self.rounds), self.rounds.len(), described));
+        }
         Ok(())
     }
 
-    fn finish(self, compiler: Option<&Compiler>) -> Result<Record> {
-        let Self { subject, agreed, rounds, described, mut record } = self;
-        if agreed.is_some() {
-            record.agree = true;
-            record.measured = Some(Measured::new(&Figures::new(&rounds), rounds.len(), described));
-            record.native_ns = compiler.map(|compiler| compiler.time(subject)).transpose()?.flatten();
+    /// Times the program's C kernel, if the program is right.
+    fn time_native(&mut self, compiler: &Compiler) -> Result<()> {
+        if self.record.agree {
+            self.record.native_ns = compiler.time(self.subject)?;
         }
-        Ok(record)
+        Ok(())
     }
 }

@@ -10,6 +10,7 @@ use super::Ending;
 use crate::cli::BenchArgs;
 use crate::generate;
 use crate::heap;
+use crate::progress::{Progress, progress};
 use crate::report::json::{create, write_json};
 use crate::report::made::Made;
 use crate::report::table::{self, Columns};
@@ -85,18 +86,21 @@ pub(super) fn run(args: &BenchArgs, out: &mut dyn Write) -> Result<Ending> {
     let isa = target::host()?;
     let file = args.json.as_deref().map(create).transpose()?;
     let effort = if args.quick { 2 } else { 5 };
-    let meter = Meter { isa: &*isa, options: &options };
-    let loop_free = meter.row("no loops", &generate::diamonds(DIAMONDS, &*isa)?, 20 * effort)?;
-    let mut growth = Vec::new();
-    for count in LOOPS {
-        let function = generate::loops(count, &*isa)?;
-        growth.push(meter.row(&format!("{count} loops"), &function, effort)?);
-    }
-    let mut samples = Row::new("all samples");
-    let all = bench_programs::all().iter().map(|sample| Ok((sample.name, sample_function(sample)?)));
-    for row in meter.rows(all.collect::<Result<_>>()?, 10 * effort)? {
-        samples.add(row);
-    }
+    let loop_free = Work::of_one("no loops", generate::diamonds(DIAMONDS, &*isa)?, 20 * effort);
+    let growth: Vec<Work> = LOOPS
+        .into_iter()
+        .map(|count| Ok(Work::of_one(&format!("{count} loops"), generate::loops(count, &*isa)?, effort)))
+        .collect::<Result<_>>()?;
+    let samples = bench_programs::all().iter().map(|sample| Ok((sample.name.to_owned(), sample_function(sample)?)));
+    let samples = Work { name: "samples".to_owned(), functions: samples.collect::<Result<_>>()?, repeat: 10 * effort };
+    let all = [&loop_free, &samples].into_iter().chain(&growth);
+    let meter = Meter { isa: &*isa, options: &options, progress: &progress(all.map(Work::size).sum()) };
+    let loop_free = meter.row(&loop_free)?;
+    let growth = growth.iter().map(|work| meter.row(work)).collect::<Result<_>>()?;
+    let mut sum = Row::new("all samples");
+    meter.rows(&samples)?.into_iter().for_each(|row| sum.add(row));
+    let samples = sum;
+    meter.progress.finish_and_clear();
     let result = CompileTime { loop_free, growth, samples, cpu: target::cpu() };
     print(&result, out)?;
     if let Some(file) = file {
@@ -105,37 +109,64 @@ pub(super) fn run(args: &BenchArgs, out: &mut dyn Write) -> Result<Ending> {
     Ok(Ending::Fine)
 }
 
+/// Functions to be compiled in turn, and how often.
+pub(super) struct Work {
+    name: String,
+    functions: Vec<(String, Function)>,
+    repeat: usize,
+}
+
+impl Work {
+    /// One function.
+    pub(super) fn of_one(name: &str, function: Function, repeat: usize) -> Self {
+        Self { name: name.to_owned(), functions: vec![(name.to_owned(), function)], repeat }
+    }
+
+    /// How much is compiled, in instructions.
+    pub(super) fn size(&self) -> usize {
+        let functions = self.functions.iter();
+        2 * (self.repeat + 1) * functions.map(|(_, function)| function.dfg.num_insts()).sum::<usize>()
+    }
+}
+
 /// Compiles with both arms.
 pub(super) struct Meter<'a> {
     pub(super) isa: &'a dyn TargetIsa,
     pub(super) options: &'a Options,
+    /// In [`Work::size`].
+    pub(super) progress: &'a Progress,
 }
 
 impl Meter<'_> {
     /// Compiles one function with both arms in turn and keeps the shortest times.
-    pub(super) fn row(&self, name: &str, function: &Function, repeat: usize) -> Result<Row> {
-        let mut rows = self.rows(vec![(name, function.clone())], repeat)?;
+    pub(super) fn row(&self, work: &Work) -> Result<Row> {
+        let mut rows = self.rows(work)?;
         Ok(rows.remove(0))
     }
 
     /// Compiles all functions, one after the other, with both arms in turn, and keeps the shortest time of each.
-    fn rows(&self, functions: Vec<(&str, Function)>, repeat: usize) -> Result<Vec<Row>> {
+    fn rows(&self, Work { name, functions, repeat }: &Work) -> Result<Vec<Row>> {
         let mut optimizer = LoopOptimizer::new(self.options.clone());
-        let mut compile = |(name, function): &(&str, Function), with_loopopt: bool| {
+        let mut compile = |(name, function): &(String, Function), with_loopopt: bool| {
             self.compile(function, with_loopopt.then_some(&mut optimizer))
                 .map_err(|error| anyhow!("{name}: cannot be compiled: {error}"))
         };
+        let count = |function: &(String, Function)| self.progress.inc(function.1.dfg.num_insts());
+        self.progress.set_message(name);
         let (mut peaks, mut costs) = (Vec::new(), Vec::new());
-        for function in &functions {
+        for function in functions {
             let [(baseline, peak), (loopopt, peak_with)] =
                 [false, true].map(|arm| heap::peak(|| compile(function, arm)));
             peaks.push([peak, peak_with]);
             costs.push([baseline?, loopopt?]);
+            count(function);
+            count(function);
         }
-        for turn in 0..repeat {
+        for turn in 0..*repeat {
             for arm in [turn % 2, 1 - turn % 2] {
                 for (function, costs) in functions.iter().zip(&mut costs) {
                     costs[arm].improve(compile(function, arm == 1)?);
+                    count(function);
                 }
             }
         }

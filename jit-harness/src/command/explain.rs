@@ -3,11 +3,12 @@
 mod emitted;
 mod gains;
 mod json;
+mod origin;
 
 use super::Ending;
 use crate::cli::ExplainArgs;
 use crate::error::in_file;
-use crate::input::Input;
+use crate::input::{Input, Lines};
 use crate::listing::count;
 use crate::target;
 use anstream::{AutoStream, ColorChoice};
@@ -21,7 +22,8 @@ use emitted::{Emitted, in_words};
 use gains::gain;
 use loopopt::analysis::cfg::loops::{Loop, LoopForest};
 use loopopt::{LoopOptimizer, Options, Remark, Report, Verdict};
-use std::collections::HashMap;
+use origin::Origins;
+use std::collections::{BTreeSet, HashMap};
 use std::io::{self, Write};
 
 /// The most characters of a line, as far as words allow.
@@ -30,6 +32,9 @@ const WIDTH: usize = 120;
 /// The most instructions of a function whose machine code is looked at. 20,000: they take a second, and Cranelift's register allocator takes time
 /// that grows with the square of the size of functions without branches in their loops.
 const MAX_LOWERED: usize = 20_000;
+
+/// The most lines of the file behind a remark.
+const MAX_PLACES: usize = 4;
 
 pub(super) fn run(args: &ExplainArgs, out: &mut dyn Write) -> Result<Ending> {
     let options = args.optimizer.options()?;
@@ -41,14 +46,15 @@ pub(super) fn run(args: &ExplainArgs, out: &mut dyn Write) -> Result<Ending> {
     let input = Input::open(&args.file)?;
     let names = input.selected(args.function.as_deref())?;
     let isa = target::host()?;
-    let lines = input.block_lines();
+    let lines = input.lines();
     let colours = AutoStream::choice(&io::stdout()) != ColorChoice::Never;
     let mut record = json::Record::default();
     for (name, function) in input.function_names().iter().zip(input.program.functions()) {
         if !names.contains(name) {
             continue;
         }
-        let explained = Explained::new(function, &*isa, &options)
+        let is_known = |entity: &str| lines.of(name, entity).is_some();
+        let explained = Explained::new(function, &*isa, &options, &is_known)
             .map_err(|error| in_file(&input.name, &error, "the function cannot be compiled for this host"))?;
         let printer = Printer { args, name, lines: &lines, colours, explained: &explained };
         if args.json {
@@ -66,6 +72,8 @@ pub(super) fn run(args: &ExplainArgs, out: &mut dyn Write) -> Result<Ending> {
 /// A function with its loops as they were, and what became of them.
 struct Explained {
     before: LoopForest,
+    /// The block with the function's arguments.
+    entry: Option<Block>,
     report: Report,
     /// For each loop, and for what is of none, the remarks.
     remarks: HashMap<Option<Loop>, Vec<Remark>>,
@@ -78,7 +86,13 @@ struct Explained {
 }
 
 impl Explained {
-    fn new(function: &Function, isa: &dyn TargetIsa, options: &Options) -> Result<Self> {
+    /// Compiles the function. `is_known` says which blocks and values the file has.
+    fn new(
+        function: &Function,
+        isa: &dyn TargetIsa,
+        options: &Options,
+        is_known: &dyn Fn(&str) -> bool,
+    ) -> Result<Self> {
         let plane = &mut ControlPlane::default();
         let mut ctx = Context::for_function(function.clone());
         ctx.optimize(isa, plane).map_err(|error| anyhow!("{}: {error}", function.name))?;
@@ -92,23 +106,40 @@ impl Explained {
             false => Ok(Vec::new()),
         };
         let emitted_before = emit(&mut ctx)?;
+        origin::label(&mut ctx.func, |value| is_known(&value.to_string()));
         let report = LoopOptimizer::new(options.clone())
             .run(&mut ctx, isa, plane)
             .map_err(|error| anyhow!("{}: loopopt fails: {error}", function.name))?;
+        let origins = Origins::new(&ctx.func, is_known);
+        let remarks = report.remarks.iter().map(|remark| origins.renamed(remark)).collect();
+        ctx.func.dfg.values_labels = None;
         let emitted = [emitted_before, emit(&mut ctx)?];
         let stack_accesses = emitted.each_ref().map(|all| all.iter().map(|lp| lp.stack_accesses).sum());
-        let mut explained =
-            Self { before, report, is_lowered, stack_accesses, remarks: HashMap::new(), emitted: HashMap::new() };
-        explained.assign(emitted);
+        let entry = ctx.func.layout.entry_block();
+        let mut explained = Self {
+            before,
+            entry,
+            report,
+            is_lowered,
+            stack_accesses,
+            remarks: HashMap::new(),
+            emitted: HashMap::new(),
+        };
+        explained.assign(remarks, emitted);
         Ok(explained)
     }
 
     /// Finds the loop that each remark and each loop of machine code belongs to.
-    fn assign(&mut self, emitted: [Vec<Emitted>; 2]) {
-        for remark in &self.report.remarks {
+    fn assign(&mut self, remarks: Vec<Remark>, emitted: [Vec<Emitted>; 2]) {
+        for remark in remarks {
             let is_cycle = self.before.irreducible().contains(&remark.header);
             let owner = if is_cycle { None } else { self.before.innermost(remark.header) };
-            self.remarks.entry(owner).or_default().push(remark.clone());
+            let known = self.remarks.entry(owner).or_default();
+            // Of a loop and its copy, the same can be refused twice.
+            let is_same = |other: &Remark| (other.pass, &other.message) == (remark.pass, &remark.message);
+            if remark.fired() || !known.iter().any(is_same) {
+                known.push(remark);
+            }
         }
         for (when, loops) in emitted.into_iter().enumerate() {
             for lp in loops {
@@ -137,7 +168,7 @@ impl Explained {
 struct Printer<'a> {
     args: &'a ExplainArgs,
     name: &'a str,
-    lines: &'a HashMap<(String, Block), usize>,
+    lines: &'a Lines<'a>,
     colours: bool,
     explained: &'a Explained,
 }
@@ -225,7 +256,16 @@ impl Printer<'_> {
 
     /// The line of a block, if the file has the block.
     fn line(&self, block: Block) -> Option<usize> {
-        self.lines.get(&(self.name.to_owned(), block)).copied()
+        self.lines.of(self.name, &block.to_string())
+    }
+
+    /// The lines of the file that define the values of a message, but for the function's arguments.
+    fn places(&self, remark: &Remark) -> Vec<(usize, &str)> {
+        let arguments = self.explained.entry.and_then(|entry| self.line(entry));
+        let values = origin::names(&remark.message).filter(|name| name.starts_with('v'));
+        let lines = values.filter_map(|name| self.lines.of(self.name, name)).filter(|&line| Some(line) != arguments);
+        let lines: BTreeSet<usize> = lines.collect();
+        lines.into_iter().take(MAX_PLACES).map(|line| (line, self.lines.instruction(line))).collect()
     }
 
     /// What it is good for that passes fired, once for the function.
@@ -244,6 +284,9 @@ impl Printer<'_> {
     fn print_remark(&self, indent: &str, remark: &Remark, out: &mut dyn Write) -> io::Result<()> {
         let mut text = Vec::new();
         print_remark(indent, remark, &mut text)?;
+        for (line, instruction) in self.places(remark) {
+            print_wrapped(&format!("{indent}      "), &format!("line {line}: {instruction}"), &mut text)?;
+        }
         let text = String::from_utf8_lossy(&text);
         let (word, colour) = match remark.fired() {
             true => ("done:", AnsiColor::Green),

@@ -11,6 +11,7 @@ mod scaling;
 mod show;
 
 use crate::cli::{Cli, Command};
+use crate::interrupt;
 use anyhow::Result;
 use std::io::Write;
 
@@ -23,6 +24,8 @@ pub enum Ending {
     Differs,
     /// A program that was run did not return.
     Trapped,
+    /// Somebody pressed Ctrl-C, and got what there was.
+    Interrupted,
 }
 
 impl Ending {
@@ -32,6 +35,7 @@ impl Ending {
             Self::Fine => 0,
             Self::Differs => 1,
             Self::Trapped => 2,
+            Self::Interrupted => interrupt::EXIT_CODE,
         }
     }
 }

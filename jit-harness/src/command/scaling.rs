@@ -5,8 +5,9 @@
 //! logarithm of the growth of the time from one size to the next: 1 if time is linear, 2 if it grows with the square.
 
 use super::Ending;
-use super::compile_time::{Meter, Row};
+use super::compile_time::{Meter, Row, Work};
 use crate::cli::BenchArgs;
+use crate::progress::progress;
 use crate::report::json::{create, write_json};
 use crate::report::table::{Columns, time};
 use crate::scaling::{DIRECTIONS, Direction};
@@ -43,22 +44,31 @@ pub(super) fn run(args: &BenchArgs, out: &mut dyn Write) -> Result<Ending> {
     }
     let file = args.json.as_deref().map(create).transpose()?;
     let repeat = if args.quick { 3 } else { 9 };
-    let meter = Meter { isa: &*isa, options: &options };
+    let work = |direction: &Direction| {
+        let functions = direction.sizes.iter().map(|&size| work(direction, size, repeat));
+        functions.collect::<Result<Vec<_>>>()
+    };
+    let work: Vec<Vec<Work>> = directions.iter().map(|direction| work(direction)).collect::<Result<_>>()?;
+    let size = work.iter().flatten().map(Work::size).sum();
+    let meter = Meter { isa: &*isa, options: &options, progress: &progress(size) };
     let mut scaling = Scaling { directions: Vec::new(), cpu: target::cpu() };
-    for direction in directions {
-        let mut growth = Growth { name: direction.name, sizes: direction.sizes.to_vec(), rows: Vec::new() };
-        for size in direction.sizes {
-            let functions = parse_functions(&direction.function(size)).context("a generated function")?;
-            let function = functions.first().context("the text has a function")?;
-            growth.rows.push(meter.row(&format!("{} {}", size, direction.name), function, repeat)?);
-        }
-        scaling.directions.push(growth);
+    for (direction, work) in directions.iter().zip(&work) {
+        let rows = work.iter().map(|work| meter.row(work)).collect::<Result<_>>()?;
+        scaling.directions.push(Growth { name: direction.name, sizes: direction.sizes.to_vec(), rows });
     }
+    meter.progress.finish_and_clear();
     print(&scaling, out)?;
     if let Some(file) = file {
         write_json(file, &scaling)?;
     }
     Ok(Ending::Fine)
+}
+
+/// The function of a direction in one size.
+fn work(direction: &Direction, size: usize, repeat: usize) -> Result<Work> {
+    let functions = parse_functions(&direction.function(size)).context("a generated function")?;
+    let function = functions.into_iter().next().context("the text has a function")?;
+    Ok(Work::of_one(&format!("{size} {}", direction.name), function, repeat))
 }
 
 fn print(scaling: &Scaling, out: &mut dyn Write) -> io::Result<()> {

@@ -2,6 +2,7 @@
 
 use super::Ending;
 use crate::cli::ShowArgs;
+use crate::dot::graph;
 use crate::error::{guard, in_file};
 use crate::input::{Input, functions_for_any_target};
 use crate::listing::{listing, summary};
@@ -94,11 +95,14 @@ fn pretty(error: CodegenError) -> Error {
 }
 
 fn has_asm(args: &ShowArgs) -> bool {
-    args.asm || !args.clif
+    args.asm || !args.clif && !args.dot
 }
 
 /// CLIF and machine code of a function, before and after.
 fn show(args: &ShowArgs, name: &str, clif: [&Function; 2], code: [String; 2], out: &mut dyn Write) -> io::Result<()> {
+    if args.dot {
+        return write!(out, "{}", graph(name, clif));
+    }
     if args.clif || !args.asm {
         let text = clif.map(|function| function.display().to_string());
         print(args.diff, &format!("CLIF of %{name}"), &text, out)?;

@@ -31,6 +31,8 @@ pub struct Bench {
     pub code_growth: Option<f64>,
     /// The model name of the processor.
     pub cpu: String,
+    /// Whether all programs were measured to the end.
+    pub complete: bool,
 }
 
 /// A program.
@@ -70,6 +72,8 @@ pub struct Measured {
     pub high: f64,
     /// The ratio of the baseline to itself.
     pub noise: f64,
+    /// The largest change that may be noise.
+    pub margin: f64,
     /// Whether the ratio may be noise.
     pub no_gain: bool,
     /// Time with loopopt divided by the time of the same program without its checks, also with loopopt; nothing if it has
@@ -108,6 +112,11 @@ impl Record {
         }
     }
 
+    /// Whether anything is known of the program: that it differs, or how fast it is.
+    pub fn is_known(&self) -> bool {
+        self.difference.is_some() || self.measured.is_some()
+    }
+
     /// Counts what was done to all functions of the program.
     pub fn count_fired(&mut self, reports: &[(String, Report)]) {
         for (pass, count) in reports.iter().flat_map(|(_, report)| report.remarks.fired_counts()) {
@@ -131,6 +140,7 @@ impl Measured {
             low: figures.ratio.low,
             high: figures.ratio.high,
             noise: figures.noise.median,
+            margin: figures.margin(),
             no_gain: figures.is_noise(),
             vs_unchecked: figures.unchecked.map(|ratio| ratio.median),
             rounds,
@@ -147,7 +157,7 @@ impl Measured {
 
 impl Bench {
     /// Adds the means to the records.
-    pub fn new(programs: Vec<Record>, cpu: String) -> Self {
+    pub fn new(programs: Vec<Record>, cpu: String, complete: bool) -> Self {
         let measured = || programs.iter().filter_map(|record| record.measured.as_ref());
         let checked = || measured().filter_map(|measured| Some((measured.ratio, measured.vs_unchecked?)));
         let any = measured().next().is_some();
@@ -162,6 +172,7 @@ impl Bench {
             code_growth: any.then(|| bytes(1) / bytes(0)),
             programs,
             cpu,
+            complete,
         }
     }
 

@@ -30,6 +30,11 @@ pub(super) fn number_blocks(func: &mut Function) {
     locate(func, |block, _| SourceLoc::new(block.as_u32()));
 }
 
+/// The block of the function as it came in that an instruction with this source location is from.
+pub(super) fn block_of(place: SourceLoc) -> Option<Block> {
+    (!place.is_default()).then(|| Block::from_u32(place.bits() & !COLD))
+}
+
 /// Gives each instruction the source location that `place` makes of its block and its source location.
 fn locate(func: &mut Function, place: impl Fn(Block, SourceLoc) -> SourceLoc) {
     let blocks: Vec<Block> = func.layout.blocks().collect();

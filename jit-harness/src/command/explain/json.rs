@@ -45,6 +45,14 @@ struct RemarkRecord {
     reason: Option<&'static str>,
     help: Option<&'static str>,
     rests_on: Vec<&'static str>,
+    places: Vec<PlaceRecord>,
+}
+
+/// A line of the file that defines a value of the message.
+#[derive(Serialize)]
+struct PlaceRecord {
+    line: usize,
+    text: String,
 }
 
 impl Printer<'_> {
@@ -90,6 +98,11 @@ impl Printer<'_> {
                 reason,
                 help,
                 rests_on: remark.claims().iter().map(|claim| claim.text()).collect(),
+                places: self
+                    .places(remark)
+                    .into_iter()
+                    .map(|(line, text)| PlaceRecord { line, text: text.to_owned() })
+                    .collect(),
             }
         };
         remarks.filter(wanted).map(record).collect()

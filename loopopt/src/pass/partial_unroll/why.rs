@@ -8,7 +8,8 @@ refusals! {
     pub(super) enum Decline {
         /// (L1) No test at its end counts it.
         NotCounted => "not-counted", "no test at the end of each iteration counts the loop",
-            help "end the loop by comparing a number that grows by a constant with one that does not change";
+            help "end the loop by comparing a number that grows by a constant with one that does not change. If only its data \
+                can tell where it ends, as of a list, iterations have nothing to share";
         /// (P1) The iterations would be too large.
         TooLarge { insts: usize, max: usize }
             => "too-large", "the unrolled iterations would hold {insts} instructions; there may be {max}",
@@ -25,7 +26,9 @@ refusals! {
         Slow(opcode: Opcode) => "slow", "each iteration waits for {opcode}, which takes the time";
         /// (P5) It is left at more than one place.
         EndsEarly => "ends-early",
-            "something else than its count can end it, so that nothing is known of how often it runs";
+            "something else than its count can end it, so that nothing is known of how often it runs",
+            help "if it hardly ever ends so, mark what it leaves to as cold. If it is a search, its own exit stays in each iteration \
+                whatever is done: test several elements at once, as 8 bytes of one load, and look for the one when they have it";
     }
     shared { NotInnermost, ColdLoop, NotDuplicable(opcode: Opcode) }
 }

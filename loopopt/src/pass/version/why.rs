@@ -50,7 +50,8 @@ refusals! {
         /// (P5) The loop may end soon, and the test is longer than what it saves in one iteration.
         EndsEarly { requirements: usize, checks: usize }
             => "ends-early",
-            "the loop may end at any time, and the test would compare {requirements} times for {checks} checks";
+            "the loop may end at any time, and the test would compare {requirements} times for {checks} checks",
+            help "compare the end of the range with the length once, before the loop: that implies the checks in it";
     }
     shared { ColdLoop, NotDuplicable(opcode: Opcode) }
 }
