@@ -22,7 +22,8 @@
 //! changes decides at each way out, but a steady branch whether it is asked, the loop waits for these branches: it counts down once a flag is set.
 //!
 //! What is taken for steady by mistake (parameters that swap places) makes a load a poll, never the other way round. What the loop itself
-//! writes to need not be left out: a load of that stays in the loop anyway.
+//! writes to need not be left out: a load of that stays in the loop, or becomes what the loop has stored there, as `promote` does with a counter in
+//! memory.
 //!
 //! # What may be done with them
 //!
