@@ -1,7 +1,8 @@
 //! Programs that are interrupted: each loop asks for a flag, for fuel, or for both, as Wasmtime's front end lets them.
 //!
-//! The flag is a word on the stack whose address a host function knows, in a region that others write. Nobody does while a test runs: a flag
-//! that is set stays set, and is found as often as before. What is left of the fuel is passed to a host function at each return.
+//! The flag is a word on the stack whose address a host function knows, in a region that others write. Nobody does while a test runs but the rare code
+//! of the polls, which sets and clears it: a flag that is set is found as often as before. What is left of the fuel is passed to a host function at each
+//! return.
 
 use crate::analysis::cfg::loops::LoopForest;
 use crate::{Embedder, Writers};
@@ -103,17 +104,21 @@ impl Interrupts<'_> {
     /// Lets blocks take fuel, and says at each return what is left.
     fn spend(&mut self) {
         let Some(slot) = self.fuel else { return };
+        let entry = self.func.layout.entry_block().expect("a function has a block");
+        let params = self.func.dfg.block_params(entry).iter().copied();
+        let number = params.into_iter().find(|&param| self.func.dfg.value_type(param) == types::I64);
         for block in self.func.layout.blocks().collect::<Vec<_>>() {
             let cost = self.draw(12) as i64;
-            let entry = self.func.layout.entry_block() == Some(block);
+            let other = number.filter(|_| self.draw(32) == 0);
             let last = self.func.layout.last_inst(block).expect("a block has a terminator");
             let is_return = self.func.dfg.insts[last].opcode() == Opcode::Return;
-            if cost > 0 && !entry {
+            if cost > 0 && block != entry {
                 let mut pos = FuncCursor::new(self.func).at_first_insertion_point(block);
                 let left = pos.ins().stack_load(types::I64, types::I64, slot, 0);
                 let cost = pos.ins().iconst(types::I64, cost);
                 let left = pos.ins().iadd(left, cost);
-                pos.ins().stack_store(types::I64, left, slot, 0);
+                // What an iteration leaves need not be a sum.
+                pos.ins().stack_store(types::I64, other.unwrap_or(left), slot, 0);
             }
             if is_return {
                 let mut pos = FuncCursor::new(self.func).at_inst(last);
@@ -131,46 +136,66 @@ impl Interrupts<'_> {
         }
         let rest = self.func.dfg.make_block();
         self.func.layout.split_block(rest, first);
-        let [mut from, body] = [header, rest];
-        if let Some(slot) = self.fuel {
-            let next = self.block_before(body);
-            let rare = self.block_before(body);
-            let mut pos = FuncCursor::new(self.func).at_bottom(from);
-            let left = pos.ins().stack_load(types::I64, types::I64, slot, 0);
-            let zero = pos.ins().iconst(types::I64, 0);
-            let is_out = pos.ins().icmp(IntCC::SignedGreaterThanOrEqual, left, zero);
-            pos.ins().brif(is_out, rare, &[], next, &[]);
-            let more = -(100 + self.draw(400) as i64);
+        let mut from = header;
+        let flag_comes_first = self.draw(2) == 0;
+        for is_flag in [flag_comes_first, !flag_comes_first] {
+            from = if is_flag { self.ask_flag(from, rest) } else { self.ask_fuel(from, rest) };
+        }
+        FuncCursor::new(self.func).at_bottom(from).ins().jump(rest, &[]);
+    }
+
+    /// Asks at the end of `from`, in blocks in front of `rest`, whether there is fuel. Returns the block in which to go on.
+    fn ask_fuel(&mut self, from: Block, rest: Block) -> Block {
+        let Some(slot) = self.fuel else { return from };
+        let [next, rare] = [0, 1].map(|_| self.block_before(rest));
+        let mut pos = FuncCursor::new(self.func).at_bottom(from);
+        let left = pos.ins().stack_load(types::I64, types::I64, slot, 0);
+        let zero = pos.ins().iconst(types::I64, 0);
+        let is_out = pos.ins().icmp(IntCC::SignedGreaterThanOrEqual, left, zero);
+        pos.ins().brif(is_out, rare, &[], next, &[]);
+        let more = -(100 + self.draw(400) as i64);
+        let sets_flag = self.flag.filter(|_| self.draw(4) == 0);
+        let flags = self.flags();
+        let mut pos = FuncCursor::new(self.func).at_bottom(rare);
+        let more = pos.ins().iconst(types::I64, more);
+        let call = pos.ins().call(self.ask, &[left, more]);
+        let left = pos.func.dfg.first_result(call);
+        pos.ins().stack_store(types::I64, left, slot, 0);
+        if let Some((flag, _)) = sets_flag {
+            let address = pos.ins().stack_addr(types::I64, flag, 0);
+            pos.ins().store(flags, more, address, 0);
+        }
+        pos.ins().jump(next, &[]);
+        next
+    }
+
+    /// The same for the flag.
+    fn ask_flag(&mut self, from: Block, rest: Block) -> Block {
+        let Some((slot, _)) = self.flag else { return from };
+        let flags = self.flags();
+        let [next, rare] = [0, 1].map(|_| self.block_before(rest));
+        let is_two_stage = self.draw(2) == 0;
+        let resets = self.draw(2) == 0;
+        self.func.layout.set_cold(rare);
+        let mut pos = FuncCursor::new(self.func).at_bottom(from);
+        let address = pos.ins().stack_addr(types::I64, slot, 0);
+        let flag = pos.ins().load(types::I64, flags, address, 0);
+        pos.ins().brif(flag, rare, &[], next, &[] as &[BlockArg]);
+        let call = if is_two_stage { self.block_before(rest) } else { rare };
+        self.func.layout.set_cold(call);
+        if is_two_stage {
             let mut pos = FuncCursor::new(self.func).at_bottom(rare);
-            let more = pos.ins().iconst(types::I64, more);
-            let call = pos.ins().call(self.ask, &[left, more]);
-            let left = pos.func.dfg.first_result(call);
-            pos.ins().stack_store(types::I64, left, slot, 0);
-            pos.ins().jump(next, &[]);
-            from = next;
+            let again = pos.ins().load(types::I64, flags, address, 0);
+            pos.ins().brif(again, call, &[], next, &[] as &[BlockArg]);
         }
-        if let Some((slot, _)) = self.flag {
-            let flags = self.flags();
-            let rare = self.block_before(body);
-            let is_two_stage = self.draw(2) == 0;
-            self.func.layout.set_cold(rare);
-            let mut pos = FuncCursor::new(self.func).at_bottom(from);
-            let address = pos.ins().stack_addr(types::I64, slot, 0);
-            let flag = pos.ins().load(types::I64, flags, address, 0);
-            pos.ins().brif(flag, rare, &[], body, &[] as &[BlockArg]);
-            let call = if is_two_stage { self.block_before(body) } else { rare };
-            self.func.layout.set_cold(call);
-            if is_two_stage {
-                let mut pos = FuncCursor::new(self.func).at_bottom(rare);
-                let again = pos.ins().load(types::I64, flags, address, 0);
-                pos.ins().brif(again, call, &[], body, &[] as &[BlockArg]);
-            }
-            let mut pos = FuncCursor::new(self.func).at_bottom(call);
-            pos.ins().call(self.ask, &[flag, flag]);
-            pos.ins().jump(body, &[]);
-        } else {
-            FuncCursor::new(self.func).at_bottom(from).ins().jump(body, &[]);
+        let mut pos = FuncCursor::new(self.func).at_bottom(call);
+        pos.ins().call(self.ask, &[flag, flag]);
+        if resets {
+            let zero = pos.ins().iconst(types::I64, 0);
+            pos.ins().store(flags, zero, address, 0);
         }
+        pos.ins().jump(next, &[]);
+        next
     }
 
     fn block_before(&mut self, block: Block) -> Block {

@@ -36,7 +36,9 @@
 //!
 //! * (L4) nothing in the loop can observe the memory: nothing traps, and no other load may overlap. A slot that nobody
 //!   else knows is not observed by traps;
-//! * (L5) a store is certain on each way out: one of them dominates it. Nothing is written that was not written before.
+//! * (L5) a store is certain on each way out: one of them dominates it. Nothing is written that was not written before. In a slot that
+//!   nobody else knows, nobody can tell, if the cell is sure to be in it: an access runs on each entry of the loop, or the address is a
+//!   constant. What is behind a test of an index may be anywhere if the test fails, and that a load there is harmless says nothing of a store.
 //!
 //! A loop that does not end is not required to have stored: nobody is there to see it but other threads, and for them there are
 //! atomics and regions that others write ([`Writers`](crate::Writers)).
@@ -69,7 +71,7 @@ mod why;
 
 use crate::analysis::cfg::loops::{Loop, LoopData, LoopForest, def_block};
 use crate::analysis::cfg::must_execute::{FirstIteration, Order};
-use crate::analysis::memory::alias::{LoopMemory, cell_type};
+use crate::analysis::memory::alias::{Access, LoopMemory, cell_type};
 use crate::analysis::memory::effects::Effects;
 use crate::analysis::pressure::Pressure;
 use crate::analysis::scev::linear_expr::Sum;
@@ -81,7 +83,7 @@ use crate::pass::{Form, Pass, PassCx};
 use crate::refusal::Said;
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
-use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, MemFlagsData, Type};
+use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, MemFlagsData, StackSlot, Type};
 use cranelift_codegen::{CodegenResult, Context, FxHashMap, FxHashSet};
 use neighbours::{Addresses, Located, Neighbours, Place};
 use std::rc::Rc;
@@ -315,7 +317,7 @@ impl<'a> Here<'a> {
         if entry.is_none() && !starts_with_store {
             return Err(Decline::NotCertain { access: first.inst });
         }
-        let invisible = is_private && !starts_with_store;
+        let invisible = is_private && !starts_with_store && self.is_in_slot(&accesses);
         let stays = self.prove_stores(&accesses, invisible, seen_by);
         let offset = self.func.dfg.insts[first.inst].load_store_offset().expect("a plain access");
         Ok(Cell { ty, offset, accesses, entry, starts_with_store, stays })
@@ -375,6 +377,17 @@ impl<'a> Here<'a> {
         let movable = accesses.iter().find(|a| a.stored.is_none() && a.flags.notrap() && a.flags.can_move());
         let first = movable.or_else(|| accesses.first().filter(|first| self.seen().first.contains(&first.inst)));
         first.map(|access| access.flags)
+    }
+
+    /// Whether a cell of which each access that runs is in a slot is there even if none runs.
+    fn is_in_slot(&mut self, accesses: &[Rc<Located>]) -> bool {
+        let Access { address, size, .. } = &**accesses[0];
+        let fits = |slot: StackSlot| {
+            let end = address.constant_part().checked_add((*size).into());
+            end.is_some_and(|end| end <= self.func.sized_stack_slots[slot].size.into())
+        };
+        let is_constant = address.terms().len() == 1 && address.slot().is_some_and(fits);
+        is_constant || accesses.iter().any(|access| self.seen().first.contains(&access.inst))
     }
 
     /// What can be seen of the loop as it is. Linear in the size of the loop, if it was forgotten.

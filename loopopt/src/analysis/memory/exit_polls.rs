@@ -15,12 +15,15 @@
 //!
 //! A value is *steady* if it would be the same in each iteration, from some iteration on, as long as nobody writes to memory: if it comes from
 //! outside, is made of steady values by an instruction that neither writes nor calls, is loaded from a steady address, or is a parameter for
-//! which each edge passes a steady value. A counter is not: it is made of itself by an addition. The loads that the steady condition
+//! which each edge passes a steady value. A counter is not: it is made of itself by an addition. What is made of itself by a bitwise or, a minimum
+//! or a choice comes to rest ([`settles`]): a flag that an iteration passes on to the next once it has been seen. The loads that the steady condition
 //! of a way out is made of are polls. So are those of the steady branches that choose what a parameter among them gets. If no edge leaves the
-//! loop, its conditional traps are its exits.
+//! loop, its conditional traps are its exits. A steady branch that decides whether such a way out is reached belongs to its condition. If what
+//! changes decides at each way out, but a steady branch whether it is asked, the loop waits for these branches: it counts down once a flag is set.
 //!
 //! What is taken for steady by mistake (parameters that swap places) makes a load a poll, never the other way round. What the loop itself
-//! writes to need not be left out: a load of that stays in the loop anyway.
+//! writes to need not be left out: a load of that stays in the loop, or becomes what the loop has stored there, as `promote` does with a counter in
+//! memory.
 //!
 //! # What may be done with them
 //!
@@ -54,7 +57,9 @@ pub fn polls(
     let seen = FxHashMap::with_capacity_and_hasher(56, Default::default());
     let (deciding, decided, passed) = (Vec::new(), EntitySet::new(), FxHashMap::default());
     let mut search = Search { func, cfg, domtree, forest, lp, seen, deciding, decided, passed };
-    let mut conditions = search.ways_out();
+    let ways_out = search.ways_out();
+    let mut conditions: Vec<_> = ways_out.iter().map(|&(_, condition)| condition).collect();
+    conditions.append(&mut search.guards(&ways_out));
     let mut steady = Vec::new();
     while let Some(condition) = conditions.pop() {
         if search.is_steady(condition) {
@@ -68,7 +73,7 @@ pub fn polls(
 /// What is known of a value on the way through what a condition is made of.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Seen {
-    /// On the way itself, behind so many instructions.
+    /// On the way itself, behind so many instructions that do not settle.
     OnTheWay {
         insts: usize,
     },
@@ -95,16 +100,58 @@ struct Search<'a> {
 type Operands = SmallVec<[Value; 4]>;
 
 impl Search<'_> {
-    /// The conditions of the exits.
-    fn ways_out(&self) -> Vec<Value> {
+    /// The blocks of the exits with their conditions.
+    fn ways_out(&self) -> Vec<(Block, Value)> {
+        let func = self.func;
         let exits = &self.forest.data(self.lp).exits;
         if !exits.is_empty() {
-            return exits.iter().filter_map(|exit| condition(self.func, exit.branch)).collect();
+            let conditions = exits.iter().filter_map(|exit| Some((exit.source(func), condition(func, exit.branch)?)));
+            return conditions.collect();
         }
-        let blocks = self.forest.blocks(self.lp);
-        let insts = blocks.iter().flat_map(|&block| self.func.layout.block_insts(block));
-        let traps = insts.filter(|&inst| matches!(self.func.dfg.insts[inst], InstructionData::CondTrap { .. }));
-        traps.map(|trap| self.func.dfg.inst_args(trap)[0]).collect()
+        let traps_in = |block| {
+            let insts = func.layout.block_insts(block);
+            let traps = insts.filter(|&inst| matches!(func.dfg.insts[inst], InstructionData::CondTrap { .. }));
+            traps.map(move |trap| (block, func.dfg.inst_args(trap)[0]))
+        };
+        self.forest.blocks(self.lp).iter().flat_map(|&block| traps_in(block)).collect()
+    }
+
+    /// The steady conditions of the branches that stand before the ways out: of those with a condition that changes only if there is such a
+    /// branch before each of these.
+    fn guards(&mut self, ways_out: &[(Block, Value)]) -> Vec<Value> {
+        let (mut guards, mut of_changing) = (Vec::new(), Vec::new());
+        let mut waits = true;
+        for &(block, condition) in ways_out {
+            let mut found = self.guards_of(block);
+            if self.is_steady(condition) {
+                guards.append(&mut found);
+            } else {
+                waits &= !found.is_empty();
+                of_changing.append(&mut found);
+            }
+        }
+        if waits {
+            guards.append(&mut of_changing);
+        }
+        guards
+    }
+
+    /// The steady conditions of the branches in the loop of which one way alone leads to `block`.
+    fn guards_of(&mut self, block: Block) -> Vec<Value> {
+        /// Blocks above an exit that are looked at.
+        const MAX_ABOVE: usize = 16;
+        let mut guards = Vec::new();
+        let mut below = block;
+        for _ in 0..MAX_ABOVE {
+            let above = self.domtree.idom(below).filter(|_| below != self.forest.data(self.lp).header);
+            let Some(above) = above else { break };
+            if let [edge] = self.forest.edges_into(self.func, self.cfg, below) {
+                let condition = condition(self.func, edge.branch);
+                guards.extend(condition.filter(|&condition| self.is_steady(condition)));
+            }
+            below = above;
+        }
+        guards
     }
 
     /// Whether `condition` is steady.
@@ -121,7 +168,7 @@ impl Search<'_> {
             let insts = self.insts_before(way.last());
             let operands = match self.seen.get(&value) {
                 Some(Seen::Steady) => Some(None),
-                // Around a cycle of parameters alone, a value stays what it is.
+                // Around a cycle of parameters alone, a value stays what it is, and with what settles it comes to rest.
                 Some(&Seen::OnTheWay { insts: before }) if before == insts => Some(None),
                 Some(_) => None,
                 None => self.operands(value).map(Some),
@@ -145,12 +192,13 @@ impl Search<'_> {
         }
     }
 
-    /// How many instructions stand on the way down to the operands of its last value.
+    /// How many instructions that do not settle stand on the way down to the operands of its last value.
     fn insts_before(&self, last: Option<&(Value, Operands)>) -> usize {
         let Some((value, _)) = last else { return 0 };
-        let is_inst = self.func.dfg.value_def(*value).inst().is_some();
+        let inst = self.func.dfg.value_def(*value).inst();
+        let moves = inst.is_some_and(|inst| !settles(self.func.dfg.insts[inst].opcode()));
         match self.seen.get(value) {
-            Some(&Seen::OnTheWay { insts }) => insts + usize::from(is_inst),
+            Some(&Seen::OnTheWay { insts }) => insts + usize::from(moves),
             _ => 0,
         }
     }
@@ -227,6 +275,14 @@ fn condition(func: &Function, branch: Inst) -> Option<Value> {
     }
 }
 
+/// Whether a value that is made of itself by such an instruction, and of others that stay the same, is the same from some iteration on.
+pub fn settles(opcode: Opcode) -> bool {
+    matches!(
+        opcode,
+        Opcode::Band | Opcode::Bor | Opcode::Select | Opcode::Smax | Opcode::Smin | Opcode::Umax | Opcode::Umin
+    )
+}
+
 /// Whether `inst` gives the same for the same operands and the same memory.
 fn is_function(func: &Function, inst: Inst) -> bool {
     let effects = Effects::of(func, inst);
@@ -288,6 +344,18 @@ mod tests {
                 v4 = load.i64 notrap v0
                 brif v9, block9, block1(v3, v4)";
         assert_eq!(polled(late), ["v4"], "tested in the next iteration");
+        let kept = |op: &str| {
+            polled(&format!(
+                "jump block1(v2)
+                block1(v3: i64):
+                    v4 = load.i64 notrap v0
+                    v5 = {op} v3, v4
+                    brif v5, block9, block1(v5)"
+            ))
+        };
+        assert_eq!(kept("bor"), ["v4"], "once it is set, it stays set");
+        assert_eq!(kept("umax"), ["v4"]);
+        assert!(kept("iadd").is_empty());
         let chosen = "jump block1
             block1:
                 v4 = load.i64 notrap v0
@@ -308,6 +376,25 @@ mod tests {
             block3(v7: i64):
                 brif v7, block9, block1";
         assert_eq!(polled(inner), ["v4"], "it leaves the inner loop through a parameter");
+    }
+
+    #[test]
+    fn before_the_ways_out() {
+        let guarded = |ends: &str| {
+            polled(&format!(
+                "jump block1(v2)
+                block1(v3: i64):
+                    v4 = load.i64 notrap v0
+                    v6 = iadd v3, v1
+                    brif v4, block2, block3
+                block2:
+                    brif v3, block3, block9
+                block3:
+                    {ends}"
+            ))
+        };
+        assert_eq!(guarded("jump block1(v6)"), ["v4"], "it counts only once the flag is set");
+        assert!(guarded("brif v6, block1(v6), block9").is_empty(), "it ends in any case");
     }
 
     #[test]

@@ -250,12 +250,13 @@ pub struct Fuel {
 }
 
 impl Fuel {
-    /// What an iteration adds to `param`, if on each way that is a sum of constants. None if it is not known.
+    /// What an iteration adds to `param`, if on each way that is a sum of constants: a number from before the loop is none, not even a
+    /// parameter of the function, which no edge passes anything for. None if it is not known.
     pub fn of(ctx: &Context, (forest, lp): (&LoopForest, Loop), polls: &Polls, param: Value) -> Option<Self> {
         let &[back_edge] = &forest.data(lp).back_edges[..] else { return None };
-        let mut headers = EntitySet::new();
-        headers.extend(forest.blocks(lp).iter().copied().filter(|&block| forest.loop_of_header(block).is_some()));
-        let mut sums = Sums { ctx, polls, param, left: None, most: FxHashMap::default(), headers };
+        let mut joins = EntitySet::new();
+        joins.extend(forest.blocks(lp).iter().copied().filter(|&block| forest.loop_of_header(block).is_none()));
+        let mut sums = Sums { ctx, polls, param, left: None, most: FxHashMap::default(), joins };
         let most = sums.most(back_edge.passed_for(&ctx.func, param)?, MAX_SUMS)?;
         let left = sums.left?;
         (most > 0).then_some(Self { left, most })
@@ -273,7 +274,8 @@ struct Sums<'a> {
     left: Option<Value>,
     /// What is known.
     most: FxHashMap<Value, u64>,
-    headers: EntitySet<Block>,
+    /// The blocks of the loop that are no headers.
+    joins: EntitySet<Block>,
 }
 
 impl Sums<'_> {
@@ -290,7 +292,7 @@ impl Sums<'_> {
         }
         let depth = depth.checked_sub(1)?;
         let most = match func.dfg.value_def(value) {
-            ValueDef::Param(block, _) if !self.headers.contains(block) => {
+            ValueDef::Param(block, _) if self.joins.contains(block) => {
                 let passed: Vec<_> =
                     edges_into(func, &self.ctx.cfg, block).map(|edge| edge.passed_for(func, value)).collect();
                 passed.into_iter().try_fold(0, |most, passed| Some(self.most(passed?, depth)?.max(most)))?

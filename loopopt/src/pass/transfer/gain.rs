@@ -4,6 +4,7 @@ use crate::analysis::cfg::edges::{Edge, edges_into};
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::memory::alias::{Access, LoopStores, PrivateSlots};
 use crate::analysis::memory::effects::{Effects, is_constant};
+use crate::analysis::memory::exit_polls::settles;
 use crate::analysis::scev::invariant::invariant_chain;
 use crate::options::Options;
 use cranelift_codegen::entity::EntitySet;
@@ -77,7 +78,7 @@ pub(super) fn is_asynchronous(func: &Function, options: &Options, inst: Inst) ->
 /// A value for which the loop may be waiting on `edge`: loads that could leave it decide alone whether the edge is taken, as long as it is not.
 ///
 /// "Alone" is with values that are the same in each iteration of the `hot` blocks, or become so: a parameter that only the rare part
-/// changes is one. What is computed from what it was in the iteration before, a counter or what is loaded by one, decides as well,
+/// changes is one, and what is made of itself by an instruction that [`settles`]. What else is computed from what it was in the iteration before, a counter or what is loaded by one, decides as well,
 /// and then the loop does not wait. If that takes too long to find out, it waits.
 pub(super) fn waits(
     ctx: &Context,
@@ -120,8 +121,9 @@ pub(super) fn waits(
             _ if !Effects::of(func, inst).is_pure() => return None,
             _ => {}
         }
+        let is_computed = trail.is_computed || !settles(func.dfg.insts[inst].opcode());
         let operands = func.dfg.inst_args(inst).iter();
-        stack.extend(operands.map(|&value| Trail { value, is_computed: true, ..trail }));
+        stack.extend(operands.map(|&value| Trail { value, is_computed, ..trail }));
     }
     load
 }
@@ -132,7 +134,7 @@ struct Trail {
     value: Value,
     /// The parameter of a header that the way went through last, and back to the iteration before.
     from: Option<Value>,
-    /// Whether the value was changed since.
+    /// Whether the value was changed since, by more than what [`settles`].
     is_computed: bool,
 }
 
