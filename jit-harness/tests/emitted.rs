@@ -137,6 +137,30 @@ fn atoi_is_tight() {
     assert_tight(ATOI);
 }
 
+/// The bits of a number, counted by clearing the lowest one until none is left.
+const BITS: &str = "function %f(i64) -> i64 {
+block0(v0: i64):
+    v1 = iconst.i64 0
+    v2 = iconst.i64 1
+    v3 = iconst.i64 -1
+    jump block1(v0, v1)
+block1(v4: i64, v5: i64):
+    v6 = iadd v4, v3
+    v7 = band v4, v6
+    v8 = iadd v5, v2
+    brif v7, block1(v7, v8), block2
+block2:
+    return v8
+}";
+
+/// `blsr`, or a sum and an `and` where there is none, the count, the test of the bits that are left, and the jump.
+#[test]
+fn bits_that_are_left_are_tested_by_themselves() {
+    assert_tight(BITS);
+    let code = code(BITS, Pipeline::LoopOpt(&one_at_a_time()));
+    assert!(only_loop(&code).insts <= 5, "five instructions are expected in the loop of\n{}", listing(&code));
+}
+
 /// A sum of squares over rows of three.
 const SHORT_INNER: &str = "function %f(i64, i64) -> i64 {
 block0(v0: i64, v1: i64):

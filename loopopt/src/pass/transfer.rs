@@ -60,7 +60,7 @@
 mod gain;
 mod why;
 
-use crate::analysis::cfg::edges::{Edge, jump_target, ways_from};
+use crate::analysis::cfg::edges::{Edge, edges_from, jump_target, ways_from};
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::cfg::must_execute::Order;
 use crate::analysis::memory::alias::PrivateSlots;
@@ -164,7 +164,9 @@ impl Look<'_> {
         let data = forest.data(lp);
         let blocks = forest.blocks(lp);
         if !blocks.iter().any(|&block| func.layout.is_cold(block)) {
-            return Err(Decline::NoRareWay);
+            let stays = |edge: &Edge| forest.contains(lp, edge.target(func)) && edge.target(func) != data.header;
+            let forks = |&block: &Block| edges_from(func, block).filter(stays).count() > 1;
+            return Err(if blocks.iter().any(forks) { Decline::NoRareWay } else { Decline::OneWay });
         }
         if func.is_effectively_cold(data.header) {
             return Err(Decline::ColdLoop);

@@ -6,6 +6,8 @@ use cranelift_codegen::ir::{Block, Value};
 refusals! {
     /// Why the rare part of a loop stays in it.
     pub(super) enum Decline {
+        /// (P1) Nothing in an iteration is skipped in another.
+        OneWay => "one-way", "each iteration takes the same way";
         /// (P1) No edge leads to a cold block.
         NoRareWay => "no-rare-way", "no edge in the loop leads to a cold block", help "mark blocks cold that hardly ever run";
         /// (P2) Without its cold blocks it is no loop.
