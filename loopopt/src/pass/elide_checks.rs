@@ -33,7 +33,8 @@
 //!
 //! The check cannot fail. All that a proof rests on happened before the check, other checks included: so a check may be removed
 //! because of one before it, and that because of one before it, in this iteration or an earlier one. (L1) A Spectre guard is for
-//! what the processor does, not for what the program does, and stays unless the embedder says otherwise.
+//! what the processor does, not for what the program does, and stays unless the embedder says otherwise; and so does a choice, or the flag of an
+//! operation, that its condition is computed from.
 //!
 //! # Pays when
 //!
@@ -57,6 +58,7 @@
 use crate::analysis::cfg::edges::{destinations, edges_of};
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::facts::known::{Conditions, Place};
+use crate::analysis::memory::spectre_guard::asked_by_guards;
 use crate::change::Change;
 use crate::claim::{Claim, asserted};
 use crate::edit::copy::copy_iterations::settle;
@@ -286,6 +288,7 @@ struct Decisions {
 impl Decisions {
     fn find(&mut self, ctx: &Context, cx: &mut PassCx<'_>, checks: &[Check]) {
         let mut conditions = Conditions::new(&ctx.func, &ctx.cfg, &ctx.domtree).with_options(cx.options);
+        let asked = asked_by_guards(ctx, cx.options);
         for &check in checks {
             if cx.open_checks.contains(&check.inst) {
                 self.asked.insert(check.lp);
@@ -294,8 +297,14 @@ impl Decisions {
             let opcode = ctx.func.dfg.insts[check.inst].opcode();
             let rewrite = rewrite_of(&ctx.func, &mut conditions, check);
             let is_guard = opcode == Opcode::SelectSpectreGuard;
+            // What is chosen, or whether it has overflown.
+            let decided = ctx.func.dfg.inst_results(check.inst).last();
+            let is_asked = || decided.is_some_and(|&decided| asked.contains(decided));
             let why = match rewrite {
                 Some(_) if is_guard && !cx.guard_policy().may_drop(ctx, check.inst) => {
+                    Decline::GuardStays(Tested(check.inst))
+                }
+                Some(Rewrite::Choose(_) | Rewrite::Plain) if !is_guard && is_asked() => {
                     Decline::GuardStays(Tested(check.inst))
                 }
                 Some(rewrite) if cx.fuel.take() => {

@@ -170,7 +170,7 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>, lengths: &Lengths) -> Vec<Plan> {
         ahead: Predication::new(view),
         conditions,
         guards: cx.guard_policy(),
-        extensions: Extensions::new(view, cx.options),
+        extensions: Extensions::new(view, cx.guard_policy()),
         answers: FxHashMap::default(),
         checks: Vec::new(),
         places: FxHashMap::default(),
