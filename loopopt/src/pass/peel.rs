@@ -72,6 +72,7 @@ use crate::edit::cfg::unreachable::forget_removed_insts;
 use crate::edit::copy::clone::{Copies, repeat_before};
 use crate::edit::copy::copy_iterations::{clone_iterations, copied_edge};
 use crate::edit::materialize::assertion::{assert_equal, assert_loads, assert_truth};
+use crate::edit::materialize::pin::pin_accesses_at;
 use crate::fault::fault;
 use crate::options::Options;
 use crate::pass::copying::{Denied, granted};
@@ -290,6 +291,8 @@ impl Plan {
 
     /// Makes constants of the comparisons that are settled.
     fn settle(&self, func: &mut Function) {
+        let settled: Vec<_> = self.gain.settled.iter().map(|(inst, _)| func.dfg.first_result(*inst)).collect();
+        pin_accesses_at(func, settled);
         for &(inst, holds) in &self.gain.settled {
             if is_marked(func) {
                 let compared = repeat_before(func, inst, inst);

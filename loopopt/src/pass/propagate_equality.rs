@@ -33,6 +33,9 @@
 //! test again before it comes there. (L2) Not in a function with Spectre guards, unless these may be dropped: where the processor has
 //! mispredicted the test, a guard has to see the number.
 //!
+//! (L3) An access at an address that is computed from such a constant stays where it is ([`pin_accesses_at`]), whatever its flags say: elsewhere that is
+//! another address.
+//!
 //! # Pays when
 //!
 //! If another pass changes the function too: for its own sake it is not worth the edges that canonical form splits. The code of `esbuild` in
@@ -56,11 +59,13 @@ mod numbers;
 
 use crate::analysis::cfg::edges::{Edge, destinations, each_use, edge_dominates, edges_of};
 use crate::analysis::cfg::loops::Loop;
+use crate::analysis::memory::alias::address_operand;
 use crate::analysis::memory::spectre_guard::asked_by_guards;
 use crate::analysis::scev::comparison::Comparison;
 use crate::change::Change;
 use crate::claim::Claim;
 use crate::edit::materialize::assertion::{assert_equal, assert_truth};
+use crate::edit::materialize::pin::{pin, pin_accesses_at};
 use crate::edit::ssa::rename::{rename_args, rename_uses};
 use crate::fault::fault;
 use crate::options::Options;
@@ -122,6 +127,8 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
                 let message = format!("uses of what branches have decided: {}", known.len());
                 cx.fired(&ctx.func, if has_numbers { &PASS_FOR_NUMBERS } else { &PASS }, header, message);
                 cx.wants_cleanup |= has_numbers;
+                let changed = known.iter().flat_map(|known| known.changes(&ctx.func)).collect::<Vec<_>>();
+                pin_accesses_at(&mut ctx.func, changed);
                 known.iter().for_each(|known| known.apply(&mut ctx.func, &mut constants));
                 change = Change::Insts;
             }
@@ -185,6 +192,14 @@ struct Known {
 }
 
 impl Known {
+    /// What is computed from it at once.
+    fn changes(&self, func: &Function) -> Vec<Value> {
+        let Some(slot) = self.slot else { return func.dfg.inst_results(self.inst).to_vec() };
+        let edge = Edge { branch: self.inst, slot };
+        let params = func.dfg.block_params(edge.target(func)).iter().copied().zip(edge.args(func));
+        params.filter(|(_, arg)| *arg == BlockArg::Value(self.value)).map(|(param, _)| param).collect()
+    }
+
     fn apply(&self, func: &mut Function, constants: &mut Constants) {
         let Self { inst, slot, value, is } = *self;
         let number = match is {
@@ -202,6 +217,9 @@ impl Known {
                 let ty = func.dfg.value_type(func.dfg.first_result(inst));
                 func.replace(inst).iconst(ty, number.cast_signed());
             } else {
+                if address_operand(func, inst) == Some(value) {
+                    pin(func, inst);
+                }
                 rename_uses(func, inst, rename);
             }
             return;

@@ -86,4 +86,9 @@ impl Guard {
             _ => None,
         }
     }
+
+    /// Whether it may give 0.
+    pub fn asks(self, func: &Function) -> bool {
+        constant_of(func, self.condition).is_none_or(|constant| (constant != 0) != self.holds)
+    }
 }
