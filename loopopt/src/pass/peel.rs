@@ -242,6 +242,10 @@ impl Plan {
             copy_edge(func, self.entry, into_loop);
         }
         retarget(func, self.entry, first.block(self.header));
+        // A number of the second iteration is known in the first one.
+        let later = copies[1..].iter().flat_map(|copy| func.dfg.block_params(copy.block(self.header)).to_vec());
+        let later: Vec<_> = later.collect();
+        pin_accesses_at(func, later);
         self.settle(func);
         self.keep_params(func);
         self.replace_repeated(func, last);

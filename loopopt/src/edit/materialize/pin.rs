@@ -7,7 +7,8 @@
 //! ```
 //!
 //! `can_move` says of an access that it may be done wherever its address is there: at that address. What a branch has proved takes the place of an
-//! operand where it is proved, and so, through instructions without effect, of an address. That is another address elsewhere.
+//! operand where it is proved, and so, through instructions without effect, of an address. That is another address elsewhere. So is what a counter is in a
+//! later iteration, where that has become a constant.
 
 use crate::analysis::cfg::edges::{each_use, edges_of};
 use crate::analysis::memory::alias::address_operand;
