@@ -33,7 +33,9 @@
 //!
 //! The check cannot fail. All that a proof rests on happened before the check, other checks included: so a check may be removed
 //! because of one before it, and that because of one before it, in this iteration or an earlier one. (L1) A Spectre guard is for
-//! what the processor does, not for what the program does, and stays unless the embedder says otherwise.
+//! what the processor does, not for what the program does, and stays unless the embedder says otherwise; and so does a choice, or the flag of an
+//! operation, that its condition is computed from. (L2) What is chosen is so where the choice stands: an access at it stays there, too
+//! ([`pin_accesses_at`]).
 //!
 //! # Pays when
 //!
@@ -57,12 +59,14 @@
 use crate::analysis::cfg::edges::{destinations, edges_of};
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::facts::known::{Conditions, Place};
+use crate::analysis::memory::spectre_guard::asked_by_guards;
 use crate::change::Change;
 use crate::claim::{Claim, asserted};
 use crate::edit::copy::copy_iterations::settle;
 use crate::edit::materialize::assertion::{assert_chooses, assert_fits, assert_takes, assert_truth};
 use crate::edit::materialize::dce::remove_unused;
 use crate::edit::materialize::drop_trap_flags::GoneGuards;
+use crate::edit::materialize::pin::pin_accesses_at;
 use crate::edit::ssa::params::remove_redundant_params;
 use crate::fault::fault;
 use crate::pass::{Pass, PassCx};
@@ -99,6 +103,11 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     cx.wants_cleanup |=
         decisions.found.iter().any(|found| matches!(found.rewrite, Rewrite::Choose(_) | Rewrite::Plain));
     let (mut unused, mut guards) = (Vec::new(), GoneGuards::default());
+    let is_number = |found: &&Found| matches!(found.rewrite, Rewrite::Choose(_) | Rewrite::Plain);
+    let changed =
+        decisions.found.iter().filter(is_number).flat_map(|found| ctx.func.dfg.inst_results(found.check.inst));
+    let changed: Vec<_> = changed.copied().collect();
+    pin_accesses_at(&mut ctx.func, changed);
     for found in &decisions.found {
         let inst = found.check.inst;
         unused.extend_from_slice(ctx.func.dfg.inst_args(inst));
@@ -286,6 +295,7 @@ struct Decisions {
 impl Decisions {
     fn find(&mut self, ctx: &Context, cx: &mut PassCx<'_>, checks: &[Check]) {
         let mut conditions = Conditions::new(&ctx.func, &ctx.cfg, &ctx.domtree).with_options(cx.options);
+        let asked = asked_by_guards(ctx, cx.options);
         for &check in checks {
             if cx.open_checks.contains(&check.inst) {
                 self.asked.insert(check.lp);
@@ -294,8 +304,14 @@ impl Decisions {
             let opcode = ctx.func.dfg.insts[check.inst].opcode();
             let rewrite = rewrite_of(&ctx.func, &mut conditions, check);
             let is_guard = opcode == Opcode::SelectSpectreGuard;
+            // What is chosen, or whether it has overflown.
+            let decided = ctx.func.dfg.inst_results(check.inst).last();
+            let is_asked = || decided.is_some_and(|&decided| asked.contains(decided));
             let why = match rewrite {
                 Some(_) if is_guard && !cx.guard_policy().may_drop(ctx, check.inst) => {
+                    Decline::GuardStays(Tested(check.inst))
+                }
+                Some(Rewrite::Choose(_) | Rewrite::Plain) if !is_guard && is_asked() => {
                     Decline::GuardStays(Tested(check.inst))
                 }
                 Some(rewrite) if cx.fuel.take() => {

@@ -34,7 +34,8 @@
 //!
 //! # Legal when
 //!
-//! (L1) each instruction may be copied. What is done again and again because others may write there is copied like all else, and stays
+//! (L1) each instruction may be copied; (L2) a comparison that a Spectre guard asks stays, unless guards may be dropped: what it gives follows from
+//! the test that ends the loop, which the processor may mispredict. What is done again and again because others may write there is copied like all else, and stays
 //! in the loop: loads of regions that others write, and [polls](crate::analysis::memory::exit_polls).
 //!
 //! # Pays when
@@ -62,6 +63,7 @@ mod gain;
 use crate::analysis::cfg::edges::Edge;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::memory::effects::{Effects, is_constant};
+use crate::analysis::memory::spectre_guard::asked_by_guards;
 use crate::analysis::scev::exit_count::TripCount;
 use crate::change::Change;
 use crate::claim::{Claim, is_marked};
@@ -70,12 +72,14 @@ use crate::edit::cfg::unreachable::forget_removed_insts;
 use crate::edit::copy::clone::{Copies, repeat_before};
 use crate::edit::copy::copy_iterations::{clone_iterations, copied_edge};
 use crate::edit::materialize::assertion::{assert_equal, assert_loads, assert_truth};
+use crate::edit::materialize::pin::pin_accesses_at;
 use crate::fault::fault;
 use crate::options::Options;
 use crate::pass::copying::{Denied, granted};
 use crate::pass::{Pass, PassCx, cleanup};
 use crate::refusal::refusals;
-use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, InstructionData, Opcode, types};
+use cranelift_codegen::entity::EntitySet;
+use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, InstructionData, Opcode, Value, types};
 use cranelift_codegen::{CodegenResult, Context};
 use gain::{Gain, Levels};
 
@@ -118,6 +122,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
 fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
     let mut plans: Vec<Plan> = Vec::new();
     let (mut has_cleanup, mut levels) = (None, gain::Scratch::new());
+    let asked = asked_by_guards(ctx, cx.options);
     for lp in cx.forest(ctx).loops() {
         let header = cx.forest(ctx).data(lp).header;
         if cx.is_slow(header) {
@@ -129,7 +134,7 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
             continue;
         }
         let count = cx.bound(ctx, lp);
-        match Plan::prove(ctx, &cx.forest(ctx), lp, (options, most, count), &mut levels)
+        match Plan::prove(ctx, &cx.forest(ctx), lp, (options, most, count), (&asked, &mut levels))
             .and_then(|plan| plan.judge(ctx, options))
         {
             Ok(plan)
@@ -167,7 +172,7 @@ impl Plan {
         forest: &LoopForest,
         lp: Loop,
         (options, most, count): (&Options, usize, TripCount),
-        levels: &mut gain::Scratch,
+        (asked, levels): (&EntitySet<Value>, &mut gain::Scratch),
     ) -> Result<Self, Decline> {
         let func = &ctx.func;
         let data = forest.data(lp);
@@ -182,7 +187,7 @@ impl Plan {
         if size > options.peel_max_insts && !options.ignore_cost {
             return Err(Decline::TooLarge { insts: size, max: options.peel_max_insts });
         }
-        let levels = Levels::find(ctx, forest, lp, (options, most, count), levels);
+        let levels = Levels::find(ctx, forest, lp, (options, most, count), (asked, levels));
         let gain = best(&levels, size, (options, most))?;
         if let Some(inst) = insts().find(|&inst| !forest.is_duplicable(func, inst)) {
             return Err(Decline::NotDuplicable(func.dfg.insts[inst].opcode()));
@@ -237,6 +242,10 @@ impl Plan {
             copy_edge(func, self.entry, into_loop);
         }
         retarget(func, self.entry, first.block(self.header));
+        // A number of the second iteration is known in the first one.
+        let later = copies[1..].iter().flat_map(|copy| func.dfg.block_params(copy.block(self.header)).to_vec());
+        let later: Vec<_> = later.collect();
+        pin_accesses_at(func, later);
         self.settle(func);
         self.keep_params(func);
         self.replace_repeated(func, last);
@@ -286,6 +295,8 @@ impl Plan {
 
     /// Makes constants of the comparisons that are settled.
     fn settle(&self, func: &mut Function) {
+        let settled: Vec<_> = self.gain.settled.iter().map(|(inst, _)| func.dfg.first_result(*inst)).collect();
+        pin_accesses_at(func, settled);
         for &(inst, holds) in &self.gain.settled {
             if is_marked(func) {
                 let compared = repeat_before(func, inst, inst);

@@ -26,11 +26,15 @@
 //!
 //! A comparison that a branch tests is 1 on the one edge, and 0 on the other. If a branch tests a number, the same holds of a comparison
 //! of that number with zero. It holds for what the edge passes, and for all that the edge dominates. (L1) Conditions of other branches,
-//! traps and guards stay: those are for the passes that say what they do with them.
+//! traps and guards stay: those are for the passes that say what they do with them. So does what the condition of a guard is computed from
+//! ([`asked_by_guards`]), unless guards may be dropped.
 //!
 //! A number is the constant where it was found equal to it, and in all that the edge dominates: a definition that runs again is followed by the
 //! test again before it comes there. (L2) Not in a function with Spectre guards, unless these may be dropped: where the processor has
 //! mispredicted the test, a guard has to see the number.
+//!
+//! (L3) An access at an address that is computed from such a constant stays where it is ([`pin_accesses_at`]), whatever its flags say: elsewhere that is
+//! another address.
 //!
 //! # Pays when
 //!
@@ -55,15 +59,20 @@ mod numbers;
 
 use crate::analysis::cfg::edges::{Edge, destinations, each_use, edge_dominates, edges_of};
 use crate::analysis::cfg::loops::Loop;
+use crate::analysis::memory::alias::address_operand;
+use crate::analysis::memory::spectre_guard::asked_by_guards;
 use crate::analysis::scev::comparison::Comparison;
 use crate::change::Change;
 use crate::claim::Claim;
 use crate::edit::materialize::assertion::{assert_equal, assert_truth};
+use crate::edit::materialize::pin::{pin, pin_accesses_at};
 use crate::edit::ssa::rename::{rename_args, rename_uses};
 use crate::fault::fault;
+use crate::options::Options;
 use crate::pass::{Pass, PassCx};
 use crate::refusal::refusals;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
+use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, Opcode, Type, Value, types};
 use cranelift_codegen::{CodegenResult, Context, FxHashMap};
@@ -88,7 +97,7 @@ const PASS_FOR_NUMBERS: Pass = Pass { pays_alone: true, ..PASS };
 /// Does it in all of the function. Linear in its size.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
     let forest = cx.forest(ctx);
-    let conditions = Conditions::of(&ctx.func);
+    let conditions = Conditions::of(ctx, cx.options);
     let mut known = FxHashMap::<Option<Loop>, Vec<Known>>::default();
     let numbers = numbers::known(ctx, cx, &forest);
     for block in ctx.func.layout.blocks().filter(|_| !conditions.branches.is_empty()) {
@@ -118,6 +127,8 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
                 let message = format!("uses of what branches have decided: {}", known.len());
                 cx.fired(&ctx.func, if has_numbers { &PASS_FOR_NUMBERS } else { &PASS }, header, message);
                 cx.wants_cleanup |= has_numbers;
+                let changed = known.iter().flat_map(|known| known.changes(&ctx.func)).collect::<Vec<_>>();
+                pin_accesses_at(&mut ctx.func, changed);
                 known.iter().for_each(|known| known.apply(&mut ctx.func, &mut constants));
                 change = Change::Insts;
             }
@@ -181,6 +192,14 @@ struct Known {
 }
 
 impl Known {
+    /// What is computed from it at once.
+    fn changes(&self, func: &Function) -> Vec<Value> {
+        let Some(slot) = self.slot else { return func.dfg.inst_results(self.inst).to_vec() };
+        let edge = Edge { branch: self.inst, slot };
+        let params = func.dfg.block_params(edge.target(func)).iter().copied().zip(edge.args(func));
+        params.filter(|(_, arg)| *arg == BlockArg::Value(self.value)).map(|(param, _)| param).collect()
+    }
+
     fn apply(&self, func: &mut Function, constants: &mut Constants) {
         let Self { inst, slot, value, is } = *self;
         let number = match is {
@@ -198,6 +217,9 @@ impl Known {
                 let ty = func.dfg.value_type(func.dfg.first_result(inst));
                 func.replace(inst).iconst(ty, number.cast_signed());
             } else {
+                if address_operand(func, inst) == Some(value) {
+                    pin(func, inst);
+                }
                 rename_uses(func, inst, rename);
             }
             return;
@@ -229,12 +251,15 @@ impl Tested {
 /// The conditions of branches: where which number is tested.
 struct Conditions {
     branches: FxHashMap<Value, SmallVec<[Inst; 2]>>,
+    /// What guards ask.
+    asked: EntitySet<Value>,
 }
 
 impl Conditions {
-    fn of(func: &Function) -> Self {
+    fn of(ctx: &Context, options: &Options) -> Self {
         /// Branches on one number that are looked at for each use, so that time is linear.
         const MAX_BRANCHES: usize = 8;
+        let func = &ctx.func;
         let mut branches = FxHashMap::<_, SmallVec<[Inst; 2]>>::default();
         for branch in func.layout.blocks().filter_map(|block| func.layout.last_inst(block)) {
             if func.dfg.insts[branch].opcode() == Opcode::Brif {
@@ -245,7 +270,8 @@ impl Conditions {
                 }
             }
         }
-        Self { branches }
+        let asked = if branches.is_empty() { EntitySet::new() } else { asked_by_guards(ctx, options) };
+        Self { branches, asked }
     }
 
     /// Whether `value` is the condition of a branch and a comparison, or compares the number that a branch tests with zero.
@@ -272,8 +298,12 @@ impl Conditions {
     fn each_known(&self, ctx: &Context, (block, inst): (Block, Inst), mut visit: impl FnMut(Known)) {
         let func = &ctx.func;
         let opcode = func.dfg.insts[inst].opcode();
-        let is_check = opcode.can_trap() || opcode == Opcode::SelectSpectreGuard;
+        let is_asked = |&value: &Value| self.asked.contains(value);
+        let is_check = opcode.can_trap()
+            || opcode == Opcode::SelectSpectreGuard
+            || func.dfg.inst_results(inst).iter().any(is_asked);
         let is_known = |value, edge: Option<Edge>| match edge {
+            Some(edge) if func.dfg.block_params(edge.target(func)).iter().any(is_asked) => None,
             Some(edge) => said_by(func, edge, value).or_else(|| self.known_in(ctx, block, value)),
             None => self.known_in(ctx, block, value).filter(|_| !is_check),
         };

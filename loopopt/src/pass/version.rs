@@ -39,6 +39,8 @@
 //!
 //! (L1) each instruction of the loop may be copied; (L2) for a check, what has to hold before the loop can be said in sums.
 //!
+//! What is an address because of the test is one in the fast loop: accesses at it stay there, whatever their flags say.
+//!
 //! # Pays when
 //!
 //! (P1) most of what is checked in the nest goes, an inner loop counting for more than the one around, and most of that would be
@@ -90,6 +92,7 @@ use crate::edit::materialize::drop_trap_flags::GoneGuards;
 use crate::edit::materialize::emit::emit_all;
 use crate::edit::materialize::local_cse::reuse;
 use crate::edit::materialize::offsets::fold_offsets;
+use crate::edit::materialize::pin::pin_accesses_at;
 use crate::embedder::SpectreGuards;
 use crate::options::Options;
 use crate::pass::copying::{Denied, granted};
@@ -135,6 +138,9 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         cx.retract(NAME, plan.header);
         cx.fired(&ctx.func, &PASS, plan.header, plan.describe());
         plan.copy(&mut ctx.func, cx, &order.sorted(&plan.blocks));
+        let changed = plan.checks.iter().filter(|check| check.leaves_alias());
+        let changed: Vec<_> = changed.map(|check| ctx.func.dfg.first_result(check.inst)).collect();
+        pin_accesses_at(&mut ctx.func, changed);
         for check in &plan.checks {
             unused.extend_from_slice(ctx.func.dfg.inst_args(check.inst));
             check.remove(&mut ctx.func, &mut guards);
@@ -170,7 +176,7 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>, lengths: &Lengths) -> Vec<Plan> {
         ahead: Predication::new(view),
         conditions,
         guards: cx.guard_policy(),
-        extensions: Extensions::new(view, cx.options),
+        extensions: Extensions::new(view, cx.guard_policy()),
         answers: FxHashMap::default(),
         checks: Vec::new(),
         places: FxHashMap::default(),

@@ -31,7 +31,8 @@
 //! number. (L2) A counter is replaced by one of 64 bits if it never wraps. The low half of that is the counter in any case, which is what all
 //! its other uses read.
 //!
-//! The access itself stays where it is, with its flags, and traps if it did.
+//! The access itself stays where it is, and traps if it did. It must stay there from then on, as the sum may wrap elsewhere: so it is not
+//! `can_move` any more.
 //!
 //! # Pays when
 //!

@@ -61,7 +61,7 @@ impl<'a> Roots<'a> {
         Self { func: &ctx.func, cfg: &ctx.cfg, options }
     }
 
-    /// Whether `value` is what a guard gives, passed on or not.
+    /// Whether `value` is what a guard gives, passed on or not. One that gives its address whatever happens is none.
     pub fn is_guarded(self, value: Value) -> bool {
         let Self { func, cfg, .. } = self;
         let (mut open, mut seen) = (vec![value], FxHashSet::default());
@@ -70,7 +70,7 @@ impl<'a> Roots<'a> {
                 continue;
             }
             match func.dfg.value_def(value) {
-                ValueDef::Result(inst, _) if Guard::of(func, inst).is_some() => {}
+                ValueDef::Result(inst, _) if Guard::of(func, inst).is_some_and(|guard| guard.asks(func)) => {}
                 ValueDef::Param(block, _) if func.layout.entry_block() != Some(block) && seen.len() <= MAX_PASSED => {
                     for edge in edges_into(func, cfg, block) {
                         let Some(passed) = edge.passed_for(func, value) else { return false };

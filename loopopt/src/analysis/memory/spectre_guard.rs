@@ -1,7 +1,15 @@
 //! Spectre guards: what stands between a check and an access, so that the processor cannot run ahead of the check.
+//!
+//! A guard is worth what its condition is computed from. What a branch has proved of a part of that does not hold where the processor has
+//! mispredicted the branch: a constant in its place takes the guard away as much as if it were removed ([`asked_by_guards`]).
 
+use crate::analysis::cfg::edges::edges_into;
 use crate::analysis::scev::linear_expr::constant_of;
-use cranelift_codegen::ir::{Function, Inst, InstructionData, Opcode, Value};
+use crate::embedder::SpectreGuards;
+use crate::options::Options;
+use cranelift_codegen::Context;
+use cranelift_codegen::entity::EntitySet;
+use cranelift_codegen::ir::{Function, Inst, InstructionData, Opcode, Value, ValueDef};
 
 /// A `select_spectre_guard` that gives an address, or 0, at which an access traps.
 #[derive(Clone, Copy, Debug)]
@@ -20,6 +28,49 @@ pub fn has_guards(func: &Function) -> bool {
     insts.any(|inst| func.dfg.insts[inst].opcode() == Opcode::SelectSpectreGuard)
 }
 
+/// The values that the conditions of guards are computed from in registers: of these, what branches prove stays as it is. None if guards may go for
+/// good. Linear in the size of the function.
+pub fn asked_by_guards(ctx: &Context, options: &Options) -> EntitySet<Value> {
+    let conditions = |guard| match options.embedder.spectre_guards() {
+        SpectreGuards::Drop => &[],
+        _ => &ctx.func.dfg.inst_args(guard)[..1],
+    };
+    computed_from(ctx, conditions)
+}
+
+/// The values that these guards are computed from in registers, what they give included: where the processor runs ahead of a proof, a number that
+/// is not what the condition of a guard asks of must not take the place of one that it gives. Linear in the size of the function.
+pub fn made_into_guards(ctx: &Context, is_one: impl Fn(Inst) -> bool) -> EntitySet<Value> {
+    computed_from(ctx, |guard| if is_one(guard) { ctx.func.dfg.inst_args(guard) } else { &[] })
+}
+
+/// What these operands of guards are computed from, with themselves.
+fn computed_from<'f>(ctx: &'f Context, operands: impl Fn(Inst) -> &'f [Value]) -> EntitySet<Value> {
+    let func = &ctx.func;
+    let insts = func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
+    let guards = insts.filter(|&inst| func.dfg.insts[inst].opcode() == Opcode::SelectSpectreGuard);
+    let mut open: Vec<Value> = guards.flat_map(|guard| operands(guard).iter().copied()).collect();
+    let mut found = EntitySet::new();
+    while let Some(value) = open.pop() {
+        if !found.insert(value) {
+            continue;
+        }
+        match func.dfg.value_def(value) {
+            ValueDef::Param(block, _) if func.layout.entry_block() != Some(block) => {
+                open.extend(edges_into(func, &ctx.cfg, block).filter_map(|edge| edge.passed_for(func, value)));
+            }
+            ValueDef::Result(inst, _) => {
+                let opcode = func.dfg.insts[inst].opcode();
+                if !opcode.can_load() && !opcode.is_call() {
+                    open.extend_from_slice(func.dfg.inst_args(inst));
+                }
+            }
+            ValueDef::Param(..) | ValueDef::Union(..) => {}
+        }
+    }
+    found
+}
+
 impl Guard {
     /// The guard that `inst` is, if it is one.
     pub fn of(func: &Function, inst: Inst) -> Option<Self> {
@@ -34,5 +85,10 @@ impl Guard {
             (_, true) => Some(Self { condition, holds: true, gives: yes }),
             _ => None,
         }
+    }
+
+    /// Whether it may give 0.
+    pub fn asks(self, func: &Function) -> bool {
+        constant_of(func, self.condition).is_none_or(|constant| (constant != 0) != self.holds)
     }
 }

@@ -217,7 +217,8 @@ impl Sum {
             let one = match term {
                 // What was extended from at least as many bits is itself again.
                 Term::Extended { sum, .. } if sum.bits >= bits => sum.reduced(bits)?,
-                Term::Quotient { .. } if bits < self.bits => return None,
+                // There is no instruction that gives fewer bits of an address.
+                Term::Quotient { .. } | Term::Slot(_) if bits < self.bits => return None,
                 Term::Product(a, b) => a.reduced(bits)?.product(&b.reduced(bits)?),
                 _ => Self { bits, constant: 0, terms: smallvec![(term.clone(), 1)] },
             };

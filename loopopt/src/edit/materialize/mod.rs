@@ -8,4 +8,5 @@ pub(crate) mod emit;
 pub(crate) mod local_cse;
 pub(crate) mod neighbours;
 pub(crate) mod offsets;
+pub(crate) mod pin;
 pub(crate) mod stride;

@@ -32,7 +32,7 @@ use crate::analysis::scev::view::View;
 use crate::analysis::scev::wrap_arc::Arc;
 use crate::fault::fault;
 use crate::options::Options;
-use cranelift_codegen::entity::SecondaryMap;
+use cranelift_codegen::entity::{EntitySet, SecondaryMap};
 use cranelift_codegen::ir::condcodes::CondCode;
 use cranelift_codegen::ir::{AliasRegion, Block, Function, Inst, InstructionData, Opcode, Value};
 use cranelift_codegen::{Context, FxHashMap};
@@ -135,12 +135,12 @@ impl<'a> Levels<'a> {
         forest: &'a LoopForest,
         lp: Loop,
         (options, most, count): (&'a Options, usize, TripCount),
-        levels: &'a mut Scratch,
+        (asked, levels): (&EntitySet<Value>, &'a mut Scratch),
     ) -> Self {
         levels.resize(ctx.func.dfg.num_values());
         let loads = Loads::of(&ctx.func, forest.blocks(lp));
         let latch = forest.latch(&ctx.func, lp).expect("canonical form");
-        let settling = settling(ctx, forest, lp, (most, count));
+        let settling = settling(ctx, (forest, lp), (most, count), asked);
         let polls = OnceCell::new();
         let mut found = Self { ctx, options, forest, lp, latch, loads, polls, most, levels, settling, may_gain: false };
         found.set_all(Some(Level::NEVER));
@@ -357,9 +357,9 @@ impl Drop for Levels<'_> {
 /// The comparisons of the loop that give the same from some iteration on, which is not the first.
 fn settling(
     ctx: &Context,
-    forest: &LoopForest,
-    lp: Loop,
+    (forest, lp): (&LoopForest, Loop),
     (most, count): (usize, TripCount),
+    asked: &EntitySet<Value>,
 ) -> FxHashMap<Inst, (usize, bool)> {
     let func = &ctx.func;
     let Some(around) = count.most() else { return FxHashMap::default() };
@@ -367,6 +367,8 @@ fn settling(
     let recurrences = Recurrences::with_constant_steps(view, lp);
     let insts = forest.blocks(lp).iter().flat_map(|&block| func.layout.block_insts(block));
     let compares = insts.filter(|&inst| matches!(func.dfg.insts[inst], InstructionData::IntCompare { .. }));
+    // The count is what the test of the loop says, ahead of which the processor may run.
+    let compares = compares.filter(|&inst| !asked.contains(func.dfg.first_result(inst)));
     let find = |inst| {
         let comparison = Comparison::of(func, func.dfg.first_result(inst), true);
         let comparison = Tested::of(view, &recurrences, comparison)?;

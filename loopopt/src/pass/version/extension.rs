@@ -12,6 +12,9 @@
 //! that type: then it is what the extension gives. What does not change may wrap for itself. A number that is extended by its sign
 //! must not be negative in addition, so that it is extended without one.
 //!
+//! A guard that stays asks of the narrow number, or of something else that is computed from it, and what it gives is an address with the extended one: where
+//! the processor runs ahead of the test, the two would not go together any more. So what such a guard is computed from stays as it is.
+//!
 //! Constants are added last, in 64 bits, so that all that lies next to each other has one base; a negative one is at most what it is
 //! subtracted from. What else is subtracted is not followed, nor what starts at a difference: below zero, the sum would be none of unsigned numbers, and the
 //! test would fail each time.
@@ -20,12 +23,13 @@ use crate::analysis::cfg::loops::Loop;
 use crate::analysis::facts::known::Place;
 use crate::analysis::memory::alias::address_operand;
 use crate::analysis::memory::effects::is_constant;
+use crate::analysis::memory::spectre_guard::made_into_guards;
 use crate::analysis::scev::linear_expr::{Sum, Term, mask, signed};
 use crate::analysis::scev::nowrap::Extents;
 use crate::analysis::scev::requirement::Requirement;
 use crate::analysis::scev::view::View;
 use crate::fault::fault;
-use crate::options::Options;
+use crate::pass::GuardPolicy;
 use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode, Value, ValueDef, types};
 use smallvec::SmallVec;
@@ -34,7 +38,7 @@ use smallvec::SmallVec;
 pub(super) struct Extensions<'a> {
     view: View<'a>,
     extents: Extents<'a>,
-    options: &'a Options,
+    guards: GuardPolicy<'a>,
     /// Found when the first extension is asked about.
     in_addresses: Option<EntitySet<Inst>>,
     /// The loop that was asked of last.
@@ -43,14 +47,14 @@ pub(super) struct Extensions<'a> {
 
 impl<'a> Extensions<'a> {
     /// For the loops of this function.
-    pub(super) fn new(view: View<'a>, options: &'a Options) -> Self {
-        Self { view, extents: Extents::new(view), options, in_addresses: None, last: None }
+    pub(super) fn new(view: View<'a>, guards: GuardPolicy<'a>) -> Self {
+        Self { view, extents: Extents::new(view), guards, in_addresses: None, last: None }
     }
 
     /// The sum in 64 bits that `inst`, an instruction of `block`, is if nothing wraps in it, and what is to hold for that. Nothing if it is
     /// known to hold.
     pub(super) fn unwrapped(&mut self, block: Block, inst: Inst) -> Option<(Sum, Vec<Requirement>)> {
-        let in_addresses = self.in_addresses.get_or_insert_with(|| in_addresses(self.view, self.options));
+        let in_addresses = self.in_addresses.get_or_insert_with(|| in_addresses(self.view, &self.guards));
         if !in_addresses.contains(inst) {
             return None;
         }
@@ -62,7 +66,7 @@ impl<'a> Extensions<'a> {
         let root = self.wide(lp, &narrow.clone().offset(constant.wrapping_neg()))?;
         let is_signed = func.dfg.insts[inst].opcode() == Opcode::Sextend;
         if self.last.replace(lp) != Some(lp) {
-            self.extents.allow(self.options.widen_indices_max_questions);
+            self.extents.allow(self.guards.options.widen_indices_max_questions);
         }
         if self.extents.exact(&narrow, is_signed, Place::Before(inst)).is_ok() {
             return None;
@@ -114,11 +118,12 @@ impl<'a> Extensions<'a> {
 }
 
 /// The extensions that the addresses of plain loads and stores are made of, in loops with not too many instructions for each of them: a long one
-/// is not worth a second version for them.
-fn in_addresses(view: View<'_>, options: &Options) -> EntitySet<Inst> {
+/// is not worth a second version for them. None that a guard is made of that stays.
+fn in_addresses(view: View<'_>, policy: &GuardPolicy<'_>) -> EntitySet<Inst> {
     /// Instructions that go with a Spectre guard: it, its comparison, and the sum that is compared.
     const INSTS_PER_GUARD: usize = 3;
-    let func = view.func();
+    let (func, options) = (view.func(), policy.options);
+    let kept = made_into_guards(view.ctx, |guard| !policy.may_drop(view.ctx, guard));
     let mut found = EntitySet::with_capacity(func.dfg.num_insts());
     let mut own = Vec::new();
     for lp in view.forest.loops() {
@@ -127,7 +132,11 @@ fn in_addresses(view: View<'_>, options: &Options) -> EntitySet<Inst> {
             insts += usize::from(!is_constant(func, inst));
             guards += usize::from(func.dfg.insts[inst].opcode() == Opcode::SelectSpectreGuard);
             if let Some(address) = address_operand(func, inst) {
-                each_extension(func, address, |extension| own.push(extension));
+                each_extension(func, address, |extension| {
+                    if !kept.contains(func.dfg.first_result(extension)) {
+                        own.push(extension);
+                    }
+                });
             }
         }
         own.sort_unstable();

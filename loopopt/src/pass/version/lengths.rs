@@ -9,7 +9,8 @@
 //!     call f(i)                                   call f(i)
 //! ```
 //!
-//! Legal as the embedder says that such a length may be read anywhere ([`Embedder::never_shrinks`](crate::Embedder::never_shrinks)).
+//! Legal as the embedder says that such a length may be read anywhere ([`Embedder::never_shrinks`](crate::Embedder::never_shrinks)). What grows is the
+//! whole number: its low half may get smaller.
 
 use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
 use crate::analysis::scev::linear_expr::{Sum, Term, mask};
@@ -27,8 +28,8 @@ type Place = (Value, Offset32, MemFlags, Type);
 /// Lengths that are loaded in loops, and what they are in front of these.
 #[derive(Default)]
 pub(super) struct Lengths {
-    /// For a load in a loop, the same load in front of it.
-    before: FxHashMap<Value, Value>,
+    /// For a load in a loop, the same load in front of it, and the bits of both.
+    before: FxHashMap<Value, (Value, u32)>,
     /// The loads in front of loops.
     made: Vec<Inst>,
 }
@@ -59,7 +60,7 @@ impl Lengths {
                     lengths.made.push(load);
                     dfg.first_result(load)
                 });
-                lengths.before.insert(func.dfg.first_result(inst), before);
+                lengths.before.insert(func.dfg.first_result(inst), (before, place.3.bits()));
             }
         }
         lengths
@@ -86,8 +87,11 @@ impl Lengths {
         let [(Term::Value(length), 1)] = right.terms() else { return None };
         let mut changes = false;
         left.each_value(&mut |value| changes |= self.before.contains_key(&value));
-        let before = self.before.get(length).filter(|_| is_less && !changes)?;
-        let before = Sum::of_term(Term::Value(*before), 1, right.bits());
+        let (before, bits) = *self.before.get(length)?;
+        if bits != right.bits() || !is_less || changes {
+            return None;
+        }
+        let before = Sum::of_term(Term::Value(before), 1, bits);
         let less = right.constant_part().wrapping_neg() & mask(right.bits());
         (less <= mask(right.bits()) / 2).then_some((*cond, left, before, less))
     }

@@ -13,6 +13,7 @@ use crate::edit::cfg::split_edges::append_arg;
 use crate::edit::copy::clone::repeat_before;
 use crate::edit::materialize::dce::remove_unused;
 use crate::edit::materialize::offsets::set_address;
+use crate::edit::materialize::pin::pin;
 use crate::edit::ssa::labels::copy_labels;
 use crate::edit::ssa::rename::rename_uses;
 use crate::edit::ssa::replace::{Replacement, replace_params};
@@ -92,6 +93,7 @@ impl Rewriting<'_> {
             let address = address.unwrap_or_else(|| at(self.func, inst).ins().iconst(types::I64, 0));
             self.unused.extend(address_operand(self.func, inst));
             set_address(self.func, inst, (address, offset));
+            pin(self.func, inst);
         }
     }
 

@@ -264,7 +264,9 @@ impl Finder<'_, '_> {
             let args = func.dfg.inst_args(inst);
             let opcode = func.dfg.insts[inst].opcode();
             if opcode == if signed { Opcode::Sextend } else { Opcode::Uextend } {
-                if self.view.sum(args[0]).is_some_and(|own| own == *sum)
+                // The amount of a shift may be of any type.
+                if func.dfg.value_type(value) == types::I64
+                    && self.view.sum(args[0]).is_some_and(|own| own == *sum)
                     && is_fixed(self.view, self.lp, Wide::Value(value))
                 {
                     return Some(value);
