@@ -15,43 +15,44 @@ use crate::analysis::memory::alias::address_operand;
 use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{Function, Inst, MemFlags, MemFlagsData, Value};
 
-/// Takes the permission to be moved from each access of which the address is computed from one of these values. Linear in the size of the function
-/// times the nesting of what is carried around loops, and nothing if no access has it.
+/// Takes the permission to be moved from each access of which the address is computed from one of these values. Takes time as sorting all uses
+/// of values does, and nothing if no access has it.
 pub(crate) fn pin_accesses_at(func: &mut Function, values: impl IntoIterator<Item = Value>) {
     let known = (0..).map(MemFlags::from_u32).take_while(|&flags| func.dfg.mem_flags.is_valid(flags));
     if !known.into_iter().any(|flags| func.dfg.mem_flags[flags].can_move()) {
         return;
     }
+    let mut open: Vec<Value> = values.into_iter().collect();
+    if open.is_empty() {
+        return;
+    }
+    let mut uses = Vec::new();
+    for inst in func.layout.blocks().flat_map(|block| func.layout.block_insts(block)) {
+        each_use(func, inst, |value| uses.push((value, inst)));
+    }
+    uses.sort_unstable();
     let mut found = EntitySet::new();
-    values.into_iter().for_each(|value| _ = found.insert(value));
-    let blocks: Vec<_> = func.layout.blocks().collect();
-    let mut grows = !found.is_empty();
-    while grows {
-        grows = false;
-        for inst in blocks.iter().flat_map(|&block| func.layout.block_insts(block)) {
-            let mut uses = false;
-            each_use(func, inst, |value| uses |= found.contains(value));
-            // What is computed from a load that stays does not come before it.
-            if !uses || func.dfg.insts[inst].opcode().can_load() {
-                continue;
+    while let Some(value) = open.pop() {
+        if !found.insert(value) {
+            continue;
+        }
+        let first = uses.partition_point(|&(used, _)| used < value);
+        for inst in uses[first..].iter().take_while(|&&(used, _)| used == value).map(|&(_, inst)| inst) {
+            if address_operand(func, inst) == Some(value) {
+                pin(func, inst);
             }
-            func.dfg.inst_results(inst).iter().for_each(|&result| grows |= found.insert(result));
-            if func.dfg.insts[inst].opcode().is_branch() {
+            let opcode = func.dfg.insts[inst].opcode();
+            if opcode.is_branch() {
                 for edge in edges_of(func, inst) {
-                    let params = func.dfg.block_params(edge.target(func)).iter();
-                    let passed: Vec<_> = params.copied().zip(edge.args(func)).collect();
-                    for (param, arg) in passed {
-                        let is_found = arg.as_value().is_some_and(|arg| found.contains(arg));
-                        grows |= is_found && found.insert(param);
-                    }
+                    let params = func.dfg.block_params(edge.target(func)).iter().copied();
+                    let passed = params.zip(edge.args(func)).filter(|(_, arg)| arg.as_value() == Some(value));
+                    open.extend(passed.map(|(param, _)| param));
                 }
             }
-        }
-    }
-    let insts: Vec<_> = blocks.iter().flat_map(|&block| func.layout.block_insts(block)).collect();
-    for inst in insts {
-        if address_operand(func, inst).is_some_and(|address| found.contains(address)) {
-            pin(func, inst);
+            // What is computed from a load that stays does not come before it.
+            if !opcode.can_load() {
+                open.extend_from_slice(func.dfg.inst_results(inst));
+            }
         }
     }
 }
