@@ -110,7 +110,7 @@ pub trait Embedder: fmt::Debug + Send + Sync {
 
     /// What may become of a `select_spectre_guard` once its condition is proved. [`SpectreGuards::Keep`] by default: the proof is about what the
     /// program does, not about what the processor does ahead of a branch, so the guard may be what keeps a mispredicted access
-    /// inside.
+    /// inside. Of accesses without a guard this says nothing (`docs/trust.md`, Speculation).
     fn spectre_guards(&self) -> SpectreGuards {
         SpectreGuards::Keep
     }

@@ -18,6 +18,9 @@
 //! Constants are added last, in 64 bits, so that all that lies next to each other has one base; a negative one is at most what it is
 //! subtracted from. What else is subtracted is not followed, nor what starts at a difference: below zero, the sum would be none of unsigned numbers, and the
 //! test would fail each time.
+//!
+//! A processor that mispredicts the test runs the fast loop with sums that do wrap, and its addresses are farther off than an extended number can
+//! be. Where guards are consolidated, what is outside of the memory is still none of its addresses; an access without a guard has nothing of the kind.
 
 use crate::analysis::cfg::loops::Loop;
 use crate::analysis::facts::known::Place;
