@@ -115,6 +115,18 @@ pub trait Embedder: fmt::Debug + Send + Sync {
         SpectreGuards::Keep
     }
 
+    /// Whether it is their extension that keeps addresses of `region` within what is reserved for it, also where the processor runs ahead of a
+    /// branch: no guard, but pages without access as far as an extended number reaches. `false` by default.
+    ///
+    /// That a narrow sum does not wrap is known from branches. If one is mispredicted, the same sum in 64 bits is an address farther off. So where
+    /// this is said, no extension of a function that accesses `region` becomes part of a wider sum, for what that costs: no pass but
+    /// `widen_indices` and `version` does so. True of a memory of 32 bits with 4 GiB reserved for it, if code of several tenants runs in
+    /// one process.
+    fn extension_confines(&self, region: &AliasRegionData) -> bool {
+        let _ = region;
+        false
+    }
+
     /// What this embedder says, for [`Options::fingerprint`](crate::Options::fingerprint): another text if it may say anything else. By default
     /// what it prints for debugging, which holds its name and its fields. Give a version if what it says is changed in its code.
     fn fingerprint(&self) -> String {

@@ -440,6 +440,13 @@ impl Options {
         known.into_iter().any(|flags| self.is_checked(func, func.dfg.mem_flags[flags]))
     }
 
+    /// Whether extensions confine any access of `func`.
+    pub(crate) fn has_confining(&self, func: &Function) -> bool {
+        let known = (0..).map(MemFlags::from_u32).take_while(|&flags| func.dfg.mem_flags.is_valid(flags));
+        let regions = known.filter_map(|flags| func.dfg.mem_flags[flags].alias_region());
+        regions.into_iter().any(|region| self.embedder.extension_confines(&func.dfg.alias_regions[region]))
+    }
+
     /// The least and the largest unsigned number that a load of 64 bits with these flags gives.
     pub(crate) fn bounds(&self, func: &Function, flags: MemFlagsData) -> (u64, u64) {
         let region = flags.alias_region().map(|region| &func.dfg.alias_regions[region]);

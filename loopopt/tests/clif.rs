@@ -209,6 +209,7 @@ fn options(input: &str) -> Result<Options> {
             "calls_write" => embedder.calls_write = value.split(',').map(String::from).collect(),
             "bounds" => embedder.bounds = bounds(value)?,
             "never_shrink" => embedder.never_shrink = value.split(',').map(String::from).collect(),
+            "confine" => embedder.confine = value.split(',').map(String::from).collect(),
             "checked" => embedder.checked = value.split(',').map(String::from).collect(),
             "promote_max_accesses" => options.promote_max_accesses = value.parse()?,
             "promote_max_pairs" => options.promote_max_pairs = value.parse()?,
@@ -258,6 +259,7 @@ struct Words {
     /// The region that these are the bounds of what is loaded from.
     bounds: Option<(String, RangeInclusive<u64>)>,
     never_shrink: Vec<String>,
+    confine: Vec<String>,
     spectre_guards: SpectreGuards,
 }
 
@@ -286,6 +288,10 @@ impl Embedder for Words {
 
     fn never_shrinks(&self, region: &AliasRegionData) -> bool {
         self.never_shrink.iter().any(|start| region.description.starts_with(start))
+    }
+
+    fn extension_confines(&self, region: &AliasRegionData) -> bool {
+        self.confine.iter().any(|start| region.description.starts_with(start))
     }
 
     fn spectre_guards(&self) -> SpectreGuards {

@@ -29,7 +29,7 @@
 //!
 //! (L1) the extended sum of exact integers stays within the narrow type ([`crate::analysis::scev::nowrap`]): then the address is the same
 //! number. (L2) A counter is replaced by one of 64 bits if it never wraps. The low half of that is the counter in any case, which is what all
-//! its other uses read.
+//! its other uses read. (L3) The embedder does not say that it is the extension that confines a processor which mispredicts what (L1) rests on.
 //!
 //! The access itself stays where it is, and traps if it did. It must stay there from then on, as the sum may wrap elsewhere: so it is not
 //! `can_move` any more.
@@ -101,6 +101,7 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>, forest: &LoopForest) -> Vec<Plan> {
     let mut extents = None;
     let mut plans = Vec::new();
     let heights = forest.heights();
+    let confines = cx.options.has_confining(&ctx.func);
     for lp in forest.loops() {
         if cx.is_in_slow_loop(forest, lp) {
             continue;
@@ -108,6 +109,7 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>, forest: &LoopForest) -> Vec<Plan> {
         let header = forest.data(lp).header;
         let found = match has_extension(&ctx.func, forest.own_blocks(lp)) {
             false => Err(Decline::NothingExtended),
+            true if confines => Err(Decline::Confined),
             true if heights[lp] > MAX_HEIGHT => Err(Decline::TooDeep(MAX_HEIGHT)),
             true => Plan::find(view, lp, extents.get_or_insert_with(|| Extents::new(view)), cx),
         };

@@ -20,7 +20,8 @@
 //! test would fail each time.
 //!
 //! A processor that mispredicts the test runs the fast loop with sums that do wrap, and its addresses are farther off than an extended number can
-//! be. Where guards are consolidated, what is outside of the memory is still none of its addresses; an access without a guard has nothing of the kind.
+//! be. Where guards are consolidated, what is outside of the memory is still none of its addresses; an access without a guard has nothing of the
+//! kind. [`Embedder::extension_confines`](crate::Embedder::extension_confines) says if that matters, and extensions stay then.
 
 use crate::analysis::cfg::loops::Loop;
 use crate::analysis::facts::known::Place;
@@ -126,6 +127,9 @@ fn in_addresses(view: View<'_>, policy: &GuardPolicy<'_>) -> EntitySet<Inst> {
     /// Instructions that go with a Spectre guard: it, its comparison, and the sum that is compared.
     const INSTS_PER_GUARD: usize = 3;
     let (func, options) = (view.func(), policy.options);
+    if options.has_confining(func) {
+        return EntitySet::new();
+    }
     let kept = made_into_guards(view.ctx, |guard| !policy.may_drop(view.ctx, guard));
     let mut found = EntitySet::with_capacity(func.dfg.num_insts());
     let mut own = Vec::new();

@@ -10,6 +10,8 @@ refusals! {
     pub(super) enum Decline {
         /// No address is made of an extended number.
         NothingExtended => "nothing-extended", "no address is made of a number that is extended";
+        /// (L3) The embedder says that extensions are what confines accesses.
+        Confined => "confined", "the embedder says that it is their extension that keeps addresses within a memory";
         /// The loop has more loads and stores than the options allow.
         TooManyAccesses { accesses: usize, max: usize }
             => "too-many-accesses", "the loop has {accesses} loads and stores, more than {max}",
