@@ -139,7 +139,7 @@ impl<'r> Others<'r> {
         let Some(most) = r.as_constant().filter(|_| a.never_wraps()) else { return false };
         let bounds = || self.iter().filter_map(Requirement::as_less).filter(|less| !less.signed);
         bounds().filter(|bound| bound.smaller.never_wraps()).any(|bound| {
-            if bound.smaller.minus(a).is_none_or(|difference| difference.as_constant().is_none()) {
+            if distance(bound.smaller, a).is_none() {
                 return false;
             }
             let [own, others] = [a, bound.smaller].map(|sum| i128::from(sum.constant_part()));
@@ -148,7 +148,7 @@ impl<'r> Others<'r> {
             if let Some(limit) = bound.larger.as_constant() {
                 return is_enough(limit.into());
             }
-            let above = |root: &Sum| Some(signed(bound.larger.minus(root)?.as_constant()?, root.bits()).into());
+            let above = |root: &Sum| Some(signed(distance(bound.larger, root)?, root.bits()).into());
             bounds().any(|cap| match (cap.larger.as_constant(), above(cap.smaller)) {
                 // The bound has not wrapped if it is above what has a limit.
                 (Some(limit), Some(more @ 0..)) => {
@@ -162,10 +162,9 @@ impl<'r> Others<'r> {
 
     /// Whether `a <= r` follows from `a <= r - c`, where neither wraps as what they are below some `n` is less than that is known to be.
     fn imply_by_less(self, (a, r): (&Sum, &Sum)) -> bool {
-        let below = |n: &Sum, less: &Sum| n.minus(less).and_then(|distance| distance.as_constant());
         let bounds = || self.iter().filter_map(Requirement::as_above);
         self.iter().filter_map(Requirement::as_at_most).filter(|(b, _)| *b == a).any(|(_, s)| {
-            bounds().any(|(least, n)| match (below(n, r), below(n, s)) {
+            bounds().any(|(least, n)| match (distance(n, r), distance(n, s)) {
                 (Some(near), Some(far)) => near < far && far - 1 <= least,
                 _ => false,
             })
@@ -179,6 +178,12 @@ impl<'r> Others<'r> {
         let mut rests = smaller.filter_map(|(e, _)| r.minus(e));
         rests.any(|rest| rest != *r && others().any(|(b, s)| b == a && *s == rest))
     }
+}
+
+/// How far `a` is above `b`, if that is a constant and both have as many bits: a narrower sum of the same terms is another number.
+fn distance(a: &Sum, b: &Sum) -> Option<u64> {
+    let difference = a.minus(b).filter(|_| a.bits() == b.bits())?;
+    difference.as_constant()
 }
 
 impl Requirement {
@@ -412,6 +417,17 @@ mod tests {
             }
         }
         assert!(fewer_than_before > 3_000, "{fewer_than_before}");
+    }
+
+    /// What is required of the low half of a number says nothing of the number.
+    #[test]
+    fn a_narrower_number_is_another_one() {
+        let number = |bits| Sum::of_term(Term::Value(Value::from_u32(1)), 1, bits);
+        let [half, whole] =
+            [(8, 2), (16, 255)].map(|(bits, limit)| Requirement::at_most(number(bits), Sum::constant(limit, bits)));
+        for required in [vec![half.clone(), whole.clone()], vec![whole.clone(), half.clone()]] {
+            assert_eq!(simplified(required.clone()), required);
+        }
     }
 
     #[test]
