@@ -10,8 +10,8 @@ use std::sync::Arc;
 #[non_exhaustive]
 pub enum Effort {
     /// One round of the passes that cost little for what they gain: rotation, hoisting, promotion, unrolling by a factor, and the layout.
-    /// No checks are removed, and no loop has two versions. On the samples, 0.649 of Cranelift's time and not 0.551; `sql.js` compiles in 1.22
-    /// of its time and not 1.49 (`docs/compile-time.md`).
+    /// No checks are removed, and no loop has two versions. On the samples, 0.630 of Cranelift's time and not 0.491; `sql.js` compiles in 1.20
+    /// of its time and not 1.48 (`docs/compile-time.md`).
     Quick,
     /// All passes.
     #[default]
