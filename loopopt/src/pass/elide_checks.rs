@@ -74,6 +74,7 @@ use crate::refusal::{Said, Shown, refusals};
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::{Block, Function, Inst, InstBuilder, InstructionData, Opcode, Value, types};
 use cranelift_codegen::{CodegenResult, Context, FxHashMap, FxHashSet};
+use std::cell::LazyCell;
 use std::fmt;
 
 /// The name of this pass.
@@ -295,7 +296,8 @@ struct Decisions {
 impl Decisions {
     fn find(&mut self, ctx: &Context, cx: &mut PassCx<'_>, checks: &[Check]) {
         let mut conditions = Conditions::new(&ctx.func, &ctx.cfg, &ctx.domtree).with_options(cx.options);
-        let asked = asked_by_guards(ctx, cx.options);
+        let options = cx.options;
+        let asked = LazyCell::new(|| asked_by_guards(ctx, options));
         for &check in checks {
             if cx.open_checks.contains(&check.inst) {
                 self.asked.insert(check.lp);

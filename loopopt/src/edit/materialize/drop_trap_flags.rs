@@ -2,10 +2,11 @@
 
 use crate::analysis::memory::alias::address_operand;
 use crate::analysis::scev::linear_expr::constant_of;
+use crate::edit::materialize::pin::pinned;
 use crate::options::Options;
 use cranelift_codegen::FxHashMap;
 use cranelift_codegen::entity::EntitySet;
-use cranelift_codegen::ir::{Function, Inst, MemFlags, MemFlagsData, Opcode, Value};
+use cranelift_codegen::ir::{Function, Inst, MemFlags, Opcode, Value};
 
 /// Says of each checked access of `func` that it does not trap, unless its address is one that can be made to. Parameters stay:
 /// they may carry what a guard chose. Linear in the size of the function if a region has checked accesses, and nothing if not.
@@ -51,17 +52,7 @@ pub(crate) fn trust_at(func: &mut Function, inst: Inst, address: Value) {
 /// The same flags without the trap, unless there are too many flags. And without `can_move`: what does not trap where it stands may trap
 /// elsewhere, where nothing has been checked.
 fn without_trap(func: &mut Function, flags: MemFlags) -> Option<MemFlags> {
-    let old = func.dfg.mem_flags[flags];
-    let mut new = MemFlagsData::new().with_notrap().with_alias_region(old.alias_region());
-    if old.aligned() {
-        new.set_aligned();
-    }
-    if old.readonly() {
-        new.set_readonly();
-    }
-    if let Some(endianness) = old.explicit_endianness() {
-        new.set_endianness(endianness);
-    }
+    let new = pinned(func.dfg.mem_flags[flags]).with_notrap();
     func.dfg.mem_flags.insert(new).ok()
 }
 

@@ -64,6 +64,12 @@ pub(crate) fn pin(func: &mut Function, inst: Inst) {
     if !old.can_move() {
         return;
     }
+    let pinned = func.dfg.mem_flags.insert(pinned(old)).expect("no more flags than instructions");
+    *func.dfg.insts[inst].memflags_mut().expect("an access has flags") = pinned;
+}
+
+/// The same flags without the permission to be moved.
+pub(super) fn pinned(old: MemFlagsData) -> MemFlagsData {
     let mut new = MemFlagsData::new().with_trap_code(old.trap_code()).with_alias_region(old.alias_region());
     if old.aligned() {
         new.set_aligned();
@@ -74,6 +80,5 @@ pub(crate) fn pin(func: &mut Function, inst: Inst) {
     if let Some(endianness) = old.explicit_endianness() {
         new.set_endianness(endianness);
     }
-    let pinned = func.dfg.mem_flags.insert(new).expect("no more flags than instructions");
-    *func.dfg.insts[inst].memflags_mut().expect("an access has flags") = pinned;
+    new
 }
