@@ -1,8 +1,9 @@
 //! Every setting and every threshold, each with its unit and the reason for its value.
 
+use crate::analysis::memory::effects::all_mem_flags;
 use crate::embedder::{Embedder, Unknown, Writers};
 use crate::pipeline;
-use cranelift_codegen::ir::{Function, MemFlags, MemFlagsData};
+use cranelift_codegen::ir::{Function, MemFlagsData};
 use std::sync::Arc;
 
 /// How much compile time may be spent for faster code: a named set of [`Options`].
@@ -436,15 +437,13 @@ impl Options {
 
     /// Whether any access of `func` can be one that is checked before it runs.
     pub(crate) fn has_checked(&self, func: &Function) -> bool {
-        let known = (0..).map(MemFlags::from_u32).take_while(|&flags| func.dfg.mem_flags.is_valid(flags));
-        known.into_iter().any(|flags| self.is_checked(func, func.dfg.mem_flags[flags]))
+        all_mem_flags(func).any(|flags| self.is_checked(func, func.dfg.mem_flags[flags]))
     }
 
     /// Whether extensions confine any access of `func`.
     pub(crate) fn has_confining(&self, func: &Function) -> bool {
-        let known = (0..).map(MemFlags::from_u32).take_while(|&flags| func.dfg.mem_flags.is_valid(flags));
-        let regions = known.filter_map(|flags| func.dfg.mem_flags[flags].alias_region());
-        regions.into_iter().any(|region| self.embedder.extension_confines(&func.dfg.alias_regions[region]))
+        let mut regions = all_mem_flags(func).filter_map(|flags| func.dfg.mem_flags[flags].alias_region());
+        regions.any(|region| self.embedder.extension_confines(&func.dfg.alias_regions[region]))
     }
 
     /// The least and the largest unsigned number that a load of 64 bits with these flags gives.

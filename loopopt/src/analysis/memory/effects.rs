@@ -6,7 +6,7 @@
 use crate::analysis::cfg::edges::jump_target;
 use crate::analysis::scev::linear_expr::constant_of;
 use crate::claim::asserted;
-use cranelift_codegen::ir::{Block, Function, Inst, Opcode};
+use cranelift_codegen::ir::{Block, Function, Inst, MemFlags, Opcode};
 use std::sync::LazyLock;
 
 /// The effects of one instruction. Each flag may be set although the effect does not happen, never the other way round.
@@ -158,4 +158,9 @@ pub fn only_jumps_to(func: &Function, block: Block) -> Option<Block> {
 
 fn accesses_pinned_register(opcode: Opcode) -> bool {
     matches!(opcode, Opcode::GetPinnedReg | Opcode::SetPinnedReg)
+}
+
+/// All flags that accesses of `func` may have.
+pub fn all_mem_flags(func: &Function) -> impl Iterator<Item = MemFlags> + '_ {
+    (0..).map(MemFlags::from_u32).take_while(|&flags| func.dfg.mem_flags.is_valid(flags))
 }

@@ -1,6 +1,7 @@
 //! Accesses that the embedder vouches for cannot trap: [`is_checked`](crate::Embedder::is_checked).
 
 use crate::analysis::memory::alias::address_operand;
+use crate::analysis::memory::effects::all_mem_flags;
 use crate::analysis::scev::linear_expr::constant_of;
 use crate::edit::materialize::pin::pinned;
 use crate::options::Options;
@@ -81,7 +82,7 @@ fn trust(func: &mut Function, options: &Options, never_fails: impl Fn(&Function,
 
 /// For the flags of checked accesses, the same flags without the trap.
 fn trusted_flags(func: &mut Function, options: &Options) -> FxHashMap<MemFlags, MemFlags> {
-    let known = (0..).map(MemFlags::from_u32).take_while(|&flags| func.dfg.mem_flags.is_valid(flags));
-    let checked: Vec<_> = known.filter(|&flags| options.is_checked(func, func.dfg.mem_flags[flags])).collect();
+    let checked: Vec<_> =
+        all_mem_flags(func).filter(|&flags| options.is_checked(func, func.dfg.mem_flags[flags])).collect();
     checked.into_iter().filter_map(|flags| Some((flags, without_trap(func, flags)?))).collect()
 }

@@ -12,14 +12,14 @@
 
 use crate::analysis::cfg::edges::{each_use, edges_of};
 use crate::analysis::memory::alias::address_operand;
+use crate::analysis::memory::effects::all_mem_flags;
 use cranelift_codegen::entity::EntitySet;
-use cranelift_codegen::ir::{Function, Inst, MemFlags, MemFlagsData, Value};
+use cranelift_codegen::ir::{Function, Inst, MemFlagsData, Value};
 
 /// Takes the permission to be moved from each access of which the address is computed from one of these values. Takes time as sorting all uses
 /// of values does, and nothing if no access has it.
 pub(crate) fn pin_accesses_at(func: &mut Function, values: impl IntoIterator<Item = Value>) {
-    let known = (0..).map(MemFlags::from_u32).take_while(|&flags| func.dfg.mem_flags.is_valid(flags));
-    if !known.into_iter().any(|flags| func.dfg.mem_flags[flags].can_move()) {
+    if !all_mem_flags(func).any(|flags| func.dfg.mem_flags[flags].can_move()) {
         return;
     }
     let mut open: Vec<Value> = values.into_iter().collect();

@@ -13,6 +13,7 @@
 //! whole number: its low half may get smaller.
 
 use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
+use crate::analysis::memory::effects::all_mem_flags;
 use crate::analysis::scev::linear_expr::{Sum, Term, mask};
 use crate::analysis::scev::requirement::Requirement;
 use crate::options::Options;
@@ -38,8 +39,7 @@ impl Lengths {
     /// Loads each length that is loaded in a loop in front of that, too.
     pub(super) fn read(func: &mut Function, forest: &LoopForest, options: &Options) -> Self {
         let mut lengths = Self::default();
-        let known = (0..).map(MemFlags::from_u32).take_while(|&flags| func.dfg.mem_flags.is_valid(flags));
-        if !known.into_iter().any(|flags| is_of_length(func, flags, options)) {
+        if !all_mem_flags(func).any(|flags| is_of_length(func, flags, options)) {
             return lengths;
         }
         let mut done: FxHashMap<(Loop, Place), Value> = FxHashMap::default();
