@@ -16,7 +16,13 @@
 //!   instructions beside for each of them. If a loop of another kind is inside, such a loop is not skipped: the range of its counter is
 //!   what that one is made faster by.
 //!
-//! With `Options::ignore_cost` no loop is skipped; in stress mode some nests are, at random.
+//! # Left to the passes that cost little
+//!
+//! Larger loops that call often, in whatever branch, get the passes of [`Effort::Quick`](crate::Effort::Quick): what a call may change ends what is
+//! known of memory and registers, so that rotation and the order of blocks are most of what can be won, and the time of the other passes goes
+//! with the size of the loop.
+//!
+//! With `Options::ignore_cost` all passes look at all loops; in stress mode some nests are skipped, at random.
 
 use crate::analysis::cfg::edges::{Edge, edges_into};
 use crate::analysis::cfg::loops::{Loop, LoopData, LoopForest};
@@ -36,44 +42,57 @@ pub(crate) fn run(ctx: &Context, cx: &mut PassCx<'_>) -> bool {
         cx.declined(&ctx.func, canon::NAME, forest.data(first).header, &Skip::TooManyLoops { loops, max });
         return false;
     }
-    let skipped = skipped(ctx, cx, &forest);
+    let judged = judge(ctx, cx, &forest);
     if let Some(insts) = cx.options.too_many_insts(&ctx.func) {
         let why = Skip::LargeFunction { insts, max: cx.options.full_effort_max_insts };
         for lp in forest.loops().filter(|&lp| forest.data(lp).parent.is_none()) {
             cx.declined(&ctx.func, canon::NAME, forest.data(lp).header, &why);
         }
     }
-    let rest = loops - skipped.len();
-    for (header, why) in skipped {
+    let rest = loops - judged.iter().filter(|judged| judged.is_skipped).count();
+    for Judged { header, why, is_skipped } in judged {
         if let Some(why) = why {
             cx.declined(&ctx.func, canon::NAME, header, &why);
         }
-        cx.skip(header);
+        match is_skipped {
+            true => cx.skip(header),
+            false => cx.add_quick(header),
+        }
     }
     rest > 0 || !forest.irreducible().is_empty()
 }
 
-/// The headers of the loops that are skipped, and why. Stress mode needs no reason.
-fn skipped(ctx: &Context, cx: &PassCx<'_>, forest: &LoopForest) -> Vec<(Block, Option<Skip>)> {
-    let reasons = reasons(ctx, cx.options, forest);
-    let mut is_skipped = SecondaryMap::<Loop, bool>::with_capacity(forest.len());
-    let mut skipped = Vec::new();
+/// A loop that not all passes look at.
+struct Judged {
+    header: Block,
+    /// Stress mode needs no reason.
+    why: Option<Skip>,
+    /// Whether no pass looks at it, or those that cost little do.
+    is_skipped: bool,
+}
+
+/// The loops that not all passes look at.
+fn judge(ctx: &Context, cx: &PassCx<'_>, forest: &LoopForest) -> Vec<Judged> {
+    let reasons = if cx.options.ignore_cost { SecondaryMap::new() } else { reasons(ctx, cx.options, forest) };
+    let mut skipped = SecondaryMap::<Loop, bool>::with_capacity(forest.len());
+    let mut judged = Vec::new();
     for lp in forest.loops() {
         let LoopData { header, parent, .. } = *forest.data(lp);
         let why = reasons[lp];
         let is_futile = match cx.options.ignore_cost {
             true => cx.fuel.skips(header.as_u32()),
-            false => why.is_some(),
+            false => why.is_some_and(Skip::is_futile),
         };
-        if is_futile && parent.is_none_or(|parent| is_skipped[parent]) {
-            is_skipped[lp] = true;
-            skipped.push((header, why));
+        let is_skipped = is_futile && parent.is_none_or(|parent| skipped[parent]);
+        skipped[lp] = is_skipped;
+        if is_skipped || why.is_some_and(|why| !why.is_futile()) {
+            judged.push(Judged { header, why, is_skipped });
         }
     }
-    skipped
+    judged
 }
 
-/// For each loop in which nothing is to be won, why.
+/// For each loop in which little or nothing is to be won, why.
 fn reasons(ctx: &Context, options: &Options, forest: &LoopForest) -> SecondaryMap<Loop, Option<Skip>> {
     let mut reasons = SecondaryMap::<Loop, Option<Skip>>::with_capacity(forest.len());
     let mut inside = SecondaryMap::<Loop, Inside>::with_capacity(forest.len());
@@ -88,11 +107,15 @@ fn reasons(ctx: &Context, options: &Options, forest: &LoopForest) -> SecondaryMa
             Some(Skip::TooLarge { insts, max: max_insts })
         } else if calls > 0 && !inside[lp].has_other && insts <= calls * options.select_max_insts_per_call {
             Some(Skip::SpentInCalls)
+        } else if insts > options.full_effort_min_insts
+            && insts <= own.hot_calls * options.full_effort_min_insts_per_call
+        {
+            Some(Skip::CallsOften { insts, calls: own.hot_calls })
         } else {
             None
         };
         let Some(parent) = forest.data(lp).parent else { continue };
-        inside[parent].has_other |= reasons[lp].is_none();
+        inside[parent].has_other |= !reasons[lp].is_some_and(Skip::is_futile);
         inside[parent].futile +=
             usize::from(forest.is_in_each_iteration(&ctx.func, &ctx.domtree, parent, forest.data(lp).header));
     }
@@ -114,6 +137,8 @@ struct Own {
     insts: usize,
     /// Calls that each iteration makes.
     calls: usize,
+    /// Calls in blocks that are not cold.
+    hot_calls: usize,
     /// Whether each iteration comes to a table of ways, by what the loop computes.
     dispatches: bool,
 }
@@ -126,6 +151,9 @@ impl Own {
             for inst in func.layout.block_insts(block) {
                 own.insts += 1;
                 calls += usize::from(func.dfg.insts[inst].opcode().is_call());
+            }
+            if !func.layout.is_cold(block) {
+                own.hot_calls += calls;
             }
             let dispatches = forest.dispatches_at(func, lp, block);
             if (calls > 0 || dispatches) && forest.is_in_each_iteration(&ctx.func, &ctx.domtree, lp, block) {
@@ -147,8 +175,15 @@ fn ways_back(ctx: &Context, forest: &LoopForest, lp: Loop) -> usize {
     }
 }
 
+impl Skip {
+    /// Whether nothing is to be won, and not just little.
+    fn is_futile(self) -> bool {
+        !matches!(self, Self::CallsOften { .. })
+    }
+}
+
 refusals! {
-    /// Why a loop is not looked at.
+    /// Why a loop is not looked at, or not by all passes.
     #[derive(Clone, Copy)]
     pub(crate) enum Skip {
         /// There are more loops than [`Options::max_loops`](crate::Options::max_loops) allows.
@@ -165,6 +200,10 @@ refusals! {
         /// Each iteration calls, and does little else.
         SpentInCalls => "spent-in-calls", "each iteration calls a function, or enters a loop that does, and does little else",
             help "let the front end inline what is called, if it is short; or raise Options::select_max_insts_per_call";
+        /// The loop calls so often that the passes that cost much would find little.
+        CallsOften { insts: usize, calls: usize } => "calls-often",
+            "{calls} calls in {insts} instructions: only the passes that cost little look at the loop",
+            help "let the front end inline what is called, or mark the blocks of calls that are rare as cold";
         /// The loop has so much code of its own that little can be saved.
         TooLarge { insts: usize, max: usize } => "too-large",
             "the loop has {insts} instructions of its own, more than {max}",

@@ -188,6 +188,8 @@ fn options(input: &str) -> Result<Options> {
             "select_max_insts_per_call" => options.select_max_insts_per_call = value.parse()?,
             "select_max_own_insts" => options.select_max_own_insts = value.parse()?,
             "full_effort_max_insts" => options.full_effort_max_insts = value.parse()?,
+            "full_effort_min_insts" => options.full_effort_min_insts = value.parse()?,
+            "full_effort_min_insts_per_call" => options.full_effort_min_insts_per_call = value.parse()?,
             "max_loops" => options.max_loops = value.parse()?,
             "tail_duplicate_max_insts" => options.tail_duplicate_max_insts = value.parse()?,
             "tail_duplicate_max_copies" => options.tail_duplicate_max_copies = value.parse()?,

@@ -72,6 +72,8 @@ fn variants() -> Vec<(&'static str, Options)> {
         select_max_insts_per_call,
         select_max_own_insts,
         full_effort_max_insts,
+        full_effort_min_insts,
+        full_effort_min_insts_per_call,
         max_loops,
         reassociate_insts_per_cycle,
     ];

@@ -171,7 +171,7 @@ impl Worth {
 fn checks(ctx: &Context, cx: &PassCx<'_>, forest: &LoopForest) -> Vec<Check> {
     let func = &ctx.func;
     let mut checks = Vec::new();
-    for lp in forest.loops().filter(|&lp| !cx.is_in_slow_loop(forest, lp)) {
+    for lp in forest.loops().filter(|&lp| cx.has_full_effort_inside(forest, lp)) {
         let own = forest.own_blocks(lp);
         for inst in own.flat_map(|block| func.layout.block_insts(block)) {
             let worth = match func.dfg.insts[inst].opcode() {
@@ -337,7 +337,7 @@ impl Decisions {
     fn remark(&mut self, ctx: &Context, cx: &mut PassCx<'_>, forest: &LoopForest) {
         let func = &ctx.func;
         for lp in forest.loops() {
-            if cx.is_in_slow_loop(forest, lp) {
+            if !cx.has_full_effort_inside(forest, lp) {
                 continue;
             }
             let header = forest.data(lp).header;

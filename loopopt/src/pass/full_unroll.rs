@@ -121,7 +121,7 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>, only: Option<&EntitySet<Block>>) -> 
             around.extend(parent);
             continue;
         }
-        if only.is_some_and(|only| !only.contains(header)) || cx.is_slow(header) {
+        if only.is_some_and(|only| !only.contains(header)) || !cx.has_full_effort(header) {
             continue;
         }
         let options = cx.options;

@@ -177,6 +177,8 @@ pub(crate) struct PassCx<'a> {
     pub(crate) is_merged: bool,
     /// The headers of loops that are not looked at.
     skipped: FxHashSet<Block>,
+    /// The headers, as the function came in, of loops that only the passes of [`Effort::Quick`](crate::Effort::Quick) look at.
+    quick: FxHashSet<Block>,
     /// The memories whose guards may be consolidated.
     pub(crate) memories: Rc<CheckedMemories>,
     forest: Option<Rc<LoopForest>>,
@@ -218,6 +220,7 @@ impl<'a> PassCx<'a> {
             analyses: Analyses::default(),
             is_merged: false,
             skipped: FxHashSet::default(),
+            quick: FxHashSet::default(),
             memories: Rc::default(),
             forest: None,
             named: None,
@@ -236,6 +239,21 @@ impl<'a> PassCx<'a> {
     pub(crate) fn skip(&mut self, header: Block) {
         self.skipped.insert(header);
         self.forget_forest();
+    }
+
+    /// Leaves the loop of `header`, of the function as it came in, to the passes of [`Effort::Quick`](crate::Effort::Quick).
+    pub(crate) fn add_quick(&mut self, header: Block) {
+        self.quick.insert(header);
+    }
+
+    /// Whether passes that cost much look at the loop of `header`: it is no slow version (see [`is_slow`](Self::is_slow)), and something may be won.
+    pub(crate) fn has_full_effort(&self, header: Block) -> bool {
+        !self.is_slow(header) && !self.quick.contains(&self.origin(header))
+    }
+
+    /// The same, and none of the loops around is a slow version.
+    pub(crate) fn has_full_effort_inside(&self, forest: &LoopForest, lp: Loop) -> bool {
+        self.has_full_effort(forest.data(lp).header) && !self.is_in_slow_loop(forest, lp)
     }
 
     /// Lets the loops be found anew.

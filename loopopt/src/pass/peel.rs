@@ -125,7 +125,7 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
     let asked = asked_by_guards(ctx, cx.options);
     for lp in cx.forest(ctx).loops() {
         let header = cx.forest(ctx).data(lp).header;
-        if cx.is_slow(header) {
+        if !cx.has_full_effort(header) {
             continue;
         }
         let options = cx.options;

@@ -77,6 +77,7 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, Opcode, Type, Value, types};
 use cranelift_codegen::{CodegenResult, Context, FxHashMap};
 use smallvec::SmallVec;
+use std::cell::OnceCell;
 
 /// The name of this pass.
 pub(crate) const NAME: &str = "propagate_equality";
@@ -104,7 +105,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         for inst in ctx.func.layout.block_insts(block) {
             if conditions.are_used_by(&ctx.func, inst) {
                 let place = forest.innermost(block);
-                conditions.each_known(ctx, (block, inst), |found| known.entry(place).or_default().push(found));
+                conditions.each_known((block, inst), |found| known.entry(place).or_default().push(found));
             }
         }
     }
@@ -112,8 +113,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         let block = ctx.func.layout.inst_block(found.inst).expect("what uses a number is in a block");
         known.entry(forest.innermost(block)).or_default().push(found);
     }
-    let mut constants = Constants::default();
-    let mut change = Change::Nothing;
+    let mut granted = Vec::new();
     for place in forest.loops().map(Some).chain([None]) {
         let entry = ctx.func.layout.entry_block();
         let Some(header) = place.map_or(entry, |lp| Some(forest.data(lp).header)) else { continue };
@@ -127,14 +127,15 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
                 let message = format!("uses of what branches have decided: {}", known.len());
                 cx.fired(&ctx.func, if has_numbers { &PASS_FOR_NUMBERS } else { &PASS }, header, message);
                 cx.wants_cleanup |= has_numbers;
-                let changed = known.iter().flat_map(|known| known.changes(&ctx.func)).collect::<Vec<_>>();
-                pin_accesses_at(&mut ctx.func, changed);
-                known.iter().for_each(|known| known.apply(&mut ctx.func, &mut constants));
-                change = Change::Insts;
+                granted.extend(known);
             }
         }
     }
-    Ok(change)
+    let changed: Vec<_> = granted.iter().flat_map(|known| known.changes(&ctx.func)).collect();
+    pin_accesses_at(&mut ctx.func, changed);
+    let mut constants = Constants::default();
+    granted.iter().for_each(|known| known.apply(&mut ctx.func, &mut constants));
+    Ok(if granted.is_empty() { Change::Nothing } else { Change::Insts })
 }
 
 /// Whether the result of `inst` could be a constant that is one instruction.
@@ -249,14 +250,16 @@ impl Tested {
 }
 
 /// The conditions of branches: where which number is tested.
-struct Conditions {
+struct Conditions<'a> {
+    ctx: &'a Context,
+    options: &'a Options,
     branches: FxHashMap<Value, SmallVec<[Inst; 2]>>,
-    /// What guards ask.
-    asked: EntitySet<Value>,
+    /// What guards ask, once it matters.
+    asked: OnceCell<EntitySet<Value>>,
 }
 
-impl Conditions {
-    fn of(ctx: &Context, options: &Options) -> Self {
+impl<'a> Conditions<'a> {
+    fn of(ctx: &'a Context, options: &'a Options) -> Self {
         /// Branches on one number that are looked at for each use, so that time is linear.
         const MAX_BRANCHES: usize = 8;
         let func = &ctx.func;
@@ -270,8 +273,12 @@ impl Conditions {
                 }
             }
         }
-        let asked = if branches.is_empty() { EntitySet::new() } else { asked_by_guards(ctx, options) };
-        Self { branches, asked }
+        Self { ctx, options, branches, asked: OnceCell::new() }
+    }
+
+    /// Whether the condition of a guard is computed from `value`.
+    fn is_asked(&self, value: Value) -> bool {
+        self.asked.get_or_init(|| asked_by_guards(self.ctx, self.options)).contains(value)
     }
 
     /// Whether `value` is the condition of a branch and a comparison, or compares the number that a branch tests with zero.
@@ -295,10 +302,10 @@ impl Conditions {
     }
 
     /// Calls `visit` with each use of a condition in `inst` that is known there.
-    fn each_known(&self, ctx: &Context, (block, inst): (Block, Inst), mut visit: impl FnMut(Known)) {
-        let func = &ctx.func;
+    fn each_known(&self, (block, inst): (Block, Inst), mut visit: impl FnMut(Known)) {
+        let (ctx, func) = (self.ctx, &self.ctx.func);
         let opcode = func.dfg.insts[inst].opcode();
-        let is_asked = |&value: &Value| self.asked.contains(value);
+        let is_asked = |&value: &Value| self.is_asked(value);
         let is_check = opcode.can_trap()
             || opcode == Opcode::SelectSpectreGuard
             || func.dfg.inst_results(inst).iter().any(is_asked);

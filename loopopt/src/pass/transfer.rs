@@ -118,7 +118,7 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
             done.insert(lp);
             continue;
         }
-        if cx.is_slow(data.header) {
+        if !cx.has_full_effort(data.header) {
             continue;
         }
         let look = Look { ctx, forest: &forest, lp, options: cx.options };

@@ -137,7 +137,7 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>, touched: Option<&FxHashSet<Block>>) 
             done.insert(lp);
             continue;
         }
-        if !is_wanted(lp) || cx.is_slow(data.header) {
+        if !is_wanted(lp) || !cx.has_full_effort(data.header) {
             continue;
         }
         let [entry] = data.entries[..] else { continue };

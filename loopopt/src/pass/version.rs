@@ -189,7 +189,7 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>, lengths: &Lengths) -> Vec<Plan> {
         }
         let header = forest.data(lp).header;
         let has_plan = |plan: &Plan| forest.loop_of_header(plan.header).is_some_and(|done| forest.encloses(done, lp));
-        let is_done = cx.is_slow(header) || cx.has_fired(NAME, header);
+        let is_done = !cx.has_full_effort(header) || cx.has_fired(NAME, header);
         if is_done || plans.iter().any(has_plan) || holds_slow(cx, &forest, lp) {
             continue;
         }

@@ -103,7 +103,7 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>, forest: &LoopForest) -> Vec<Plan> {
     let heights = forest.heights();
     let confines = cx.options.has_confining(&ctx.func);
     for lp in forest.loops() {
-        if cx.is_in_slow_loop(forest, lp) {
+        if !cx.has_full_effort_inside(forest, lp) {
             continue;
         }
         let header = forest.data(lp).header;

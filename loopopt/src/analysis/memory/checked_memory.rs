@@ -31,10 +31,11 @@
 use crate::analysis::cfg::edges::{Edge, each_use, edges_into};
 use crate::analysis::facts::condition::{Part, parts};
 use crate::analysis::memory::alias::Access;
-use crate::analysis::memory::spectre_guard::{Guard, has_guards};
+use crate::analysis::memory::spectre_guard::Guard;
 use crate::analysis::scev::linear_expr::{Sum, Term};
 use crate::embedder::{SpectreGuards, Writers};
 use crate::options::Options;
+use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::immediates::Offset32;
@@ -274,9 +275,11 @@ impl Shape {
 /// What is found in a function.
 struct Found<'a> {
     roots: Roots<'a>,
+    /// What guards give.
+    given: EntitySet<Value>,
     memories: Vec<CheckedMemory>,
-    /// Accesses that no guard is known of.
-    others: Vec<(Access, AliasRegion)>,
+    /// Instructions with a region of which no guard is known.
+    others: Vec<(Inst, AliasRegion)>,
 }
 
 impl Found<'_> {
@@ -284,17 +287,20 @@ impl Found<'_> {
     /// anew.
     fn add(&mut self, inst: Inst) -> bool {
         let Roots { func, options, .. } = self.roots;
-        let guarded = |value: Value| func.dfg.value_def(value).inst().filter(|&def| Guard::of(func, def).is_some());
         let mut guards = 0;
-        each_use(func, inst, |value| guards += usize::from(guarded(value).is_some()));
-        let access = Access::of(func, inst);
-        let region = access.as_ref().and_then(|access| access.flags.alias_region());
-        let (Some(access), Some(region)) = (access, region) else { return guards == 0 };
-        let guard = guarded(access.operand);
+        each_use(func, inst, |value| guards += usize::from(self.given.contains(value)));
+        let region = func.dfg.insts[inst].memflags().and_then(|flags| func.dfg.mem_flags[flags].alias_region());
+        let Some(region) = region else { return guards == 0 };
+        if guards == 0 {
+            self.others.push((inst, region));
+            return true;
+        }
+        let Some(access) = Access::of(func, inst) else { return false };
+        let guard = func.dfg.value_def(access.operand).inst().filter(|_| self.given.contains(access.operand));
         let is_whole = func.dfg.insts[inst].load_store_offset() == Some(0) && options.is_checked(func, access.flags);
         match guard.filter(|_| is_whole).and_then(|guard| Shape::of(self.roots, guard)) {
             Some(shape) => self.add_guarded(shape, &access, region),
-            None => self.others.push((access, region)),
+            None => self.others.push((inst, region)),
         }
         guards == usize::from(guard.is_some())
     }
@@ -305,7 +311,8 @@ impl Found<'_> {
         let holds = |access: &Access| {
             distance(self.roots, access, memory).is_some_and(|distance| memory.always_holds(distance, access.size))
         };
-        let unguarded = self.others.iter().find(|(access, region)| is_own(region) && !holds(access));
+        let mut others = self.others.iter().filter(|(_, region)| is_own(region)).map(|&(inst, _)| inst);
+        let is_unguarded = |&inst: &Inst| Access::of(self.roots.func, inst).is_some_and(|access| !holds(&access));
         let shared = || {
             let is_other = |other: &&CheckedMemory| !std::ptr::eq(*other, memory);
             self.memories
@@ -314,7 +321,7 @@ impl Found<'_> {
                 .find(|other| other.regions.iter().any(is_own))
                 .map(|other| other.first)
         };
-        unguarded.map(|(access, _)| access.inst).or_else(shared)
+        others.find(is_unguarded).or_else(shared)
     }
 
     fn add_guarded(&mut self, shape: Shape, access: &Access, region: AliasRegion) {
@@ -345,11 +352,18 @@ impl CheckedMemories {
     /// Those of `func`, none if the embedder does not want guards [consolidated](SpectreGuards::Consolidate). Linear in the size of the function.
     pub fn of(roots: Roots<'_>) -> Self {
         let Roots { func, options, .. } = roots;
-        if options.embedder.spectre_guards() != SpectreGuards::Consolidate || !has_guards(func) {
+        if options.embedder.spectre_guards() != SpectreGuards::Consolidate {
             return Self::default();
         }
-        let mut found = Found { roots, memories: Vec::new(), others: Vec::new() };
-        let mut insts = func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
+        let insts = || func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
+        let guards = insts().filter(|&inst| Guard::of(func, inst).is_some());
+        let mut given = EntitySet::new();
+        given.extend(guards.map(|guard| func.dfg.first_result(guard)));
+        if given.is_empty() {
+            return Self::default();
+        }
+        let mut found = Found { roots, given, memories: Vec::new(), others: Vec::new() };
+        let mut insts = insts();
         if let Some(inst) = insts.find(|&inst| !found.add(inst)) {
             return Self { known: Vec::new(), obstacle: Some(inst) };
         }

@@ -9,6 +9,7 @@ use crate::analysis::scev::linear_expr::constant_of;
 use crate::embedder::SpectreGuards;
 use crate::fault::fault;
 use crate::pass::PassCx;
+use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, Function, Inst, Opcode, Value};
 use cranelift_codegen::{Context, FxHashMap};
@@ -26,94 +27,109 @@ struct Equal {
     place: usize,
 }
 
+/// What the branches of a function say.
+#[derive(Default)]
+struct Equals {
+    by_number: FxHashMap<Value, SmallVec<[Equal; 2]>>,
+    /// The same numbers: most operands are none of them.
+    numbers: EntitySet<Value>,
+    /// How much they say.
+    count: usize,
+}
+
 /// The uses of numbers that are known, for numbers that a loop uses which does not change them. Linear in the size of the function.
 pub(super) fn known(ctx: &Context, cx: &PassCx<'_>, forest: &LoopForest) -> Vec<Known> {
     let func = &ctx.func;
-    let (equals, count) = equals(func);
-    if count == 0 || (cx.options.embedder.spectre_guards() != SpectreGuards::Drop && has_guards(func)) {
+    let equals = Equals::of(func);
+    if equals.count == 0 || (cx.options.embedder.spectre_guards() != SpectreGuards::Drop && has_guards(func)) {
         return Vec::new();
     }
     let insts = |block| func.layout.block_insts(block).map(move |inst| (block, inst));
-    let mut pays = vec![false; count];
+    let mut pays = vec![false; equals.count];
     for lp in forest.loops() {
-        for (block, inst) in forest.own_blocks(lp).flat_map(insts) {
-            each_known(ctx, &equals, (block, inst), |known, place| {
-                pays[place] |= def_block(func, known.value).is_some_and(|home| !forest.contains(lp, home));
-            });
+        let is_from_outside = |value| def_block(func, value).is_some_and(|home| !forest.contains(lp, home));
+        for place in forest.own_blocks(lp).flat_map(insts) {
+            equals.each_known(ctx, place, is_from_outside, |_, place| pays[place] = true);
         }
     }
     let mut found = Vec::new();
     if pays.contains(&true) {
-        for (block, inst) in func.layout.blocks().flat_map(insts) {
-            each_known(ctx, &equals, (block, inst), |known, place| {
-                if pays[place] {
-                    found.push(known);
-                }
-            });
+        for place in func.layout.blocks().flat_map(insts) {
+            equals.each_known(
+                ctx,
+                place,
+                |_| true,
+                |known, place| {
+                    if pays[place] {
+                        found.push(known);
+                    }
+                },
+            );
         }
     }
     found
 }
 
-/// What the branches of the function say, by number, and how much that is.
-fn equals(func: &Function) -> (FxHashMap<Value, SmallVec<[Equal; 2]>>, usize) {
-    let mut equals = FxHashMap::<_, SmallVec<[Equal; 2]>>::default();
-    let mut count = 0;
-    for branch in func.layout.blocks().filter_map(|block| func.layout.last_inst(block)) {
-        if func.dfg.insts[branch].opcode() != Opcode::Brif {
-            continue;
-        }
-        let Comparison { cond, left, right } = Comparison::of(func, func.dfg.inst_args(branch)[0], true);
-        let slot = match cond {
-            IntCC::Equal => 0,
-            IntCC::NotEqual => 1,
-            _ => continue,
-        };
-        let sides = [Some((left, right)), right.map(|right| (right, Some(left)))];
-        for (number, other) in sides.into_iter().flatten() {
-            let Some(constant) = other.map_or(Some(0), |other| constant_of(func, other)) else { continue };
-            let ty = func.dfg.value_type(number);
-            if !ty.is_int() || ty.bits() > 64 || constant_of(func, number).is_some() {
+impl Equals {
+    fn of(func: &Function) -> Self {
+        let mut equals = Self::default();
+        for branch in func.layout.blocks().filter_map(|block| func.layout.last_inst(block)) {
+            if func.dfg.insts[branch].opcode() != Opcode::Brif {
                 continue;
             }
-            let known = equals.entry(number).or_default();
-            if known.len() < MAX_CONSTANTS {
-                known.push(Equal {
-                    edge: Edge { branch, slot: slot ^ usize::from(fault!(EqualElsewhere)) },
-                    constant,
-                    place: count,
-                });
-                count += 1;
+            let Comparison { cond, left, right } = Comparison::of(func, func.dfg.inst_args(branch)[0], true);
+            let slot = match cond {
+                IntCC::Equal => 0,
+                IntCC::NotEqual => 1,
+                _ => continue,
+            };
+            let edge = Edge { branch, slot: slot ^ usize::from(fault!(EqualElsewhere)) };
+            let sides = [Some((left, right)), right.map(|right| (right, Some(left)))];
+            for (number, other) in sides.into_iter().flatten() {
+                let Some(constant) = other.map_or(Some(0), |other| constant_of(func, other)) else { continue };
+                let ty = func.dfg.value_type(number);
+                if ty.is_int() && ty.bits() <= 64 && constant_of(func, number).is_none() {
+                    equals.add(number, edge, constant);
+                }
             }
         }
+        equals
     }
-    (equals, count)
-}
 
-/// Calls `visit` with each use of a number in `inst` that is known there, and the place of what says so.
-fn each_known(
-    ctx: &Context,
-    equals: &FxHashMap<Value, SmallVec<[Equal; 2]>>,
-    (block, inst): (Block, Inst),
-    mut visit: impl FnMut(Known, usize),
-) {
-    let func = &ctx.func;
-    let is_check = is_check(func, inst);
-    let is_known = |value, edge: Option<Edge>| {
-        let equals = &equals[&value];
-        let on_edge = edge.and_then(|edge| equals.iter().find(|equal| equal.edge == edge));
-        let here = || equals.iter().find(|equal| edge_dominates(ctx, equal.edge, block));
-        on_edge.or_else(here).filter(|_| !is_check)
-    };
-    each_known_use(
-        func,
-        inst,
-        |value| equals.contains_key(&value),
-        is_known,
-        |slot, value, equal| {
-            visit(Known { inst, slot, value, is: Is::Number(equal.constant) }, equal.place);
-        },
-    );
+    fn add(&mut self, number: Value, edge: Edge, constant: u64) {
+        let known = self.by_number.entry(number).or_default();
+        if known.len() < MAX_CONSTANTS {
+            self.numbers.insert(number);
+            known.push(Equal { edge, constant, place: self.count });
+            self.count += 1;
+        }
+    }
+
+    /// Calls `visit` with each use of a number in `inst` that `is_asked` names and that is known there, and the place of what says so.
+    fn each_known(
+        &self,
+        ctx: &Context,
+        (block, inst): (Block, Inst),
+        is_asked: impl Fn(Value) -> bool,
+        mut visit: impl FnMut(Known, usize),
+    ) {
+        let func = &ctx.func;
+        let is_known = |value, edge: Option<Edge>| {
+            let equals = &self.by_number[&value];
+            let on_edge = edge.and_then(|edge| equals.iter().find(|equal| equal.edge == edge));
+            let here = || equals.iter().find(|equal| edge_dominates(ctx, equal.edge, block));
+            on_edge.or_else(here).filter(|_| !is_check(func, inst))
+        };
+        each_known_use(
+            func,
+            inst,
+            |value| self.numbers.contains(value) && is_asked(value),
+            is_known,
+            |slot, value, equal| {
+                visit(Known { inst, slot, value, is: Is::Number(equal.constant) }, equal.place);
+            },
+        );
+    }
 }
 
 /// Whether `inst` is a check of just this number: for the passes that say what they do with checks.
