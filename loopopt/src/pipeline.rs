@@ -8,6 +8,7 @@ use crate::edit::cfg::merge::merge_all;
 use crate::edit::cfg::unreachable::remove_unreachable;
 use crate::edit::materialize::drop_trap_flags::trust_checked;
 use crate::edit::materialize::neighbours::keep_neighbours;
+use crate::edit::materialize::pin::pin_chosen;
 use crate::edit::ssa::params::detach_redundant_params;
 use crate::edit::ssa::rename::Replaced;
 use crate::optimizer::{Report, make_valid};
@@ -297,6 +298,7 @@ impl Driver<'_, '_> {
             self.cx.forget_forest();
         }
         self.cx.is_merged = true;
+        self.cx.gave_up |= pin_chosen(&mut self.ctx.func, &self.ctx.domtree).is_err();
         keep_neighbours(&mut self.ctx.func);
         self.cx.memories = Rc::new(CheckedMemories::of(Roots::new(self.ctx, self.cx.options)));
         if self.cx.options.dumps {

@@ -112,12 +112,11 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         let block = ctx.func.layout.inst_block(found.inst).expect("what uses a number is in a block");
         known.entry(forest.innermost(block)).or_default().push(found);
     }
-    let mut constants = Constants::default();
-    let mut change = Change::Nothing;
+    let mut granted = Vec::new();
     for place in forest.loops().map(Some).chain([None]) {
         let entry = ctx.func.layout.entry_block();
         let Some(header) = place.map_or(entry, |lp| Some(forest.data(lp).header)) else { continue };
-        match known.get(&place) {
+        match known.remove(&place) {
             None if place.is_none() || cx.has_fired(NAME, header) => {}
             None => cx.declined(&ctx.func, NAME, header, &Decline::NothingKnown),
             Some(_) if !cx.fuel.take() => cx.declined(&ctx.func, NAME, header, &Decline::Withheld),
@@ -127,14 +126,18 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
                 let message = format!("uses of what branches have decided: {}", known.len());
                 cx.fired(&ctx.func, if has_numbers { &PASS_FOR_NUMBERS } else { &PASS }, header, message);
                 cx.wants_cleanup |= has_numbers;
-                let changed = known.iter().flat_map(|known| known.changes(&ctx.func)).collect::<Vec<_>>();
-                pin_accesses_at(&mut ctx.func, changed);
-                known.iter().for_each(|known| known.apply(&mut ctx.func, &mut constants));
-                change = Change::Insts;
+                granted.extend(known);
             }
         }
     }
-    Ok(change)
+    if granted.is_empty() {
+        return Ok(Change::Nothing);
+    }
+    let changed: Vec<_> = granted.iter().flat_map(|known| known.changes(&ctx.func)).collect();
+    pin_accesses_at(&mut ctx.func, changed);
+    let mut constants = Constants::default();
+    granted.iter().for_each(|known| known.apply(&mut ctx.func, &mut constants));
+    Ok(Change::Insts)
 }
 
 /// Whether the result of `inst` could be a constant that is one instruction.

@@ -92,7 +92,6 @@ use crate::edit::materialize::drop_trap_flags::GoneGuards;
 use crate::edit::materialize::emit::emit_all;
 use crate::edit::materialize::local_cse::reuse;
 use crate::edit::materialize::offsets::fold_offsets;
-use crate::edit::materialize::pin::pin_accesses_at;
 use crate::embedder::SpectreGuards;
 use crate::options::Options;
 use crate::pass::copying::{Denied, granted};
@@ -138,9 +137,6 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         cx.retract(NAME, plan.header);
         cx.fired(&ctx.func, &PASS, plan.header, plan.describe());
         plan.copy(&mut ctx.func, cx, &order.sorted(&plan.blocks));
-        let changed = plan.checks.iter().filter(|check| check.leaves_alias());
-        let changed: Vec<_> = changed.map(|check| ctx.func.dfg.first_result(check.inst)).collect();
-        pin_accesses_at(&mut ctx.func, changed);
         for check in &plan.checks {
             unused.extend_from_slice(ctx.func.dfg.inst_args(check.inst));
             check.remove(&mut ctx.func, &mut guards);
