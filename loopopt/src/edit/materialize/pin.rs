@@ -35,23 +35,11 @@ use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{Block, Function, Inst, MemFlagsData, Opcode, Value};
 
-/// That a function has no room for more memory flags. Nothing can be pinned in it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TooManyFlags;
-
-/// Takes the permission to be moved from each access at an address that is made of a choice, and makes sure that there are flags for all that may be
-/// pinned later. Takes time linear in the size of the function, and none if no access has the permission.
-pub(crate) fn pin_chosen(func: &mut Function, domtree: &DominatorTree) -> Result<(), TooManyFlags> {
-    let flags = all_mem_flags(func).map(|flags| func.dfg.mem_flags[flags]);
-    let movable: Vec<_> = flags.filter(|flags| flags.can_move()).collect();
-    if movable.is_empty() {
-        return Ok(());
-    }
-    for flags in movable {
-        func.dfg.mem_flags.insert(pinned(flags)).map_err(|_| TooManyFlags)?;
-    }
-    if fault!(ChosenAddressMoves) {
-        return Ok(());
+/// Takes the permission to be moved from each access at an address that is made of a choice. Takes time linear in the size of the function, and none if
+/// no access has the permission.
+pub(crate) fn pin_chosen(func: &mut Function, domtree: &DominatorTree) {
+    if !has_movable(func) || fault!(ChosenAddressMoves) {
+        return;
     }
     let mut chosen = EntitySet::with_capacity(func.dfg.num_values());
     // In reverse postorder, operands come before what is made of them.
@@ -61,7 +49,11 @@ pub(crate) fn pin_chosen(func: &mut Function, domtree: &DominatorTree) -> Result
         }
         pin_chosen_in(func, block, &mut chosen);
     }
-    Ok(())
+}
+
+/// Whether an access of `func` may have the permission to be moved.
+fn has_movable(func: &Function) -> bool {
+    all_mem_flags(func).any(|flags| func.dfg.mem_flags[flags].can_move())
 }
 
 /// Does it in `block`. `chosen` are the values that are choices or made of one.
@@ -82,10 +74,10 @@ fn pin_chosen_in(func: &mut Function, block: Block, chosen: &mut EntitySet<Value
 
 /// Whether a pass may put in the place of a result of `inst` what is there before it.
 fn is_choice(func: &Function, inst: Inst) -> bool {
-    use Opcode::{Fcmp, Icmp, Load, Select, SelectSpectreGuard, UaddOverflowTrap};
+    use Opcode::{Fcmp, Icmp, Select, SelectSpectreGuard, UaddOverflowTrap};
     match func.dfg.insts[inst].opcode() {
         Icmp | Fcmp | Select | SelectSpectreGuard | UaddOverflowTrap => true,
-        Load if !func.sized_stack_slots.is_empty() => {
+        opcode if opcode.can_load() && !func.sized_stack_slots.is_empty() => {
             Access::of(func, inst).is_some_and(|access| access.address.slot().is_some())
         }
         // A number, and whether it has overflown.
@@ -96,7 +88,7 @@ fn is_choice(func: &Function, inst: Inst) -> bool {
 /// Takes the permission to be moved from each access of which the address is computed from one of these values. Takes time as sorting all uses
 /// of values does, and nothing if no access has it.
 pub(crate) fn pin_accesses_at(func: &mut Function, values: impl IntoIterator<Item = Value>) {
-    if !all_mem_flags(func).any(|flags| func.dfg.mem_flags[flags].can_move()) {
+    if !has_movable(func) {
         return;
     }
     let mut open: Vec<Value> = values.into_iter().collect();
@@ -134,14 +126,14 @@ pub(crate) fn pin_accesses_at(func: &mut Function, values: impl IntoIterator<Ite
     }
 }
 
-/// Takes the permission to be moved from `inst`, if it is an access that has it: there are flags for that since [`pin_chosen`].
+/// Takes the permission to be moved from `inst`, if it is an access that has it.
 pub(crate) fn pin(func: &mut Function, inst: Inst) {
     let Some(flags) = func.dfg.insts[inst].memflags() else { return };
     let old = func.dfg.mem_flags[flags];
     if !old.can_move() {
         return;
     }
-    let pinned = func.dfg.mem_flags.insert(pinned(old)).expect("there are flags for all that may be pinned");
+    let pinned = func.dfg.mem_flags.insert(pinned(old)).expect("passes do not run if flags may run out");
     *func.dfg.insts[inst].memflags_mut().expect("an access has flags") = pinned;
 }
 
