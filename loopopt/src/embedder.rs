@@ -27,8 +27,10 @@ pub enum SpectreGuards {
     Keep,
     /// One may stand for several: what is proved loses its guard, and in the end each access of a memory that was guarded is at what a
     /// guard gives again, of its own address, and never outside of the memory, whatever branches are mispredicted. For accesses that
-    /// [are checked](Embedder::is_checked), to a memory of less than 2^63 bytes; and nothing is mapped at the first 4,096 addresses. As safe as `Keep`
-    /// where a guard is what keeps accesses within a memory.
+    /// [are checked](Embedder::is_checked), to a memory of less than 2^63 bytes; and nothing is mapped at the first 4,096 addresses. Base and length may be
+    /// loaded anew right at an access: its address is made of the base that is loaded there, not of one from before a call that has moved the memory. Of
+    /// a length that is loaded, and may change in the function, [`never_shrinks`](Embedder::never_shrinks) has to say so. As safe as `Keep` where a guard
+    /// is what keeps accesses within a memory.
     Consolidate,
     /// They may go. For embedders whose guards only stand for explicit checks, or who trust all code in the process. What proves a
     /// condition may be a branch that is there for that only: guards of accesses that [are checked](Embedder::is_checked) become traps.

@@ -57,6 +57,8 @@ faults! {
     StepsUpOnly,
     /// `consolidate_guards`: what has lost its guard stays without.
     GuardsForgotten,
+    /// `pin`: an access at an address that is chosen may be moved in front of the choice (wasmtime#10340).
+    ChosenAddressMoves,
     /// `guard_to_trap`: the check traps where the guard gave the address.
     UnguardedInverted,
     /// `version`: the fast loop goes on where the check fails (JDK-8307683).

@@ -441,6 +441,12 @@ impl Options {
         self.writers(func, flags) == Writers::Others
     }
 
+    /// Whether what is loaded with these flags never gets smaller, and may be loaded anywhere.
+    pub(crate) fn never_shrinks(&self, func: &Function, flags: MemFlagsData) -> bool {
+        let region = flags.alias_region().map(|region| &func.dfg.alias_regions[region]);
+        flags.notrap() && region.is_some_and(|region| self.embedder.never_shrinks(region))
+    }
+
     /// Whether an access with these flags is checked before it runs.
     pub(crate) fn is_checked(&self, func: &Function, flags: MemFlagsData) -> bool {
         let region = flags.alias_region().map(|region| &func.dfg.alias_regions[region]);

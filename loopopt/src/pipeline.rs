@@ -2,12 +2,14 @@
 
 use crate::analysis::cfg::loops::may_have_cycle;
 use crate::analysis::memory::checked_memory::{CheckedMemories, Roots};
+use crate::analysis::memory::effects::all_mem_flags;
 use crate::change::Change;
 use crate::claim::{Claim, asserts_by_code, mark, unmark};
 use crate::edit::cfg::merge::merge_all;
 use crate::edit::cfg::unreachable::remove_unreachable;
 use crate::edit::materialize::drop_trap_flags::trust_checked;
 use crate::edit::materialize::neighbours::keep_neighbours;
+use crate::edit::materialize::pin::pin_chosen;
 use crate::edit::ssa::params::detach_redundant_params;
 use crate::edit::ssa::rename::Replaced;
 use crate::optimizer::{Report, make_valid};
@@ -278,6 +280,13 @@ struct Driver<'a, 'b> {
 impl Driver<'_, '_> {
     /// Brings about what passes need, as far as `Context::optimize` has not left it.
     fn prepare(&mut self) -> CodegenResult<()> {
+        /// Kinds of memory flags above which a function stays as it is. Cranelift numbers them with 16 bits and panics beyond that, and passes make a few of
+        /// each.
+        const MAX_FLAGS: usize = 10_000;
+        if all_mem_flags(&self.ctx.func).nth(MAX_FLAGS).is_some() {
+            self.cx.gave_up = true;
+            return Ok(());
+        }
         let Context { func, domtree, .. } = &*self.ctx;
         let is_cut = func.layout.blocks().any(|block| !domtree.is_reachable(block));
         remove_unreachable(self.ctx, self.cx.isa)?;
@@ -297,6 +306,7 @@ impl Driver<'_, '_> {
             self.cx.forget_forest();
         }
         self.cx.is_merged = true;
+        pin_chosen(&mut self.ctx.func, &self.ctx.domtree);
         keep_neighbours(&mut self.ctx.func);
         self.cx.memories = Rc::new(CheckedMemories::of(Roots::new(self.ctx, self.cx.options)));
         if self.cx.options.dumps {

@@ -313,6 +313,27 @@ fn more_values_than_a_block_can_have_parameters() -> Result<()> {
 
 type Change = fn(&mut Function);
 
+/// Cranelift numbers memory flags with 16 bits, and panics if there are more: passes make some of those that they find.
+#[test]
+fn no_room_for_memory_flags() -> Result<()> {
+    let isa = isa(&[])?;
+    for (kinds, changed) in [(100, true), (usize::from(u16::MAX) - 1, false)] {
+        let mut text = String::from("function %f(i64, i64) -> i64 {\n");
+        (0..kinds).for_each(|kind| text.push_str(&format!("region{kind} = {kind} \"r{kind}\"\n")));
+        text.push_str("block0(v0: i64, v1: i64):\nv2 = iconst.i64 0\nv3 = iconst.i64 1\njump block1(v2, v2)\n");
+        text.push_str(
+            "block1(v4: i64, v5: i64):\nv6 = iadd v0, v4\nv7 = load.i64 notrap can_move region0 v6\nv8 = iadd v5, v7\n",
+        );
+        text.push_str("v9 = iadd v4, v3\nv10 = icmp ult v9, v1\nbrif v10, block1(v9, v8), block2\nblock2:\n");
+        (1..kinds).for_each(|kind| text.push_str(&format!("store region{kind} v8, v0\n")));
+        text.push_str("return v8\n}");
+        let func = cranelift_reader::parse_functions(&text)?.remove(0);
+        let (_, report) = run(func, &isa, Options::default())?;
+        ensure!(report.changed == changed, "{kinds} kinds of flags");
+    }
+    Ok(())
+}
+
 #[test]
 fn invalid_data() -> Result<()> {
     let changes: &[(&str, Change)] = &[

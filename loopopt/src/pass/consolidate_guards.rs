@@ -41,7 +41,11 @@
 //! group is accesses of one block, or of blocks that each iteration of a loop runs through, with nothing between them that may trap, not return, leave
 //! the loop or go round inside; or such that a guard before them, which has passed, covers.
 //! A guard may stand anywhere: what it gives is used by the accesses only. (L2) The length is that at the accesses: it is loaded right there, or in front of a loop in
-//! which nothing is called and nothing is stored to where base and length are loaded from.
+//! which nothing is called and nothing is stored to where base and length are loaded from. What the program has asked, it may have asked before a call,
+//! with the length as it was then: so a length that is loaded never gets smaller ([`CheckedMemories`]), and no access is made at a base from before
+//! what has moved the memory, as the embedder says with [`SpectreGuards::Consolidate`](crate::SpectreGuards::Consolidate). (L3) Base and length are loaded where the
+//! program may load them: right at an access, which was made with both; or where their flags allow that, or the embedder of a length; or where the
+//! program has loaded them before. A pointer that they are loaded from may be null where nothing is accessed.
 //!
 //! # Pays when
 //!
@@ -123,6 +127,7 @@ fn guard_all(ctx: &mut Context, cx: &mut PassCx<'_>) -> Change {
         known: FxHashMap::default(),
         zeros: FxHashMap::default(),
         stores: FxHashMap::default(),
+        loads: None,
     };
     groups.iter().for_each(|group| guarding.apply(group));
     if groups.is_empty() { Change::Nothing } else { Change::Insts }
@@ -297,6 +302,8 @@ struct Guarding<'a> {
     known: FxHashMap<(Inst, Made), Value>,
     zeros: FxHashMap<Block, Value>,
     stores: FxHashMap<Loop, LoopStores>,
+    /// The loads of the program that give a root, once one is needed.
+    loads: Option<FxHashMap<Root, SmallVec<[Inst; 1]>>>,
 }
 
 /// What is computed once before a place.
@@ -305,8 +312,12 @@ enum Made {
     Root(Root),
     /// The length less a constant.
     Limit(Root, i64),
-    /// How far behind the base a value is, and a constant.
-    Distance(Value, i64),
+    /// How far behind a base a value is, and a constant.
+    Distance {
+        base: Value,
+        value: Value,
+        plus: i64,
+    },
 }
 
 /// Before which instructions a guard and what it compares with are computed.
@@ -348,7 +359,8 @@ impl Guarding<'_> {
             return (start, at(&mut self.ctx.func, places.guard).ins().isub(start, base));
         };
         // The part of the distance that does not change in the loop takes the place of that of the address.
-        let fixed = self.once(jump, Made::Distance(fixed, group.start), |guarding| {
+        let made = Made::Distance { base, value: fixed, plus: group.start };
+        let fixed = self.once(jump, made, |guarding| {
             let distance = at(&mut guarding.ctx.func, jump).ins().isub(fixed, base);
             guarding.behind(jump, distance, group.start)
         });
@@ -399,6 +411,10 @@ impl Guarding<'_> {
             let Some(jump) = self.forest.preheader(func, lp).and_then(|block| func.layout.last_inst(block)) else {
                 break;
             };
+            if [&group.memory.base, &group.memory.length].into_iter().any(|root| !self.may_load(root, jump)) {
+                break;
+            }
+            let func = &self.ctx.func;
             is_fixed &= !def_block(func, group.address).is_some_and(|block| self.forest.contains(lp, block));
             places.limit = jump;
             if is_fixed {
@@ -418,6 +434,19 @@ impl Guarding<'_> {
             flags.all(|flags| stores.not_kept_apart(func, func.dfg.mem_flags[flags]).is_none())
         };
         stores.fence.is_none() && [&memory.base, &memory.length].into_iter().all(is_same)
+    }
+
+    /// (L3) Whether `root` may be loaded before `place`.
+    fn may_load(&mut self, root: &Root, place: Inst) -> bool {
+        let Root::Load { flags, address, .. } = root else { return true };
+        let Context { func, domtree, .. } = &*self.ctx;
+        let flags = func.dfg.mem_flags[*flags];
+        if flags.can_move() || self.options.never_shrinks(func, flags) {
+            return self.may_load(address, place);
+        }
+        let loads = self.loads.get_or_insert_with(|| loads_of_roots(self.ctx, self.options));
+        let before = loads.get(root).into_iter().flatten();
+        before.into_iter().any(|&load| domtree.dominates(load, place, &func.layout))
     }
 
     /// What is added to the base, if the address of the group is the sum of both.
@@ -492,12 +521,34 @@ impl Guarding<'_> {
     }
 }
 
+/// Loads of one root that are remembered, none of which dominates another. 8: one in front of each of the loops that need it.
+const MAX_LOADS: usize = 8;
+
+/// The loads of a function that give roots. Linear in its size.
+fn loads_of_roots(ctx: &Context, options: &Options) -> FxHashMap<Root, SmallVec<[Inst; 1]>> {
+    let Context { func, domtree, .. } = ctx;
+    let mut loads = FxHashMap::<_, SmallVec<[Inst; 1]>>::default();
+    for inst in domtree.cfg_rpo().flat_map(|&block| func.layout.block_insts(block)) {
+        if func.dfg.insts[inst].opcode() != Opcode::Load {
+            continue;
+        }
+        if let Some(root @ Root::Load { .. }) = Root::of(Roots::new(ctx, options), func.dfg.first_result(inst)) {
+            let known = loads.entry(root).or_default();
+            if known.len() < MAX_LOADS && !known.iter().any(|&load| domtree.dominates(load, inst, &func.layout)) {
+                known.push(inst);
+            }
+        }
+    }
+    loads
+}
+
 refusals! {
     /// Why Spectre guards stay as they are.
     enum Decline {
-        /// Not each access of a memory is guarded, or something else is made of a guard.
+        /// Not each access of a memory is guarded, or something else is made of a guard, or the length may get smaller.
         UnknownMemory { obstacle: Inst }
-            => "unknown-memory", "guards stay: {obstacle} touches a memory that is not guarded by one base and one length alone",
-            help "guard each access to a region, by its distance from one base and one length, and use what the guard gives for it only";
+            => "unknown-memory", "guards stay: {obstacle} touches a memory that is not guarded by one base and one length alone, which only grows",
+            help "guard each access to a region, by its distance from one base and one length, and use what the guard gives for it only; and say of a \
+                length that is loaded in `Embedder::never_shrinks` if calls let it grow only";
     }
 }

@@ -34,8 +34,8 @@
 //! The check cannot fail. All that a proof rests on happened before the check, other checks included: so a check may be removed
 //! because of one before it, and that because of one before it, in this iteration or an earlier one. (L1) A Spectre guard is for
 //! what the processor does, not for what the program does, and stays unless the embedder says otherwise; and so does a choice, or the flag of an
-//! operation, that its condition is computed from. (L2) What is chosen is so where the choice stands: an access at it stays there, too
-//! ([`pin_accesses_at`]).
+//! operation, that its condition is computed from. What is chosen is so where the choice stands, and so is a sum that traps otherwise: an access at it stays
+//! there, too ([`pin_chosen`](crate::edit::materialize::pin::pin_chosen)).
 //!
 //! # Pays when
 //!
@@ -66,7 +66,6 @@ use crate::edit::copy::copy_iterations::settle;
 use crate::edit::materialize::assertion::{assert_chooses, assert_fits, assert_takes, assert_truth};
 use crate::edit::materialize::dce::remove_unused;
 use crate::edit::materialize::drop_trap_flags::GoneGuards;
-use crate::edit::materialize::pin::pin_accesses_at;
 use crate::edit::ssa::params::remove_redundant_params;
 use crate::fault::fault;
 use crate::pass::{Pass, PassCx};
@@ -104,11 +103,6 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     cx.wants_cleanup |=
         decisions.found.iter().any(|found| matches!(found.rewrite, Rewrite::Choose(_) | Rewrite::Plain));
     let (mut unused, mut guards) = (Vec::new(), GoneGuards::default());
-    let is_number = |found: &&Found| matches!(found.rewrite, Rewrite::Choose(_) | Rewrite::Plain);
-    let changed =
-        decisions.found.iter().filter(is_number).flat_map(|found| ctx.func.dfg.inst_results(found.check.inst));
-    let changed: Vec<_> = changed.copied().collect();
-    pin_accesses_at(&mut ctx.func, changed);
     for found in &decisions.found {
         let inst = found.check.inst;
         unused.extend_from_slice(ctx.func.dfg.inst_args(inst));

@@ -31,8 +31,8 @@
 //! # Legal when
 //!
 //! (L1) after a few iterations the back edge cannot be reached, as far as constants tell; (L2) each instruction may be
-//! copied, unless there is one iteration only. (L3) What a counter is in a later iteration is a constant there, which is known before it gets there: an
-//! access at an address made of it stays behind the tests before it, whatever its flags say ([`pin_accesses_at`]).
+//! copied, unless there is one iteration only. What a counter is in a later iteration is known before it gets there; an access at an address made of it
+//! stays behind the tests before it, as one at any address that is chosen ([`pin_chosen`](crate::edit::materialize::pin::pin_chosen)).
 //!
 //! # Pays when
 //!
@@ -66,7 +66,6 @@ use crate::edit::cfg::split_edges::retarget;
 use crate::edit::copy::clone::Copies;
 use crate::edit::copy::copy_iterations::{clone_iterations, settle};
 use crate::edit::materialize::assertion::assert_takes;
-use crate::edit::materialize::pin::pin_accesses_at;
 use crate::fault::fault;
 use crate::options::Options;
 use crate::pass::copying::{Denied, granted};
@@ -254,9 +253,6 @@ fn apply(ctx: &mut Context, cx: &mut PassCx<'_>, plans: &[Plan]) -> CodegenResul
         for copy in &copies {
             plan.inner.iter().for_each(|&header| cx.header_moved(header, copy.block(header)));
         }
-        let numbers = copies.iter().flat_map(|copy| ctx.func.dfg.block_params(copy.block(plan.header)).to_vec());
-        let numbers: Vec<_> = numbers.collect();
-        pin_accesses_at(&mut ctx.func, numbers);
         settle_all(&mut ctx.func, &plan.simulation, &copies);
     }
     cx.invalidate_and_prune(ctx)?;

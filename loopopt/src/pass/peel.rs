@@ -72,16 +72,15 @@ use crate::edit::cfg::unreachable::forget_removed_insts;
 use crate::edit::copy::clone::{Copies, repeat_before};
 use crate::edit::copy::copy_iterations::{clone_iterations, copied_edge};
 use crate::edit::materialize::assertion::{assert_equal, assert_loads, assert_truth};
-use crate::edit::materialize::pin::pin_accesses_at;
 use crate::fault::fault;
 use crate::options::Options;
 use crate::pass::copying::{Denied, granted};
 use crate::pass::{Pass, PassCx, cleanup};
 use crate::refusal::refusals;
-use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, InstructionData, Opcode, Value, types};
 use cranelift_codegen::{CodegenResult, Context};
 use gain::{Gain, Levels};
+use std::cell::OnceCell;
 
 /// The name of this pass.
 pub(crate) const NAME: &str = "peel";
@@ -122,19 +121,20 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
 fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
     let mut plans: Vec<Plan> = Vec::new();
     let (mut has_cleanup, mut levels) = (None, gain::Scratch::new());
-    let asked = asked_by_guards(ctx, cx.options);
+    let options = cx.options;
+    let asked = OnceCell::new();
+    let is_asked = |value| asked.get_or_init(|| asked_by_guards(ctx, options)).contains(value);
     for lp in cx.forest(ctx).loops() {
         let header = cx.forest(ctx).data(lp).header;
         if !cx.has_full_effort(header) {
             continue;
         }
-        let options = cx.options;
         let most = options.peel_max_iterations.saturating_sub(cx.peeled(header));
         if most == 0 {
             continue;
         }
         let count = cx.bound(ctx, lp);
-        match Plan::prove(ctx, &cx.forest(ctx), lp, (options, most, count), (&asked, &mut levels))
+        match Plan::prove(ctx, &cx.forest(ctx), lp, (options, most, count), (&is_asked, &mut levels))
             .and_then(|plan| plan.judge(ctx, options))
         {
             Ok(plan)
@@ -172,7 +172,7 @@ impl Plan {
         forest: &LoopForest,
         lp: Loop,
         (options, most, count): (&Options, usize, TripCount),
-        (asked, levels): (&EntitySet<Value>, &mut gain::Scratch),
+        (is_asked, levels): (&dyn Fn(Value) -> bool, &mut gain::Scratch),
     ) -> Result<Self, Decline> {
         let func = &ctx.func;
         let data = forest.data(lp);
@@ -187,7 +187,7 @@ impl Plan {
         if size > options.peel_max_insts && !options.ignore_cost {
             return Err(Decline::TooLarge { insts: size, max: options.peel_max_insts });
         }
-        let levels = Levels::find(ctx, forest, lp, (options, most, count), (asked, levels));
+        let levels = Levels::find(ctx, forest, lp, (options, most, count), (is_asked, levels));
         let gain = best(&levels, size, (options, most))?;
         if let Some(inst) = insts().find(|&inst| !forest.is_duplicable(func, inst)) {
             return Err(Decline::NotDuplicable(func.dfg.insts[inst].opcode()));
@@ -242,10 +242,6 @@ impl Plan {
             copy_edge(func, self.entry, into_loop);
         }
         retarget(func, self.entry, first.block(self.header));
-        // A number of the second iteration is known in the first one.
-        let later = copies[1..].iter().flat_map(|copy| func.dfg.block_params(copy.block(self.header)).to_vec());
-        let later: Vec<_> = later.collect();
-        pin_accesses_at(func, later);
         self.settle(func);
         self.keep_params(func);
         self.replace_repeated(func, last);
@@ -295,8 +291,6 @@ impl Plan {
 
     /// Makes constants of the comparisons that are settled.
     fn settle(&self, func: &mut Function) {
-        let settled: Vec<_> = self.gain.settled.iter().map(|(inst, _)| func.dfg.first_result(*inst)).collect();
-        pin_accesses_at(func, settled);
         for &(inst, holds) in &self.gain.settled {
             if is_marked(func) {
                 let compared = repeat_before(func, inst, inst);

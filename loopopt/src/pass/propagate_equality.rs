@@ -117,7 +117,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     for place in forest.loops().map(Some).chain([None]) {
         let entry = ctx.func.layout.entry_block();
         let Some(header) = place.map_or(entry, |lp| Some(forest.data(lp).header)) else { continue };
-        match known.get(&place) {
+        match known.remove(&place) {
             None if place.is_none() || cx.has_fired(NAME, header) => {}
             None => cx.declined(&ctx.func, NAME, header, &Decline::NothingKnown),
             Some(_) if !cx.fuel.take() => cx.declined(&ctx.func, NAME, header, &Decline::Withheld),
@@ -131,11 +131,14 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
             }
         }
     }
+    if granted.is_empty() {
+        return Ok(Change::Nothing);
+    }
     let changed: Vec<_> = granted.iter().flat_map(|known| known.changes(&ctx.func)).collect();
     pin_accesses_at(&mut ctx.func, changed);
     let mut constants = Constants::default();
     granted.iter().for_each(|known| known.apply(&mut ctx.func, &mut constants));
-    Ok(if granted.is_empty() { Change::Nothing } else { Change::Insts })
+    Ok(Change::Insts)
 }
 
 /// Whether the result of `inst` could be a constant that is one instruction.

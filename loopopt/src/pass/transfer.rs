@@ -34,7 +34,9 @@
 //! (L1) Each instruction that is in both may be copied: what may not is a fence, and with one there is nothing to win. (L2) The loop does not wait for memory that others write: a load that
 //! decides alone whether the rare part is reached ([`waits`]), or whether the loop ends ([`polls`](crate::analysis::memory::exit_polls)),
 //! is kept in the loop by the call in it, and has to stay. A load of a region that others write ([`Writers::Others`](crate::Writers)) stays
-//! without one: no pass moves it. So the fast loop polls in each iteration, as the loop did. (L3) The loop has no cycle inside
+//! without one: no pass moves it. So the fast loop polls in each iteration, as the loop did. Where something else that changes decides as well, in the
+//! same condition or in one behind it, the loop does not wait: it comes to the rare part or to its end without anybody's help. Such a load may leave the
+//! fast loop, and then what others write is seen when that is entered anew. Who has to see it earlier says so of its region, or loads atomically. (L3) The loop has no cycle inside
 //! that can be entered at two blocks. Apart from that each execution passes through the same instructions in the same order.
 //!
 //! # Pays when

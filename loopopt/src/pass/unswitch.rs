@@ -32,7 +32,8 @@
 //!
 //! (L1) The condition is computed outside the loop, or by a few pure instructions that can go in front of it. Computing it early
 //! is no effect: there is no undefined value in CLIF. A condition that hangs on a load in the loop waits for `licm`. (L2) What is in
-//! more than one version may be copied.
+//! more than one version may be copied. (L3) A `select` of which a Spectre guard asks stays, unless guards may be dropped: the branch that would decide it
+//! can be mispredicted, and a choice by data cannot ([`asked_by_guards`]).
 //!
 //! # Pays when
 //!
@@ -65,6 +66,7 @@ use crate::analysis::cfg::edges::Edge;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::cfg::must_execute::Order;
 use crate::analysis::memory::effects::is_constant;
+use crate::analysis::memory::spectre_guard::asked_by_guards;
 use crate::change::Change;
 use crate::claim::Claim;
 use crate::edit::copy::clone::{Copies, clone_blocks};
@@ -79,10 +81,10 @@ use crate::pass::{Form, Pass, PassCx};
 use candidates::{Candidate, Deciders, Decision, Found, MAX_CANDIDATES, candidates, known_way};
 use cranelift_codegen::entity::{EntitySet, SecondaryMap};
 use cranelift_codegen::ir::{
-    Block, BlockArg, BlockCall, Function, InstBuilder, JumpTableData, Opcode, Value, ValueDef,
+    Block, BlockArg, BlockCall, Function, Inst, InstBuilder, JumpTableData, Opcode, Value, ValueDef,
 };
 use cranelift_codegen::{CodegenResult, Context, FxHashSet};
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::fmt::Write;
 use why::Decline;
 
@@ -124,10 +126,15 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>, touched: Option<&FxHashSet<Block>>) 
     let forest = cx.forest(ctx);
     let wanted = touched.map(|touched| with_loops_around(&forest, touched));
     let is_wanted = |lp: Loop| wanted.as_ref().is_none_or(|wanted| wanted.contains(lp));
-    let mut found = candidates(&ctx.func, &forest, cx.options, is_wanted);
+    let (options, asked) = (cx.options, OnceCell::new());
+    let stays = |select: Inst| {
+        let asked = asked.get_or_init(|| asked_by_guards(ctx, options));
+        asked.contains(ctx.func.dfg.first_result(select))
+    };
+    let mut found = candidates(&ctx.func, &forest, options, (is_wanted, stays));
     let any = found.values().flat_map(|found| &found.candidates).any(|candidate| candidate.why_not().is_none());
     let sizes = if any { sizes(&ctx.func, &forest) } else { Sizes::default() };
-    let deciders = if any { Deciders::of(&ctx.func, &forest) } else { Deciders::default() };
+    let deciders = if any { Deciders::of(&ctx.func, &forest, stays) } else { Deciders::default() };
     let blocks = ctx.func.dfg.num_blocks();
     let left = Cell::new(*cx.unswitch_looks.get_or_insert(blocks.saturating_mul(cx.options.unswitch_max_looks)));
     let mut done = EntitySet::new();

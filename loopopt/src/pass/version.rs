@@ -98,7 +98,7 @@ use crate::options::Options;
 use crate::pass::copying::{Denied, granted};
 use crate::pass::{Form, GuardPolicy, Pass, PassCx};
 use check::Check;
-use cranelift_codegen::ir::{Block, Function};
+use cranelift_codegen::ir::{Block, Function, Value};
 use cranelift_codegen::{CodegenResult, Context, FxHashMap};
 use extension::Extensions;
 use lengths::Lengths;
@@ -138,9 +138,10 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         cx.retract(NAME, plan.header);
         cx.fired(&ctx.func, &PASS, plan.header, plan.describe());
         plan.copy(&mut ctx.func, cx, &order.sorted(&plan.blocks));
-        let changed = plan.checks.iter().filter(|check| check.leaves_alias());
-        let changed: Vec<_> = changed.map(|check| ctx.func.dfg.first_result(check.inst)).collect();
-        pin_accesses_at(&mut ctx.func, changed);
+    }
+    let changed = changed(&ctx.func, &plans);
+    pin_accesses_at(&mut ctx.func, changed);
+    for plan in &plans {
         for check in &plan.checks {
             unused.extend_from_slice(ctx.func.dfg.inst_args(check.inst));
             check.remove(&mut ctx.func, &mut guards);
@@ -162,6 +163,12 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     reuse(&mut ctx.func, &ctx.domtree, blocks);
     remove_unused(&mut ctx.func, unused);
     Ok(Change::Insts)
+}
+
+/// What an extension is only where nothing wraps, and a guard where its condition holds: in the fast loops, but not in front of their tests.
+fn changed(func: &Function, plans: &[Plan]) -> Vec<Value> {
+    let checks = plans.iter().flat_map(|plan| &plan.checks).filter(|check| check.leaves_alias());
+    checks.map(|check| func.dfg.first_result(check.inst)).collect()
 }
 
 /// The loops to make versions of, none inside another.

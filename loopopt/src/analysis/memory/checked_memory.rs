@@ -22,7 +22,11 @@
 //! * at the result of such a guard, which the embedder says is [checked](crate::Embedder::is_checked), or
 //! * at a constant distance from the base, within the least length,
 //!
-//! and if nothing but an access uses what a guard of the function gives.
+//! and if nothing but an access uses what a guard of the function gives, and if the length does not get smaller.
+//!
+//! A length is loaded at one time, an access that a guard has let through is made later, and a new guard may load it later still. So a length that is
+//! loaded is one that is constant in the function, or of which the embedder says that it [never shrinks](crate::Embedder::never_shrinks). That
+//! an access is made with the base as it is at that time is what the embedder says with [`SpectreGuards::Consolidate`].
 //!
 //! Then each access that executes lies within the memory, whatever passes make of its address, as they make no accesses but copies of
 //! those. Base and length are constants, parameters of the function, or what is loaded from a constant distance to such a one: so they can be had
@@ -30,7 +34,7 @@
 
 use crate::analysis::cfg::edges::{Edge, each_use, edges_into};
 use crate::analysis::facts::condition::{Part, parts};
-use crate::analysis::memory::alias::Access;
+use crate::analysis::memory::alias::{Access, LoopStores};
 use crate::analysis::memory::spectre_guard::Guard;
 use crate::analysis::scev::linear_expr::{Sum, Term};
 use crate::embedder::{SpectreGuards, Writers};
@@ -40,10 +44,11 @@ use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::immediates::Offset32;
 use cranelift_codegen::ir::{
-    AliasRegion, Block, Function, Inst, InstructionData, MemFlags, Opcode, Value, ValueDef, types,
+    AliasRegion, Block, Function, Inst, InstructionData, MemFlags, MemFlagsData, Opcode, Value, ValueDef, types,
 };
 use cranelift_codegen::{Context, FxHashSet};
 use smallvec::SmallVec;
+use std::cell::OnceCell;
 
 /// Where roots are looked for.
 #[derive(Clone, Copy)]
@@ -190,6 +195,19 @@ impl Root {
             Self::Load { flags, .. } => Some(*flags),
             _ => None,
         })
+    }
+
+    /// Whether it may be less than it was before. `stores` are those of the function, once they are needed.
+    fn may_shrink(&self, Roots { func, options, .. }: Roots<'_>, stores: &OnceCell<LoopStores>) -> bool {
+        let all = || LoopStores::of(func, &func.layout.blocks().collect::<Vec<_>>());
+        let may_change = |flags: MemFlagsData| {
+            let stores = stores.get_or_init(all);
+            !flags.readonly() && (stores.fence.is_some() || stores.not_kept_apart(func, flags).is_some())
+        };
+        let is_length = |flags: MemFlagsData| options.never_shrinks(func, flags);
+        // The address of a length that never shrinks is that of one memory.
+        let mut loads = self.loads().map(|flags| func.dfg.mem_flags[flags]);
+        loads.next().is_some_and(|flags| !is_length(flags) && may_change(flags)) || loads.any(may_change)
     }
 
     /// The least number that it can be.
@@ -368,8 +386,10 @@ impl CheckedMemories {
             return Self { known: Vec::new(), obstacle: Some(inst) };
         }
         let (mut known, mut obstacle) = (Vec::new(), None);
+        let stores = OnceCell::new();
         for memory in &found.memories {
-            match found.obstacle(memory) {
+            let shrinks = || memory.length.may_shrink(roots, &stores).then_some(memory.first);
+            match found.obstacle(memory).or_else(shrinks) {
                 None => known.push(memory.clone()),
                 Some(inst) => _ = obstacle.get_or_insert(inst),
             }

@@ -31,6 +31,9 @@
 //! be what another access of the same iteration has just read or written, as if both had been done at once. It may not leave the loop, nor
 //! become what was known before the iteration began: a loop that polls goes on to poll.
 //!
+//! A loop that counts to an end does not wait, whatever it loads on the way. A plain load may leave it, and what is written in the meantime is seen
+//! behind it: CLIF promises no more of a plain load, and the end of the loop bounds how late that is.
+//!
 //! Regions that others write ([`Writers::Others`](crate::Writers)) are stricter: each load there stays what it is.
 
 use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};

@@ -31,11 +31,12 @@ pub fn has_guards(func: &Function) -> bool {
 /// The values that the conditions of guards are computed from in registers: of these, what branches prove stays as it is. None if guards may go for
 /// good. Linear in the size of the function.
 pub fn asked_by_guards(ctx: &Context, options: &Options) -> EntitySet<Value> {
-    let conditions = |guard| match options.embedder.spectre_guards() {
-        SpectreGuards::Drop => &[],
-        _ => &ctx.func.dfg.inst_args(guard)[..1],
-    };
-    computed_from(ctx, conditions)
+    match options.embedder.spectre_guards() {
+        SpectreGuards::Drop => EntitySet::new(),
+        SpectreGuards::Keep | SpectreGuards::Consolidate => {
+            computed_from(ctx, |guard| &ctx.func.dfg.inst_args(guard)[..1])
+        }
+    }
 }
 
 /// The values that these guards are computed from in registers, what they give included: where the processor runs ahead of a proof, a number that

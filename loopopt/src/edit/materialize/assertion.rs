@@ -8,6 +8,7 @@ use crate::analysis::memory::alias::{Access, address_operand};
 use crate::analysis::scev::linear_expr::mask;
 use crate::claim::{Claim, is_marked};
 use crate::edit::at;
+use crate::edit::materialize::pin::pinned;
 use cranelift_codegen::cursor::FuncCursor;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::immediates::Offset32;
@@ -130,7 +131,7 @@ pub(crate) fn assert_loads(func: &mut Function, before: Inst, load: Inst, value:
     }
     let InstructionData::Load { opcode, flags, offset, arg } = func.dfg.insts[load] else { return };
     let ty = func.dfg.value_type(value);
-    let again = func.dfg.mem_flags[flags].with_trap_code(Some(Claim::Readable.trap_code()));
+    let again = pinned(func.dfg.mem_flags[flags]).with_trap_code(Some(Claim::Readable.trap_code()));
     let Ok(flags) = func.dfg.mem_flags.insert(again) else { return };
     let mut cursor = at(func, before);
     let (again, dfg) = cursor.ins().Load(opcode, ty, flags, offset, arg);

@@ -7,19 +7,88 @@
 //! ```
 //!
 //! `can_move` says of an access that it may be done wherever its address is there: at that address. What a branch has proved takes the place of an
-//! operand where it is proved, and so, through instructions without effect, of an address. That is another address elsewhere. So is what a counter is in a
-//! later iteration, where that has become a constant.
+//! operand where it is proved, and so, through instructions without effect, of an address. That is another address elsewhere
+//! ([`pin_accesses_at`]).
+//!
+//! # Addresses that are chosen
+//!
+//! ```text
+//!     brif v0, block2(v0), block1
+//! block1 cold:
+//!     jump block2(v1)
+//! block2(v2: i64):
+//!     v3 = load.i64 notrap can_move v2+8      wherever v2 is there, and that is here; v0 may be null
+//! ```
+//!
+//! An address that depends on how control has come to a place is there at that place. Many passes let what is chosen be all that there is: one way
+//! of a branch gets a loop of its own, a rare way leaves the loop, a check decides a branch, an iteration becomes a copy, a sum that traps is proved not
+//! to. Then the address is what was one of several, and that is there long before the choice. So an access at an address that is made
+//! of a choice is pinned before all passes, whichever of them may decide it ([`pin_chosen`]). Choices are parameters of blocks; results of comparisons,
+//! of what selects, and of operations that trap or tell if they overflow; and what is loaded from stack slots, which may become parameters. Not what else is
+//! loaded, nor arithmetic: nothing is left of these that is there earlier than their operands.
 
 use crate::analysis::cfg::edges::{each_use, edges_of};
-use crate::analysis::memory::alias::address_operand;
+use crate::analysis::memory::alias::{Access, address_operand};
 use crate::analysis::memory::effects::all_mem_flags;
+use crate::fault::fault;
+use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::entity::EntitySet;
-use cranelift_codegen::ir::{Function, Inst, MemFlagsData, Value};
+use cranelift_codegen::ir::{Block, Function, Inst, MemFlagsData, Opcode, Value};
+
+/// Takes the permission to be moved from each access at an address that is made of a choice. Takes time linear in the size of the function, and none if
+/// no access has the permission.
+pub(crate) fn pin_chosen(func: &mut Function, domtree: &DominatorTree) {
+    if !has_movable(func) || fault!(ChosenAddressMoves) {
+        return;
+    }
+    let mut chosen = EntitySet::with_capacity(func.dfg.num_values());
+    // In reverse postorder, operands come before what is made of them.
+    for &block in domtree.cfg_rpo() {
+        if func.layout.entry_block() != Some(block) {
+            chosen.extend(func.dfg.block_params(block).iter().copied());
+        }
+        pin_chosen_in(func, block, &mut chosen);
+    }
+}
+
+/// Whether an access of `func` may have the permission to be moved.
+fn has_movable(func: &Function) -> bool {
+    all_mem_flags(func).any(|flags| func.dfg.mem_flags[flags].can_move())
+}
+
+/// Does it in `block`. `chosen` are the values that are choices or made of one.
+fn pin_chosen_in(func: &mut Function, block: Block, chosen: &mut EntitySet<Value>) {
+    let mut next = func.layout.first_inst(block);
+    while let Some(inst) = next {
+        next = func.layout.next_inst(inst);
+        if address_operand(func, inst).is_some_and(|address| chosen.contains(address)) {
+            pin(func, inst);
+        }
+        let is_made_of_one = || func.dfg.inst_args(inst).iter().any(|&arg| chosen.contains(arg));
+        let is_load = func.dfg.insts[inst].opcode().can_load();
+        if is_choice(func, inst) || (!is_load && is_made_of_one()) {
+            chosen.extend(func.dfg.inst_results(inst).iter().copied());
+        }
+    }
+}
+
+/// Whether a pass may put in the place of a result of `inst` what is there before it.
+fn is_choice(func: &Function, inst: Inst) -> bool {
+    use Opcode::{Fcmp, Icmp, Select, SelectSpectreGuard, UaddOverflowTrap};
+    match func.dfg.insts[inst].opcode() {
+        Icmp | Fcmp | Select | SelectSpectreGuard | UaddOverflowTrap => true,
+        opcode if opcode.can_load() && !func.sized_stack_slots.is_empty() => {
+            Access::of(func, inst).is_some_and(|access| access.address.slot().is_some())
+        }
+        // A number, and whether it has overflown.
+        _ => func.dfg.inst_results(inst).len() == 2,
+    }
+}
 
 /// Takes the permission to be moved from each access of which the address is computed from one of these values. Takes time as sorting all uses
 /// of values does, and nothing if no access has it.
 pub(crate) fn pin_accesses_at(func: &mut Function, values: impl IntoIterator<Item = Value>) {
-    if !all_mem_flags(func).any(|flags| func.dfg.mem_flags[flags].can_move()) {
+    if !has_movable(func) {
         return;
     }
     let mut open: Vec<Value> = values.into_iter().collect();
@@ -64,7 +133,7 @@ pub(crate) fn pin(func: &mut Function, inst: Inst) {
     if !old.can_move() {
         return;
     }
-    let pinned = func.dfg.mem_flags.insert(pinned(old)).expect("no more flags than instructions");
+    let pinned = func.dfg.mem_flags.insert(pinned(old)).expect("passes do not run if flags may run out");
     *func.dfg.insts[inst].memflags_mut().expect("an access has flags") = pinned;
 }
 

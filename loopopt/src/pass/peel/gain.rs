@@ -32,7 +32,7 @@ use crate::analysis::scev::view::View;
 use crate::analysis::scev::wrap_arc::Arc;
 use crate::fault::fault;
 use crate::options::Options;
-use cranelift_codegen::entity::{EntitySet, SecondaryMap};
+use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::ir::condcodes::CondCode;
 use cranelift_codegen::ir::{AliasRegion, Block, Function, Inst, InstructionData, Opcode, Value};
 use cranelift_codegen::{Context, FxHashMap};
@@ -135,12 +135,12 @@ impl<'a> Levels<'a> {
         forest: &'a LoopForest,
         lp: Loop,
         (options, most, count): (&'a Options, usize, TripCount),
-        (asked, levels): (&EntitySet<Value>, &'a mut Scratch),
+        (is_asked, levels): (&dyn Fn(Value) -> bool, &'a mut Scratch),
     ) -> Self {
         levels.resize(ctx.func.dfg.num_values());
         let loads = Loads::of(&ctx.func, forest.blocks(lp));
         let latch = forest.latch(&ctx.func, lp).expect("canonical form");
-        let settling = settling(ctx, (forest, lp), (most, count), asked);
+        let settling = settling(ctx, (forest, lp), (most, count), is_asked);
         let polls = OnceCell::new();
         let mut found = Self { ctx, options, forest, lp, latch, loads, polls, most, levels, settling, may_gain: false };
         found.set_all(Some(Level::NEVER));
@@ -359,7 +359,7 @@ fn settling(
     ctx: &Context,
     (forest, lp): (&LoopForest, Loop),
     (most, count): (usize, TripCount),
-    asked: &EntitySet<Value>,
+    is_asked: &dyn Fn(Value) -> bool,
 ) -> FxHashMap<Inst, (usize, bool)> {
     let func = &ctx.func;
     let Some(around) = count.most() else { return FxHashMap::default() };
@@ -367,15 +367,14 @@ fn settling(
     let recurrences = Recurrences::with_constant_steps(view, lp);
     let insts = forest.blocks(lp).iter().flat_map(|&block| func.layout.block_insts(block));
     let compares = insts.filter(|&inst| matches!(func.dfg.insts[inst], InstructionData::IntCompare { .. }));
-    // The count is what the test of the loop says, ahead of which the processor may run.
-    let compares = compares.filter(|&inst| !asked.contains(func.dfg.first_result(inst)));
     let find = |inst| {
         let comparison = Comparison::of(func, func.dfg.first_result(inst), true);
         let comparison = Tested::of(view, &recurrences, comparison)?;
         let last = usize::try_from(around).unwrap_or(usize::MAX).min(most);
         let (level, holds) = (0..=last).find_map(|level| Some((level, settled(&comparison, level, around)?)))?;
         let level = if fault!(SettledTooEarly) { level.saturating_sub(1) } else { level };
-        (level > 0).then_some((inst, (level, holds)))
+        // The count is what the test of the loop says, ahead of which the processor may run.
+        (level > 0 && !is_asked(func.dfg.first_result(inst))).then_some((inst, (level, holds)))
     };
     compares.filter_map(find).collect()
 }

@@ -81,12 +81,12 @@ pub(super) struct Found {
     pub(super) others: usize,
 }
 
-/// For each loop that is `wanted` the candidates in it.
+/// For each loop that is `wanted` the candidates in it, without the selects that have to stay.
 pub(super) fn candidates(
     func: &Function,
     forest: &LoopForest,
     options: &Options,
-    wanted: impl Fn(Loop) -> bool,
+    (wanted, stays): (impl Fn(Loop) -> bool, impl Fn(Inst) -> bool),
 ) -> BTreeMap<Loop, Found> {
     let mut all = BTreeMap::<Loop, Found>::new();
     let mut finder = Finder { func, forest, heights: forest.heights(), options, uses: None };
@@ -100,6 +100,9 @@ pub(super) fn candidates(
             for _ in 0..MAX_LEVELS {
                 let Some(lp) = next else { break };
                 let Some(candidate) = finder.candidate(lp, inst) else { break };
+                if candidate.is_select() && stays(inst) {
+                    break;
+                }
                 if wanted(lp) {
                     let found = all.entry(lp).or_default();
                     if found.candidates.len() < MAX_CANDIDATES {
@@ -235,12 +238,17 @@ fn leads_to_trap(func: &Function, block: Block) -> bool {
 pub(super) struct Deciders(FxHashMap<Key, Vec<Inst>>);
 
 impl Deciders {
-    /// Those of all loops. Linear in the size of the function.
-    pub(super) fn of(func: &Function, forest: &LoopForest) -> Self {
+    /// Those of all loops, without the selects that have to stay. Linear in the size of the function.
+    pub(super) fn of(func: &Function, forest: &LoopForest, stays: impl Fn(Inst) -> bool) -> Self {
         let mut deciders = FxHashMap::<Key, Vec<Inst>>::default();
         for block in func.layout.blocks().filter(|&block| forest.innermost(block).is_some()) {
             for inst in func.layout.block_insts(block) {
-                if matches!(func.dfg.insts[inst].opcode(), Opcode::Brif | Opcode::BrTable | Opcode::Select) {
+                let is_decided = match func.dfg.insts[inst].opcode() {
+                    Opcode::Brif | Opcode::BrTable => true,
+                    Opcode::Select => !stays(inst),
+                    _ => false,
+                };
+                if is_decided {
                     deciders.entry(Key::of(func, func.dfg.inst_args(inst)[0])).or_default().push(inst);
                 }
             }

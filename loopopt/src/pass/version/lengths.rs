@@ -39,7 +39,7 @@ impl Lengths {
     /// Loads each length that is loaded in a loop in front of that, too.
     pub(super) fn read(func: &mut Function, forest: &LoopForest, options: &Options) -> Self {
         let mut lengths = Self::default();
-        if !all_mem_flags(func).any(|flags| is_of_length(func, flags, options)) {
+        if !all_mem_flags(func).any(|flags| options.never_shrinks(func, func.dfg.mem_flags[flags])) {
             return lengths;
         }
         let mut done: FxHashMap<(Loop, Place), Value> = FxHashMap::default();
@@ -117,12 +117,5 @@ impl Lengths {
 fn length(func: &Function, inst: Inst, options: &Options) -> Option<Place> {
     let InstructionData::Load { opcode: Opcode::Load, arg, flags, offset } = func.dfg.insts[inst] else { return None };
     let ty = func.dfg.value_type(func.dfg.first_result(inst));
-    (ty.is_int() && is_of_length(func, flags, options)).then_some((arg, offset, flags, ty))
-}
-
-/// Whether what is loaded with these flags is a length.
-fn is_of_length(func: &Function, flags: MemFlags, options: &Options) -> bool {
-    let data = func.dfg.mem_flags[flags];
-    let region = data.alias_region().map(|region| &func.dfg.alias_regions[region]);
-    data.notrap() && region.is_some_and(|region| options.embedder.never_shrinks(region))
+    (ty.is_int() && options.never_shrinks(func, func.dfg.mem_flags[flags])).then_some((arg, offset, flags, ty))
 }
