@@ -27,6 +27,10 @@
 //! iteration, and may be done before the loop as far as can be seen: nothing comes before it that can be observed but checks, or it cannot trap. The pass
 //! that moves it proves that anew.
 //!
+//! If both addresses are made of one base, and of an index that says nothing, such as in `a[i] = b[i] * a[k]`, the cell is likely to be one of the places that
+//! are stored to: nothing is tested then. The address of a structure and a field of it that is an array are one base as well, but the distance
+//! is known.
+//!
 //! A [poll](crate::analysis::memory::exit_polls) stays where it is, and so does what others write.
 
 use super::check::Check;
@@ -35,7 +39,7 @@ use crate::analysis::cfg::must_execute::Order;
 use crate::analysis::memory::alias::{Access, PrivateSlots, cell_type};
 use crate::analysis::memory::effects::Effects;
 use crate::analysis::memory::exit_polls::polls;
-use crate::analysis::scev::linear_expr::Sum;
+use crate::analysis::scev::linear_expr::{Sum, Term};
 use crate::analysis::scev::requirement::Requirement;
 use crate::analysis::scev::view::View;
 use crate::embedder::Writers;
@@ -94,7 +98,7 @@ impl<'a> Cells<'a> {
             self.places.get_or_insert_with(|| (PrivateSlots::of(func, domtree), Order::of(func, domtree)));
         let seen = walk(view, lp, &order.sorted(view.forest.blocks(lp)));
         let groups = groups(&seen).into_iter().filter(|group| group.iter().any(|own| own.is_won)).take(MAX_CELLS);
-        let others = Others { view, options, private, seen: &seen };
+        let others = Others { view, lp, options, private, seen: &seen };
         let mut found: Vec<_> = groups.filter_map(|group| others.told_apart(&group)).collect();
         if !found.is_empty() {
             let polls = polls(func, (cfg, domtree), view.forest, lp);
@@ -166,6 +170,7 @@ fn groups(seen: &[Seen]) -> Vec<Vec<&Seen>> {
 /// What else a loop loads and stores.
 struct Others<'a> {
     view: View<'a>,
+    lp: Loop,
     options: &'a Options,
     private: &'a PrivateSlots,
     seen: &'a [Seen],
@@ -190,11 +195,45 @@ impl Others<'_> {
         let is_met = |other: &&Seen| !is_own(other) && group.iter().any(|own| self.meets(own, other, is_stored));
         let mut checks = Vec::new();
         for other in self.seen.iter().filter(is_met) {
+            if !self.options.ignore_cost && self.are_of_one_object(&cell, other) {
+                return None;
+            }
             let required = requirement(&cell, other)?;
             let required = if fault!(OneOverlapTested) && !checks.is_empty() { Vec::new() } else { vec![required] };
             checks.push(Check::apart((other.access.inst, other.block), cell.clone(), required));
         }
         (!checks.is_empty()).then_some(checks)
+    }
+
+    /// Whether `cell` is as likely as not a place that `other` comes to: both addresses are made of one base, and of indices that say nothing.
+    fn are_of_one_object(&self, cell: &Cell, other: &Seen) -> bool {
+        let [mut bases, mut others] = [&cell.address, &other.address].map(|sum| self.bases(sum));
+        let common: Vec<_> = bases.iter().copied().filter(|base| others.contains(base)).collect();
+        bases.retain(|base| !common.contains(base));
+        others.retain(|base| !common.contains(base));
+        let distance = other.address.minus(&cell.address);
+        let is_known = distance.is_some_and(|distance| {
+            let (fixed, _) = self.view.split(self.lp, &distance);
+            fixed.as_constant().is_some()
+        });
+        !is_known && (bases.is_empty() || others.is_empty())
+    }
+
+    /// What an address is made of that may be the address of an object: what is added once, and does not change if there is such a term.
+    fn bases<'s>(&self, address: &'s Sum) -> Vec<&'s Term> {
+        let mut open = vec![address];
+        let (mut fixed, mut moving) = (Vec::new(), Vec::new());
+        while let Some(sum) = open.pop() {
+            for (term, _) in sum.terms().iter().filter(|(_, factor)| *factor == 1) {
+                match term {
+                    Term::Value(value) if !self.view.is_defined_outside(self.lp, *value) => moving.push(term),
+                    Term::Value(_) | Term::Slot(_) => fixed.push(term),
+                    Term::Extended { sum, .. } => open.push(sum),
+                    Term::Quotient { .. } | Term::Product(..) => {}
+                }
+            }
+        }
+        if fixed.is_empty() { moving } else { fixed }
     }
 
     /// Whether `other` may overlap `own`, an access to a cell, and that matters: of a cell that is only loaded, only if it writes it.
