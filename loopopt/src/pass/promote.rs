@@ -27,8 +27,8 @@
 //!
 //! * (L1) the address of the cell is the same in each iteration, and all its accesses in the loop are of one type and byte
 //!   order;
-//! * (L2) no other store of the loop may overlap it, and no call, fence or atomic is in the loop, unless it is in a stack slot
-//!   that nobody else knows; the embedder does not list its region as written by others;
+//! * (L2) no other store of the loop may overlap it, as flags and addresses say, or a test in front of the loop; no call, fence or atomic
+//!   is in the loop, unless it is in a stack slot that nobody else knows; the embedder does not list its region as written by others;
 //! * (L3) the load before the loop may be done: one of its accesses runs on each entry of the loop, and before anything that
 //!   can be observed if it may trap; or a load is `notrap` and `can_move`.
 //!

@@ -31,6 +31,9 @@
 //! That an address of 32 bits does not wrap is tested like a check ([`extension`]): in the fast loop it is one of 64 bits, which `widen_indices`
 //! gives one base for all that lies next to each other, and guards are consolidated by.
 //!
+//! So is that a cell, such as `*sum` or `s->scale`, is nowhere where the loop loads and stores else ([`overlap`]): in the fast loop, `promote` and `licm`
+//! keep it in a register. They are told by [`crate::analysis::memory::told_apart`]. One test and one slow loop are for all of these.
+//!
 //! # Needs
 //!
 //! Canonical form, and makes it if there is something to do and it was lost.
@@ -52,7 +55,8 @@
 //! already, nor holds one: copies do not multiply. (P7) The function may not grow without limit. (P8) If guards are consolidated, something
 //! else goes than guards that come back each for itself: quicksort, a regular expression and a parser of `bench-programs/wasm` took 1.05 to 1.08 of their
 //! time with such versions, and 0.97 to 0.99 without. (P9) If nothing goes but that addresses are added up in 32 bits, these are many of the
-//! instructions.
+//! instructions. (P10) A cell has a load that may leave the loop, is not likely to be one of the places that it is told apart from, and
+//! is told apart from all of them, or from none.
 //!
 //! # Changes
 //!
@@ -61,12 +65,15 @@
 //! # Not done
 //!
 //! A division that traps by itself stays: CLIF has no division that does not. Checks that compare two numbers of which both change
-//! in other ways than along lines. Loops that are counted by nothing but a condition on memory.
+//! in other ways than along lines. Loops that are counted by nothing but a condition on memory. A cell that says how often the loop runs, or where it
+//! stores to, as in `for (i = 0; i < s->n; i++) s->data[i] = 0`: the test would be made of what it is about to prove. Two arrays that move are not told
+//! apart.
 //!
 //! # References
 //!
 //! Eclipse OMR `LoopVersioner` (one fast and one slow loop whatever the number of checks; block and nesting limits); Graal
-//! `SpeculativeGuardMovement`; LLVM IRCE and LoopPredication; golang/go `loopbce.go`; wago PR 193 (a branch, not an early trap).
+//! `SpeculativeGuardMovement`; LLVM IRCE and LoopPredication; golang/go `loopbce.go`; wago PR 193 (a branch, not an early trap). LLVM
+//! `LoopVersioningLICM` and GCC's loop distribution for tests of overlap.
 
 mod check;
 mod extension;
@@ -441,7 +448,7 @@ impl Plan {
         }
     }
 
-    /// Adds what keeps cells apart, all of a cell or nothing, as far as the test does not become too long. Where there are checks, only
+    /// (P10) Adds what keeps cells apart, all of a cell or nothing, as far as the test does not become too long. Where there are checks, only
     /// these count. Gives a reason why there is no test for a cell, if so.
     fn add_overlaps(
         &mut self,

@@ -13,18 +13,17 @@
 //!
 //! # Copies
 //!
-//! A copy of an instruction is unknown here, and so may overlap anything, unless it is said to be one ([`copy`](ToldApart::copy)). That may be said only of
-//! copies that run in the place of the loop on some of its entries. Copies of a loop around run behind one another: there the cell of one copy would
-//! be taken for that of another.
+//! A copy of an instruction is unknown here, and so may overlap anything. Copies of a loop around run behind one another: there the cell of one copy
+//! would be taken for that of another. The slow loop is a copy, too.
 
 use cranelift_codegen::ir::Inst;
-use cranelift_codegen::{FxHashMap, FxHashSet};
+use cranelift_codegen::FxHashSet;
 
 /// Pairs of accesses that are told apart.
 #[derive(Clone, Debug, Default)]
 pub struct ToldApart {
-    /// For each instruction of a pair, and each copy of one, the instruction that the pair was made for.
-    members: FxHashMap<Inst, Inst>,
+    /// The instructions of all pairs.
+    members: FxHashSet<Inst>,
     /// The smaller one first.
     pairs: FxHashSet<[Inst; 2]>,
 }
@@ -32,35 +31,18 @@ pub struct ToldApart {
 impl ToldApart {
     /// Remembers of two accesses, one of them to a cell, that they do not overlap.
     pub fn add(&mut self, a: Inst, b: Inst) {
-        self.members.insert(a, a);
-        self.members.insert(b, b);
+        self.members.extend([a, b]);
         self.pairs.insert(ordered(a, b));
-    }
-
-    /// Remembers that `copy` runs in the place of `inst` on some of the entries of its loop.
-    pub fn copy(&mut self, inst: Inst, copy: Inst) {
-        if let Some(&first) = self.members.get(&inst) {
-            self.members.insert(copy, first);
-        }
     }
 
     /// Whether two accesses are told apart.
     pub fn are_apart(&self, a: Inst, b: Inst) -> bool {
-        if self.pairs.is_empty() {
-            return false;
-        }
-        let members = self.members.get(&a).zip(self.members.get(&b));
-        members.is_some_and(|(&a, &b)| self.pairs.contains(&ordered(a, b)))
+        !self.pairs.is_empty() && self.pairs.contains(&ordered(a, b))
     }
 
-    /// Whether an access is one of a pair, or a copy of one.
+    /// Whether an access is one of a pair.
     pub fn is_member(&self, inst: Inst) -> bool {
-        self.members.contains_key(&inst)
-    }
-
-    /// Whether there is no pair.
-    pub fn is_empty(&self) -> bool {
-        self.pairs.is_empty()
+        self.members.contains(&inst)
     }
 }
 
@@ -73,14 +55,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pairs_and_copies() {
-        let [a, b, c, d] = [1, 2, 3, 4].map(Inst::from_u32);
-        let mut told = ToldApart::default();
-        assert!(told.is_empty() && !told.are_apart(a, b));
-        told.add(b, a);
-        told.copy(a, c);
-        told.copy(d, d);
-        assert!(told.are_apart(a, b) && told.are_apart(b, a) && told.are_apart(b, c));
-        assert!(!told.are_apart(a, c) && !told.are_apart(a, d) && !told.are_apart(a, a));
+    fn pairs() {
+        let [a, b, c] = [1, 2, 3].map(Inst::from_u32);
+        let mut told_apart = ToldApart::default();
+        assert!(!told_apart.are_apart(a, b) && !told_apart.is_member(a));
+        told_apart.add(b, a);
+        told_apart.add(b, c);
+        assert!(told_apart.are_apart(a, b) && told_apart.are_apart(b, a) && told_apart.are_apart(b, c));
+        assert!(!told_apart.are_apart(a, c) && !told_apart.are_apart(a, a) && told_apart.is_member(c));
     }
 }
