@@ -220,7 +220,8 @@ pub(crate) const ROW_SUMS: Program = Program {
 };
 
 fn rows((rows, columns): (usize, usize), rounds: usize) -> Input {
-    let [sums, matrix, vector] = [(7, rows), (8, rows * columns), (9, columns)].map(|(seed, len)| ints(seed, len, 1000));
+    let [sums, matrix, vector] =
+        [(7, rows), (8, rows * columns), (9, columns)].map(|(seed, len)| ints(seed, len, 1000));
     Input::new().array(&sums).array(&matrix).array(&vector).int(rows).int(columns).int(rounds)
 }
 

@@ -348,7 +348,11 @@ impl<'a> Here<'a> {
         let told_apart = self.addresses.private.told_apart();
         // One region, or none, need not be that of all accesses to the cell; nor what they are told apart from.
         let kind = |access: &Located| {
-            (access.flags.alias_region(), access.flags.readonly(), told_apart.is_member(access.inst).then_some(access.inst))
+            (
+                access.flags.alias_region(),
+                access.flags.readonly(),
+                told_apart.is_member(access.inst).then_some(access.inst),
+            )
         };
         let mut kinds = Vec::new();
         let mut seen_by = None;
@@ -357,9 +361,8 @@ impl<'a> Here<'a> {
                 continue;
             }
             kinds.push(kind(own));
-            let is_other = |other: &Located| {
-                other.place != accesses[0].place && !told_apart.are_apart(own.inst, other.inst)
-            };
+            let is_other =
+                |other: &Located| other.place != accesses[0].place && !told_apart.are_apart(own.inst, other.inst);
             if let Some(other) = neighbours.store(self.addresses, own, is_other).map_err(too_many)? {
                 return Err(Decline::Aliased { access, other });
             }

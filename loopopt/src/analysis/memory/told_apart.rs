@@ -16,8 +16,8 @@
 //! A copy of an instruction is unknown here, and so may overlap anything. Copies of a loop around run behind one another: there the cell of one copy
 //! would be taken for that of another. The slow loop is a copy, too.
 
-use cranelift_codegen::ir::Inst;
 use cranelift_codegen::FxHashSet;
+use cranelift_codegen::ir::Inst;
 
 /// Pairs of accesses that are told apart.
 #[derive(Clone, Debug, Default)]

@@ -11,8 +11,8 @@
 
 use crate::analysis::memory::alias::{Access, PrivateSlots};
 use crate::analysis::scev::linear_expr::{Sum, are_apart, mask};
-use cranelift_codegen::ir::{AliasRegion, Function, Inst};
 use cranelift_codegen::FxHashMap;
+use cranelift_codegen::ir::{AliasRegion, Function, Inst};
 use std::collections::hash_map::Entry;
 use std::ops::Deref;
 use std::rc::Rc;

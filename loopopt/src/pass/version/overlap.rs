@@ -25,7 +25,7 @@
 //!
 //! A cell that the loop only loads is hoisted by `licm` then, one that it stores to is carried by `promote`. So a cell counts if one of its loads runs in each
 //! iteration, and may be done before the loop as far as can be seen: nothing comes before it that can be observed but checks, or it cannot trap. The pass
-//! that moves it proves that anew.
+//! that moves it proves that anew. They have to be many of the instructions of the loop: a long one is not worth a second version for one load.
 //!
 //! If both addresses are made of one base, and of an index that says nothing, such as in `a[i] = b[i] * a[k]`, the cell is likely to be one of the places that
 //! are stored to: nothing is tested then. The address of a structure and a field of it that is an array are one base as well, but the distance
@@ -36,8 +36,8 @@
 use super::check::Check;
 use crate::analysis::cfg::loops::Loop;
 use crate::analysis::cfg::must_execute::Order;
-use crate::analysis::memory::alias::{Access, PrivateSlots, cell_type};
-use crate::analysis::memory::effects::Effects;
+use crate::analysis::memory::alias::{Access, PrivateSlots, address_operand, cell_type};
+use crate::analysis::memory::effects::{Effects, is_constant};
 use crate::analysis::memory::exit_polls::polls;
 use crate::analysis::scev::linear_expr::{Sum, Term};
 use crate::analysis::scev::requirement::Requirement;
@@ -45,8 +45,8 @@ use crate::analysis::scev::view::View;
 use crate::embedder::Writers;
 use crate::fault::fault;
 use crate::options::Options;
+use cranelift_codegen::ir::{Block, Function, Inst, InstructionData};
 use cranelift_codegen::{Context, FxHashMap};
-use cranelift_codegen::ir::{Block, Inst, InstructionData};
 use std::rc::Rc;
 
 /// A cell at an address that is the same in each iteration.
@@ -100,6 +100,12 @@ impl<'a> Cells<'a> {
         let groups = groups(&seen).into_iter().filter(|group| group.iter().any(|own| own.is_won)).take(MAX_CELLS);
         let others = Others { view, lp, options, private, seen: &seen };
         let mut found: Vec<_> = groups.filter_map(|group| others.told_apart(&group)).collect();
+        let cells = found.iter().filter_map(|checks| checks.first()?.cell());
+        let gone: usize = cells.map(|cell| cell.accesses.len()).sum();
+        let most = gone * options.version_max_insts_per_cell_access;
+        if !options.ignore_cost && count_insts(func, view.forest.blocks(lp)) > most {
+            found.clear();
+        }
         if !found.is_empty() {
             let polls = polls(func, (cfg, domtree), view.forest, lp);
             let is_poll = |inst: &Inst| polls.binary_search(inst).is_ok();
@@ -109,7 +115,8 @@ impl<'a> Cells<'a> {
     }
 }
 
-/// Whether a cell can be won in `lp`: it is an innermost loop that stores and loads and does nothing else about memory.
+/// Whether a cell may be won in `lp`: it is an innermost loop that stores, loads at an address that is the same in each iteration, and does nothing
+/// else about memory than these.
 fn may_have_cells(view: View<'_>, lp: Loop, options: &Options) -> bool {
     let (func, forest) = (view.func(), view.forest);
     if !forest.is_innermost(lp) || forest.irreducible().iter().any(|&entry| forest.contains(lp, entry)) {
@@ -124,7 +131,19 @@ fn may_have_cells(view: View<'_>, lp: Loop, options: &Options) -> bool {
             _ => {}
         }
     }
-    loads > 0 && stores > 0 && loads + stores <= options.promote_max_accesses
+    let is_load = |inst: &Inst| matches!(func.dfg.insts[*inst], InstructionData::Load { .. });
+    let is_invariant = |load| {
+        let address = address_operand(func, load).and_then(|address| view.sum(address));
+        address.is_some_and(|address| view.is_invariant(lp, &address))
+    };
+    let mut insts = forest.blocks(lp).iter().flat_map(|&block| func.layout.block_insts(block));
+    stores > 0 && loads + stores <= options.promote_max_accesses && insts.by_ref().filter(is_load).any(is_invariant)
+}
+
+/// How many instructions of `blocks` are no constants.
+fn count_insts(func: &Function, blocks: &[Block]) -> usize {
+    let insts = blocks.iter().flat_map(|&block| func.layout.block_insts(block));
+    insts.filter(|&inst| !is_constant(func, inst)).count()
 }
 
 /// The plain loads and stores of `blocks`, those of `lp` in reverse postorder.
@@ -135,7 +154,7 @@ fn walk(view: View<'_>, lp: Loop, blocks: &[Block]) -> Vec<Seen> {
         let is_certain = forest.is_in_each_iteration(func, &view.ctx.domtree, lp, block);
         for inst in func.layout.block_insts(block) {
             let effects = Effects::of(func, inst);
-            if let Some(access) = Access::of(func, inst) {
+            if let Some(access) = Access::of(func, inst).filter(|_| !effects.asserts) {
                 let offset = func.dfg.insts[inst].load_store_offset().unwrap_or(0);
                 let address = view.sum(access.operand).map(|sum| sum.offset(offset.into()));
                 let flags = access.flags;
