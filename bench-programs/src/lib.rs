@@ -167,6 +167,8 @@ static ALL: &[Program] = &[
     cells::RECURRENCE_WASM32,
     cells::OVERWRITTEN_STORE,
     cells::CONDITIONAL_CELL,
+    cells::RUNNING_TOTAL,
+    cells::ROW_SUMS,
     cells::FIELD_SLOTS,
     objects::STRUCT_FIELDS,
     objects::BOXED_LOOKUP,

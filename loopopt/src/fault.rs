@@ -53,6 +53,10 @@ faults! {
     SumsNeverWrap,
     /// `version`: an extended sum may be as large as it likes (LLVM 123550: `nuw` of an address that wraps).
     AddressMayWrap,
+    /// `version`: accesses are told apart by where they begin alone (an off-by-one in a test of overlap).
+    WidthForgotten,
+    /// `version`: what is tested against one access keeps all others out of the cell (llvm PR 135168: no-alias without checks).
+    OneOverlapTested,
     /// `widen_indices`: the step of a counter is taken for positive.
     StepsUpOnly,
     /// `consolidate_guards`: what has lost its guard stays without.

@@ -228,6 +228,7 @@ fn options(input: &str) -> Result<Options> {
             "order_latch_max_insts" => options.order_latch_max_insts = value.parse()?,
             "reassociate_insts_per_cycle" => options.reassociate_insts_per_cycle = value.parse()?,
             "version_max_insts" => options.version_max_insts = value.parse()?,
+            "version_max_insts_per_cell_access" => options.version_max_insts_per_cell_access = value.parse()?,
             "version_max_insts_per_extension" => options.version_max_insts_per_extension = value.parse()?,
             "version_max_copied" => options.version_max_copied = value.parse()?,
             "version_max_requirements" => options.version_max_requirements = value.parse()?,

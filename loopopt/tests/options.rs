@@ -55,6 +55,7 @@ fn variants() -> Vec<(&'static str, Options)> {
         version_max_insts,
         version_max_copied,
         version_max_insts_per_extension,
+        version_max_insts_per_cell_access,
         version_max_requirements,
         version_min_iterations,
         partial_unroll_max_iterations,

@@ -155,6 +155,97 @@ fn conditional_cell() -> Function {
     })
 }
 
+pub(crate) const RUNNING_TOTAL: Program = Program {
+    name: "running-total",
+    about: "A total in a structure, beside the number of elements, and an array that may hold the structure for all that is known.",
+    tags: &["memory"],
+    while_loops: 2,
+    source: Source::Built(running_total),
+    small: || totaled(5, 2),
+    large: || totaled(4_000, 40),
+    reference: |input, memory| {
+        let data: Vec<i64> = read(memory, input.at(1), input.size(2));
+        let total: i64 = get(memory, input.at(0) + 8);
+        let sum = data.iter().fold(0_i64, |sum, x| sum.wrapping_add(*x));
+        write(memory, input.at(0) + 8, &[total.wrapping_add(sum.wrapping_mul(input.get_int(3)))]);
+        None
+    },
+    c: Some(include_str!("../../kernels/running_total.c")),
+};
+
+/// The number of elements and the total, and the elements.
+fn totaled(count: usize, rounds: usize) -> Input {
+    Input::new().array(&[count as i64, 7]).array(&ints(6, count, 1000)).int(count).int(rounds)
+}
+
+fn running_total() -> Function {
+    function("running_total", [I64; 4], None, |f, [state, data, _, rounds]| {
+        let data = Array::unchecked(data, I64);
+        f.repeat(rounds, |f| {
+            let len = f.field(I64, state, 0);
+            f.for_range(0, len, |f, i| {
+                let x = f.load(data, i);
+                let old = f.field(I64, state, 8);
+                let new = f.add(old, x);
+                f.set_field(state, 8, new);
+            });
+        });
+        f.ret_nothing();
+    })
+}
+
+pub(crate) const ROW_SUMS: Program = Program {
+    name: "row-sums",
+    about: "A matrix times a vector: the product of a row is added up in memory, which the matrix and the vector may be in.",
+    tags: &["nest", "memory"],
+    while_loops: 3,
+    source: Source::Built(row_sums),
+    small: || rows((3, 4), 2),
+    large: || rows((60, 70), 40),
+    reference: |input, memory| {
+        let (rows, columns) = (input.size(3), input.size(4));
+        let mut sums: Vec<i64> = read(memory, input.at(0), rows);
+        let matrix: Vec<i64> = read(memory, input.at(1), rows * columns);
+        let vector: Vec<i64> = read(memory, input.at(2), columns);
+        for _ in 0..input.get_int(5) {
+            for (sum, row) in sums.iter_mut().zip(matrix.chunks(columns)) {
+                let product = row.iter().zip(&vector).fold(0_i64, |all, (x, y)| all.wrapping_add(x.wrapping_mul(*y)));
+                *sum = sum.wrapping_add(product);
+            }
+        }
+        write(memory, input.at(0), &sums);
+        None
+    },
+    c: Some(include_str!("../../kernels/row_sums.c")),
+};
+
+fn rows((rows, columns): (usize, usize), rounds: usize) -> Input {
+    let [sums, matrix, vector] =
+        [(7, rows), (8, rows * columns), (9, columns)].map(|(seed, len)| ints(seed, len, 1000));
+    Input::new().array(&sums).array(&matrix).array(&vector).int(rows).int(columns).int(rounds)
+}
+
+fn row_sums() -> Function {
+    function("row_sums", [I64; 6], None, |f, [sums, matrix, vector, rows, columns, rounds]| {
+        let [sums, matrix, vector] = [sums, matrix, vector].map(|base| Array::unchecked(base, I64));
+        f.repeat(rounds, |f| {
+            f.for_range(0, rows, |f, i| {
+                f.for_range(0, columns, |f, j| {
+                    let row = f.mul(i, columns);
+                    let at = f.add(row, j);
+                    let x = f.load(matrix, at);
+                    let y = f.load(vector, j);
+                    let product = f.mul(x, y);
+                    let old = f.load(sums, i);
+                    let new = f.add(old, product);
+                    f.store(sums, i, new);
+                });
+            });
+        });
+        f.ret_nothing();
+    })
+}
+
 pub(crate) const FIELD_SLOTS: Program = Program {
     name: "field-slots",
     about: "Locals of several types are fields of one stack slot, two of them written apart and read together.",

@@ -88,7 +88,7 @@ pub(crate) fn is_possible(ctx: &Context, cx: &mut PassCx<'_>) -> bool {
 /// (L1) Lets loads be what memory is known to hold.
 fn replace_known_loads(ctx: &mut Context, cx: &mut PassCx<'_>) {
     let options = cx.options;
-    let found = known_loads(ctx, &cx.forest(ctx), options);
+    let found = known_loads(ctx, &cx.forest(ctx), options, &cx.private_slots(ctx));
     let mut replaced = Replaced::default();
     for (load, value) in found {
         assert_loads(&mut ctx.func, load, load, value);

@@ -94,7 +94,7 @@ pub(crate) const MAX_HEIGHT: usize = 16;
 /// Hoists out of all loops.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
     let forest = cx.forest(ctx);
-    let private = PrivateSlots::of(&ctx.func, &ctx.domtree);
+    let private = cx.private_slots(ctx);
     let order = Order::of(&ctx.func, &ctx.domtree);
     let (mut changed, mut has_aliases) = (false, false);
     let mut ready = SecondaryMap::new();

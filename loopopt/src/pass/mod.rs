@@ -34,7 +34,9 @@ pub(crate) mod widen_indices;
 use crate::analysis::cfg::flow::KnownEdges;
 use crate::analysis::cfg::handlers::NamedBlocks;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
+use crate::analysis::memory::alias::PrivateSlots;
 use crate::analysis::memory::checked_memory::{CheckedMemories, Roots};
+use crate::analysis::memory::told_apart::ToldApart;
 use crate::analysis::pressure::UseCounts;
 use crate::analysis::scev::exit_count::{self, TripCount};
 use crate::change::Change;
@@ -186,6 +188,8 @@ pub(crate) struct PassCx<'a> {
     edges: KnownEdges,
     /// Exit counts by formula, by their headers, for the function as it is now.
     bounds: FxHashMap<Block, TripCount>,
+    /// Accesses that a test in front of their loop tells apart.
+    pub(crate) told_apart: Rc<ToldApart>,
     /// What [`Pressure`](crate::analysis::pressure::Pressure) counts with.
     pub(crate) use_counts: Rc<Cell<UseCounts>>,
 }
@@ -226,6 +230,7 @@ impl<'a> PassCx<'a> {
             named: None,
             edges: KnownEdges::default(),
             bounds: FxHashMap::default(),
+            told_apart: Rc::default(),
             use_counts: Rc::default(),
         }
     }
@@ -287,6 +292,11 @@ impl<'a> PassCx<'a> {
     /// Takes the control-flow graph of `ctx` for that of the function as it is now.
     pub(crate) fn trust_flowgraph(&mut self, ctx: &Context) {
         self.edges.see(&ctx.func);
+    }
+
+    /// The stack slots that only the accesses of the function can touch, and which of these are told apart.
+    pub(crate) fn private_slots(&self, ctx: &Context) -> PrivateSlots {
+        PrivateSlots::of(&ctx.func, &ctx.domtree).with(self.told_apart.clone())
     }
 
     /// The exit count of a loop of the function as it is now, by formula.

@@ -27,8 +27,8 @@
 //!
 //! * (L1) the address of the cell is the same in each iteration, and all its accesses in the loop are of one type and byte
 //!   order;
-//! * (L2) no other store of the loop may overlap it, and no call, fence or atomic is in the loop, unless it is in a stack slot
-//!   that nobody else knows; the embedder does not list its region as written by others;
+//! * (L2) no other store of the loop may overlap it, as flags and addresses say, or a test in front of the loop; no call, fence or atomic
+//!   is in the loop, unless it is in a stack slot that nobody else knows; the embedder does not list its region as written by others;
 //! * (L3) the load before the loop may be done: one of its accesses runs on each entry of the loop, and before anything that
 //!   can be observed if it may trap; or a load is `notrap` and `can_move`.
 //!
@@ -105,7 +105,7 @@ pub(crate) const PASS: Pass = Pass {
 /// Promotes in all loops, the inner ones first.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
     let forest = cx.forest(ctx);
-    let mut addresses = Addresses::new(ctx);
+    let mut addresses = Addresses::new(cx.private_slots(ctx));
     let order = Order::of(&ctx.func, &ctx.domtree);
     let heights = forest.heights();
     let mut changed = false;
@@ -345,9 +345,15 @@ impl<'a> Here<'a> {
         let max = memory.max_pairs;
         let too_many = |_| Decline::TooManyPairs { access, max };
         let neighbours = memory.neighbours();
-        let is_other = |other: &Located| other.place != accesses[0].place;
-        // One region, or none, need not be that of all accesses to the cell.
-        let kind = |access: &Located| (access.flags.alias_region(), access.flags.readonly());
+        let told_apart = self.addresses.private.told_apart();
+        // One region, or none, need not be that of all accesses to the cell; nor what they are told apart from.
+        let kind = |access: &Located| {
+            (
+                access.flags.alias_region(),
+                access.flags.readonly(),
+                told_apart.is_member(access.inst).then_some(access.inst),
+            )
+        };
         let mut kinds = Vec::new();
         let mut seen_by = None;
         for own in accesses {
@@ -355,6 +361,8 @@ impl<'a> Here<'a> {
                 continue;
             }
             kinds.push(kind(own));
+            let is_other =
+                |other: &Located| other.place != accesses[0].place && !told_apart.are_apart(own.inst, other.inst);
             if let Some(other) = neighbours.store(self.addresses, own, is_other).map_err(too_many)? {
                 return Err(Decline::Aliased { access, other });
             }

@@ -31,6 +31,9 @@
 //! That an address of 32 bits does not wrap is tested like a check ([`extension`]): in the fast loop it is one of 64 bits, which `widen_indices`
 //! gives one base for all that lies next to each other, and guards are consolidated by.
 //!
+//! So is that a cell, such as `*sum` or `s->scale`, is nowhere where the loop loads and stores else ([`overlap`]): in the fast loop, `promote` and `licm`
+//! keep it in a register. They are told by [`crate::analysis::memory::told_apart`]. One test and one slow loop are for all of these.
+//!
 //! # Needs
 //!
 //! Canonical form, and makes it if there is something to do and it was lost.
@@ -52,7 +55,8 @@
 //! already, nor holds one: copies do not multiply. (P7) The function may not grow without limit. (P8) If guards are consolidated, something
 //! else goes than guards that come back each for itself: quicksort, a regular expression and a parser of `bench-programs/wasm` took 1.05 to 1.08 of their
 //! time with such versions, and 0.97 to 0.99 without. (P9) If nothing goes but that addresses are added up in 32 bits, these are many of the
-//! instructions.
+//! instructions. (P10) A cell has a load that may leave the loop, is not likely to be one of the places that it is told apart from, and
+//! is told apart from all of them, or from none.
 //!
 //! # Changes
 //!
@@ -61,16 +65,20 @@
 //! # Not done
 //!
 //! A division that traps by itself stays: CLIF has no division that does not. Checks that compare two numbers of which both change
-//! in other ways than along lines. Loops that are counted by nothing but a condition on memory.
+//! in other ways than along lines. Loops that are counted by nothing but a condition on memory. A cell that says how often the loop runs, or where it
+//! stores to, as in `for (i = 0; i < s->n; i++) s->data[i] = 0`: the test would be made of what it is about to prove. Two arrays that move are not told
+//! apart.
 //!
 //! # References
 //!
 //! Eclipse OMR `LoopVersioner` (one fast and one slow loop whatever the number of checks; block and nesting limits); Graal
-//! `SpeculativeGuardMovement`; LLVM IRCE and LoopPredication; golang/go `loopbce.go`; wago PR 193 (a branch, not an early trap).
+//! `SpeculativeGuardMovement`; LLVM IRCE and LoopPredication; golang/go `loopbce.go`; wago PR 193 (a branch, not an early trap). LLVM
+//! `LoopVersioningLICM` and GCC's loop distribution for tests of overlap.
 
 mod check;
 mod extension;
 mod lengths;
+mod overlap;
 mod returning_guards;
 mod why;
 
@@ -78,6 +86,7 @@ use crate::analysis::cfg::edges::Edge;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::cfg::must_execute::Order;
 use crate::analysis::facts::known::{Conditions, Place};
+use crate::analysis::memory::told_apart::ToldApart;
 use crate::analysis::scev::exit_count;
 use crate::analysis::scev::linear_expr::Sum;
 use crate::analysis::scev::predication::Predication;
@@ -102,8 +111,10 @@ use cranelift_codegen::ir::{Block, Function, Value};
 use cranelift_codegen::{CodegenResult, Context, FxHashMap};
 use extension::Extensions;
 use lengths::Lengths;
+use overlap::{Cell, Cells};
 use returning_guards::guards_come_back;
 use std::ops::Range;
+use std::rc::Rc;
 use why::Decline;
 
 /// The name of this pass.
@@ -114,7 +125,7 @@ pub(crate) const PASS: Pass = Pass {
     name: NAME,
     run,
     reasons: &[Decline::REASONS, Denied::REASONS],
-    claims: &[Claim::CheckHolds, Claim::NoWrap],
+    claims: &[Claim::CheckHolds, Claim::NoWrap, Claim::NoOverlap],
     copies: true,
     ..Pass::OPTIONAL
 };
@@ -138,6 +149,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         cx.retract(NAME, plan.header);
         cx.fired(&ctx.func, &PASS, plan.header, plan.describe());
         plan.copy(&mut ctx.func, cx, &order.sorted(&plan.blocks));
+        plan.tell_apart(Rc::make_mut(&mut cx.told_apart));
     }
     let changed = changed(&ctx.func, &plans);
     pin_accesses_at(&mut ctx.func, changed);
@@ -184,9 +196,11 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>, lengths: &Lengths) -> Vec<Plan> {
         conditions,
         guards: cx.guard_policy(),
         extensions: Extensions::new(view, cx.guard_policy()),
+        cells: Cells::new(view, cx.options),
         answers: FxHashMap::default(),
         checks: Vec::new(),
         places: FxHashMap::default(),
+        told_apart: FxHashMap::default(),
     };
     let mut plans: Vec<Plan> = Vec::new();
     for lp in forest.loops() {
@@ -222,12 +236,15 @@ struct Known<'a> {
     conditions: Conditions<'a>,
     guards: GuardPolicy<'a>,
     extensions: Extensions<'a>,
+    cells: Cells<'a>,
     /// What has been asked of the places in front of loops.
     answers: FxHashMap<(Loop, Requirement), bool>,
     /// The checks of the blocks that have been looked at.
     checks: Vec<Followed>,
     /// Which of them are those of a block.
     places: FxHashMap<Block, Range<usize>>,
+    /// Which of them keep accesses of an innermost loop apart.
+    told_apart: FxHashMap<Loop, Range<usize>>,
 }
 
 /// A check, and what it requires in front of the loops around it.
@@ -267,6 +284,28 @@ impl Known<'_> {
             found.extend(range.clone());
         }
         found
+    }
+
+    /// What the cells of the innermost loops in a loop are to be told apart from, those of one cell together.
+    fn overlaps(&mut self, lp: Loop) -> Vec<usize> {
+        let forest = self.view.forest;
+        let mut found = Vec::new();
+        for inner in forest.blocks(lp).iter().filter_map(|&block| forest.loop_of_header(block)) {
+            let Self { cells, checks, told_apart, .. } = self;
+            let range = told_apart.entry(inner).or_insert_with(|| {
+                let start = checks.len();
+                let all = cells.of(inner).into_iter().flatten();
+                checks.extend(all.map(|check| Followed { check, levels: Vec::new() }));
+                start..checks.len()
+            });
+            found.extend(range.clone());
+        }
+        found
+    }
+
+    /// The cell that the check of this number keeps apart, if it does.
+    fn cell(&self, number: usize) -> Option<&Rc<Cell>> {
+        self.checks[number].check.cell()
     }
 
     /// What has to hold in front of `lp` for the check of this number, which is `above` loops inside of it, and is not known to hold
@@ -343,7 +382,8 @@ impl Plan {
             return Err(Decline::TooLarge { insts: blocks.len(), max: options.version_max_copied });
         }
         let found = known.checks(lp);
-        if found.is_empty() {
+        let overlaps = known.overlaps(lp);
+        if found.is_empty() && overlaps.is_empty() {
             return Err(Decline::NoCheck);
         }
         let is_extension = |&number: &usize| known.checks[number].check.extension().is_some();
@@ -381,6 +421,8 @@ impl Plan {
         }
         if ruled_out.is_none() {
             plan.add_extensions(forest, known, &extensions, options);
+            let why = plan.add_overlaps(forest, known, &overlaps, options);
+            obstacle = obstacle.or(why);
         }
         plan.requires = simplified(plan.requires);
         let never = |requirement: &&Requirement| requirement.known() == Some(false);
@@ -411,6 +453,41 @@ impl Plan {
         if has_checks {
             (self.weight, self.gone, self.nearer) = (weight, gone, nearer);
         }
+    }
+
+    /// (P10) Adds what keeps cells apart, all of a cell or nothing, as far as the test does not become too long. Where there are checks, only
+    /// these count. Gives a reason why there is no test for a cell, if so.
+    fn add_overlaps(
+        &mut self,
+        forest: &LoopForest,
+        known: &mut Known<'_>,
+        overlaps: &[usize],
+        options: &Options,
+    ) -> Option<Decline> {
+        let before = (self.weight, self.gone, self.nearer);
+        let (has_checks, max) = (!self.checks.is_empty(), options.version_max_requirements);
+        let mut obstacle = None;
+        let is_same = |a: &usize, b: &usize| known.cell(*a).zip(known.cell(*b)).is_some_and(|(a, b)| Rc::ptr_eq(a, b));
+        let cells: Vec<_> = overlaps.chunk_by(is_same).collect();
+        for cell in cells {
+            let (checks, requirements) = (self.checks.len(), self.requires.len());
+            let added = cell.iter().try_for_each(|&number| self.add(forest, known, number));
+            let is_too_long = || self.requires.len() > max && simplified(self.requires.clone()).len() > max;
+            let why = match added {
+                Err(why) => Some(why),
+                Ok(()) if is_too_long() => Some(Decline::TooManyTests { requirements: self.requires.len(), max }),
+                Ok(()) => None,
+            };
+            if why.is_some() {
+                self.checks.truncate(checks);
+                self.requires.truncate(requirements);
+                obstacle = obstacle.or(why);
+            }
+        }
+        if has_checks {
+            (self.weight, self.gone, self.nearer) = before;
+        }
+        obstacle
     }
 
     /// Adds the check of this number, if there is something in front of the loop that is enough for it.
@@ -468,7 +545,7 @@ impl Plan {
         if self.requires.len() > max {
             return Err(Decline::TooManyTests { requirements: self.requires.len(), max });
         }
-        let extensions = self.extensions().count();
+        let others = self.extensions().count() + self.overlaps().count();
         if self.headers.len() == 1
             && let Some(around) = exit_count::bound(ctx, forest, self.lp).most()
             && around < options.version_min_iterations as u128
@@ -476,7 +553,7 @@ impl Plan {
             return Err(Decline::FewIterations { around, min: options.version_min_iterations });
         }
         if options.embedder.spectre_guards() == SpectreGuards::Consolidate
-            && extensions < self.checks.len()
+            && others < self.checks.len()
             && guards_come_back(View { ctx, forest }, &self.checks, options)
         {
             return Err(Decline::GuardsComeBack { checks: self.checks.len() });
@@ -486,6 +563,18 @@ impl Plan {
             return Err(Decline::EndsEarly { requirements, checks });
         }
         Ok(self)
+    }
+
+    /// What is told apart in the fast loop.
+    fn overlaps(&self) -> impl Iterator<Item = (&Check, &Cell)> {
+        self.checks.iter().filter_map(|check| Some((check, &**check.cell()?)))
+    }
+
+    /// Remembers what is told apart.
+    fn tell_apart(&self, told_apart: &mut ToldApart) {
+        for (check, cell) in self.overlaps() {
+            cell.accesses.iter().for_each(|&access| told_apart.add(access, check.inst));
+        }
     }
 
     /// The extensions that go, with what they become.
@@ -500,10 +589,12 @@ impl Plan {
             1 => Some(format!("one {one}")),
             _ => Some(format!("{count} {more}")),
         };
-        let checks = number(self.checks.len() - extensions, "check is gone", "checks are gone");
+        let overlaps = self.overlaps().count();
+        let checks = number(self.checks.len() - extensions - overlaps, "check is gone", "checks are gone");
         let sums =
             number(extensions, "sum of an address is added up in 64 bits", "sums of addresses are added up in 64 bits");
-        let checks = checks.into_iter().chain(sums).collect::<Vec<_>>().join(", ");
+        let apart = number(overlaps, "access does not overlap a cell", "accesses do not overlap cells");
+        let checks = checks.into_iter().chain(sums).chain(apart).collect::<Vec<_>>().join(", ");
         if self.requires.is_empty() {
             return format!("{checks}: always fulfilled");
         }

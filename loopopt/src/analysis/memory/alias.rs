@@ -10,6 +10,7 @@
 //! | slot | they are in different stack slots |
 //! | private slot | one is in a slot whose address never leaves the function, the other's address is not made from it |
 //! | distance | their addresses differ by a constant that is larger than the access below |
+//! | told apart | a test in front of their loop has said so ([`ToldApart`]) |
 //!
 //! In any other case they may. **An access without a region may overlap any access**: Cranelift 0.135 itself takes it for
 //! disjoint from accesses with one (wasmtime#14323 is open); this does not.
@@ -31,6 +32,7 @@
 
 use crate::analysis::memory::effects::Effects;
 use crate::analysis::memory::slots::observed_slots;
+use crate::analysis::memory::told_apart::ToldApart;
 use crate::analysis::scev::linear_expr::{Sum, are_apart};
 use crate::embedder::Writers;
 use crate::fault::fault;
@@ -40,6 +42,7 @@ use cranelift_codegen::ir::{
     Block, Function, Inst, InstructionData, MemFlagsData, Opcode, StackSlot, Type, Value, types,
 };
 use std::cell::OnceCell;
+use std::rc::Rc;
 
 /// A load or a store.
 #[derive(Clone, Debug)]
@@ -79,7 +82,7 @@ impl Access {
     /// Whether the two may touch the same byte, one of them in an earlier iteration of a loop than the other or not, as
     /// long as the values that their addresses are made of are the same for both.
     pub fn may_alias(&self, other: &Self, private: &PrivateSlots) -> bool {
-        if self.is_kept_apart(other) {
+        if self.is_kept_apart(other) || private.told_apart.are_apart(self.inst, other.inst) {
             return false;
         }
         let bits = self.address.bits();
@@ -139,7 +142,7 @@ fn memory_type(func: &Function, inst: Inst) -> Option<Type> {
     })
 }
 
-/// The stack slots that nobody but the plain loads and stores of the function can touch.
+/// The stack slots that nobody but the plain loads and stores of the function can touch, and what else is known of its accesses.
 ///
 /// This is what the function was when it was looked at. A pass that keeps it while it adds values may add no other use of an address
 /// than there was, and tells it of the copies that it makes ([`add_copy`](Self::add_copy)); of other new values it says that they may
@@ -148,6 +151,7 @@ fn memory_type(func: &Function, inst: Inst) -> Option<Type> {
 pub struct PrivateSlots {
     slots: EntitySet<StackSlot>,
     origins: SecondaryMap<Value, Origin>,
+    told_apart: Rc<ToldApart>,
 }
 
 /// Which private slot a value is an address in.
@@ -182,6 +186,16 @@ impl PrivateSlots {
         private
     }
 
+    /// The same, with pairs of accesses that are known not to overlap besides.
+    pub fn with(self, told_apart: Rc<ToldApart>) -> Self {
+        Self { told_apart, ..self }
+    }
+
+    /// These pairs.
+    pub fn told_apart(&self) -> Rc<ToldApart> {
+        self.told_apart.clone()
+    }
+
     /// Gets to know what a pass has added: a copy of an instruction that computes an address from values that are known.
     pub fn add_copy(&mut self, func: &Function, inst: Inst) {
         let is_known = |value: Value| self.origins[value] != Origin::Unknown;
@@ -191,7 +205,7 @@ impl PrivateSlots {
     }
 
     fn visit(&mut self, func: &Function, inst: Inst) {
-        let Self { slots: private, origins } = self;
+        let Self { slots: private, origins, .. } = self;
         let slot_of = |value: Value| match origins[value] {
             Origin::Slot(slot) => Some(slot),
             Origin::Elsewhere | Origin::Unknown => None,

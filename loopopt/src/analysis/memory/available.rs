@@ -76,13 +76,17 @@ const MAX_HEIGHT: usize = 16;
 
 /// The loads of which the value is known, each with that value, in dominance order: the value of one may be the result of
 /// another one before it, which has a value itself. Linear in the size of the function.
-pub fn known_loads(ctx: &Context, forest: &LoopForest, options: &Options) -> Vec<(Inst, Value)> {
-    let private = PrivateSlots::of(&ctx.func, &ctx.domtree);
+pub fn known_loads(
+    ctx: &Context,
+    forest: &LoopForest,
+    options: &Options,
+    private: &PrivateSlots,
+) -> Vec<(Inst, Value)> {
     let mut memory = Memory {
         ctx,
         forest,
         options,
-        private: &private,
+        private,
         heights: forest.heights(),
         known: FxHashMap::default(),
         at_end: SecondaryMap::new(),
@@ -309,7 +313,8 @@ mod tests {
                 return v0
             }}"
         ));
-        let found = known_loads(&ctx, &forest(&ctx), options);
+        let private = PrivateSlots::of(&ctx.func, &ctx.domtree);
+        let found = known_loads(&ctx, &forest(&ctx), options, &private);
         let name = |(load, value)| format!("{} is {value}", ctx.func.dfg.first_result(load));
         found.into_iter().map(name).collect()
     }

@@ -8,3 +8,4 @@ pub mod exit_polls;
 pub mod polls;
 pub(crate) mod slots;
 pub mod spectre_guard;
+pub mod told_apart;

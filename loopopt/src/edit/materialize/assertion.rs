@@ -5,9 +5,10 @@
 
 use crate::analysis::cfg::edges::{Edge, edges_of};
 use crate::analysis::memory::alias::{Access, address_operand};
-use crate::analysis::scev::linear_expr::mask;
+use crate::analysis::scev::linear_expr::{Sum, mask};
 use crate::claim::{Claim, is_marked};
 use crate::edit::at;
+use crate::edit::materialize::emit::emit;
 use crate::edit::materialize::pin::pinned;
 use cranelift_codegen::cursor::FuncCursor;
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -161,16 +162,31 @@ pub(crate) fn assert_apart(func: &mut Function, before: Inst, [a, b]: [&Access; 
         let offset = cursor.func.dfg.insts[access.inst].load_store_offset().unwrap_or(0);
         start(&mut cursor, (access.operand, offset))
     });
-    let ty = cursor.func.dfg.value_type(start_a);
-    if cursor.func.dfg.value_type(start_b) != ty {
+    trap_unless_apart(&mut cursor, (start_a, a.size), (start_b, b.size));
+}
+
+/// Asserts in front of `access` that it has no byte in common with so many bytes at this address, of which the values are there.
+pub(crate) fn assert_apart_from(func: &mut Function, access: Inst, (address, size): (&Sum, u32)) {
+    let Some(access) = Access::of(func, access).filter(|_| is_marked(func)) else { return };
+    let place = emit(func, access.inst, address);
+    let offset = func.dfg.insts[access.inst].load_store_offset().unwrap_or(0);
+    let mut cursor = at(func, access.inst);
+    let own = start(&mut cursor, (access.operand, offset));
+    trap_unless_apart(&mut cursor, (own, access.size), (place, size));
+}
+
+/// Traps unless two ranges of bytes have none in common. Does nothing if their addresses are not of one type.
+fn trap_unless_apart(cursor: &mut FuncCursor<'_>, (a, size_a): (Value, u32), (b, size_b): (Value, u32)) {
+    let ty = cursor.func.dfg.value_type(a);
+    if cursor.func.dfg.value_type(b) != ty {
         return;
     }
     // On the circle of all addresses, each has to be at least as far ahead of the other as that is long.
-    for (ahead, behind, size) in [(start_a, start_b, b.size), (start_b, start_a, a.size)] {
+    for (ahead, behind, size) in [(a, b, size_b), (b, a, size_a)] {
         let distance = cursor.ins().isub(ahead, behind);
         let size = cursor.ins().iconst(ty, i64::from(size));
         let apart = cursor.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, distance, size);
-        trap_unless(&mut cursor, Claim::NoOverlap, (apart, true));
+        trap_unless(cursor, Claim::NoOverlap, (apart, true));
     }
 }
 

@@ -11,8 +11,8 @@
 
 use crate::analysis::memory::alias::{Access, PrivateSlots};
 use crate::analysis::scev::linear_expr::{Sum, are_apart, mask};
+use cranelift_codegen::FxHashMap;
 use cranelift_codegen::ir::{AliasRegion, Function, Inst};
-use cranelift_codegen::{Context, FxHashMap};
 use std::collections::hash_map::Entry;
 use std::ops::Deref;
 use std::rc::Rc;
@@ -54,9 +54,9 @@ pub(super) struct Addresses {
 }
 
 impl Addresses {
-    pub(super) fn new(ctx: &Context) -> Self {
+    pub(super) fn new(private: PrivateSlots) -> Self {
         Self {
-            private: PrivateSlots::of(&ctx.func, &ctx.domtree),
+            private,
             located: FxHashMap::default(),
             numbers: FxHashMap::default(),
             bases: Vec::new(),
@@ -268,7 +268,7 @@ mod tests {
             }}",
             accesses()
         ));
-        let mut addresses = Addresses::new(&ctx);
+        let mut addresses = Addresses::new(PrivateSlots::of(&ctx.func, &ctx.domtree));
         let insts = ctx.func.layout.blocks().flat_map(|block| ctx.func.layout.block_insts(block));
         let all: Vec<_> = insts.filter_map(|inst| addresses.locate(&ctx.func, inst)).collect();
         assert_eq!(all.len(), 241);
@@ -305,7 +305,7 @@ mod tests {
                 return
             }",
         );
-        let mut addresses = Addresses::new(&ctx);
+        let mut addresses = Addresses::new(PrivateSlots::of(&ctx.func, &ctx.domtree));
         let insts = ctx.func.layout.blocks().flat_map(|block| ctx.func.layout.block_insts(block));
         let all: Vec<_> = insts.filter_map(|inst| addresses.locate(&ctx.func, inst)).collect();
         let ask = |neighbours: &mut Neighbours, addresses: &mut Addresses, own: &Located| {

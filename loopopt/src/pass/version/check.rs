@@ -1,4 +1,5 @@
-//! Checks: what of a loop does nothing but trap, or leave for code that is not expected to run, unless something holds.
+//! Checks: what of a loop does nothing but trap, or leave for code that is not expected to run, unless something holds. And what is tested like
+//! that although the program does not ask for it: sums that do not wrap, accesses that do not overlap.
 
 use crate::analysis::cfg::edges::{Edge, edges_from};
 use crate::analysis::facts::condition::{Part, parts};
@@ -11,14 +12,16 @@ use crate::analysis::scev::view::View;
 use crate::claim::{Claim, asserted, is_marked};
 use crate::edit::copy::clone::repeat_before;
 use crate::edit::copy::copy_iterations::settle;
-use crate::edit::materialize::assertion::{assert_equal, assert_fits, assert_takes, assert_truth};
+use crate::edit::materialize::assertion::{assert_apart_from, assert_equal, assert_fits, assert_takes, assert_truth};
 use crate::edit::materialize::drop_trap_flags::{GoneGuards, trust_at};
 use crate::edit::materialize::emit::emit;
 use crate::fault::fault;
 use crate::pass::GuardPolicy;
 use crate::pass::version::extension::Extensions;
+use crate::pass::version::overlap::Cell;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, Function, Inst, InstBuilder, InstructionData, Opcode, Value, ValueDef};
+use std::rc::Rc;
 
 /// A check.
 #[derive(Clone, Debug)]
@@ -44,6 +47,8 @@ enum Kind {
     Guarded { gives: Value },
     /// The extension of a sum, which is this sum if nothing wraps.
     Extension { wide: Box<Sum> },
+    /// A load or store that may overlap this cell, for all that is known of the two without a test.
+    Apart { cell: Rc<Cell> },
 }
 
 impl Check {
@@ -99,11 +104,24 @@ impl Check {
         }
     }
 
+    /// That an access, in this block, does not overlap `cell`.
+    pub(super) fn apart((inst, block): (Inst, Block), cell: Rc<Cell>, requires: Vec<Requirement>) -> Self {
+        Self { inst, block, kind: Kind::Apart { cell }, requires }
+    }
+
+    /// The cell that it does not overlap, if it is an access.
+    pub(super) fn cell(&self) -> Option<&Rc<Cell>> {
+        match &self.kind {
+            Kind::Apart { cell } => Some(cell),
+            _ => None,
+        }
+    }
+
     /// The address that it guards, if it is a guard.
     pub(super) fn guarded_address(&self) -> Option<Value> {
         match self.kind {
             Kind::Guard { gives } | Kind::Guarded { gives } => Some(gives),
-            Kind::Trap | Kind::Branch { .. } | Kind::Addition | Kind::Extension { .. } => None,
+            _ => None,
         }
     }
 
@@ -150,6 +168,7 @@ impl Check {
                 }
                 stand_for(func, self.inst, sum);
             }
+            Kind::Apart { cell } => assert_apart_from(func, self.inst, (&cell.address, cell.size)),
             &Kind::Guarded { gives } => {
                 let guard = address_operand(func, self.inst).and_then(|address| func.dfg.value_def(address).inst());
                 if let Some(guard) = guard {

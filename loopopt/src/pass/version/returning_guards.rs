@@ -26,7 +26,7 @@ pub(super) fn guards_come_back(view: View<'_>, checks: &[Check], options: &Optio
     let mut addresses =
         Addresses { view, extents, wide: extensions.map(|(check, wide)| (narrow(check), wide)).collect() };
     let mut near: FxHashMap<(Block, Parts), Vec<i64>> = FxHashMap::default();
-    checks.iter().filter(|check| check.extension().is_none()).all(|check| {
+    checks.iter().filter(|check| check.extension().is_none() && check.cell().is_none()).all(|check| {
         let Some(address) = check.guarded_address() else { return false };
         // What may wrap before it is extended stays apart from all others.
         let Some((parts, constant)) = addresses.parts(address, Place::Before(check.inst)) else { return true };

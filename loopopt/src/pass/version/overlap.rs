@@ -1,0 +1,278 @@
+//! Cells that another access of the loop may overlap, and what keeps the two apart.
+//!
+//! ```text
+//! header(v2: i64):
+//!     v3 = load.f64 v0+8                the cell: at v0 + 8 in each iteration
+//!     v4 = iadd v1, v2
+//!     v5 = load.f64 v4                  may be to the cell: at v1, v1 + 8, ...
+//!     v6 = fadd v3, v5
+//!     store v6, v0+8
+//! ```
+//!
+//! `*sum += a[i]`, `c[i] += a[i][j] * x[j]` and `a[i] = b[i] * s->scale` are such loops: `promote` and `licm` would keep the cell in a register, but for
+//! an access at an address that is not known to be another one. In the fast loop it is.
+//!
+//! # What is tested
+//!
+//! Bytes from `x` on, as many as `m`, and bytes from `y` on, as many as `n`, have none in common if on the circle of all addresses `y` is at least `m`
+//! ahead of `x`, and `x` at least `n` ahead of `y`: if `d = y - x`, modulo two to the bits of addresses, is one of `m`, `m + 1`, ..., `2^bits - n`. That
+//! is one comparison, with a constant: `d - m <= 2^bits - m - n`, unsigned. It holds wherever the array is, above the cell or below. If it has
+//! to hold in each iteration, [`predication`](crate::analysis::scev::predication) says what is enough before the loop: that it holds at the start,
+//! and that there is room for the way of `d` up to the end of that arc. An array that comes near the cell from below has little room, one that begins above
+//! it has nearly all of the circle. Nothing is taken for granted of sums: what wraps inside an extension is required not to.
+//!
+//! # What is won
+//!
+//! A cell that the loop only loads is hoisted by `licm` then, one that it stores to is carried by `promote`. So a cell counts if one of its loads runs in each
+//! iteration, and may be done before the loop as far as can be seen: nothing comes before it that can be observed but checks, or it cannot trap. The pass
+//! that moves it proves that anew. They have to be many of the instructions of the loop: a long one is not worth a second version for one load.
+//!
+//! If both addresses are made of one base, and of an index that says nothing, such as in `a[i] = b[i] * a[k]`, the cell is likely to be one of the places that
+//! are stored to: nothing is tested then. The address of a structure and a field of it that is an array are one base as well, but the distance
+//! is known.
+//!
+//! A [poll](crate::analysis::memory::exit_polls) stays where it is, and so does what others write.
+
+use super::check::Check;
+use crate::analysis::cfg::loops::Loop;
+use crate::analysis::cfg::must_execute::Order;
+use crate::analysis::memory::alias::{Access, PrivateSlots, address_operand, cell_type};
+use crate::analysis::memory::effects::{Effects, is_constant};
+use crate::analysis::memory::exit_polls::polls;
+use crate::analysis::scev::linear_expr::{Sum, Term};
+use crate::analysis::scev::requirement::Requirement;
+use crate::analysis::scev::view::View;
+use crate::embedder::Writers;
+use crate::fault::fault;
+use crate::options::Options;
+use cranelift_codegen::ir::{Block, Function, Inst, InstructionData};
+use cranelift_codegen::{Context, FxHashMap};
+use std::rc::Rc;
+
+/// A cell at an address that is the same in each iteration.
+#[derive(Clone, Debug)]
+pub(super) struct Cell {
+    /// All its accesses in the loop.
+    pub(super) accesses: Vec<Inst>,
+    /// Where it is.
+    pub(super) address: Sum,
+    /// How many bytes it has.
+    pub(super) size: u32,
+}
+
+/// Finds the cells of loops.
+pub(super) struct Cells<'a> {
+    view: View<'a>,
+    options: &'a Options,
+    /// Made for the first loop that may have a cell.
+    places: Option<(PrivateSlots, Order)>,
+}
+
+/// A load or a store of a loop.
+struct Seen {
+    access: Access,
+    block: Block,
+    /// Where it is, as far as that is seen through parameters.
+    address: Sum,
+    is_invariant: bool,
+    /// Whether it is a load that the cell may leave memory for.
+    is_won: bool,
+}
+
+impl<'a> Cells<'a> {
+    /// For the loops of this function.
+    pub(super) fn new(view: View<'a>, options: &'a Options) -> Self {
+        Self { view, options, places: None }
+    }
+
+    /// For each cell of `lp` that a register is won for if others do not overlap it: what is to be told apart from it.
+    pub(super) fn of(&mut self, lp: Loop) -> Vec<Vec<Check>> {
+        /// Cells of one loop. More do not fit into registers with what else there is, and each is compared with all accesses.
+        const MAX_CELLS: usize = 4;
+        if !may_have_cells(self.view, lp, self.options) {
+            return Vec::new();
+        }
+        let (view, options) = (self.view, self.options);
+        let Context { func, domtree, cfg, .. } = view.ctx;
+        let (private, order) =
+            self.places.get_or_insert_with(|| (PrivateSlots::of(func, domtree), Order::of(func, domtree)));
+        let seen = walk(view, lp, &order.sorted(view.forest.blocks(lp)));
+        let groups = groups(&seen).into_iter().filter(|group| group.iter().any(|own| own.is_won)).take(MAX_CELLS);
+        let others = Others { view, lp, options, private, seen: &seen };
+        let mut found: Vec<_> = groups.filter_map(|group| others.told_apart(&group)).collect();
+        let cells = found.iter().filter_map(|checks| checks.first()?.cell());
+        let gone: usize = cells.map(|cell| cell.accesses.len()).sum();
+        let most = gone * options.version_max_insts_per_cell_access;
+        if !options.ignore_cost && count_insts(func, view.forest.blocks(lp)) > most {
+            found.clear();
+        }
+        if !found.is_empty() {
+            let polls = polls(func, (cfg, domtree), view.forest, lp);
+            let is_poll = |inst: &Inst| polls.binary_search(inst).is_ok();
+            found.retain(|checks| !checks.iter().filter_map(Check::cell).any(|cell| cell.accesses.iter().any(is_poll)));
+        }
+        found
+    }
+}
+
+/// Whether a cell may be won in `lp`: it is an innermost loop that stores, loads at an address that is the same in each iteration, and does nothing
+/// else about memory than these.
+fn may_have_cells(view: View<'_>, lp: Loop, options: &Options) -> bool {
+    let (func, forest) = (view.func(), view.forest);
+    if !forest.is_innermost(lp) || forest.irreducible().iter().any(|&entry| forest.contains(lp, entry)) {
+        return false;
+    }
+    let (mut loads, mut stores) = (0, 0);
+    for inst in forest.blocks(lp).iter().flat_map(|&block| func.layout.block_insts(block)) {
+        match func.dfg.insts[inst] {
+            InstructionData::Load { .. } => loads += 1,
+            InstructionData::Store { .. } => stores += 1,
+            data if Effects::may_touch_memory(data.opcode()) && Effects::of(func, inst).fences => return false,
+            _ => {}
+        }
+    }
+    let is_load = |inst: &Inst| matches!(func.dfg.insts[*inst], InstructionData::Load { .. });
+    let is_invariant = |load| {
+        let address = address_operand(func, load).and_then(|address| view.sum(address));
+        address.is_some_and(|address| view.is_invariant(lp, &address))
+    };
+    let mut insts = forest.blocks(lp).iter().flat_map(|&block| func.layout.block_insts(block));
+    stores > 0 && loads + stores <= options.promote_max_accesses && insts.by_ref().filter(is_load).any(is_invariant)
+}
+
+/// How many instructions of `blocks` are no constants.
+fn count_insts(func: &Function, blocks: &[Block]) -> usize {
+    let insts = blocks.iter().flat_map(|&block| func.layout.block_insts(block));
+    insts.filter(|&inst| !is_constant(func, inst)).count()
+}
+
+/// The plain loads and stores of `blocks`, those of `lp` in reverse postorder.
+fn walk(view: View<'_>, lp: Loop, blocks: &[Block]) -> Vec<Seen> {
+    let (func, forest) = (view.func(), view.forest);
+    let (mut all, mut is_observed) = (Vec::new(), false);
+    for &block in blocks {
+        let is_certain = forest.is_in_each_iteration(func, &view.ctx.domtree, lp, block);
+        for inst in func.layout.block_insts(block) {
+            let effects = Effects::of(func, inst);
+            if let Some(access) = Access::of(func, inst).filter(|_| !effects.asserts) {
+                let offset = func.dfg.insts[inst].load_store_offset().unwrap_or(0);
+                let address = view.sum(access.operand).map(|sum| sum.offset(offset.into()));
+                let flags = access.flags;
+                let may_be_done = is_certain && (flags.notrap() || !is_observed) || flags.notrap() && flags.can_move();
+                let is_invariant = address.as_ref().is_some_and(|address| view.is_invariant(lp, address));
+                let is_won = access.stored.is_none() && may_be_done && !func.is_effectively_cold(block);
+                let address = address.unwrap_or_else(|| access.address.clone());
+                all.push(Seen { block, address, is_invariant, is_won: is_won && is_invariant, access });
+            }
+            // A check that is tested before the loop is none of it.
+            let is_check = matches!(func.dfg.insts[inst], InstructionData::CondTrap { .. });
+            is_observed |= effects.writes || effects.traps && !is_check;
+        }
+    }
+    all
+}
+
+/// The accesses at addresses that are the same in each iteration, those to one cell together.
+fn groups(seen: &[Seen]) -> Vec<Vec<&Seen>> {
+    let mut numbers = FxHashMap::<(&Sum, u32), usize>::default();
+    let mut groups = Vec::<Vec<&Seen>>::new();
+    for own in seen.iter().filter(|own| own.is_invariant) {
+        let number = *numbers.entry((&own.address, own.access.size)).or_insert(groups.len());
+        if number == groups.len() {
+            groups.push(Vec::new());
+        }
+        groups[number].push(own);
+    }
+    groups
+}
+
+/// What else a loop loads and stores.
+struct Others<'a> {
+    view: View<'a>,
+    lp: Loop,
+    options: &'a Options,
+    private: &'a PrivateSlots,
+    seen: &'a [Seen],
+}
+
+impl Others<'_> {
+    /// What the cell of these accesses is to be told apart from. Nothing if there is nothing, or if it would stay in memory all the same.
+    fn told_apart(&self, group: &[&Seen]) -> Option<Vec<Check>> {
+        let (func, first) = (self.view.func(), group[0]);
+        let kind = |own: &Seen| (cell_type(func, own.access.inst), own.access.flags.explicit_endianness());
+        let is_stored = group.iter().any(|own| own.access.stored.is_some());
+        let is_asynchronous = |own: &&Seen| self.options.is_asynchronous(func, own.access.flags);
+        if group.iter().any(is_asynchronous) || is_stored && group.iter().any(|own| kind(own) != kind(first)) {
+            return None;
+        }
+        let cell = Rc::new(Cell {
+            accesses: group.iter().map(|own| own.access.inst).collect(),
+            address: first.address.clone(),
+            size: first.access.size,
+        });
+        let is_own = |other: &Seen| other.address == first.address && other.access.size == first.access.size;
+        let is_met = |other: &&Seen| !is_own(other) && group.iter().any(|own| self.meets(own, other, is_stored));
+        let mut checks = Vec::new();
+        for other in self.seen.iter().filter(is_met) {
+            if !self.options.ignore_cost && self.are_of_one_object(&cell, other) {
+                return None;
+            }
+            let required = requirement(&cell, other)?;
+            let required = if fault!(OneOverlapTested) && !checks.is_empty() { Vec::new() } else { vec![required] };
+            checks.push(Check::apart((other.access.inst, other.block), cell.clone(), required));
+        }
+        (!checks.is_empty()).then_some(checks)
+    }
+
+    /// Whether `cell` is as likely as not a place that `other` comes to: both addresses are made of one base, and of indices that say nothing.
+    fn are_of_one_object(&self, cell: &Cell, other: &Seen) -> bool {
+        let [mut bases, mut others] = [&cell.address, &other.address].map(|sum| self.bases(sum));
+        let common: Vec<_> = bases.iter().copied().filter(|base| others.contains(base)).collect();
+        bases.retain(|base| !common.contains(base));
+        others.retain(|base| !common.contains(base));
+        let distance = other.address.minus(&cell.address);
+        let is_known = distance.is_some_and(|distance| {
+            let (fixed, _) = self.view.split(self.lp, &distance);
+            fixed.as_constant().is_some()
+        });
+        !is_known && (bases.is_empty() || others.is_empty())
+    }
+
+    /// What an address is made of that may be the address of an object: what is added once, and does not change if there is such a term.
+    fn bases<'s>(&self, address: &'s Sum) -> Vec<&'s Term> {
+        let mut open = vec![address];
+        let (mut fixed, mut moving) = (Vec::new(), Vec::new());
+        while let Some(sum) = open.pop() {
+            for (term, _) in sum.terms().iter().filter(|(_, factor)| *factor == 1) {
+                match term {
+                    Term::Value(value) if !self.view.is_defined_outside(self.lp, *value) => moving.push(term),
+                    Term::Value(_) | Term::Slot(_) => fixed.push(term),
+                    Term::Extended { sum, .. } => open.push(sum),
+                    Term::Quotient { .. } | Term::Product(..) => {}
+                }
+            }
+        }
+        if fixed.is_empty() { moving } else { fixed }
+    }
+
+    /// Whether `other` may overlap `own`, an access to a cell, and that matters: of a cell that is only loaded, only if it writes it.
+    fn meets(&self, own: &Seen, other: &Seen, is_stored: bool) -> bool {
+        let [region, others] = [own, other].map(|one| one.access.flags.alias_region());
+        let is_writer =
+            || others == region || self.options.writers(self.view.func(), own.access.flags) != Writers::Calls;
+        let matters = is_stored || other.access.stored.is_some() && is_writer();
+        matters && own.access.may_alias(&other.access, self.private)
+    }
+}
+
+/// That `other` does not overlap `cell` where it runs. Nothing if that cannot be said in sums.
+fn requirement(cell: &Cell, other: &Seen) -> Option<Requirement> {
+    if other.address.bits() != cell.address.bits() {
+        return None;
+    }
+    let sizes = [cell.size, other.access.size];
+    let [before, after] = if fault!(WidthForgotten) { [1, 1] } else { sizes.map(u64::from) };
+    let distance = other.address.minus(&cell.address)?;
+    let arc = Sum::constant((before + after).wrapping_neg(), distance.bits());
+    Some(Requirement::at_most(distance.offset(-before.cast_signed()), arc))
+}
