@@ -173,6 +173,14 @@ faults! {
     BatchTooLarge,
     /// `partial_unroll`: the bound of the unrolled loop does not wrap (OMR 472a9b3b7, HotSpot's limit overflow).
     BatchWraps,
+    /// `final_values`: the loop is taken to be left one iteration later.
+    OneIterationOff,
+    /// `final_values`: what the count rests on is not asked for (a loop of which the end was passed before it began).
+    CountAssumed,
+    /// `final_values`: `k(k-1)` is not halved before it wraps (the division by two of a sum of numbers).
+    HalvedTooLate,
+    /// `final_values`: a loop that writes or traps is taken for one without effect.
+    EffectsForgotten,
     /// `reassociate`: operations of two kinds are one chain.
     MixedOperations,
     /// `reassociate`: what is taken away is added.

@@ -12,10 +12,10 @@ use crate::edit::ssa::params::detach_redundant_params;
 use crate::edit::ssa::rename::Replaced;
 use crate::optimizer::{Report, make_valid};
 use crate::pass::{
-    Form, Pass, PassCx, canon, cleanup, consolidate_guards, elide_checks, forward_select_load, full_unroll,
-    fuse_exit_tests, guard_to_trap, layout, leave_canonical_form, licm, mem2reg, order_latch, partial_unroll, peel,
-    promote, propagate_equality, reassociate, rotate, save_at_cold_calls, sink, split_live_ranges, strip_mine,
-    tail_duplicate, transfer, unswitch, version, widen_indices,
+    Form, Pass, PassCx, canon, cleanup, consolidate_guards, elide_checks, final_values, forward_select_load,
+    full_unroll, fuse_exit_tests, guard_to_trap, layout, leave_canonical_form, licm, mem2reg, order_latch,
+    partial_unroll, peel, promote, propagate_equality, reassociate, rotate, save_at_cold_calls, sink,
+    split_live_ranges, strip_mine, tail_duplicate, transfer, unswitch, version, widen_indices,
 };
 use crate::select;
 use cranelift_codegen::entity::EntityRef;
@@ -47,6 +47,7 @@ static STEPS: &[Step] = &[
         fuse_exit_tests::PASS,
         elide_checks::PASS,
         licm::PASS,
+        final_values::PASS,
         unswitch::PASS,
         version::PASS,
         transfer::PASS,
@@ -105,6 +106,14 @@ static ORDER: &[(&str, &str, &str)] = &[
     ("licm", "unswitch", "a condition that is loaded stands before the loop then"),
     ("unswitch", "full_unroll", "a copy that leaves at once is its one iteration"),
     ("unswitch", "peel", "a branch that goes one way hides nothing of the first iteration"),
+    ("rotate", "final_values", "the guard of a rotated loop says from where on its count is a formula"),
+    ("elide_checks", "final_values", "a loop whose checks are gone may have no effect"),
+    ("licm", "final_values", "what is loaded in front of the loop, and added in each iteration, is a step"),
+    ("final_values", "unswitch", "a loop that goes needs no versions"),
+    ("final_values", "version", "a loop that goes needs no versions"),
+    ("final_values", "full_unroll", "a loop that goes needs no copies"),
+    ("final_values", "peel", "a value that only the end needs is not computed in the first iteration either"),
+    ("final_values", "cleanup", "a division by a constant is none, and what a formula says of constants folds"),
     ("licm", "transfer", "what is hoisted with the rare part in the loop needs no loop without"),
     ("unswitch", "transfer", "a rare part that one version of a loop never reaches need not leave it"),
     ("transfer", "full_unroll", "the loop that is unrolled or peeled is the fast one"),

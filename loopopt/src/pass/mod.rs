@@ -6,6 +6,7 @@ pub(crate) mod cleanup;
 pub(crate) mod consolidate_guards;
 pub(crate) mod copying;
 pub(crate) mod elide_checks;
+pub(crate) mod final_values;
 pub(crate) mod forward_select_load;
 pub(crate) mod full_unroll;
 pub(crate) mod fuse_exit_tests;

@@ -8,6 +8,7 @@ mod integer;
 pub mod invariant;
 pub mod linear_expr;
 pub mod nowrap;
+pub mod polynomial;
 pub mod predication;
 pub mod recurrence;
 pub mod requirement;
