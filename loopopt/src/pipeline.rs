@@ -13,7 +13,7 @@ use crate::edit::ssa::rename::Replaced;
 use crate::optimizer::{Report, make_valid};
 use crate::pass::{
     Form, Pass, PassCx, canon, cleanup, consolidate_guards, elide_checks, final_values, forward_select_load,
-    full_unroll, fuse_exit_tests, guard_to_trap, layout, leave_canonical_form, licm, mem2reg, order_latch,
+    full_unroll, fuse_exit_tests, guard_to_trap, gvn_sink, layout, leave_canonical_form, licm, mem2reg, order_latch,
     partial_unroll, peel, promote, propagate_equality, reassociate, rotate, save_at_cold_calls, sink,
     split_live_ranges, strip_mine, tail_duplicate, transfer, unswitch, version, widen_indices,
 };
@@ -42,6 +42,7 @@ static STEPS: &[Step] = &[
         guard_to_trap::PASS,
         canon::PASS,
         propagate_equality::PASS,
+        gvn_sink::PASS,
         strip_mine::PASS,
         rotate::PASS,
         fuse_exit_tests::PASS,
@@ -86,6 +87,9 @@ static ORDER: &[(&str, &str, &str)] = &[
     ("mem2reg", "cleanup", "a value that is known in place of a load folds"),
     ("canon", "rotate", "rotate needs preheaders, single back edges, dedicated exits and closed form"),
     ("canon", "strip_mine", "an iteration has one back edge, and values leave the loop through parameters"),
+    ("canon", "gvn_sink", "the ways back meet in one latch"),
+    ("gvn_sink", "strip_mine", "a counter that is stepped on each way back is one"),
+    ("gvn_sink", "rotate", "the test of the next iteration stands behind what it tests"),
     ("mem2reg", "strip_mine", "fuel that is kept in a stack slot is counted in a value"),
     ("strip_mine", "rotate", "behind the poll, the loop is one that tests at its top"),
     ("rotate", "fuse_exit_tests", "the test of a rotated loop stands beside that of its strip"),

@@ -195,7 +195,7 @@ fn options(input: &str) -> Result<Options> {
             "tail_duplicate_max_insts" => options.tail_duplicate_max_insts = value.parse()?,
             "tail_duplicate_max_copies" => options.tail_duplicate_max_copies = value.parse()?,
             "mem2reg_max_live" => options.mem2reg_max_live = value.parse()?,
-            "final_values_max_insts" => options.final_values_max_insts = value.parse()?,
+            "final_values_max_insts_per_gain" => options.final_values_max_insts_per_gain = value.parse()?,
             "final_values_max_loop" => options.final_values_max_loop = value.parse()?,
             "full_unroll_max_iterations" => options.full_unroll_max_iterations = value.parse()?,
             "full_unroll_max_insts" => options.full_unroll_max_insts = value.parse()?,

@@ -256,12 +256,12 @@ impl Plan {
         if cx.options.ignore_cost || self.goes.is_some() {
             return Ok(self);
         }
-        let (operations, max) = (self.operations(), cx.options.final_values_max_insts);
-        if operations > max {
-            return Err(Decline::TooLong { operations, max });
+        let (operations, gain) = (self.operations(), self.dead.operations());
+        if operations > cx.options.final_values_max_insts_per_gain.saturating_mul(gain) {
+            return Err(Decline::TooLong { operations, gain });
         }
         let iterations = cx.bound(ctx, lp).most_iterations();
-        let saved = iterations.map(|iterations| iterations.saturating_mul(self.dead.operations() as u128));
+        let saved = iterations.map(|iterations| iterations.saturating_mul(gain as u128));
         match saved.filter(|&saved| saved < operations as u128) {
             Some(saved) => Err(Decline::FewIterations { operations, saved }),
             None => Ok(self),
@@ -476,8 +476,9 @@ refusals! {
         /// (L6) It has no effect, but may be endless.
         MayNotEnd => "may-not-end", "nothing but its end can be noticed of the loop, and nothing says that it ends";
         /// (P2) The formulas are long.
-        TooLong { operations: usize, max: usize } => "too-long", "the formulas are {operations} instructions, more than {max}",
-            help "raise Options::final_values_max_insts if the loop runs often";
+        TooLong { operations: usize, gain: usize } => "too-long",
+            "the formulas are {operations} instructions, and an iteration would be shorter by {gain}",
+            help "raise Options::final_values_max_insts_per_gain if the loop runs often";
         /// (P2) The loop ends before it pays.
         FewIterations { operations: usize, saved: u128 } => "few-iterations",
             "the formulas are {operations} instructions, and all iterations together would save {saved}";

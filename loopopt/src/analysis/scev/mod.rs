@@ -6,6 +6,7 @@ pub mod exit_count;
 pub mod exit_test;
 mod integer;
 pub mod invariant;
+pub mod known_bits;
 pub mod linear_expr;
 pub mod nowrap;
 pub mod polynomial;
