@@ -175,6 +175,8 @@ static ALL: &[Program] = &[
     sums::BOXED_SUM,
     sums::SCALED_SUM,
     sums::SLOT_SUM,
+    sums::WEIGHTED_INDEX,
+    sums::CHECKSUM_OF_PLACES,
     objects::LINKED_LIST,
     search::BINARY_SEARCH,
     search::INSERTION_SORT,

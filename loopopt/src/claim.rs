@@ -89,6 +89,8 @@ claims! {
     Readable = "the address can be read", 241;
     /// A value that is computed by the same operations in another order is the same.
     SameResult = "another order gives the same", 239;
+    /// What a loop leaves behind is what a formula of its count says.
+    FinalValue = "the value after the loop is what the formula says", 238;
 }
 
 /// The name of the mark: no linker symbol, so no front end has it.

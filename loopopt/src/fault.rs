@@ -125,6 +125,8 @@ faults! {
     WrongExit,
     /// `memory`: no two accesses alias (wasmtime#13508, dotnet#54118).
     NothingAliases,
+    /// `effects`: no division traps (one that is done before the test of its divisor).
+    DivisorsUnknown,
     /// `entry`: stores, calls and traps on the way cannot be observed (hoisted above a trap).
     NothingObserves,
     /// `entry`: a block runs on every entry of the loop, whatever the branches (wasmtime#10340).
@@ -179,6 +181,16 @@ faults! {
     BatchTooLarge,
     /// `partial_unroll`: the bound of the unrolled loop does not wrap (OMR 472a9b3b7, HotSpot's limit overflow).
     BatchWraps,
+    /// `gvn_sink`: what one way back computes stands for all.
+    FirstWayDecides,
+    /// `final_values`: the loop is taken to be left one iteration later.
+    OneIterationOff,
+    /// `final_values`: what the count rests on is not asked for (a loop of which the end was passed before it began).
+    CountAssumed,
+    /// `final_values`: `k(k-1)` is not halved before it wraps (the division by two of a sum of numbers).
+    HalvedTooLate,
+    /// `final_values`: a loop that writes or traps is taken for one without effect.
+    EffectsForgotten,
     /// `reassociate`: operations of two kinds are one chain.
     MixedOperations,
     /// `reassociate`: what is taken away is added.

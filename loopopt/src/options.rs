@@ -51,7 +51,7 @@ pub struct Options {
     /// Ignore cost: do every rewrite that is legal. For tests.
     pub ignore_cost: bool,
 
-    /// Assert what each rewrite rests on, while the program runs: see [`claim`](crate::claim). For tests. Trap codes `user239` to
+    /// Assert what each rewrite rests on, while the program runs: see [`claim`](crate::claim). For tests. Trap codes `user238` to
     /// `user250` say which claim is wrong; a function that has one of them itself is an error.
     pub assert_claims: bool,
 
@@ -107,6 +107,16 @@ pub struct Options {
     /// `sink`: how many values may leave a loop by one exit, or live through it for one rare block, before a computation stays
     /// inside that would add to them. 4: each takes a register to the end of each iteration, and x86-64 has 14 for all.
     pub sink_max_values: usize,
+
+    /// `final_values`: the most instructions of the formulas that stand for what leaves a loop that stays, for each one that an iteration is shorter. 16: a sum
+    /// of a counter takes 11 for one addition. The sample `checksum-of-places` has 18 for four, and takes 0.67 of Cranelift's time without them
+    /// (`jit-harness bench --filter checksum-of-places`).
+    pub final_values_max_insts_per_gain: usize,
+
+    /// `final_values`: the most instructions of a loop that is looked at, those of the loops inside it counted. 1,000: it bounds the time for nests. What is
+    /// saved in a larger loop is little beside the rest.
+    pub final_values_max_loop: usize,
+
     /// `full_unroll`: the most iterations of a loop that is unrolled. 16, as in GCC (`max-completely-peel-times`): the time to find
     /// out how often a loop runs grows with it.
     pub full_unroll_max_iterations: usize,
@@ -300,6 +310,8 @@ impl Default for Options {
             tail_duplicate_max_copies: 8,
             promote_max_accesses: 250,
             promote_max_pairs: 2_000,
+            final_values_max_insts_per_gain: 16,
+            final_values_max_loop: 1_000,
             full_unroll_max_iterations: 16,
             full_unroll_max_insts: 200,
             full_unroll_max_copied: 1_000,

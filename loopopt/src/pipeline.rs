@@ -14,10 +14,10 @@ use crate::edit::ssa::params::detach_redundant_params;
 use crate::edit::ssa::rename::Replaced;
 use crate::optimizer::{Report, make_valid};
 use crate::pass::{
-    Form, Pass, PassCx, canon, cleanup, consolidate_guards, elide_checks, forward_select_load, full_unroll,
-    fuse_exit_tests, guard_to_trap, layout, leave_canonical_form, licm, mem2reg, order_latch, partial_unroll, peel,
-    promote, propagate_equality, reassociate, rotate, save_at_cold_calls, sink, split_live_ranges, strip_mine,
-    tail_duplicate, transfer, unswitch, version, widen_indices,
+    Form, Pass, PassCx, canon, cleanup, consolidate_guards, elide_checks, final_values, forward_select_load,
+    full_unroll, fuse_exit_tests, guard_to_trap, gvn_sink, layout, leave_canonical_form, licm, mem2reg, order_latch,
+    partial_unroll, peel, promote, propagate_equality, reassociate, rotate, save_at_cold_calls, sink,
+    split_live_ranges, strip_mine, tail_duplicate, transfer, unswitch, version, widen_indices,
 };
 use crate::select;
 use cranelift_codegen::entity::EntityRef;
@@ -44,11 +44,13 @@ static STEPS: &[Step] = &[
         guard_to_trap::PASS,
         canon::PASS,
         propagate_equality::PASS,
+        gvn_sink::PASS,
         strip_mine::PASS,
         rotate::PASS,
         fuse_exit_tests::PASS,
         elide_checks::PASS,
         licm::PASS,
+        final_values::PASS,
         unswitch::PASS,
         version::PASS,
         transfer::PASS,
@@ -87,6 +89,9 @@ static ORDER: &[(&str, &str, &str)] = &[
     ("mem2reg", "cleanup", "a value that is known in place of a load folds"),
     ("canon", "rotate", "rotate needs preheaders, single back edges, dedicated exits and closed form"),
     ("canon", "strip_mine", "an iteration has one back edge, and values leave the loop through parameters"),
+    ("canon", "gvn_sink", "the ways back meet in one latch"),
+    ("gvn_sink", "strip_mine", "a counter that is stepped on each way back is one"),
+    ("gvn_sink", "rotate", "the test of the next iteration stands behind what it tests"),
     ("mem2reg", "strip_mine", "fuel that is kept in a stack slot is counted in a value"),
     ("strip_mine", "rotate", "behind the poll, the loop is one that tests at its top"),
     ("rotate", "fuse_exit_tests", "the test of a rotated loop stands beside that of its strip"),
@@ -107,6 +112,14 @@ static ORDER: &[(&str, &str, &str)] = &[
     ("licm", "unswitch", "a condition that is loaded stands before the loop then"),
     ("unswitch", "full_unroll", "a copy that leaves at once is its one iteration"),
     ("unswitch", "peel", "a branch that goes one way hides nothing of the first iteration"),
+    ("rotate", "final_values", "the guard of a rotated loop says from where on its count is a formula"),
+    ("elide_checks", "final_values", "a loop whose checks are gone may have no effect"),
+    ("licm", "final_values", "what is loaded in front of the loop, and added in each iteration, is a step"),
+    ("final_values", "unswitch", "a loop that goes needs no versions"),
+    ("final_values", "version", "a loop that goes needs no versions"),
+    ("final_values", "full_unroll", "a loop that goes needs no copies"),
+    ("final_values", "peel", "a value that only the end needs is not computed in the first iteration either"),
+    ("final_values", "cleanup", "a division by a constant is none, and what a formula says of constants folds"),
     ("licm", "transfer", "what is hoisted with the rare part in the loop needs no loop without"),
     ("unswitch", "transfer", "a rare part that one version of a loop never reaches need not leave it"),
     ("transfer", "full_unroll", "the loop that is unrolled or peeled is the fast one"),

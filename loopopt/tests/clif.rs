@@ -8,8 +8,8 @@
 //!   oracle have to agree on each call.
 //! * `; stays: %f load` says that a loop of the output holds a `load`. The oracle cannot see what other threads see.
 //! * Behind `; ---- after ----` stands the exact output. `LOOPOPT_BLESS=1` writes it anew, and
-//!   `LOOPOPT_BLESS=rotate` in that folder only. It is made without `partial_unroll`, but in the folder of that name or if `passes` names
-//!   it: little would be seen of the others in loops of four iterations. The calls are made with all passes.
+//!   `LOOPOPT_BLESS=rotate` in that folder only. It is made without `partial_unroll` and `final_values`, but in the folder of that name or if `passes`
+//!   names it: little would be seen of the others in loops of four iterations, and nothing in loops that are gone. The calls are made with all passes.
 //!
 //! The calls are made once more with all [claims](loopopt::claim) asserted, and with rewrites selected at random.
 //!
@@ -35,7 +35,8 @@ use std::sync::Arc;
 const MEMORY: usize = 4096;
 const MARKER: &str = "; ---- after ----";
 const BUGS: &str = "bugs";
-const BATCH: &str = "partial_unroll";
+/// Passes that would hide what the others do.
+const HIDING: [&str; 2] = ["partial_unroll", "final_values"];
 
 #[test]
 fn files() {
@@ -126,8 +127,10 @@ fn run_file(path: &Path) -> Result<()> {
     let input = text.split(MARKER).next().context("split gives at least one part")?;
     let options = options(input)?;
     let mut shown = options.clone();
-    if pass_of(path)? != BATCH && options.passes.is_none() {
-        shown.passes = Some(loopopt::pass_names().filter(|&name| name != BATCH).map(String::from).collect());
+    let folder = pass_of(path)?;
+    if options.passes.is_none() {
+        let is_shown = |name: &&str| *name == folder || !HIDING.contains(name);
+        shown.passes = Some(loopopt::pass_names().filter(is_shown).map(String::from).collect());
     }
     let (mut after, mut output) = (String::new(), Vec::new());
     let mut expected = expected_remarks(input)?;
@@ -135,7 +138,7 @@ fn run_file(path: &Path) -> Result<()> {
     for func in cranelift_reader::parse_functions(input)? {
         let name = func.name.to_string();
         let (func, report) = optimize(func, &shown)?;
-        for remark in report.remarks.iter().filter(|remark| pass_of(path).is_ok_and(|pass| pass == remark.pass)) {
+        for remark in report.remarks.iter().filter(|remark| folder == remark.pass) {
             let what = match &remark.verdict {
                 Verdict::Fired => "fired",
                 Verdict::Declined { reason, .. } => reason,
@@ -154,7 +157,7 @@ fn run_file(path: &Path) -> Result<()> {
     ensure!(expected.is_empty(), "expected, but not remarked: {expected:?}; remarked: {found:?}");
     ensure!(found.is_empty(), "remarked, but not expected: {found:?}");
     let calls = compare_calls(input, &options)?;
-    ensure!(calls > 0 || pass_of(path)? != BUGS, "there is no call");
+    ensure!(calls > 0 || folder != BUGS, "there is no call");
     compare_output(path, &text, input, &after)
 }
 
@@ -198,6 +201,8 @@ fn options(input: &str) -> Result<Options> {
             "tail_duplicate_max_insts" => options.tail_duplicate_max_insts = value.parse()?,
             "tail_duplicate_max_copies" => options.tail_duplicate_max_copies = value.parse()?,
             "mem2reg_max_live" => options.mem2reg_max_live = value.parse()?,
+            "final_values_max_insts_per_gain" => options.final_values_max_insts_per_gain = value.parse()?,
+            "final_values_max_loop" => options.final_values_max_loop = value.parse()?,
             "full_unroll_max_iterations" => options.full_unroll_max_iterations = value.parse()?,
             "full_unroll_max_insts" => options.full_unroll_max_insts = value.parse()?,
             "peel_max_insts" => options.peel_max_insts = value.parse()?,

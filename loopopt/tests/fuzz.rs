@@ -34,6 +34,8 @@ const FLOORS: &[(&str, f64)] = &[
     ("widen_indices", 1.0),
     ("partial_unroll", 35.0),
     ("reassociate", 1.5),
+    ("final_values", 3.0),
+    ("gvn_sink", 1.0),
 ];
 
 /// The share of ordinary programs, in percent, that have what passes look for: some way below what it is.
@@ -75,6 +77,7 @@ const SHAPES: &[(Shape, f64)] = &[
     (Shape::LoadedBranch, 0.7),
     (Shape::RareCall, 2.7),
     (Shape::Reduction, 4.5),
+    (Shape::Sum, 4.0),
 ];
 
 /// The share of all programs, in percent, that have what proofs went wrong with. About one program in four is special: it has these, and
@@ -112,6 +115,7 @@ const CLAIMS: &[(Claim, f64)] = &[
     (Claim::CellHolds, 12.0),
     (Claim::Readable, 12.0),
     (Claim::SameResult, 1.0),
+    (Claim::FinalValue, 4.0),
 ];
 
 /// The bodies that look for a fault, one after the other, each with the programs that it may need: most faults change what a program does,

@@ -36,6 +36,8 @@ fn variants() -> Vec<(&'static str, Options)> {
         tail_duplicate_max_copies,
         sink_max_places,
         sink_max_values,
+        final_values_max_insts_per_gain,
+        final_values_max_loop,
         full_unroll_max_iterations,
         full_unroll_max_insts,
         full_unroll_max_copied,

@@ -3,11 +3,11 @@
 //!
 //! A pointer in memory is a distance from the first argument, because an input does not know its address.
 
-use cranelift_codegen::ir::Function;
 use cranelift_codegen::ir::types::I64;
+use cranelift_codegen::ir::{Function, Opcode};
 
 use crate::build::{Array, checked_function, function};
-use crate::memory::{get, ints, read};
+use crate::memory::{get, ints, read, write};
 use crate::{Checks, Input, Limit, Place, Program, Source, Value};
 
 pub(crate) const BOXED_SUM: Program = Program {
@@ -128,5 +128,79 @@ fn slot_sum() -> Function {
         });
         let result = f.get_slot(total);
         f.ret(result);
+    })
+}
+
+pub(crate) const WEIGHTED_INDEX: Program = Program {
+    name: "weighted-index",
+    about: "For each n of an array, adds up i * i * w + i for each i < n: a formula of n.",
+    tags: &["memory", "nest"],
+    while_loops: 2,
+    source: Source::Built(weighted_index),
+    small: || Input::new().array(&[5_i64, 0, 1, -3, 8]).int(5).int(3),
+    large: || {
+        let counts = ints(3, 20_000, 16);
+        Input::new().array(&counts).int(counts.len()).int(7)
+    },
+    reference: |input, memory| {
+        let counts: Vec<i64> = read(memory, input.at(0), input.size(1));
+        let weight = input.get_int(2);
+        let sum = |n: i64| (0..n).fold(0, |sum: i64, i| sum.wrapping_add(i.wrapping_mul(i).wrapping_mul(weight) + i));
+        Some(Value::I64(counts.into_iter().fold(0, |total, n| (total ^ sum(n)).wrapping_add(1))))
+    },
+    c: Some(include_str!("../../kernels/weighted_index.c")),
+};
+
+fn weighted_index() -> Function {
+    function("weighted_index", [I64; 3], Some(I64), |f, [counts, len, weight]| {
+        let total = f.local(I64, 0);
+        f.for_range(0, len, |f, at| {
+            let n = f.load(Array::unchecked(counts, I64), at);
+            let sum = f.local(I64, 0);
+            f.for_range(0, n, |f, i| {
+                let square = f.mul(i, i);
+                let weighted = f.mul(square, weight);
+                f.increase(sum, weighted);
+                f.increase(sum, i);
+            });
+            let mixed = f.op(Opcode::Bxor, total, sum);
+            let next = f.add(mixed, 1);
+            f.set(total, next);
+        });
+        f.ret(total);
+    })
+}
+
+pub(crate) const CHECKSUM_OF_PLACES: Program = Program {
+    name: "checksum-of-places",
+    about: "Fills an array, and adds up places and their squares beside: what is added up is a formula of the count.",
+    tags: &["memory"],
+    while_loops: 1,
+    source: Source::Built(checksum_of_places),
+    small: || Input::new().array(&[1_i64, 2, 3, 4, 5]).int(5).int(3),
+    large: || Input::new().array(&vec![1_i64; 4_000]).int(4_000).int(40),
+    reference: |input, memory| {
+        let n = input.size(1);
+        let value = input.get_int(2);
+        write(memory, input.at(0), &vec![value; n]);
+        let n = n as i64;
+        let step = |total: i64, i: i64| total.wrapping_add(i.wrapping_mul(value)).wrapping_add(i.wrapping_mul(i));
+        Some(Value::I64((0..n).fold(0, step)))
+    },
+    c: Some(include_str!("../../kernels/checksum_of_places.c")),
+};
+
+fn checksum_of_places() -> Function {
+    function("checksum_of_places", [I64; 3], Some(I64), |f, [array, n, value]| {
+        let total = f.local(I64, 0);
+        f.for_range(0, n, |f, i| {
+            f.store(Array::unchecked(array, I64), i, value);
+            let weighted = f.mul(i, value);
+            let square = f.mul(i, i);
+            let some = f.add(total, weighted);
+            let next = f.add(some, square);
+            f.set(total, next);
+        });
+        f.ret(total);
     })
 }

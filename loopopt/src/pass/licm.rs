@@ -22,7 +22,8 @@
 //!
 //! All operands come from outside, or from instructions that can go along, and
 //!
-//! * (L1) a pure instruction: always;
+//! * (L1) a pure instruction: always. A division is one if the bits of its operands say that it does not trap
+//!   ([`KnownBits`](crate::analysis::scev::known_bits::KnownBits)): then it may be done where its condition has not been asked;
 //! * (L2) a load: nothing in the loop may write what it reads, no call is in the loop, and no fence and no atomic, unless the
 //!   embedder says that they are nothing to its region, and others do not write it
 //!   ([`Writers`](crate::Writers)), and it is no [poll](crate::analysis::memory::exit_polls) of the loop. If it is `notrap` and `can_move`, that is all. If it is `notrap` only, it also has to run on every entry of the loop. If it
@@ -371,7 +372,7 @@ impl<'a, 'b> Motion<'a, 'b> {
     /// (L3)
     fn prove_first(&self, block: Block, inst: Inst) -> Result<(), Decline> {
         if !self.first.reaches(block) {
-            return Err(Decline::NotCertain { inst });
+            return Err(Decline::not_certain(self.func, inst));
         }
         if let Some(before) = self.first.observable() {
             return Err(Decline::NotFirst { inst, before });

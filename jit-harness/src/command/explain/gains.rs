@@ -33,6 +33,9 @@ const GAINS: &[&str] = &[
     "partial_unroll: several iterations share a test, a jump and the steps of counters; the loop as it was does the rest",
     "reassociate: what an iteration adds is put together before it is added, so that an iteration waits for one operation of \
      the one before",
+    "gvn_sink: what each way back computes alike is computed once, so that the counter of the loop is known as one",
+    "final_values: what the loop would count up is computed at once, from how often it would run; a loop without effect takes no \
+     time at all",
     "peel: the first iterations stand before the loop. What they have checked, loaded or computed for all others is not \
      done again",
     "tail_duplicate: each way through the loop ends in a test of its own, and not in a jump to a common one",

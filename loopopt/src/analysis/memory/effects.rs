@@ -4,8 +4,9 @@
 //! be known. This module asks both, so that passes need not.
 
 use crate::analysis::cfg::edges::jump_target;
-use crate::analysis::scev::linear_expr::constant_of;
+use crate::analysis::scev::known_bits::KnownBits;
 use crate::claim::asserted;
+use crate::fault::fault;
 use cranelift_codegen::ir::{Block, Function, Inst, MemFlags, Opcode};
 use std::sync::LazyLock;
 
@@ -109,15 +110,19 @@ static KINDS: LazyLock<[Kind; 256]> = LazyLock::new(|| {
     kinds
 });
 
-/// Whether `inst` divides by a constant with which no division traps.
+/// Whether `inst` is a division that does not trap: not by 0, and not the smallest number by -1, as the bits of its operands tell.
 fn divides_well(func: &Function, inst: Inst) -> bool {
-    let [_, divisor] = *func.dfg.inst_args(inst) else { return false };
-    let ones = u64::MAX >> (64 - func.dfg.value_type(divisor).bits().min(64));
-    match (func.dfg.insts[inst].opcode(), constant_of(func, divisor)) {
-        (Opcode::Udiv | Opcode::Urem, Some(divisor)) => divisor != 0,
-        (Opcode::Sdiv | Opcode::Srem, Some(divisor)) => divisor != 0 && divisor != ones,
-        _ => false,
+    let [dividend, divisor] = *func.dfg.inst_args(inst) else { return false };
+    let bits = func.dfg.value_type(divisor).bits();
+    let Some(by) = KnownBits::of(func, divisor) else { return false };
+    if fault!(DivisorsUnknown) {
+        return true;
     }
+    let is_signed = matches!(func.dfg.insts[inst].opcode(), Opcode::Sdiv | Opcode::Srem);
+    by.is_never_zero()
+        && (!is_signed
+            || by.is_never_minus_one(bits)
+            || KnownBits::of(func, dividend).is_some_and(|dividend| dividend.is_never_smallest(bits)))
 }
 
 /// Whether `inst` is a marker that stands for one place in the program.

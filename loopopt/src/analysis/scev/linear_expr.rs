@@ -239,6 +239,22 @@ impl Sum {
         Self { bits, constant: 0, terms: smallvec![(Term::Extended { signed: with_sign, sum: Box::new(self) }, 1)] }
     }
 
+    /// How many instructions compute it, constants not counted.
+    pub fn operations(&self) -> usize {
+        let terms = self.terms.iter().map(|(term, factor)| {
+            let is_plain = *factor == 1 || *factor == mask(self.bits);
+            let own = match term {
+                Term::Value(_) => 0,
+                Term::Slot(_) => 1,
+                Term::Extended { sum, .. } | Term::Quotient { sum, .. } => 1 + sum.operations(),
+                Term::Product(a, b) => 1 + a.operations() + b.operations(),
+            };
+            own + usize::from(!is_plain)
+        });
+        let added = (self.terms.len() + usize::from(self.constant != 0)).saturating_sub(1);
+        terms.sum::<usize>() + added
+    }
+
     /// The number of bits of the address.
     pub fn bits(&self) -> u32 {
         self.bits

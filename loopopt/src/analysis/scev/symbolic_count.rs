@@ -18,7 +18,7 @@
 //! moves on the circle, is an integer, less than two to the bits of what is tested (`integer`). That the start is below the end is
 //! not said by it: with `!=`, the way from one to the other may lead through 0.
 
-use crate::analysis::cfg::edges::edge_dominates;
+use crate::analysis::cfg::edges::{Edge, edge_dominates};
 use crate::analysis::cfg::loops::Loop;
 use crate::analysis::memory::effects::leads_to_failure;
 use crate::analysis::scev::exit_test::{CountedTest, ExitTest, is_negative};
@@ -65,6 +65,11 @@ impl Times {
         Some(if is_down { [start.minus(&room)?, start] } else { [start.clone(), start.plus(&room, 1)?] })
     }
 
+    /// How often that is, as an integer.
+    pub(in crate::analysis) fn number(&self) -> Sum {
+        self.room.clone().divided(self.by).sum().clone()
+    }
+
     /// Two numbers, of which the product is `factor` times this.
     pub(in crate::analysis) fn multiplied(&self, factor: u64) -> (Integer, u64) {
         match self.is_exact && factor.is_multiple_of(self.by) {
@@ -107,6 +112,20 @@ impl Counted {
         let others = self.tests.iter().filter(|test| test.exit.exit.branch != inst);
         let mut found = others.filter_map(|test| test.iterations(func, is_dominated(test) || fault!(OneIterationLess)));
         found.next()
+    }
+}
+
+impl Counted {
+    /// How often the back edge has been taken when the loop is left by `exit`, if the test there says so.
+    pub(in crate::analysis) fn at_exit(&self, func: &Function, exit: Edge) -> Option<Iterations> {
+        let test = self.tests.iter().find(|test| test.exit.exit == exit)?;
+        let mut iterations = test.iterations(func, false)?;
+        if test.cond == IntCC::NotEqual && test.distance().as_constant() == Some(1) {
+            // All numbers are met, so that the one that ends the loop is: in the first iteration, or after all others.
+            iterations.needs = Needs::default();
+            iterations.needs.extend(test.requires.iter().cloned());
+        }
+        Some(iterations)
     }
 }
 

@@ -1,7 +1,10 @@
 //! Write sums, and what is required of them, as instructions. None of them traps.
 
 use crate::analysis::scev::linear_expr::{Sum, Term, mask};
+use crate::analysis::scev::polynomial::Polynomial;
 use crate::analysis::scev::requirement::Requirement;
+use crate::edit::at;
+use crate::fault::fault;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Function, Inst, InstBuilder, Value, types};
@@ -25,6 +28,65 @@ pub(crate) fn emit(func: &mut Function, before: Inst, sum: &Sum) -> Value {
     let srcloc = func.srcloc(before);
     let mut cursor = FuncCursor::new(func).at_inst(before).with_srcloc(srcloc);
     emit_sum(&mut cursor, sum)
+}
+
+/// Computes what `polynomial` is in the iteration of this number, right before `before`. The values in both must be defined there.
+///
+/// Of `k` and `k - 1` one is even: `k(k-1)/2` is `(k >> 1) · ((k-1) | 1)`, without a division and without a wider type. `k(k-1)(k-2)/6` is that times
+/// `k - 2`, divided by 3, which goes into it: modulo a power of two that is a product with the inverse of 3.
+pub(crate) fn emit_polynomial(func: &mut Function, before: Inst, polynomial: &Polynomial, number: &Sum) -> Value {
+    let mut cursor = at(func, before);
+    let coefficients = polynomial.coefficients();
+    let mut total = emit_sum(&mut cursor, &coefficients[0]);
+    let ty = cursor.func.dfg.value_type(total);
+    let k = emit_sum(&mut cursor, number);
+    let k = if number.bits() < ty.bits() { cursor.ins().uextend(ty, k) } else { k };
+    let mut binomial = k;
+    for (index, coefficient) in coefficients.iter().enumerate().skip(1) {
+        binomial = match index {
+            1 => k,
+            2 => emit_pairs(&mut cursor, k),
+            _ => emit_triples(&mut cursor, k, binomial),
+        };
+        if coefficient.as_constant() == Some(0) {
+            continue;
+        }
+        let is_wide = cursor.func.dfg.value_type(binomial) != ty;
+        let reduced = if is_wide { cursor.ins().ireduce(ty, binomial) } else { binomial };
+        let product = match coefficient.as_constant() {
+            Some(factor) => emit_multiple(&mut cursor, reduced, factor),
+            None => {
+                let factor = emit_sum(&mut cursor, coefficient);
+                cursor.ins().imul(reduced, factor)
+            }
+        };
+        total = cursor.ins().iadd(total, product);
+    }
+    total
+}
+
+/// `k(k-1)/2`, modulo two to the bits of `k`.
+fn emit_pairs(cursor: &mut FuncCursor<'_>, k: Value) -> Value {
+    let ty = cursor.func.dfg.value_type(k);
+    let [one, minus_one] = [1, mask(ty.bits())].map(|number| cursor.ins().iconst(ty, number.cast_signed()));
+    let half = if fault!(HalvedTooLate) { k } else { cursor.ins().ushr(k, one) };
+    let less = cursor.ins().iadd(k, minus_one);
+    let odd = cursor.ins().bor(less, one);
+    cursor.ins().imul(half, odd)
+}
+
+/// `k(k-1)(k-2)/6` from `k(k-1)/2`, modulo two to the bits of `k`.
+fn emit_triples(cursor: &mut FuncCursor<'_>, k: Value, pairs: Value) -> Value {
+    /// Times 3, this is 1 modulo two to 64, and so to any fewer bits.
+    const THIRD: u64 = 0xaaaa_aaaa_aaaa_aaab;
+    let ty = cursor.func.dfg.value_type(k);
+    let [minus_two, third] = [u64::MAX - 1, THIRD].map(|number| {
+        let number = number & mask(ty.bits());
+        cursor.ins().iconst(ty, number.cast_signed())
+    });
+    let less = cursor.ins().iadd(k, minus_two);
+    let product = cursor.ins().imul(pairs, less);
+    cursor.ins().imul(product, third)
 }
 
 fn emit_requirement(cursor: &mut FuncCursor<'_>, requirement: &Requirement) -> Value {

@@ -10,7 +10,7 @@
 //! of these edges, and so the block. `Context::remove_constant_phis`, which `Context::optimize` runs, does the same around
 //! cycles of several parameters, but only for values that are no parameters themselves; closed form makes many that are.
 
-use crate::analysis::cfg::edges::EdgesByTarget;
+use crate::analysis::cfg::edges::{Edge, EdgesByTarget};
 use crate::edit::ssa::rename::Replaced;
 use crate::fault::fault;
 use cranelift_codegen::Context;
@@ -53,6 +53,29 @@ pub(crate) fn detach_redundant_params(ctx: &mut Context, replaced: &mut Replaced
             break;
         }
     }
+}
+
+/// Removes the parameters of `block` that are not to be kept, by their places, and what the edges into it pass for them. Nothing may use them.
+pub(crate) fn keep_params(func: &mut Function, (block, edges): (Block, &[Edge]), keeps: &[bool]) {
+    let params = func.dfg.detach_block_params(block);
+    for (index, _) in keeps.iter().enumerate().filter(|(_, keeps)| **keeps) {
+        let param = params.get(index, &func.dfg.value_lists).expect("a parameter for each place");
+        func.dfg.attach_block_param(block, param);
+    }
+    for &edge in edges {
+        keep_args(func, edge, |index| keeps[index]);
+    }
+}
+
+/// Removes the arguments of `edge` that are not to be kept, by their places.
+fn keep_args(func: &mut Function, edge: Edge, keeps: impl Fn(usize) -> bool) {
+    let dfg = &mut func.dfg;
+    let calls = dfg.insts[edge.branch].branch_destination_mut(&mut dfg.jump_tables, &mut dfg.exception_tables);
+    let call = &mut calls[edge.slot];
+    let args = call.args(&dfg.value_lists).enumerate();
+    let kept: Vec<_> = args.filter(|(index, _)| keeps(*index)).map(|(_, arg)| arg).collect();
+    call.clear(&mut dfg.value_lists);
+    call.extend(kept, &mut dfg.value_lists);
 }
 
 /// What the edges into a block pass for one of its parameters, the parameter itself aside.
@@ -109,14 +132,8 @@ impl Remover<'_> {
                 Passed::Nothing | Passed::Several => func.dfg.attach_block_param(block, param),
             }
         }
-        for edge in edges.entering(block) {
-            let dfg = &mut func.dfg;
-            let calls = dfg.insts[edge.branch].branch_destination_mut(&mut dfg.jump_tables, &mut dfg.exception_tables);
-            let call = &mut calls[edge.slot];
-            let args = call.args(&dfg.value_lists).zip(&*passed);
-            let kept: Vec<_> = args.filter(|(_, passed)| !passed.is_one()).map(|(arg, _)| arg).collect();
-            call.clear(&mut dfg.value_lists);
-            call.extend(kept, &mut dfg.value_lists);
+        for &edge in edges.entering(block) {
+            keep_args(func, edge, |index| !passed[index].is_one());
         }
         true
     }

@@ -88,12 +88,16 @@ pub(super) enum Feature {
     Checks = 51,
     /// Carried values to which an iteration applies several operations in a row.
     Reductions = 52,
+    /// Carried values that grow by what a counter says.
+    Sums = 53,
 }
 
 /// Something in a program that a pass may look for. [`Statistics`](crate::fuzzing::Statistics) counts the programs that
 /// have it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Shape {
+    /// The next value of a parameter of a header is a sum of it and what a counter or a constant says.
+    Sum,
     /// Several operations in a row make the next value of a parameter of a header.
     Reduction,
     /// A local in a stack slot is accessed as a whole, in a loop.
@@ -222,6 +226,9 @@ impl Features {
         let mut features = Self(bits >> 8);
         let is_special = features.0 & SPECIAL_PROGRAM == SPECIAL_PROGRAM;
         features.remove(&SPECIAL);
+        if features.0 & SUMS_PROGRAM != SUMS_PROGRAM {
+            features.remove(&[Feature::Sums]);
+        }
         if random.chance(20) {
             features.remove(&NOT_INTERPRETED);
         }
@@ -300,6 +307,9 @@ const NOT_INTERPRETED: [Feature; 8] = [
 
 /// Only programs with both of these bits have special features. The others are what they would be without those.
 const SPECIAL_PROGRAM: u64 = 1 << 40 | 1 << 41;
+
+/// Only programs with all of these bits have sums of counters.
+const SUMS_PROGRAM: u64 = 1 << 53 | 1 << 54;
 
 /// What only special programs have.
 const SPECIAL: [Feature; 6] =

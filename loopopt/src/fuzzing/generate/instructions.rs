@@ -180,6 +180,9 @@ impl Fill<'_, '_, '_> {
         if self.features().has(Feature::Reductions) && ty.is_int() && self.random.chance(40) {
             return self.reduction(param);
         }
+        if self.features().has(Feature::Sums) && ty.is_int() && self.random.chance(60) {
+            return self.sum(param);
+        }
         let choice = self.random.below(4);
         if choice == 0
             && let Some(value) = self.exchange(param)

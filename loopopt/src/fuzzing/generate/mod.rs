@@ -32,6 +32,7 @@ mod ranges;
 mod reductions;
 mod series;
 mod statements;
+mod sums;
 mod walks;
 
 use crate::oracle::{Case, Program};

@@ -3,7 +3,7 @@
 use crate::analysis::cfg::must_execute::Detour;
 use crate::analysis::pressure::ByClass;
 use crate::refusal::{Shown, refusals};
-use cranelift_codegen::ir::{Function, Inst};
+use cranelift_codegen::ir::{Function, Inst, Opcode};
 use std::fmt;
 
 refusals! {
@@ -26,9 +26,17 @@ refusals! {
         /// (L3) Something can be observed before it.
         NotFirst { inst: Inst, before: Inst } => "not-first", "{inst} may trap, and before it comes {before}",
             help "do it before what can be observed, or before the loop";
-        /// (L2), (L3) It does not run on every entry of the loop.
+        /// (L2) It does not run on every entry of the loop.
         NotCertain { inst: Inst } => "not-certain", "{inst} does not run on every entry of the loop",
             help "flag the load notrap and can_move, if it may be done at any time";
+        /// (L3) It divides, and does not run on every entry of the loop.
+        DividesUncertainly { inst: Inst } => "division-not-certain",
+            "{inst} may trap, and does not run on every entry of the loop",
+            help "divide by what is not 0 by its bits, such as a number with 1 in its lowest bit, or before the loop";
+        /// (L3) It traps, and does not run on every entry of the loop.
+        TrapsUncertainly { inst: Inst } => "trap-not-certain",
+            "{inst} may trap, and does not run on every entry of the loop",
+            help "check before the loop, if a trap may come earlier";
         /// (L2), (L3) The same, for this reason.
         MayBeSkipped { inst: Inst, detour: Detour } => "not-certain", "{inst} may not run, because of {detour}";
         /// (P1) It stands in a cold block.
@@ -52,6 +60,15 @@ impl Shown for Detour {
 }
 
 impl Decline {
+    /// That an instruction that may trap does not run on every entry of the loop.
+    pub(super) fn not_certain(func: &Function, inst: Inst) -> Self {
+        match func.dfg.insts[inst].opcode() {
+            Opcode::Udiv | Opcode::Urem | Opcode::Sdiv | Opcode::Srem => Self::DividesUncertainly { inst },
+            opcode if opcode.can_load() => Self::NotCertain { inst },
+            _ => Self::TrapsUncertainly { inst },
+        }
+    }
+
     /// How much the reason says to the author of a program, compared with others.
     pub(super) fn rank(&self) -> u8 {
         match self {
@@ -59,7 +76,11 @@ impl Decline {
             Self::Folds => 1,
             Self::Withheld | Self::Cold { .. } => 2,
             Self::Pressure { .. } => 3,
-            Self::NotCertain { .. } | Self::MayBeSkipped { .. } | Self::NotFirst { .. } => 4,
+            Self::NotCertain { .. }
+            | Self::DividesUncertainly { .. }
+            | Self::TrapsUncertainly { .. }
+            | Self::MayBeSkipped { .. }
+            | Self::NotFirst { .. } => 4,
             Self::Fenced { .. } | Self::Asynchronous { .. } | Self::Polls { .. } => 5,
             Self::Aliased { .. } => 6,
         }

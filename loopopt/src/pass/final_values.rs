@@ -1,0 +1,489 @@
+//! Final values: what a loop leaves behind is computed from how often it runs, and a loop without effect goes.
+//!
+//! ```text
+//!     jump block1(0, 0)                           v9 = v8 - 1
+//! block1(v1: i64, v2: i64):                       v10 = (v9 >> 1) · ((v9 - 1) | 1) + v9
+//!     v3 = iadd v2, v1                  ──►       jump block2(v10)
+//!     v4 = iadd v1, 1                         block2(v6: i64):
+//!     v5 = icmp ult v4, v8                        return v6
+//!     brif v5, block1(v4, v3), block2(v3)
+//! block2(v6: i64):
+//!     return v6
+//! ```
+//!
+//! A value that grows by a constant, by something that does not change, or by another such value is a polynomial of the number of the
+//! iteration ([`crate::analysis::scev::polynomial`]). If the exit test says in which iteration the loop is left, the value there is a formula of what is known
+//! before the loop. The preheader computes it, and the exit edge passes that. What has only led to such values goes from the loop; and if
+//! nothing stays that anybody could notice, the whole loop does.
+//!
+//! # Needs
+//!
+//! Canonical form, and makes it if there is something to do and it was lost: all values leave a loop as arguments of its exit edges.
+//!
+//! # Legal when
+//!
+//! For a value: (L1) the exit is that of a test that each iteration makes, of a counter and something that does not change, so that the first
+//! iteration in which it fails is a formula; (L2) what this formula rests on holds before the loop: that a first test, the guard of a rotated loop, has been
+//! passed, or that the end is met by the step. (L3) The value is a polynomial of degree 3 at most. The formula is right modulo two to the bits of the value, whatever
+//! wraps, since the number of the iteration is an integer, and the binomials are: what is divided is computed before it is reduced, or is divided exactly.
+//! All that the formula is made of is defined before the loop, and no instruction of it traps.
+//!
+//! For a loop to go: (L4) it has one exit edge, and all that it passes is such a value, or defined outside. (L5) Nothing inside writes, calls, traps, fences or
+//! stands for a place in the program. A load that cannot trap, and that nothing uses, is not noticed. So what polls stays: it calls, leaves, or traps on its rare
+//! way. (L6) The loop ends: the formula says when, or a bound does. That a loop does not end can be observed. No cycle is inside, not even one that is no loop of
+//! the forest.
+//!
+//! # Pays when
+//!
+//! Without a loop that goes, (P1) an operation of the loop goes by it, so that a value that the loop needs itself gets no formula; and (P2) the formulas are short, and
+//! the loop is not known to end before the iterations have made up for them. A loop that goes is always worth it.
+//!
+//! # Changes
+//!
+//! Edges and blocks if a loop goes, instructions and parameters otherwise. Canonical form is kept. Wants `cleanup`, which divides by constants without
+//! a division and folds what is known. With claims asserted, no loop goes, and at the exit the formula is compared with what was counted.
+//!
+//! # Not done
+//!
+//! Exits of which the count is known under a condition only (that could be asked for); steps that are not constants, which
+//! would take a division; geometric series; values that are chosen, such as the last element that was found; 128 bits.
+//!
+//! # References
+//!
+//! LLVM `IndVarSimplify` (`rewriteLoopExitValues`) and `LoopDeletion`; GCC `tree-scalar-evolution.cc` (`final_value_replacement_loop`), which had to learn that
+//! a formula can cost more than the loop (PR 80852).
+
+mod dead;
+
+use crate::analysis::cfg::edges::{Edge, edges_from};
+use crate::analysis::cfg::loops::{Loop, LoopForest};
+use crate::analysis::cfg::must_execute::Order;
+use crate::analysis::facts::known::{Conditions, Place};
+use crate::analysis::memory::effects::Effects;
+use crate::analysis::scev::linear_expr::Sum;
+use crate::analysis::scev::polynomial::{ExitIteration, ExitIterations, Polynomial, Polynomials};
+use crate::analysis::scev::requirement::Requirement;
+use crate::analysis::scev::view::View;
+use crate::change::Change;
+use crate::claim::{Claim, is_marked};
+use crate::edit::cfg::split_edges::{funnel, set_edge};
+use crate::edit::materialize::assertion::assert_equal;
+use crate::edit::materialize::emit::{emit, emit_polynomial};
+use crate::edit::materialize::local_cse::reuse;
+use crate::fault::fault;
+use crate::pass::copying::{Denied, granted};
+use crate::pass::{Form, Pass, PassCx};
+use crate::refusal::refusals;
+use cranelift_codegen::entity::EntitySet;
+use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, Value};
+use cranelift_codegen::{CodegenResult, Context};
+use dead::Dead;
+
+/// The name of this pass.
+pub(crate) const NAME: &str = "final_values";
+
+/// The pass.
+pub(crate) const PASS: Pass = Pass {
+    name: NAME,
+    run,
+    reasons: &[Decline::REASONS, Denied::REASONS],
+    claims: &[Claim::FinalValue],
+    keeps: Form::Canonical,
+    ..Pass::OPTIONAL
+};
+
+/// Does it in all loops, the inner ones first.
+pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
+    let plans = granted(ctx, cx, NAME, plan, |plan| (plan.header, plan.operations()))?;
+    if plans.is_empty() {
+        return Ok(Change::Nothing);
+    }
+    let mut preheaders = Vec::new();
+    for plan in plans {
+        cx.look_again(ctx, plan.header);
+        cx.retract(NAME, plan.header);
+        cx.fired(&ctx.func, &PASS, plan.header, plan.describe());
+        preheaders.push(plan.entry.source(&ctx.func));
+        plan.apply(&mut ctx.func);
+    }
+    if is_marked(&ctx.func) {
+        // An exit block that several edges enter is entered from a block with an assertion then.
+        cx.keep_form(Form::Any);
+    }
+    cx.invalidate_and_prune(ctx)?;
+    preheaders.retain(|&block| ctx.func.layout.is_block_inserted(block));
+    reuse(&mut ctx.func, &ctx.domtree, preheaders);
+    cx.wants_cleanup = true;
+    Ok(Change::Insts)
+}
+
+/// What to do in which loops, none inside another: what goes from the one may be what a formula of the other is made of.
+fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
+    let forest = cx.forest(ctx);
+    let mut plans: Vec<Plan> = Vec::new();
+    let mut around = EntitySet::new();
+    for lp in forest.loops().rev() {
+        let data = forest.data(lp);
+        if around.contains(lp) {
+            around.extend(data.parent);
+            continue;
+        }
+        if cx.is_slow(data.header) {
+            continue;
+        }
+        match Plan::prove(ctx, cx, (&forest, lp)).and_then(|plan| plan.judge(ctx, cx, lp)) {
+            Ok(plan) => {
+                around.extend(data.parent);
+                plans.push(plan);
+            }
+            // What is left is for the loop.
+            Err(_) if cx.has_fired(NAME, data.header) => {}
+            Err(why) => cx.declined(&ctx.func, NAME, data.header, &why),
+        }
+    }
+    plans
+}
+
+/// A value that leaves a loop.
+struct Final {
+    exit: Edge,
+    /// Its place among the arguments of the edge.
+    index: usize,
+    value: Value,
+    formula: Formula,
+}
+
+/// What computes a value before the loop.
+enum Formula {
+    Sum(Sum),
+    /// The polynomial, in the iteration of this number.
+    Polynomial(Polynomial, Sum),
+}
+
+impl Formula {
+    fn new(polynomial: Polynomial, number: &Sum) -> Self {
+        match polynomial.at(number) {
+            Some(sum) => Self::Sum(sum),
+            None => Self::Polynomial(polynomial, number.clone()),
+        }
+    }
+
+    /// How many instructions compute it.
+    fn operations(&self) -> usize {
+        match self {
+            Self::Sum(sum) => sum.operations(),
+            Self::Polynomial(polynomial, number) => {
+                // Of `k over 2` and `k over 3`, and two for each coefficient.
+                let binomials = [0, 0, 4, 7][polynomial.coefficients().len().min(4) - 1];
+                let coefficients = polynomial.coefficients().iter().map(|one| one.operations() + 2);
+                number.operations() + binomials + coefficients.sum::<usize>()
+            }
+        }
+    }
+
+    fn emit(&self, func: &mut Function, before: Inst) -> Value {
+        match self {
+            Self::Sum(sum) => emit(func, before, sum),
+            Self::Polynomial(polynomial, number) => emit_polynomial(func, before, polynomial, number),
+        }
+    }
+}
+
+/// What is legal in one loop.
+struct Plan {
+    header: Block,
+    entry: Edge,
+    finals: Vec<Final>,
+    dead: Dead,
+    /// The exit edge of a loop that goes.
+    goes: Option<Edge>,
+}
+
+impl Plan {
+    fn prove(ctx: &Context, cx: &mut PassCx<'_>, (forest, lp): (&LoopForest, Loop)) -> Result<Self, Decline> {
+        let (view, data) = (View { ctx, forest }, forest.data(lp));
+        let ([entry], [_]) = (&data.entries[..], &data.back_edges[..]) else { return Err(Decline::NothingPredictable) };
+        let (insts, max) = (
+            insts_up_to(&ctx.func, forest.blocks(lp), cx.options.final_values_max_loop),
+            cx.options.final_values_max_loop,
+        );
+        if insts > max {
+            return Err(Decline::TooLarge { max });
+        }
+        // What would go if no exit needed anything: if that is nothing more than goes now, no formula is worth a look.
+        let leaving = leaving(view, lp);
+        let now = Dead::without(view, lp, |_, _| false);
+        let at_best = Dead::without(view, lp, |exit, index| leaving.iter().any(|one| (one.0, one.1) == (exit, index)));
+        let may_go = may_go(ctx, forest, lp);
+        if !may_go && at_best.operations() <= now.operations() {
+            return Err(Decline::NothingPredictable);
+        }
+        let mut search = Search::new(view, cx, lp, *entry);
+        let mut why = None;
+        let mut finals = Vec::new();
+        for &(exit, index, value) in &leaving {
+            match search.formula(exit, value) {
+                Ok(formula) => finals.push(Final { exit, index, value, formula }),
+                Err(decline) => why = why.or(Some(decline)),
+            }
+        }
+        let goes = match data.exits[..] {
+            [exit] if may_go && finals.len() == leaving.len() => {
+                let ends = search.is_known(exit) || cx.bound(ctx, lp).most().is_some();
+                if !ends && finals.is_empty() {
+                    return Err(Decline::MayNotEnd);
+                }
+                ends.then_some(exit)
+            }
+            _ => None,
+        };
+        if goes.is_none() {
+            finals = worthwhile(view, lp, finals);
+            if finals.is_empty() {
+                return Err(why.unwrap_or(Decline::NothingPredictable));
+            }
+        }
+        let is_final = |exit, index| finals.iter().any(|one| (one.exit, one.index) == (exit, index));
+        let dead = Dead::without(view, lp, is_final);
+        let plan = Self { header: data.header, entry: *entry, dead, goes, finals };
+        match plan.goes.is_some() || plan.dead.operations() > now.operations() {
+            true => Ok(plan),
+            false => Err(why.unwrap_or(Decline::NothingPredictable)),
+        }
+    }
+
+    fn judge(self, ctx: &Context, cx: &mut PassCx<'_>, lp: Loop) -> Result<Self, Decline> {
+        if cx.options.ignore_cost || self.goes.is_some() {
+            return Ok(self);
+        }
+        let (operations, gain) = (self.operations(), self.dead.operations());
+        if operations > cx.options.final_values_max_insts_per_gain.saturating_mul(gain) {
+            return Err(Decline::TooLong { operations, gain });
+        }
+        let iterations = cx.bound(ctx, lp).most_iterations();
+        let saved = iterations.map(|iterations| iterations.saturating_mul(gain as u128));
+        match saved.filter(|&saved| saved < operations as u128) {
+            Some(saved) => Err(Decline::FewIterations { operations, saved }),
+            None => Ok(self),
+        }
+    }
+
+    /// How many instructions all formulas are.
+    fn operations(&self) -> usize {
+        self.finals.iter().map(|one| one.formula.operations()).sum()
+    }
+
+    fn describe(&self) -> String {
+        let values = self.finals.iter().map(|one| one.value.to_string()).collect::<Vec<_>>().join(", ");
+        match (self.goes, self.finals.len()) {
+            (Some(_), 0) => "the loop is gone: it has no effect, and it ends".into(),
+            (Some(_), _) => format!("the loop is gone: a formula of how often it would run gives {values}"),
+            (None, _) => format!("a formula of how often the loop runs gives {values}, which leave it"),
+        }
+    }
+
+    fn apply(self, func: &mut Function) {
+        let asserted = is_marked(func);
+        let preheader = self.entry.source(func);
+        let before = self.entry.branch;
+        let mut replaced = Vec::new();
+        for one in &self.finals {
+            let value = one.formula.emit(func, before);
+            replaced.push((one.exit, one.index, value));
+        }
+        for (exit, index, value) in replaced {
+            let target = exit.target(func);
+            let mut args: Vec<BlockArg> = exit.args(func).collect();
+            if asserted {
+                assert_final(func, (exit, target), index, value);
+                continue;
+            }
+            args[index] = value.into();
+            set_edge(func, exit, target, &args);
+        }
+        if asserted {
+            return;
+        }
+        match self.goes {
+            Some(exit) => {
+                let (target, args) = (exit.target(func), exit.args(func).collect::<Vec<_>>());
+                let entry = edges_from(func, preheader).next().expect("a preheader jumps to its loop");
+                set_edge(func, entry, target, &args);
+            }
+            None => self.dead.remove(func),
+        }
+    }
+}
+
+/// Compares `value` with what `exit` passes, on a block of its own on this edge.
+fn assert_final(func: &mut Function, (exit, target): (Edge, Block), index: usize, value: Value) {
+    let block = funnel(func, &[exit], target);
+    let counted = func.dfg.block_params(block)[index];
+    let jump = func.layout.last_inst(block).expect("it ends in a jump");
+    assert_equal(func, jump, Claim::FinalValue, [counted, value]);
+}
+
+/// The instructions in `blocks`, at most one more than `max`.
+fn insts_up_to(func: &Function, blocks: &[Block], max: usize) -> usize {
+    let insts = blocks.iter().flat_map(|&block| func.layout.block_insts(block));
+    insts.take(max.saturating_add(1)).count()
+}
+
+/// The values of `lp` that its exit edges pass on, with their places.
+fn leaving(view: View<'_>, lp: Loop) -> Vec<(Edge, usize, Value)> {
+    let func = view.func();
+    let mut found = Vec::new();
+    for &exit in &view.forest.data(lp).exits {
+        let values = exit.args(func).enumerate().filter_map(|(index, arg)| Some((index, arg.as_value()?)));
+        let inside = values.filter(|(_, value)| !view.is_defined_outside(lp, *value));
+        found.extend(inside.map(|(index, value)| (exit, index, value)));
+    }
+    found
+}
+
+/// Those without which an operation of the loop is not needed, or would be if there were the others only.
+fn worthwhile(view: View<'_>, lp: Loop, mut finals: Vec<Final>) -> Vec<Final> {
+    let count = |finals: &[Final], but: Option<usize>| {
+        let is_final = |exit, index| {
+            let mut others = finals.iter().enumerate().filter(|(place, _)| Some(*place) != but);
+            others.any(|(_, one)| (one.exit, one.index) == (exit, index))
+        };
+        Dead::without(view, lp, is_final).operations()
+    };
+    let mut place = finals.len();
+    while let Some(last) = place.checked_sub(1) {
+        place = last;
+        if count(&finals, Some(place)) >= count(&finals, None) {
+            finals.remove(place);
+        }
+    }
+    finals
+}
+
+/// Whether nobody would notice if `lp`, which ends, did not run, but for what leaves it by its one exit.
+fn may_go(ctx: &Context, forest: &LoopForest, lp: Loop) -> bool {
+    let (func, data) = (&ctx.func, forest.data(lp));
+    let ([exit], true) = (&data.exits[..], forest.is_innermost(lp)) else { return false };
+    let is_silent = |inst: Inst| {
+        let effects = Effects::of(func, inst);
+        let is_seen = effects.traps || effects.writes || effects.fences || effects.diverges;
+        !is_seen || fault!(EffectsForgotten)
+    };
+    let blocks = forest.blocks(lp);
+    let passes_values = exit.args(func).all(|arg| arg.as_value().is_some());
+    passes_values
+        && blocks.iter().flat_map(|&block| func.layout.block_insts(block)).all(is_silent)
+        && !has_cycle(ctx, forest, lp)
+}
+
+/// Whether there is a cycle in `lp` that does not lead through its header.
+fn has_cycle(ctx: &Context, forest: &LoopForest, lp: Loop) -> bool {
+    let func = &ctx.func;
+    let (blocks, header) = (forest.blocks(lp), forest.data(lp).header);
+    if let [_] = blocks {
+        return false;
+    }
+    let mut seen = EntitySet::<Block>::new();
+    // In reverse postorder, each cycle has an edge to a block that was seen before.
+    Order::of(func, &ctx.domtree).sorted(blocks).into_iter().any(|block| {
+        seen.insert(block);
+        edges_from(func, block).map(|edge| edge.target(func)).any(|target| target != header && seen.contains(target))
+    })
+}
+
+/// Looks for formulas in one loop.
+struct Search<'a> {
+    view: View<'a>,
+    lp: Loop,
+    entry: Edge,
+    conditions: Conditions<'a>,
+    polynomials: Polynomials<'a>,
+    exits: ExitIterations<'a>,
+    /// What was found for exits.
+    found: Vec<(Edge, Result<Sum, Decline>)>,
+}
+
+impl<'a> Search<'a> {
+    fn new(view: View<'a>, cx: &PassCx<'a>, lp: Loop, entry: Edge) -> Self {
+        let ctx = view.ctx;
+        Self {
+            view,
+            lp,
+            entry,
+            conditions: Conditions::new(&ctx.func, &ctx.cfg, &ctx.domtree).with_options(cx.options),
+            polynomials: Polynomials::new(view, lp),
+            exits: ExitIterations::new(view, lp),
+            found: Vec::new(),
+        }
+    }
+
+    /// The formula of `value`, which leaves the loop by `exit`.
+    fn formula(&mut self, exit: Edge, value: Value) -> Result<Formula, Decline> {
+        let polynomial = self.polynomials.of(value).ok_or(Decline::NoFormula(value))?;
+        Ok(Formula::new(polynomial, &self.iteration(exit)?))
+    }
+
+    /// Whether it is known in which iteration the loop is left by `exit`.
+    fn is_known(&mut self, exit: Edge) -> bool {
+        self.iteration(exit).is_ok()
+    }
+
+    /// (L1) and (L2)
+    fn iteration(&mut self, exit: Edge) -> Result<Sum, Decline> {
+        if let Some((_, found)) = self.found.iter().find(|(other, _)| *other == exit) {
+            return found.clone();
+        }
+        let found = match self.exits.at(exit) {
+            None => Err(Decline::NotCounted),
+            Some(ExitIteration { number, requires }) => {
+                match requires.into_iter().find(|one| !self.holds(one) && !fault!(CountAssumed)) {
+                    Some(requirement) => Err(Decline::NotKnownBefore { requirement: requirement.to_string() }),
+                    None => Ok(number),
+                }
+            }
+        };
+        debug_assert!(found.as_ref().is_ok_and(|number| self.view.is_invariant(self.lp, number)) || found.is_err());
+        self.found.push((exit, found.clone()));
+        found
+    }
+
+    fn holds(&mut self, requirement: &Requirement) -> bool {
+        requirement.known().unwrap_or_else(|| match requirement {
+            Requirement::Compare { cond, left, right } => {
+                self.conditions.holds(Place::Before(self.entry.branch), *cond, [left, right])
+            }
+            Requirement::Fits { .. } => false,
+        })
+    }
+}
+
+refusals! {
+    /// Why a loop keeps what it computes.
+    #[derive(Clone)]
+    enum Decline {
+        /// (P1) Nothing of the loop is for its end alone.
+        NothingPredictable => "nothing-predictable",
+            "nothing that a formula could stand for is computed for the end of the loop alone";
+        /// (L1) No test says how often it runs.
+        NotCounted => "not-counted", "no test of a counter says in which iteration the loop is left",
+            help "count by a constant, up to or down to something that does not change";
+        /// (L2) The formula holds under a condition.
+        NotKnownBefore { requirement: String } => "not-known-before",
+            "how often the loop runs is known only if {requirement}, which nothing before it says",
+            help "test that before the loop";
+        /// (L3) It is no polynomial.
+        NoFormula(value: Value) => "no-formula", "{value}, which leaves the loop, is no sum of what a counter or a constant adds";
+        /// (L6) It has no effect, but may be endless.
+        MayNotEnd => "may-not-end", "nothing but its end can be noticed of the loop, and nothing says that it ends";
+        /// (P2) The formulas are long.
+        TooLong { operations: usize, gain: usize } => "too-long",
+            "the formulas are {operations} instructions, and an iteration would be shorter by {gain}",
+            help "raise Options::final_values_max_insts_per_gain if the loop runs often";
+        /// (P2) The loop ends before it pays.
+        FewIterations { operations: usize, saved: u128 } => "few-iterations",
+            "the formulas are {operations} instructions, and all iterations together would save {saved}";
+        /// The loop is large.
+        TooLarge { max: usize } => "too-large", "the loop has more than {max} instructions",
+            help "raise Options::final_values_max_loop";
+    }
+}
