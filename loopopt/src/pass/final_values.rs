@@ -128,7 +128,7 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
             around.extend(data.parent);
             continue;
         }
-        if cx.is_slow(data.header) {
+        if !cx.has_full_effort(data.header) {
             continue;
         }
         match Plan::prove(ctx, cx, (&forest, lp)).and_then(|plan| plan.judge(ctx, cx, lp)) {
@@ -210,12 +210,9 @@ impl Plan {
         if insts > max {
             return Err(Decline::TooLarge { max });
         }
-        // What would go if no exit needed anything: if that is nothing more than goes now, no formula is worth a look.
         let leaving = leaving(view, lp);
-        let now = Dead::without(view, lp, |_, _| false);
-        let at_best = Dead::without(view, lp, |exit, index| leaving.iter().any(|one| (one.0, one.1) == (exit, index)));
         let may_go = may_go(ctx, forest, lp);
-        if !may_go && at_best.operations() <= now.operations() {
+        if !may_go && leaving.is_empty() {
             return Err(Decline::NothingPredictable);
         }
         let mut search = Search::new(view, cx, lp, *entry);
@@ -226,6 +223,9 @@ impl Plan {
                 Ok(formula) => finals.push(Final { exit, index, value, formula }),
                 Err(decline) => why = why.or(Some(decline)),
             }
+        }
+        if !may_go && finals.is_empty() {
+            return Err(why.unwrap_or(Decline::NothingPredictable));
         }
         let goes = match data.exits[..] {
             [exit] if may_go && finals.len() == leaving.len() => {
@@ -243,6 +243,7 @@ impl Plan {
                 return Err(why.unwrap_or(Decline::NothingPredictable));
             }
         }
+        let now = Dead::without(view, lp, |_, _| false);
         let is_final = |exit, index| finals.iter().any(|one| (one.exit, one.index) == (exit, index));
         let dead = Dead::without(view, lp, is_final);
         let plan = Self { header: data.header, entry: *entry, dead, goes, finals };

@@ -79,7 +79,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     let mut unused = Vec::new();
     for lp in forest.loops() {
         let header = forest.data(lp).header;
-        let Some(latch) = Latch::find(ctx, &forest, lp).filter(|_| !cx.is_slow(header)) else { continue };
+        let Some(latch) = Latch::find(ctx, &forest, lp).filter(|_| cx.has_full_effort(header)) else { continue };
         let mut same = latch.same(&ctx.func, header);
         let why = latch.judge(&ctx.func, cx, (&forest, lp), &mut same);
         match why {
