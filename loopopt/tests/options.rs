@@ -22,9 +22,9 @@ fn changed(name: &'static str, change: impl FnOnce(&mut Options)) -> (&'static s
     (name, options)
 }
 
-/// For each field that changes code, settings that differ in it.
-fn variants() -> Vec<(&'static str, Options)> {
-    let mut all = each_number![
+/// For each number that changes code, settings that differ in it.
+fn numbers() -> Vec<(&'static str, Options)> {
+    each_number![
         max_rounds,
         rotate_max_header_insts,
         rotate_max_dispatched,
@@ -79,7 +79,12 @@ fn variants() -> Vec<(&'static str, Options)> {
         full_effort_min_insts_per_call,
         max_loops,
         reassociate_insts_per_cycle,
-    ];
+    ]
+}
+
+/// For each field that changes code, settings that differ in it.
+fn variants() -> Vec<(&'static str, Options)> {
+    let mut all = numbers();
     all.extend([
         changed("passes", |options| options.passes = Some(vec!["licm".to_owned()])),
         changed("fuel", |options| options.fuel = Some(0)),
