@@ -73,7 +73,7 @@ use crate::edit::materialize::local_cse::reuse;
 use crate::fault::fault;
 use crate::pass::copying::{Denied, granted};
 use crate::pass::{Form, Pass, PassCx};
-use crate::refusal::refusals;
+use crate::refusal::{Refusal, refusals};
 use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, Value};
 use cranelift_codegen::{CodegenResult, Context};
@@ -225,7 +225,12 @@ impl Plan {
             }
         }
         if !may_go && finals.is_empty() {
-            return Err(why.unwrap_or(Decline::NothingPredictable));
+            let why = why.unwrap_or(Decline::NothingPredictable);
+            return Err(if why.help().is_empty() || would_gain(view, lp, &leaving) {
+                why
+            } else {
+                Decline::NothingPredictable
+            });
         }
         let goes = match data.exits[..] {
             [exit] if may_go && finals.len() == leaving.len() => {
@@ -340,6 +345,13 @@ fn leaving(view: View<'_>, lp: Loop) -> Vec<(Edge, usize, Value)> {
         found.extend(inside.map(|(index, value)| (exit, index, value)));
     }
     found
+}
+
+/// Whether something of `lp` would go if no exit needed any of the values that leave it.
+fn would_gain(view: View<'_>, lp: Loop, leaving: &[(Edge, usize, Value)]) -> bool {
+    let is_leaving = |exit, index| leaving.iter().any(|one| (one.0, one.1) == (exit, index));
+    let [now, at_best] = [Dead::without(view, lp, |_, _| false), Dead::without(view, lp, is_leaving)];
+    at_best.operations() > now.operations()
 }
 
 /// Those without which an operation of the loop is not needed, or would be if there were the others only.
