@@ -23,6 +23,7 @@ fn changed(name: &'static str, change: impl FnOnce(&mut Options)) -> (&'static s
 }
 
 /// For each field that changes code, settings that differ in it.
+#[expect(clippy::too_many_lines, reason = "one line for each setting")]
 fn variants() -> Vec<(&'static str, Options)> {
     let mut all = each_number![
         max_rounds,
