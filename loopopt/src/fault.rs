@@ -187,8 +187,6 @@ faults! {
     OneIterationOff,
     /// `final_values`: what the count rests on is not asked for (a loop of which the end was passed before it began).
     CountAssumed,
-    /// `final_values`: `k(k-1)` is not halved before it wraps (the division by two of a sum of numbers).
-    HalvedTooLate,
     /// `final_values`: a loop that writes or traps is taken for one without effect.
     EffectsForgotten,
     /// `reassociate`: operations of two kinds are one chain.

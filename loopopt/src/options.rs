@@ -290,6 +290,7 @@ pub struct Options {
 }
 
 impl Default for Options {
+    #[expect(clippy::too_many_lines, reason = "one line for each setting")]
     fn default() -> Self {
         Self {
             passes: None,

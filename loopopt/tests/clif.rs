@@ -176,6 +176,7 @@ fn isa() -> Result<OwnedTargetIsa> {
     Ok(builder.finish(settings::Flags::new(flags))?)
 }
 
+#[expect(clippy::too_many_lines, reason = "one line for each setting")]
 fn options(input: &str) -> Result<Options> {
     let mut options = Options::default();
     options.verify_each_pass = true;

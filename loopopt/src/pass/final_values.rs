@@ -161,8 +161,9 @@ enum Formula {
 }
 
 impl Formula {
-    fn new(polynomial: Polynomial, number: &Sum) -> Self {
-        match polynomial.at(number) {
+    /// What is constant, or a plain sum, is none, unless cost does not count: tests see the formula then.
+    fn new(polynomial: Polynomial, number: &Sum, ignores_cost: bool) -> Self {
+        match polynomial.at(number).filter(|_| !ignores_cost) {
             Some(sum) => Self::Sum(sum),
             None => Self::Polynomial(polynomial, number.clone()),
         }
@@ -412,6 +413,7 @@ struct Search<'a> {
     conditions: Conditions<'a>,
     polynomials: Polynomials<'a>,
     exits: ExitIterations<'a>,
+    ignores_cost: bool,
     /// What was found for exits.
     found: Vec<(Edge, Result<Sum, Decline>)>,
 }
@@ -426,6 +428,7 @@ impl<'a> Search<'a> {
             conditions: Conditions::new(&ctx.func, &ctx.cfg, &ctx.domtree).with_options(cx.options),
             polynomials: Polynomials::new(view, lp),
             exits: ExitIterations::new(view, lp),
+            ignores_cost: cx.options.ignore_cost,
             found: Vec::new(),
         }
     }
@@ -433,7 +436,7 @@ impl<'a> Search<'a> {
     /// The formula of `value`, which leaves the loop by `exit`.
     fn formula(&mut self, exit: Edge, value: Value) -> Result<Formula, Decline> {
         let polynomial = self.polynomials.of(value).ok_or(Decline::NoFormula(value))?;
-        Ok(Formula::new(polynomial, &self.iteration(exit)?))
+        Ok(Formula::new(polynomial, &self.iteration(exit)?, self.ignores_cost))
     }
 
     /// Whether it is known in which iteration the loop is left by `exit`.

@@ -4,7 +4,6 @@ use crate::analysis::scev::linear_expr::{Sum, Term, mask};
 use crate::analysis::scev::polynomial::Polynomial;
 use crate::analysis::scev::requirement::Requirement;
 use crate::edit::at;
-use crate::fault::fault;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Function, Inst, InstBuilder, Value, types};
@@ -69,7 +68,7 @@ pub(crate) fn emit_polynomial(func: &mut Function, before: Inst, polynomial: &Po
 fn emit_pairs(cursor: &mut FuncCursor<'_>, k: Value) -> Value {
     let ty = cursor.func.dfg.value_type(k);
     let [one, minus_one] = [1, mask(ty.bits())].map(|number| cursor.ins().iconst(ty, number.cast_signed()));
-    let half = if fault!(HalvedTooLate) { k } else { cursor.ins().ushr(k, one) };
+    let half = cursor.ins().ushr(k, one);
     let less = cursor.ins().iadd(k, minus_one);
     let odd = cursor.ins().bor(less, one);
     cursor.ins().imul(half, odd)
