@@ -204,58 +204,34 @@ impl Plan {
     fn prove(ctx: &Context, cx: &mut PassCx<'_>, (forest, lp): (&LoopForest, Loop)) -> Result<Self, Decline> {
         let (view, data) = (View { ctx, forest }, forest.data(lp));
         let ([entry], [_]) = (&data.entries[..], &data.back_edges[..]) else { return Err(Decline::NothingPredictable) };
-        let (insts, max) = (
-            insts_up_to(&ctx.func, forest.blocks(lp), cx.options.final_values_max_loop),
-            cx.options.final_values_max_loop,
-        );
-        if insts > max {
+        let max = cx.options.final_values_max_loop;
+        if insts_up_to(&ctx.func, forest.blocks(lp), max) > max {
             return Err(Decline::TooLarge { max });
         }
-        let leaving = leaving(view, lp);
-        let may_go = may_go(ctx, forest, lp);
+        let (leaving, may_go) = (leaving(view, lp), may_go(ctx, forest, lp));
         if !may_go && leaving.is_empty() {
             return Err(Decline::NothingPredictable);
         }
         let mut search = Search::new(view, cx, lp, *entry);
-        let mut why = None;
-        let mut finals = Vec::new();
-        for &(exit, index, value) in &leaving {
-            match search.formula(exit, value) {
-                Ok(formula) => finals.push(Final { exit, index, value, formula }),
-                Err(decline) => why = why.or(Some(decline)),
-            }
-        }
+        let (mut finals, why) = search.finals(&leaving);
+        let why = why.unwrap_or(Decline::NothingPredictable);
         if !may_go && finals.is_empty() {
-            let why = why.unwrap_or(Decline::NothingPredictable);
-            return Err(if why.help().is_empty() || would_gain(view, lp, &leaving) {
-                why
-            } else {
-                Decline::NothingPredictable
-            });
+            let advises = !why.help().is_empty();
+            return Err(if advises && !would_gain(view, lp, &leaving) { Decline::NothingPredictable } else { why });
         }
-        let goes = match data.exits[..] {
-            [exit] if may_go && finals.len() == leaving.len() => {
-                let ends = search.is_known(exit) || cx.bound(ctx, lp).most().is_some();
-                if !ends && finals.is_empty() {
-                    return Err(Decline::MayNotEnd);
-                }
-                ends.then_some(exit)
-            }
-            _ => None,
-        };
+        let only_exit = data.exits.first().filter(|_| may_go && finals.len() == leaving.len());
+        let goes = only_exit.copied().filter(|exit| search.is_known(*exit) || cx.bound(ctx, lp).most().is_some());
+        if goes.is_none() && only_exit.is_some() && finals.is_empty() {
+            return Err(Decline::MayNotEnd);
+        }
         if goes.is_none() {
             finals = worthwhile(view, lp, finals);
-            if finals.is_empty() {
-                return Err(why.unwrap_or(Decline::NothingPredictable));
-            }
         }
-        let now = Dead::without(view, lp, |_, _| false);
         let is_final = |exit, index| finals.iter().any(|one| (one.exit, one.index) == (exit, index));
         let dead = Dead::without(view, lp, is_final);
-        let plan = Self { header: data.header, entry: *entry, dead, goes, finals };
-        match plan.goes.is_some() || plan.dead.operations() > now.operations() {
-            true => Ok(plan),
-            false => Err(why.unwrap_or(Decline::NothingPredictable)),
+        match goes.is_some() || dead.operations() > Dead::without(view, lp, |_, _| false).operations() {
+            true => Ok(Self { header: data.header, entry: *entry, dead, goes, finals }),
+            false => Err(why),
         }
     }
 
@@ -431,6 +407,18 @@ impl<'a> Search<'a> {
             ignores_cost: cx.options.ignore_cost,
             found: Vec::new(),
         }
+    }
+
+    /// The values of `leaving` that have formulas, and why the first of the others has none.
+    fn finals(&mut self, leaving: &[(Edge, usize, Value)]) -> (Vec<Final>, Option<Decline>) {
+        let (mut finals, mut why) = (Vec::new(), None);
+        for &(exit, index, value) in leaving {
+            match self.formula(exit, value) {
+                Ok(formula) => finals.push(Final { exit, index, value, formula }),
+                Err(decline) => why = why.or(Some(decline)),
+            }
+        }
+        (finals, why)
     }
 
     /// The formula of `value`, which leaves the loop by `exit`.
