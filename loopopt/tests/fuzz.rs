@@ -109,7 +109,7 @@ const CLAIMS: &[(Claim, f64)] = &[
     (Claim::NoWrap, 4.0),
     (Claim::TripCount, 20.0),
     (Claim::Recurrence, 20.0),
-    (Claim::Invariant, 1.5),
+    (Claim::Invariant, 0.7),
     (Claim::SamePlace, 2.5),
     (Claim::NoOverlap, 1.5),
     (Claim::CellHolds, 12.0),
