@@ -32,6 +32,11 @@ block3:
     return v4
 }";
 
+/// The same loop with an operation of which no formula is known: it stays.
+fn mixed() -> String {
+    SUM.replace("iadd v4, v3", "bxor v4, v3")
+}
+
 /// Calls `visit` with `0 … n - 1`.
 const VISIT: &str = "function %visit_all(i64) system_v {
     fn0 = u0:0(i64) system_v
@@ -83,7 +88,7 @@ fn optimized(text: &str, isa: &OwnedTargetIsa) -> Result<Context> {
 #[test]
 fn run_then_compile() -> Result<()> {
     let isa = isa(&[])?;
-    let mut ctx = optimized(SUM, &isa)?;
+    let mut ctx = optimized(&mixed(), &isa)?;
     let mut loops = LoopOptimizer::new(Options::default());
     let report = loops.run(&mut ctx, &*isa, &mut ControlPlane::default())?;
     ensure!(report.changed && report.loops == 1);
@@ -95,7 +100,7 @@ fn run_then_compile() -> Result<()> {
         ensure!(ctx.func.dfg.resolve_aliases(value) == value, "{value} is an alias");
     }
 
-    let mut fresh = Context::for_function(function(SUM));
+    let mut fresh = Context::for_function(function(&mixed()));
     let code = loops.compile(&mut fresh, &*isa, &mut ControlPlane::default()).map_err(|error| error.inner)?;
     ensure!(!code.code_buffer().is_empty());
     ensure!(code.create_unwind_info(&*isa)?.is_some(), "unwind information is there");
@@ -215,7 +220,7 @@ fn nothing_is_copied_for_size() -> Result<()> {
         Ok((ctx.func.to_string(), report.remarks.fired_counts().into_keys().collect()))
     };
     let copies = ["full_unroll", "partial_unroll", "peel", "tail_duplicate", "transfer", "unswitch", "version"];
-    for text in [SUM, CHECKED] {
+    for text in [&mixed(), CHECKED] {
         let (speed, fired) = run(text, &isa(&[])?, Options::default())?;
         ensure!(fired.iter().any(|pass| copies.contains(pass)), "{fired:?}");
         let (small, fired) = run(text, &sized, Options::default())?;
@@ -223,7 +228,7 @@ fn nothing_is_copied_for_size() -> Result<()> {
         ensure!(small.lines().count() < speed.lines().count());
         ensure!(run(text, &isa(&[])?, Options::for_size())?.0 == small);
     }
-    ensure!(run(SUM, &sized, Options::default())?.1.contains(&"rotate"), "the test of a loop may be copied");
+    ensure!(run(&mixed(), &sized, Options::default())?.1.contains(&"rotate"), "the test of a loop may be copied");
     Ok(())
 }
 

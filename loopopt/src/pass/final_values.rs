@@ -40,8 +40,8 @@
 //!
 //! # Changes
 //!
-//! Edges and blocks if a loop goes, instructions and parameters otherwise. Canonical form is kept. Wants `cleanup`, which divides by constants without
-//! a division and folds what is known. With claims asserted, no loop goes, and at the exit the formula is compared with what was counted.
+//! Edges and blocks if a loop goes, instructions and parameters otherwise. Canonical form is lost: a formula may be made of what a loop before has
+//! left behind. Wants `cleanup`, which divides by constants without a division and folds what is known. With claims asserted, no loop goes, and at the exit the formula is compared with what was counted.
 //!
 //! # Not done
 //!
@@ -72,7 +72,7 @@ use crate::edit::materialize::emit::{emit, emit_polynomial};
 use crate::edit::materialize::local_cse::reuse;
 use crate::fault::fault;
 use crate::pass::copying::{Denied, granted};
-use crate::pass::{Form, Pass, PassCx};
+use crate::pass::{Pass, PassCx};
 use crate::refusal::{Refusal, refusals};
 use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, Value};
@@ -88,7 +88,6 @@ pub(crate) const PASS: Pass = Pass {
     run,
     reasons: &[Decline::REASONS, Denied::REASONS],
     claims: &[Claim::FinalValue],
-    keeps: Form::Canonical,
     ..Pass::OPTIONAL
 };
 
@@ -105,10 +104,6 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         cx.fired(&ctx.func, &PASS, plan.header, plan.describe());
         preheaders.push(plan.entry.source(&ctx.func));
         plan.apply(&mut ctx.func);
-    }
-    if is_marked(&ctx.func) {
-        // An exit block that several edges enter is entered from a block with an assertion then.
-        cx.keep_form(Form::Any);
     }
     cx.invalidate_and_prune(ctx)?;
     preheaders.retain(|&block| ctx.func.layout.is_block_inserted(block));
