@@ -11,8 +11,8 @@ use std::sync::Arc;
 #[non_exhaustive]
 pub enum Effort {
     /// One round of the passes that cost little for what they gain: rotation, hoisting, promotion, unrolling by a factor, and the layout.
-    /// No checks are removed, and no loop has two versions. On the samples, 0.630 of Cranelift's time and not 0.491; `sql.js` compiles in 1.20
-    /// of its time and not 1.48 (`docs/compile-time.md`).
+    /// No checks are removed, and no loop has two versions. On the samples, 0.627 of Cranelift's time and not 0.445; `sql.js` compiles in 1.20
+    /// of its time and not 1.4 (`docs/compile-time.md`).
     Quick,
     /// All passes.
     #[default]

@@ -178,7 +178,7 @@ pub(crate) const CHECKSUM_OF_PLACES: Program = Program {
     while_loops: 1,
     source: Source::Built(checksum_of_places),
     small: || Input::new().array(&[1_i64, 2, 3, 4, 5]).int(5).int(3),
-    large: || Input::new().array(&vec![1_i64; 4_000]).int(4_000).int(40),
+    large: || Input::new().array(&vec![1_i64; 64_000]).int(64_000).int(40),
     reference: |input, memory| {
         let n = input.size(1);
         let value = input.get_int(2);
