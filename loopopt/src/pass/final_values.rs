@@ -78,6 +78,8 @@ use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, Value};
 use cranelift_codegen::{CodegenResult, Context};
 use dead::Dead;
+use std::cell::LazyCell;
+use std::ops::Deref;
 
 /// The name of this pass.
 pub(crate) const NAME: &str = "final_values";
@@ -117,6 +119,7 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
     let forest = cx.forest(ctx);
     let mut plans: Vec<Plan> = Vec::new();
     let mut around = EntitySet::new();
+    let order = LazyCell::new(|| Order::of(&ctx.func, &ctx.domtree));
     for lp in forest.loops().rev() {
         let data = forest.data(lp);
         if around.contains(lp) {
@@ -126,7 +129,7 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
         if !cx.has_full_effort(data.header) {
             continue;
         }
-        match Plan::prove(ctx, cx, (&forest, lp)).and_then(|plan| plan.judge(ctx, cx, lp)) {
+        match Plan::prove(ctx, cx, (&forest, lp), &order).and_then(|plan| plan.judge(ctx, cx, lp)) {
             Ok(plan) => {
                 around.extend(data.parent);
                 plans.push(plan);
@@ -196,14 +199,19 @@ struct Plan {
 }
 
 impl Plan {
-    fn prove(ctx: &Context, cx: &mut PassCx<'_>, (forest, lp): (&LoopForest, Loop)) -> Result<Self, Decline> {
+    fn prove(
+        ctx: &Context,
+        cx: &mut PassCx<'_>,
+        (forest, lp): (&LoopForest, Loop),
+        order: &impl Deref<Target = Order>,
+    ) -> Result<Self, Decline> {
         let (view, data) = (View { ctx, forest }, forest.data(lp));
         let ([entry], [_]) = (&data.entries[..], &data.back_edges[..]) else { return Err(Decline::NothingPredictable) };
         let max = cx.options.final_values_max_loop;
         if insts_up_to(&ctx.func, forest.blocks(lp), max) > max {
             return Err(Decline::TooLarge { max });
         }
-        let (leaving, may_go) = (leaving(view, lp), may_go(ctx, forest, lp));
+        let (leaving, may_go) = (leaving(view, lp), may_go(ctx, (forest, lp), order));
         if !may_go && leaving.is_empty() {
             return Err(Decline::NothingPredictable);
         }
@@ -346,7 +354,7 @@ fn worthwhile(view: View<'_>, lp: Loop, mut finals: Vec<Final>) -> Vec<Final> {
 }
 
 /// Whether nobody would notice if `lp`, which ends, did not run, but for what leaves it by its one exit.
-fn may_go(ctx: &Context, forest: &LoopForest, lp: Loop) -> bool {
+fn may_go(ctx: &Context, (forest, lp): (&LoopForest, Loop), order: &impl Deref<Target = Order>) -> bool {
     let (func, data) = (&ctx.func, forest.data(lp));
     let ([exit], true) = (&data.exits[..], forest.is_innermost(lp)) else { return false };
     let is_silent = |inst: Inst| {
@@ -358,19 +366,18 @@ fn may_go(ctx: &Context, forest: &LoopForest, lp: Loop) -> bool {
     let passes_values = exit.args(func).all(|arg| arg.as_value().is_some());
     passes_values
         && blocks.iter().flat_map(|&block| func.layout.block_insts(block)).all(is_silent)
-        && !has_cycle(ctx, forest, lp)
+        && !has_cycle(&ctx.func, (forest, lp), order)
 }
 
 /// Whether there is a cycle in `lp` that does not lead through its header.
-fn has_cycle(ctx: &Context, forest: &LoopForest, lp: Loop) -> bool {
-    let func = &ctx.func;
+fn has_cycle(func: &Function, (forest, lp): (&LoopForest, Loop), order: &impl Deref<Target = Order>) -> bool {
     let (blocks, header) = (forest.blocks(lp), forest.data(lp).header);
     if let [_] = blocks {
         return false;
     }
     let mut seen = EntitySet::<Block>::new();
     // In reverse postorder, each cycle has an edge to a block that was seen before.
-    Order::of(func, &ctx.domtree).sorted(blocks).into_iter().any(|block| {
+    order.sorted(blocks).into_iter().any(|block| {
         seen.insert(block);
         edges_from(func, block).map(|edge| edge.target(func)).any(|target| target != header && seen.contains(target))
     })
