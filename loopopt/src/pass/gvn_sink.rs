@@ -57,8 +57,10 @@ use crate::edit::ssa::rename::Replaced;
 use crate::fault::fault;
 use crate::pass::{Form, Pass, PassCx};
 use crate::refusal::refusals;
+use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::ir::{Block, Function, Inst, Value, ValueDef};
 use cranelift_codegen::{CodegenResult, Context};
+use std::cell::OnceCell;
 
 /// The name of this pass.
 pub(crate) const NAME: &str = "gvn_sink";
@@ -73,15 +75,15 @@ pub(crate) const PASS: Pass = Pass {
     ..Pass::OPTIONAL
 };
 
-/// Does it in all latches. Linear in the arguments of the edges into them.
+/// Does it in all latches. Linear in the size of the function, for each latch that it changes.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
     let forest = cx.forest(ctx);
-    let mut unused = Vec::new();
+    let (mut unused, mut uses) = (Vec::new(), OnceCell::new());
     for lp in forest.loops() {
         let header = forest.data(lp).header;
         let Some(latch) = Latch::find(ctx, &forest, lp).filter(|_| cx.has_full_effort(header)) else { continue };
         let mut same = latch.same(&ctx.func, header);
-        let why = latch.judge(&ctx.func, cx, (&forest, lp), &mut same);
+        let why = latch.judge((&ctx.func, &uses), cx, (&forest, lp), &mut same);
         match why {
             Some(why) => cx.declined(&ctx.func, NAME, header, &why),
             None if !cx.fuel.take() => cx.declined(&ctx.func, NAME, header, &Decline::Withheld),
@@ -89,6 +91,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
                 cx.retract(NAME, header);
                 cx.fired(&ctx.func, &PASS, header, describe(latch.edges.len(), same.len()));
                 latch.apply(&mut ctx.func, &same, &mut unused);
+                uses.take();
             }
         }
     }
@@ -140,10 +143,10 @@ impl Latch {
         (func.dfg.inst_args(first).iter().any(is_carried) && self.edges[1..].iter().all(is_same)).then_some(first)
     }
 
-    /// Why nothing of `same` is computed in the latch. Leaves there what is worth it.
+    /// Why nothing of `same` is computed in the latch. Leaves there what is worth it. `uses` are counted if they matter.
     fn judge(
         &self,
-        func: &Function,
+        (func, uses): (&Function, &OnceCell<SecondaryMap<Value, u32>>),
         cx: &PassCx<'_>,
         (forest, lp): (&LoopForest, Loop),
         same: &mut Vec<(usize, Inst)>,
@@ -158,7 +161,7 @@ impl Latch {
         if ways > max && forest.own_blocks(lp).any(|block| forest.dispatches_at(func, lp, block)) {
             return Some(Decline::DispatchLoop { ways, max });
         }
-        let uses = count_uses(func);
+        let uses = uses.get_or_init(|| count_uses(func));
         let is_passed_only = |edge: &Edge, index| {
             let value = edge.args(func).nth(index).and_then(|arg| arg.as_value());
             value.is_some_and(|value| uses[value] == 1)

@@ -113,9 +113,7 @@ impl Counted {
         let mut found = others.filter_map(|test| test.iterations(func, is_dominated(test) || fault!(OneIterationLess)));
         found.next()
     }
-}
 
-impl Counted {
     /// How often the back edge has been taken when the loop is left by `exit`, if the test there says so.
     pub(in crate::analysis) fn at_exit(&self, func: &Function, exit: Edge) -> Option<Iterations> {
         let test = self.tests.iter().find(|test| test.exit.exit == exit)?;

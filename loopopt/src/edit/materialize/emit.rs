@@ -4,16 +4,14 @@ use crate::analysis::scev::linear_expr::{Sum, Term, mask};
 use crate::analysis::scev::polynomial::Polynomial;
 use crate::analysis::scev::requirement::Requirement;
 use crate::edit::at;
-use cranelift_codegen::cursor::{Cursor, FuncCursor};
+use cranelift_codegen::cursor::FuncCursor;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Function, Inst, InstBuilder, Value, types};
 
 /// Computes right before `before` whether all of `required` hold: not zero if so. There has to be at least one. The values in the
 /// sums must be defined there.
 pub(crate) fn emit_all(func: &mut Function, before: Inst, required: &[Requirement]) -> Value {
-    let srcloc = func.srcloc(before);
-    let mut cursor = FuncCursor::new(func).at_inst(before);
-    cursor.set_srcloc(srcloc);
+    let mut cursor = at(func, before);
     let mut all = None;
     for requirement in required {
         let holds = emit_requirement(&mut cursor, requirement);
@@ -24,9 +22,7 @@ pub(crate) fn emit_all(func: &mut Function, before: Inst, required: &[Requiremen
 
 /// Computes `sum` right before `before`. The values in it must be defined there.
 pub(crate) fn emit(func: &mut Function, before: Inst, sum: &Sum) -> Value {
-    let srcloc = func.srcloc(before);
-    let mut cursor = FuncCursor::new(func).at_inst(before).with_srcloc(srcloc);
-    emit_sum(&mut cursor, sum)
+    emit_sum(&mut at(func, before), sum)
 }
 
 /// Computes what `polynomial` is in the iteration of this number, right before `before`. The values in both must be defined there.
