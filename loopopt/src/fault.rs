@@ -57,6 +57,9 @@ faults! {
     WidthForgotten,
     /// `version`: what is tested against one access keeps all others out of the cell (llvm PR 135168: no-alias without checks).
     OneOverlapTested,
+    /// `version`: a store that is kept away from one load of an iteration is taken to be so from those of the next ones (llvm#39001: a
+    /// dependence that is not seen).
+    NextIterationForgotten,
     /// `widen_indices`: the step of a counter is taken for positive.
     StepsUpOnly,
     /// `consolidate_guards`: what has lost its guard stays without.

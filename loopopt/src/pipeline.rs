@@ -15,9 +15,9 @@ use crate::edit::ssa::rename::Replaced;
 use crate::optimizer::{Report, make_valid};
 use crate::pass::{
     Form, Pass, PassCx, canon, cleanup, consolidate_guards, elide_checks, final_values, forward_select_load,
-    full_unroll, fuse_exit_tests, guard_to_trap, gvn_sink, layout, leave_canonical_form, licm, mem2reg, order_latch,
-    partial_unroll, peel, promote, propagate_equality, reassociate, rotate, save_at_cold_calls, sink,
-    split_live_ranges, strip_mine, tail_duplicate, transfer, unswitch, version, widen_indices,
+    full_unroll, fuse_exit_tests, guard_to_trap, gvn_sink, layout, leave_canonical_form, licm, load_elimination,
+    mem2reg, order_latch, partial_unroll, peel, promote, propagate_equality, reassociate, rotate, save_at_cold_calls,
+    sink, split_live_ranges, strip_mine, tail_duplicate, transfer, unswitch, version, widen_indices,
 };
 use crate::select;
 use cranelift_codegen::entity::EntityRef;
@@ -63,6 +63,7 @@ static STEPS: &[Step] = &[
     Step::Once(widen_indices::PASS),
     Step::Once(promote::PASS),
     Step::Once(partial_unroll::PASS),
+    Step::Once(load_elimination::PASS),
     Step::Once(canon::PASS),
     Step::Once(consolidate_guards::PASS),
     Step::Once(sink::PASS),
@@ -153,6 +154,9 @@ static ORDER: &[(&str, &str, &str)] = &[
     ),
     ("widen_indices", "partial_unroll", "an offset of a 64-bit address says which iteration it is for"),
     ("promote", "partial_unroll", "what is carried from one iteration to the next needs no move between two copies"),
+    ("partial_unroll", "load_elimination", "an iteration of a group loads what the one before has loaded"),
+    ("promote", "load_elimination", "what is carried is no load"),
+    ("load_elimination", "sink", "a value that only the end needs goes there with what is made of it"),
     ("partial_unroll", "reassociate", "the copies of an operation are a chain"),
     ("promote", "reassociate", "what was a memory cell is carried"),
     ("leave_canonical_form", "reassociate", "unrolled iterations are one block, without parameters between"),

@@ -87,12 +87,14 @@ fn a_forgotten_poll_is_seen() -> Result<()> {
     Ok(())
 }
 
-/// The generator makes no loads at selected addresses, nor loads that may be done where an address is there that was chosen.
+/// The generator makes no loads at selected addresses, nor loads that may be done where an address is there that was chosen, and hardly a store that is
+/// a few iterations away from what is loaded again.
 #[test]
 fn what_the_generator_does_not_make_is_seen() -> Result<()> {
     for (name, fault) in [
         ("forward_select_load/declines-nothing-selected.clif", Fault::SelectedAcrossStore),
         ("bugs/address-that-is-chosen.clif", Fault::ChosenAddressMoves),
+        ("load_elimination/fires-kept-away.clif", Fault::NextIterationForgotten),
     ] {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clif").join(name);
         let text = std::fs::read_to_string(path)?;

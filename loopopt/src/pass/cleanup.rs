@@ -6,7 +6,7 @@
 //!
 //! What the pass knows of memory is not used: its dead stores are read after all where iterations, addresses that fold or ways that never
 //! return make them look dead (`docs/upstream.md`), and no list of such cases would be complete. So it [sees none](hide): no load and no
-//! store is moved, joined or removed by it. Loads that are known from accesses before are found [here](known_loads), by rules that are
+//! store is moved, joined or removed by it. Loads that are known from accesses before are found [here](KnownLoads), by rules that are
 //! those of all other passes, and before the pass runs, so that what is made of them folds with the rest.
 //!
 //! # Needs
@@ -33,14 +33,13 @@
 mod hide;
 mod trap_locations;
 
-use crate::analysis::memory::available::known_loads;
+use crate::analysis::memory::available::KnownLoads;
 use crate::change::Change;
 use crate::claim::Claim;
 use crate::edit::cfg::unreachable::remove_unreachable;
-use crate::edit::materialize::assertion::assert_loads;
+use crate::edit::materialize::known_loads::replace_loads;
 use crate::edit::materialize::neighbours::keep_neighbours;
 use crate::edit::ssa::params::remove_redundant_params;
-use crate::edit::ssa::rename::Replaced;
 use crate::pass::{Pass, PassCx};
 use cranelift_codegen::settings::{self, Configurable, Flags};
 use cranelift_codegen::{CodegenResult, Context};
@@ -88,14 +87,8 @@ pub(crate) fn is_possible(ctx: &Context, cx: &mut PassCx<'_>) -> bool {
 /// (L1) Lets loads be what memory is known to hold.
 fn replace_known_loads(ctx: &mut Context, cx: &mut PassCx<'_>) {
     let options = cx.options;
-    let found = known_loads(ctx, &cx.forest(ctx), options, &cx.private_slots(ctx));
-    let mut replaced = Replaced::default();
-    for (load, value) in found {
-        assert_loads(&mut ctx.func, load, load, value);
-        replaced.insert(ctx.func.dfg.first_result(load), value);
-        ctx.func.layout.remove_inst(load);
-    }
-    replaced.apply(&mut ctx.func);
+    let found = KnownLoads::new(ctx, &cx.forest(ctx), options, &cx.private_slots(ctx)).everywhere();
+    replace_loads(&mut ctx.func, found);
 }
 
 /// Flags for the egraph pass, which asks them for nothing but whether to verify what is no function now.

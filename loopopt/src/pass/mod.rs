@@ -15,6 +15,7 @@ pub(crate) mod gvn_sink;
 pub(crate) mod layout;
 pub(crate) mod leave_canonical_form;
 pub(crate) mod licm;
+pub(crate) mod load_elimination;
 pub(crate) mod mem2reg;
 pub(crate) mod order_latch;
 pub(crate) mod partial_unroll;
@@ -173,6 +174,8 @@ pub(crate) struct PassCx<'a> {
     slow: FxHashSet<Block>,
     /// The headers of loops around a fast loop, which they come back to from the rare part that has left it.
     around: FxHashSet<Block>,
+    /// The headers of loops of which an iteration is several of the loop as it came in, by `partial_unroll`.
+    pub(crate) unrolled: FxHashSet<Block>,
     /// The headers of loops around strips, and whether the strip is counted by a test of its own.
     strips: FxHashMap<Block, bool>,
     /// How often what passes look at was made.
@@ -222,6 +225,7 @@ impl<'a> PassCx<'a> {
             open_checks: FxHashSet::default(),
             slow: FxHashSet::default(),
             around: FxHashSet::default(),
+            unrolled: FxHashSet::default(),
             strips: FxHashMap::default(),
             analyses: Analyses::default(),
             is_merged: false,

@@ -68,6 +68,7 @@ mod why;
 use crate::analysis::cfg::edges::Edge;
 use crate::analysis::cfg::loops::Loop;
 use crate::analysis::cfg::must_execute::Order;
+use crate::analysis::memory::alias::address_operand;
 use crate::analysis::memory::effects::is_constant;
 use crate::analysis::scev::exit_count::TripCount;
 use crate::analysis::scev::linear_expr::mask;
@@ -90,6 +91,7 @@ use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, InstructionData, Opcode, Value};
 use cranelift_codegen::{CodegenResult, Context};
 use guard::{Again, Guard, Test, guard};
+use std::rc::Rc;
 use why::Decline;
 
 /// The name of this pass.
@@ -118,6 +120,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         cx.fired(&ctx.func, &PASS, plan.header, plan.describe());
         let blocks = order.sorted(&plan.blocks);
         unused.extend(plan.apply(ctx, cx, &blocks));
+        cx.unrolled.insert(plan.header);
     }
     remove_unused(&mut ctx.func, unused);
     Ok(Change::Cfg)
@@ -213,6 +216,7 @@ impl Plan {
         let rest = self.guard.as_ref().map(|guard| (guard, clone_blocks(func, blocks)));
         let copies = clone_iterations(func, blocks, self.back_edge, self.factor - 1);
         let latch = self.back_edge.source(func);
+        self.tell_apart(func, cx, blocks, &copies);
         let always = |block| ctx.domtree.block_dominates(block, latch);
         let mut unused = stride(func, (blocks, self.back_edge), &copies, &self.steps, always);
         let (last, others) = copies.split_last().expect("a factor of two or more");
@@ -233,6 +237,16 @@ impl Plan {
             self.leave(func, (again, last), guard, rest.block(self.header));
         }
         unused
+    }
+
+    /// Remembers which accesses of the copies are told apart, as those of the loop are.
+    fn tell_apart(&self, func: &Function, cx: &mut PassCx<'_>, blocks: &[Block], copies: &[Copies]) {
+        let insts_of = |copy: &dyn Fn(Block) -> Block| -> Vec<Inst> {
+            blocks.iter().flat_map(|&block| func.layout.block_insts(copy(block))).collect()
+        };
+        let copies: Vec<_> = copies.iter().map(|copy| insts_of(&|block| copy.block(block))).collect();
+        let step = |inst| Some(self.steps.get(address_operand(func, inst)?)?.cast_signed());
+        Rc::make_mut(&mut cx.told_apart).add_iterations(&insts_of(&|block| block), &copies, step);
     }
 
     /// Lets the unrolled loop be entered if there are enough iterations, and `rest` otherwise.
@@ -311,10 +325,18 @@ fn is_comparison(func: &Function, inst: Inst) -> bool {
     matches!(func.dfg.insts[inst], InstructionData::IntCompare { .. })
 }
 
+/// The most iterations that an unrolled group has.
+pub(crate) fn most_iterations(options: &Options) -> usize {
+    if options.ignore_cost { MAX_STRESSED } else { options.partial_unroll_max_iterations }
+}
+
+/// The same if cost does not count.
+const MAX_STRESSED: usize = 4;
+
 /// How many iterations of so many instructions are unrolled.
 fn factor(size: usize, options: &Options) -> Result<usize, Decline> {
     if options.ignore_cost {
-        let (factor, max) = (2 + size % 3, options.partial_unroll_max_copied);
+        let (factor, max) = (2 + size % (MAX_STRESSED - 1), options.partial_unroll_max_copied);
         return if size * factor <= max { Ok(factor) } else { Err(Decline::TooLarge { insts: size * factor, max }) };
     }
     let max = options.partial_unroll_max_insts;

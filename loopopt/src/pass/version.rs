@@ -32,7 +32,8 @@
 //! gives one base for all that lies next to each other, and guards are consolidated by.
 //!
 //! So is that a cell, such as `*sum` or `s->scale`, is nowhere where the loop loads and stores else ([`overlap`]): in the fast loop, `promote` and `licm`
-//! keep it in a register. They are told by [`crate::analysis::memory::told_apart`]. One test and one slow loop are for all of these.
+//! keep it in a register. And that a store is far from what several iterations load ([`reloads`]), so that `load_elimination` loads it once in an
+//! unrolled loop. They are told by [`crate::analysis::memory::told_apart`]. One test and one slow loop are for all of these.
 //!
 //! # Needs
 //!
@@ -56,7 +57,7 @@
 //! else goes than guards that come back each for itself: quicksort, a regular expression and a parser of `bench-programs/wasm` took 1.05 to 1.08 of their
 //! time with such versions, and 0.97 to 0.99 without. (P9) If nothing goes but that addresses are added up in 32 bits, these are many of the
 //! instructions. (P10) A cell has a load that may leave the loop, is not likely to be one of the places that it is told apart from, and
-//! is told apart from all of them, or from none.
+//! is told apart from all of them, or from none; loads that come back are many of the instructions of a loop that is going to be unrolled.
 //!
 //! # Changes
 //!
@@ -66,8 +67,8 @@
 //!
 //! A division that traps by itself stays: CLIF has no division that does not. Checks that compare two numbers of which both change
 //! in other ways than along lines. Loops that are counted by nothing but a condition on memory. A cell that says how often the loop runs, or where it
-//! stores to, as in `for (i = 0; i < s->n; i++) s->data[i] = 0`: the test would be made of what it is about to prove. Two arrays that move are not told
-//! apart.
+//! stores to, as in `for (i = 0; i < s->n; i++) s->data[i] = 0`: the test would be made of what it is about to prove. Two arrays that move are told apart
+//! for the length of an unrolled group alone.
 //!
 //! # References
 //!
@@ -79,6 +80,7 @@ mod check;
 mod extension;
 mod lengths;
 mod overlap;
+mod reloads;
 mod returning_guards;
 mod why;
 
@@ -573,7 +575,10 @@ impl Plan {
     /// Remembers what is told apart.
     fn tell_apart(&self, told_apart: &mut ToldApart) {
         for (check, cell) in self.overlaps() {
-            cell.accesses.iter().for_each(|&access| told_apart.add(access, check.inst));
+            cell.accesses.iter().for_each(|&access| match cell.reach {
+                None => told_apart.add(access, check.inst),
+                Some(reach) => told_apart.add_far(access, check.inst, reach),
+            });
         }
     }
 
@@ -589,12 +594,19 @@ impl Plan {
             1 => Some(format!("one {one}")),
             _ => Some(format!("{count} {more}")),
         };
-        let overlaps = self.overlaps().count();
-        let checks = number(self.checks.len() - extensions - overlaps, "check is gone", "checks are gone");
+        let windows = self.overlaps().filter(|(_, cell)| cell.reach.is_some()).count();
+        let overlaps = self.overlaps().count() - windows;
+        let others = extensions + overlaps + windows;
+        let checks = number(self.checks.len() - others, "check is gone", "checks are gone");
         let sums =
             number(extensions, "sum of an address is added up in 64 bits", "sums of addresses are added up in 64 bits");
         let apart = number(overlaps, "access does not overlap a cell", "accesses do not overlap cells");
-        let checks = checks.into_iter().chain(sums).chain(apart).collect::<Vec<_>>().join(", ");
+        let far = number(
+            windows,
+            "store is away from what later iterations load again",
+            "stores are away from what later iterations load again",
+        );
+        let checks = checks.into_iter().chain(sums).chain(apart).chain(far).collect::<Vec<_>>().join(", ");
         if self.requires.is_empty() {
             return format!("{checks}: always fulfilled");
         }

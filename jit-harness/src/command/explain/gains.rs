@@ -31,6 +31,7 @@ const GAINS: &[&str] = &[
     "full_unroll: the iterations stand one behind the other, so nothing counts them, and what depends on the count alone is \
      constant",
     "partial_unroll: several iterations share a test, a jump and the steps of counters; the loop as it was does the rest",
+    "load_elimination: what an iteration of a group has loaded stays in a register until the next ones need it",
     "reassociate: what an iteration adds is put together before it is added, so that an iteration waits for one operation of \
      the one before",
     "gvn_sink: what each way back computes alike is computed once, so that the counter of the loop is known as one",

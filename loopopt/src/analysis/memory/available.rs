@@ -29,6 +29,7 @@ use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::memory::alias::{Access, LoopStores, PrivateSlots};
 use crate::analysis::memory::effects::Effects;
 use crate::analysis::memory::exit_polls::polls;
+use crate::analysis::memory::told_apart::ToldApart;
 use crate::analysis::scev::linear_expr::Sum;
 use crate::embedder::Writers;
 use crate::fault::fault;
@@ -37,6 +38,7 @@ use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::{Block, Function, Inst, Opcode, Value};
 use cranelift_codegen::{Context, FxHashMap};
+use std::rc::Rc;
 
 /// Instructions that are looked at. A guard and the code before it that computes what it compares have fewer.
 const MAX_INSTS: usize = 64;
@@ -74,34 +76,25 @@ const MAX_AVAILABLE: usize = 32;
 /// Loops inside a loop with which something stays available in it. Each loop is looked at once for each level inside it.
 const MAX_HEIGHT: usize = 16;
 
-/// The loads of which the value is known, each with that value, in dominance order: the value of one may be the result of
-/// another one before it, which has a value itself. Linear in the size of the function.
-pub fn known_loads(
-    ctx: &Context,
-    forest: &LoopForest,
-    options: &Options,
-    private: &PrivateSlots,
-) -> Vec<(Inst, Value)> {
-    let mut memory = Memory {
-        ctx,
-        forest,
-        options,
-        private,
-        heights: forest.heights(),
-        known: FxHashMap::default(),
-        at_end: SecondaryMap::new(),
-        polls: FxHashMap::default(),
-        same: FxHashMap::default(),
-        found: Vec::new(),
-    };
-    for &block in ctx.domtree.cfg_rpo() {
-        let mut available = memory.at_start(block);
-        for inst in ctx.func.layout.block_insts(block) {
-            memory.pass(block, inst, &mut available);
-        }
-        memory.at_end[block] = Some(available);
-    }
-    memory.found
+/// The loads of a function of which the value is known.
+pub struct KnownLoads<'a> {
+    ctx: &'a Context,
+    forest: &'a LoopForest,
+    options: &'a Options,
+    private: &'a PrivateSlots,
+    told_apart: Rc<ToldApart>,
+    heights: SecondaryMap<Loop, usize>,
+    /// All accesses that are or were available.
+    known: FxHashMap<Inst, Known>,
+    /// For the blocks passed.
+    at_end: SecondaryMap<Block, Option<Available>>,
+    /// Of the loops of which a load may be one.
+    polls: FxHashMap<Loop, Vec<Inst>>,
+    /// What the results of the loads found are.
+    same: FxHashMap<Value, Value>,
+    /// Whether one iteration of a loop is looked at.
+    in_iteration: bool,
+    found: Vec<(Inst, Value)>,
 }
 
 /// An access with what it read or wrote.
@@ -115,24 +108,49 @@ struct Known {
 /// Available accesses, the last ones last.
 type Available = Vec<Inst>;
 
-struct Memory<'a> {
-    ctx: &'a Context,
-    forest: &'a LoopForest,
-    options: &'a Options,
-    private: &'a PrivateSlots,
-    heights: SecondaryMap<Loop, usize>,
-    /// All accesses that are or were available.
-    known: FxHashMap<Inst, Known>,
-    /// For the blocks passed.
-    at_end: SecondaryMap<Block, Option<Available>>,
-    /// Of the loops of which a load may be one.
-    polls: FxHashMap<Loop, Vec<Inst>>,
-    /// What the results of the loads found are.
-    same: FxHashMap<Value, Value>,
-    found: Vec<(Inst, Value)>,
-}
+impl<'a> KnownLoads<'a> {
+    /// For this function, of which nothing has been looked at.
+    pub fn new(ctx: &'a Context, forest: &'a LoopForest, options: &'a Options, private: &'a PrivateSlots) -> Self {
+        Self {
+            ctx,
+            forest,
+            options,
+            private,
+            told_apart: private.told_apart(),
+            heights: SecondaryMap::new(),
+            known: FxHashMap::default(),
+            at_end: SecondaryMap::new(),
+            polls: FxHashMap::default(),
+            same: FxHashMap::default(),
+            in_iteration: false,
+            found: Vec::new(),
+        }
+    }
 
-impl Memory<'_> {
+    /// Those of the whole function, each with its value, in dominance order: the value of one may be the result of another one before it, which
+    /// has a value itself. Linear in the size of the function.
+    pub fn everywhere(mut self) -> Vec<(Inst, Value)> {
+        self.heights = self.forest.heights();
+        self.pass_blocks(self.ctx.domtree.cfg_rpo())
+    }
+
+    /// Those that an iteration of a loop knows of itself. `blocks` are those of an innermost loop in reverse postorder. Linear in their size.
+    pub fn in_iteration(&mut self, blocks: &[Block]) -> Vec<(Inst, Value)> {
+        self.in_iteration = true;
+        self.pass_blocks(blocks)
+    }
+
+    fn pass_blocks<'b>(&mut self, blocks: impl IntoIterator<Item = &'b Block>) -> Vec<(Inst, Value)> {
+        for &block in blocks {
+            let mut available = self.at_start(block);
+            for inst in self.ctx.func.layout.block_insts(block) {
+                self.pass(block, inst, &mut available);
+            }
+            self.at_end[block] = Some(available);
+        }
+        std::mem::take(&mut self.found)
+    }
+
     /// What is available at the start of `block`.
     fn at_start(&self, block: Block) -> Available {
         let lp = self.forest.loop_of_header(block);
@@ -245,7 +263,8 @@ impl Memory<'_> {
         }
         let is_writer =
             known.writers != Writers::Calls || store.flags.alias_region() == known.access.flags.alias_region();
-        is_writer && store.may_alias(&known.access, self.private)
+        let is_far = || self.in_iteration && self.told_apart.are_far(known.access.inst, store.inst);
+        is_writer && !is_far() && store.may_alias(&known.access, self.private)
     }
 
     /// What `load`, in `block`, gives.
@@ -273,11 +292,12 @@ impl Memory<'_> {
             && func.dfg.value_type(known.value) == func.dfg.value_type(func.dfg.first_result(load.inst))
     }
 
-    /// Whether `load`, in `block`, would leave a loop that it polls for if it became what is known in the block `home`.
+    /// Whether `load`, in `block`, would leave a loop that it polls for if it became what is known in the block `home`. A load that
+    /// an iteration polls by stays in it, too.
     fn leaves_loop(&mut self, load: Inst, block: Block, home: Block) -> bool {
         let Context { func, cfg, domtree, .. } = self.ctx;
         let mut around = self.forest.innermost(block);
-        while let Some(lp) = around.filter(|&lp| !self.forest.contains(lp, home)) {
+        while let Some(lp) = around.filter(|&lp| self.in_iteration || !self.forest.contains(lp, home)) {
             let polls = self.polls.entry(lp).or_insert_with(|| polls(func, (cfg, domtree), self.forest, lp));
             if polls.binary_search(&load).is_ok() {
                 return true;
@@ -314,7 +334,7 @@ mod tests {
             }}"
         ));
         let private = PrivateSlots::of(&ctx.func, &ctx.domtree);
-        let found = known_loads(&ctx, &forest(&ctx), options, &private);
+        let found = KnownLoads::new(&ctx, &forest(&ctx), options, &private).everywhere();
         let name = |(load, value)| format!("{} is {value}", ctx.func.dfg.first_result(load));
         found.into_iter().map(name).collect()
     }

@@ -11,13 +11,17 @@
 //! the one entry is that of the other then, and the other access has been tested against it. That is what `may_alias` is asked for, and it is
 //! why a cell that was hoisted out of the loop is still told apart from what stays inside, also by those who look at a loop around.
 //!
+//! Two accesses that both move may be *far apart*: in each iteration, the one touches no byte within a number of bytes around the other, the *reach*. If
+//! one of them moves by `s` in an iteration, they do not overlap in two iterations between which it moves by no more than the reach.
+//!
 //! # Copies
 //!
 //! A copy of an instruction is unknown here, and so may overlap anything. Copies of a loop around run behind one another: there the cell of one copy
-//! would be taken for that of another. The slow loop is a copy, too.
+//! would be taken for that of another. The slow loop is a copy, too. Of the copies of an iteration in an unrolled group it is known
+//! ([`add_iterations`](ToldApart::add_iterations)): they run between one entry of the fast loop and where it is left, and are a few iterations apart.
 
-use cranelift_codegen::FxHashSet;
 use cranelift_codegen::ir::Inst;
+use cranelift_codegen::{FxHashMap, FxHashSet};
 
 /// Pairs of accesses that are told apart.
 #[derive(Clone, Debug, Default)]
@@ -26,6 +30,8 @@ pub struct ToldApart {
     members: FxHashSet<Inst>,
     /// The smaller one first.
     pairs: FxHashSet<[Inst; 2]>,
+    /// Accesses that move, each with one that is far from it, and the reach in bytes.
+    far: FxHashMap<[Inst; 2], u64>,
 }
 
 impl ToldApart {
@@ -38,6 +44,36 @@ impl ToldApart {
     /// Whether two accesses are told apart.
     pub fn are_apart(&self, a: Inst, b: Inst) -> bool {
         !self.pairs.is_empty() && self.pairs.contains(&ordered(a, b))
+    }
+
+    /// Remembers that in each iteration, `other` touches no byte within `reach` around those of `moving`.
+    pub fn add_far(&mut self, moving: Inst, other: Inst, reach: u64) {
+        self.members.extend([moving, other]);
+        self.far.insert([moving, other], reach);
+    }
+
+    /// Whether two accesses do not overlap where both run in one iteration, `moving` before `other`, or in one unrolled group.
+    pub fn are_far(&self, moving: Inst, other: Inst) -> bool {
+        !self.far.is_empty() && self.far.contains_key(&[moving, other])
+    }
+
+    /// Gets to know the copies that an unrolled group has of its first iteration: `insts` are the instructions of that, `copies` those of each
+    /// copy in the same order. `step` says by how much the address of an access grows in each iteration, if that is known.
+    pub fn add_iterations(&mut self, insts: &[Inst], copies: &[Vec<Inst>], step: impl Fn(Inst) -> Option<i64>) {
+        let members: Vec<_> = (0..insts.len()).filter(|&place| self.is_member(insts[place])).collect();
+        let of = |place: usize| [insts[place]].into_iter().chain(copies.iter().map(move |copy| copy[place]));
+        let iterations = copies.len() as u64;
+        for (&a, &b) in members.iter().flat_map(|a| members.iter().map(move |b| (a, b))) {
+            let all = || of(a).flat_map(|one| of(b).map(move |other| (one, other)));
+            if self.are_apart(insts[a], insts[b]) {
+                all().for_each(|(one, other)| self.add(one, other));
+            }
+            let Some(&reach) = self.far.get(&[insts[a], insts[b]]) else { continue };
+            let way = step(insts[a]).and_then(|step| step.unsigned_abs().checked_mul(iterations));
+            if way.is_some_and(|way| way <= reach) {
+                all().for_each(|(moving, other)| self.add_far(moving, other, reach));
+            }
+        }
     }
 
     /// Whether an access is one of a pair.
@@ -63,5 +99,29 @@ mod tests {
         told_apart.add(b, c);
         assert!(told_apart.are_apart(a, b) && told_apart.are_apart(b, a) && told_apart.are_apart(b, c));
         assert!(!told_apart.are_apart(a, c) && !told_apart.are_apart(a, a) && told_apart.is_member(c));
+    }
+
+    #[test]
+    fn iterations_of_a_group() {
+        let [load, store, cell, load1, store1, cell1, load2, store2, cell2] =
+            [1, 2, 3, 4, 5, 6, 7, 8, 9].map(Inst::from_u32);
+        let mut told_apart = ToldApart::default();
+        told_apart.add_far(load, store, 16);
+        told_apart.add(cell, store);
+        let group = |told_apart: &ToldApart, step: i64| {
+            let mut told_apart = told_apart.clone();
+            let copies = [vec![load1, store1, cell1], vec![load2, store2, cell2]];
+            told_apart.add_iterations(&[load, store, cell], &copies, |_| Some(step));
+            told_apart
+        };
+        for step in [-8, 8] {
+            let near = group(&told_apart, step);
+            assert!(near.are_far(load, store2) && near.are_far(load2, store) && near.are_far(load1, store1));
+            assert!(near.are_apart(cell, store2) && near.are_apart(store1, cell2) && near.is_member(cell1));
+            assert!(!near.are_far(store, load) && !near.are_apart(load1, store1));
+        }
+        let out_of_reach = group(&told_apart, 9);
+        assert!(out_of_reach.are_far(load, store) && !out_of_reach.are_far(load, store1));
+        assert!(!out_of_reach.are_far(load1, store1) && out_of_reach.are_apart(cell1, store));
     }
 }

@@ -5,6 +5,7 @@ pub(crate) mod constants;
 pub(crate) mod dce;
 pub(crate) mod drop_trap_flags;
 pub(crate) mod emit;
+pub(crate) mod known_loads;
 pub(crate) mod local_cse;
 pub(crate) mod neighbours;
 pub(crate) mod offsets;

@@ -34,6 +34,7 @@
 //! A [poll](crate::analysis::memory::exit_polls) stays where it is, and so does what others write.
 
 use super::check::Check;
+use super::reloads::reloads;
 use crate::analysis::cfg::loops::Loop;
 use crate::analysis::cfg::must_execute::Order;
 use crate::analysis::memory::alias::{Access, PrivateSlots, address_operand, cell_type};
@@ -49,7 +50,7 @@ use cranelift_codegen::ir::{Block, Function, Inst, InstructionData};
 use cranelift_codegen::{Context, FxHashMap};
 use std::rc::Rc;
 
-/// A cell at an address that is the same in each iteration.
+/// A cell at an address that is the same in each iteration, or a window that [moves](super::reloads).
 #[derive(Clone, Debug)]
 pub(super) struct Cell {
     /// All its accesses in the loop.
@@ -58,6 +59,8 @@ pub(super) struct Cell {
     pub(super) address: Sum,
     /// How many bytes it has.
     pub(super) size: u32,
+    /// If it moves, how many bytes it has on both sides of those of its accesses.
+    pub(super) reach: Option<u64>,
 }
 
 /// Finds the cells of loops.
@@ -69,12 +72,14 @@ pub(super) struct Cells<'a> {
 }
 
 /// A load or a store of a loop.
-struct Seen {
-    access: Access,
-    block: Block,
+pub(super) struct Seen {
+    pub(super) access: Access,
+    pub(super) block: Block,
     /// Where it is, as far as that is seen through parameters.
-    address: Sum,
-    is_invariant: bool,
+    pub(super) address: Sum,
+    pub(super) is_invariant: bool,
+    /// Whether each iteration comes to it.
+    pub(super) is_certain: bool,
     /// Whether it is a load that the cell may leave memory for.
     is_won: bool,
 }
@@ -89,22 +94,27 @@ impl<'a> Cells<'a> {
     pub(super) fn of(&mut self, lp: Loop) -> Vec<Vec<Check>> {
         /// Cells of one loop. More do not fit into registers with what else there is, and each is compared with all accesses.
         const MAX_CELLS: usize = 4;
-        if !may_have_cells(self.view, lp, self.options) {
-            return Vec::new();
-        }
+        let Some(loads) = Loads::of(self.view, lp, self.options) else { return Vec::new() };
         let (view, options) = (self.view, self.options);
         let Context { func, domtree, cfg, .. } = view.ctx;
         let (private, order) =
             self.places.get_or_insert_with(|| (PrivateSlots::of(func, domtree), Order::of(func, domtree)));
         let seen = walk(view, lp, &order.sorted(view.forest.blocks(lp)));
-        let groups = groups(&seen).into_iter().filter(|group| group.iter().any(|own| own.is_won)).take(MAX_CELLS);
         let others = Others { view, lp, options, private, seen: &seen };
-        let mut found: Vec<_> = groups.filter_map(|group| others.told_apart(&group)).collect();
-        let cells = found.iter().filter_map(|checks| checks.first()?.cell());
-        let gone: usize = cells.map(|cell| cell.accesses.len()).sum();
-        let most = gone * options.version_max_insts_per_cell_access;
-        if !options.ignore_cost && count_insts(func, view.forest.blocks(lp)) > most {
-            found.clear();
+        let mut found = Vec::new();
+        if loads.any_is_invariant {
+            let groups = groups(&seen).into_iter().filter(|group| group.iter().any(|own| own.is_won)).take(MAX_CELLS);
+            found.extend(groups.filter_map(|group| others.told_apart(&group)));
+            let cells = found.iter().filter_map(|checks: &Vec<Check>| checks.first()?.cell());
+            let gone: usize = cells.map(|cell| cell.accesses.len()).sum();
+            if !options.ignore_cost
+                && count_insts(func, view.forest.blocks(lp)) > gone * options.version_max_insts_per_cell_access
+            {
+                found.clear();
+            }
+        }
+        if loads.several_move {
+            found.extend(reloads(&others));
         }
         if !found.is_empty() {
             let polls = polls(func, (cfg, domtree), view.forest, lp);
@@ -115,29 +125,43 @@ impl<'a> Cells<'a> {
     }
 }
 
-/// Whether a cell may be won in `lp`: it is an innermost loop that stores, loads at an address that is the same in each iteration, and does nothing
-/// else about memory than these.
-fn may_have_cells(view: View<'_>, lp: Loop, options: &Options) -> bool {
-    let (func, forest) = (view.func(), view.forest);
-    if !forest.is_innermost(lp) || forest.irreducible().iter().any(|&entry| forest.contains(lp, entry)) {
-        return false;
-    }
-    let (mut loads, mut stores) = (0, 0);
-    for inst in forest.blocks(lp).iter().flat_map(|&block| func.layout.block_insts(block)) {
-        match func.dfg.insts[inst] {
-            InstructionData::Load { .. } => loads += 1,
-            InstructionData::Store { .. } => stores += 1,
-            data if Effects::may_touch_memory(data.opcode()) && Effects::of(func, inst).fences => return false,
-            _ => {}
+/// What the loads of a loop may be.
+struct Loads {
+    /// Whether one is at an address that is the same in each iteration.
+    any_is_invariant: bool,
+    /// Whether two are at others.
+    several_move: bool,
+}
+
+impl Loads {
+    /// Those of `lp`, if something may be won: it is an innermost loop that stores, and does nothing else about memory than to load and store.
+    fn of(view: View<'_>, lp: Loop, options: &Options) -> Option<Self> {
+        let (func, forest) = (view.func(), view.forest);
+        if !forest.is_innermost(lp) || forest.irreducible().iter().any(|&entry| forest.contains(lp, entry)) {
+            return None;
         }
+        let (mut loads, mut stores) = (0, 0);
+        for inst in forest.blocks(lp).iter().flat_map(|&block| func.layout.block_insts(block)) {
+            match func.dfg.insts[inst] {
+                InstructionData::Load { .. } => loads += 1,
+                InstructionData::Store { .. } => stores += 1,
+                data if Effects::may_touch_memory(data.opcode()) && Effects::of(func, inst).fences => return None,
+                _ => {}
+            }
+        }
+        if stores == 0 || loads + stores > options.promote_max_accesses {
+            return None;
+        }
+        let is_load = |inst: &Inst| matches!(func.dfg.insts[*inst], InstructionData::Load { .. });
+        let is_invariant = |load| {
+            let address = address_operand(func, load).and_then(|address| view.sum(address));
+            address.is_some_and(|address| view.is_invariant(lp, &address))
+        };
+        let insts = forest.blocks(lp).iter().flat_map(|&block| func.layout.block_insts(block));
+        let invariant = insts.filter(is_load).filter(|&load| is_invariant(load)).count();
+        let found = Self { any_is_invariant: invariant > 0, several_move: loads > invariant + 1 };
+        (found.any_is_invariant || found.several_move).then_some(found)
     }
-    let is_load = |inst: &Inst| matches!(func.dfg.insts[*inst], InstructionData::Load { .. });
-    let is_invariant = |load| {
-        let address = address_operand(func, load).and_then(|address| view.sum(address));
-        address.is_some_and(|address| view.is_invariant(lp, &address))
-    };
-    let mut insts = forest.blocks(lp).iter().flat_map(|&block| func.layout.block_insts(block));
-    stores > 0 && loads + stores <= options.promote_max_accesses && insts.by_ref().filter(is_load).any(is_invariant)
 }
 
 /// How many instructions of `blocks` are no constants.
@@ -162,7 +186,7 @@ fn walk(view: View<'_>, lp: Loop, blocks: &[Block]) -> Vec<Seen> {
                 let is_invariant = address.as_ref().is_some_and(|address| view.is_invariant(lp, address));
                 let is_won = access.stored.is_none() && may_be_done && !func.is_effectively_cold(block);
                 let address = address.unwrap_or_else(|| access.address.clone());
-                all.push(Seen { block, address, is_invariant, is_won: is_won && is_invariant, access });
+                all.push(Seen { block, address, is_invariant, is_certain, is_won: is_won && is_invariant, access });
             }
             // A check that is tested before the loop is none of it.
             let is_check = matches!(func.dfg.insts[inst], InstructionData::CondTrap { .. });
@@ -187,12 +211,12 @@ fn groups(seen: &[Seen]) -> Vec<Vec<&Seen>> {
 }
 
 /// What else a loop loads and stores.
-struct Others<'a> {
-    view: View<'a>,
-    lp: Loop,
-    options: &'a Options,
+pub(super) struct Others<'a> {
+    pub(super) view: View<'a>,
+    pub(super) lp: Loop,
+    pub(super) options: &'a Options,
     private: &'a PrivateSlots,
-    seen: &'a [Seen],
+    pub(super) seen: &'a [Seen],
 }
 
 impl Others<'_> {
@@ -209,6 +233,7 @@ impl Others<'_> {
             accesses: group.iter().map(|own| own.access.inst).collect(),
             address: first.address.clone(),
             size: first.access.size,
+            reach: None,
         });
         let is_own = |other: &Seen| other.address == first.address && other.access.size == first.access.size;
         let is_met = |other: &&Seen| !is_own(other) && group.iter().any(|own| self.meets(own, other, is_stored));
@@ -225,7 +250,7 @@ impl Others<'_> {
     }
 
     /// Whether `cell` is as likely as not a place that `other` comes to: both addresses are made of one base, and of indices that say nothing.
-    fn are_of_one_object(&self, cell: &Cell, other: &Seen) -> bool {
+    pub(super) fn are_of_one_object(&self, cell: &Cell, other: &Seen) -> bool {
         let [mut bases, mut others] = [&cell.address, &other.address].map(|sum| self.bases(sum));
         let common: Vec<_> = bases.iter().copied().filter(|base| others.contains(base)).collect();
         bases.retain(|base| !common.contains(base));
@@ -236,6 +261,12 @@ impl Others<'_> {
             fixed.as_constant().is_some()
         });
         !is_known && (bases.is_empty() || others.is_empty())
+    }
+
+    /// Whether `cell` and `other` are always as far from each other.
+    pub(super) fn is_known_distance(&self, cell: &Cell, other: &Seen) -> bool {
+        let distance = other.address.minus(&cell.address);
+        distance.is_some_and(|distance| distance.as_constant().is_some())
     }
 
     /// What an address is made of that may be the address of an object: what is added once, and does not change if there is such a term.
@@ -256,7 +287,7 @@ impl Others<'_> {
     }
 
     /// Whether `other` may overlap `own`, an access to a cell, and that matters: of a cell that is only loaded, only if it writes it.
-    fn meets(&self, own: &Seen, other: &Seen, is_stored: bool) -> bool {
+    pub(super) fn meets(&self, own: &Seen, other: &Seen, is_stored: bool) -> bool {
         let [region, others] = [own, other].map(|one| one.access.flags.alias_region());
         let is_writer =
             || others == region || self.options.writers(self.view.func(), own.access.flags) != Writers::Calls;
@@ -266,7 +297,7 @@ impl Others<'_> {
 }
 
 /// That `other` does not overlap `cell` where it runs. Nothing if that cannot be said in sums.
-fn requirement(cell: &Cell, other: &Seen) -> Option<Requirement> {
+pub(super) fn requirement(cell: &Cell, other: &Seen) -> Option<Requirement> {
     if other.address.bits() != cell.address.bits() {
         return None;
     }
