@@ -69,12 +69,13 @@ impl Requirement {
 ///
 /// Before, bounds of what is next to each other become one (the module `gathered`), which may be more than what was required.
 ///
-/// Time grows with the square of their number.
+/// Time grows with the square of their number: each is compared with each other one, and with a third one only if these two are next to each other.
 pub fn simplified(required: Vec<Requirement>) -> Vec<Requirement> {
     let mut required = gathered(required);
-    // One after the other: of two that stand for each other, one stays.
-    while let Some(index) = (0..required.len()).find(|&index| is_implied(&required, index)) {
-        required.remove(index);
+    // One after the other: of two that stand for each other, one stays. What does not follow from others does not follow from fewer of them.
+    let mut index = 0;
+    while index < required.len() {
+        if is_implied(&required, index) { drop(required.remove(index)) } else { index += 1 }
     }
     let mut index = 0;
     while index < required.len() {
@@ -163,7 +164,8 @@ impl<'r> Others<'r> {
     /// Whether `a <= r` follows from `a <= r - c`, where neither wraps as what they are below some `n` is less than that is known to be.
     fn imply_by_less(self, (a, r): (&Sum, &Sum)) -> bool {
         let bounds = || self.iter().filter_map(Requirement::as_above);
-        self.iter().filter_map(Requirement::as_at_most).filter(|(b, _)| *b == a).any(|(_, s)| {
+        let is_other = |(b, s): &(&Sum, &Sum)| *b == a && distance(s, r).is_some();
+        self.iter().filter_map(Requirement::as_at_most).filter(is_other).any(|(_, s)| {
             bounds().any(|(least, n)| match (distance(n, r), distance(n, s)) {
                 (Some(near), Some(far)) => near < far && far - 1 <= least,
                 _ => false,
@@ -182,8 +184,8 @@ impl<'r> Others<'r> {
 
 /// How far `a` is above `b`, if that is a constant and both have as many bits: a narrower sum of the same terms is another number.
 fn distance(a: &Sum, b: &Sum) -> Option<u64> {
-    let difference = a.minus(b).filter(|_| a.bits() == b.bits())?;
-    difference.as_constant()
+    let is_constant = a.bits() == b.bits() && a.terms() == b.terms();
+    is_constant.then(|| a.constant_part().wrapping_sub(b.constant_part()) & mask(a.bits()))
 }
 
 impl Requirement {

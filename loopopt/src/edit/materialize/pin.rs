@@ -24,8 +24,19 @@
 //! of a branch gets a loop of its own, a rare way leaves the loop, a check decides a branch, an iteration becomes a copy, a sum that traps is proved not
 //! to. Then the address is what was one of several, and that is there long before the choice. So an access at an address that is made
 //! of a choice is pinned before all passes, whichever of them may decide it ([`pin_chosen`]). Choices are parameters of blocks; results of comparisons,
-//! of what selects, and of operations that trap or tell if they overflow; and what is loaded from stack slots, which may become parameters. Not what else is
-//! loaded, nor arithmetic: nothing is left of these that is there earlier than their operands.
+//! of what selects, and of operations that trap or tell if they overflow; and what is loaded, unless it is the same anywhere: `readonly` and `can_move`.
+//!
+//! ```text
+//!     v1 = load.i64 notrap v0
+//!     brif v1, block2, block3                     v1 may be null
+//! block2:
+//!     store notrap v5, v0+64
+//!     v2 = load.i64 notrap v0                     is v1, for one that sees that the store is elsewhere
+//!     v3 = load.i64 notrap can_move v2+8          wherever v2 is there, and that is here
+//! ```
+//!
+//! A load may become what was loaded or stored before, and that is there above a test that the load, or the store, is behind. One from a stack slot may
+//! become a parameter. Not so arithmetic: nothing is left of it that is there earlier than its operands.
 
 use crate::analysis::cfg::edges::{each_use, edges_of};
 use crate::analysis::memory::alias::{Access, address_operand};
@@ -72,14 +83,23 @@ fn pin_chosen_in(func: &mut Function, block: Block, chosen: &mut EntitySet<Value
     }
 }
 
+/// Whether the flags of `inst` say that it may be moved, and that nothing writes what it reads.
+fn is_same_anywhere(func: &Function, inst: Inst) -> bool {
+    let flags = func.dfg.insts[inst].memflags().map(|flags| func.dfg.mem_flags[flags]);
+    flags.is_some_and(|flags| flags.can_move() && flags.readonly())
+}
+
+/// Whether `inst` is an access to a stack slot.
+fn is_in_slot(func: &Function, inst: Inst) -> bool {
+    !func.sized_stack_slots.is_empty() && Access::of(func, inst).is_some_and(|access| access.address.slot().is_some())
+}
+
 /// Whether a pass may put in the place of a result of `inst` what is there before it.
 fn is_choice(func: &Function, inst: Inst) -> bool {
     use Opcode::{Fcmp, Icmp, Select, SelectSpectreGuard, UaddOverflowTrap};
     match func.dfg.insts[inst].opcode() {
         Icmp | Fcmp | Select | SelectSpectreGuard | UaddOverflowTrap => true,
-        opcode if opcode.can_load() && !func.sized_stack_slots.is_empty() => {
-            Access::of(func, inst).is_some_and(|access| access.address.slot().is_some())
-        }
+        opcode if opcode.can_load() => !is_same_anywhere(func, inst) || is_in_slot(func, inst),
         // A number, and whether it has overflown.
         _ => func.dfg.inst_results(inst).len() == 2,
     }
