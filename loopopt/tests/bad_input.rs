@@ -457,6 +457,10 @@ impl Maker {
         self.at().ins().iadd(a, b)
     }
 
+    fn product(&mut self, a: Value, b: Value) -> Value {
+        self.at().ins().imul(a, b)
+    }
+
     fn jump(&mut self, target: Block, args: &[Value]) {
         let args: Vec<_> = args.iter().map(|&value| BlockArg::Value(value)).collect();
         self.at().ins().jump(target, &args);
@@ -737,6 +741,26 @@ fn sums_by_exits(count: usize) -> Function {
     maker.finish(result)
 }
 
+/// What a multiple of the counter grows by is squared again and again, and added up. The loop does nothing else.
+fn squares(count: usize) -> Function {
+    let mut maker = Maker::new();
+    let (header, exit) = (maker.block(), maker.block());
+    maker.jump(header, &[maker.arg, maker.arg]);
+    let (counter, sum) = (maker.param(header), maker.param(header));
+    maker.block = header;
+    let one = maker.constant(1);
+    let next = maker.add(counter, one);
+    let [now, then] = [counter, next].map(|number| maker.product(number, maker.arg));
+    let mut value = maker.at().ins().isub(then, now);
+    for _ in 0..count {
+        value = maker.product(value, value);
+    }
+    let total = maker.add(sum, value);
+    maker.branch(IntCC::NotEqual, [next, maker.arg], (header, &[next, total]), (exit, &[]));
+    maker.block = exit;
+    maker.finish(total)
+}
+
 fn latches(count: usize) -> Function {
     let mut maker = Maker::new();
     let (header, inside, exit) = (maker.block(), maker.block(), maker.block());
@@ -872,6 +896,7 @@ const SHAPES: &[Shape] = &[
     // Each exit passes each value.
     Shape::new("values used behind exits", 300, |size| values_behind(size, size)).square(),
     Shape::new("sums that leave by exits", 40, sums_by_exits).square(),
+    Shape::new("squares of squares", 16, squares),
     Shape::new("latches", 5_000, latches),
     Shape::new("inner loops that leave to a header", 500, header_is_exit),
     Shape::new("entries of an irreducible cycle", 1_000, irreducible),
