@@ -457,6 +457,10 @@ impl Maker {
         self.at().ins().iadd(a, b)
     }
 
+    fn product(&mut self, a: Value, b: Value) -> Value {
+        self.at().ins().imul(a, b)
+    }
+
     fn jump(&mut self, target: Block, args: &[Value]) {
         let args: Vec<_> = args.iter().map(|&value| BlockArg::Value(value)).collect();
         self.at().ins().jump(target, &args);
@@ -714,6 +718,49 @@ fn values_behind(values: usize, exits: usize) -> Function {
     maker.finish(sum)
 }
 
+/// As many sums, all of which leave the loop by each of as many exits.
+fn sums_by_exits(count: usize) -> Function {
+    let mut maker = Maker::new();
+    let (header, behind) = (maker.block(), maker.block());
+    let (zero, one) = (maker.constant(0), maker.constant(1));
+    let numbers: Vec<_> = (1..=count).map(|number| maker.constant(number)).collect();
+    let ends: Vec<_> = numbers.into_iter().map(|number| maker.add(maker.arg, number)).collect();
+    maker.jump(header, &vec![zero; count + 1]);
+    let counter = maker.param(header);
+    let sums: Vec<_> = (0..count).map(|_| maker.param(header)).collect();
+    let results: Vec<_> = (0..count).map(|_| maker.param(behind)).collect();
+    maker.block = header;
+    for end in ends {
+        maker.leave_if_equal(counter, end, behind, &sums);
+    }
+    let mut next = vec![maker.add(counter, one)];
+    next.extend(sums.iter().map(|&sum| maker.add(sum, maker.arg)));
+    maker.jump(header, &next);
+    maker.block = behind;
+    let result = results.into_iter().reduce(|a, b| maker.at().ins().bxor(a, b)).expect("a value");
+    maker.finish(result)
+}
+
+/// What a multiple of the counter grows by is squared again and again, and added up. The loop does nothing else.
+fn squares(count: usize) -> Function {
+    let mut maker = Maker::new();
+    let (header, exit) = (maker.block(), maker.block());
+    maker.jump(header, &[maker.arg, maker.arg]);
+    let (counter, sum) = (maker.param(header), maker.param(header));
+    maker.block = header;
+    let one = maker.constant(1);
+    let next = maker.add(counter, one);
+    let [now, then] = [counter, next].map(|number| maker.product(number, maker.arg));
+    let mut value = maker.at().ins().isub(then, now);
+    for _ in 0..count {
+        value = maker.product(value, value);
+    }
+    let total = maker.add(sum, value);
+    maker.branch(IntCC::NotEqual, [next, maker.arg], (header, &[next, total]), (exit, &[]));
+    maker.block = exit;
+    maker.finish(total)
+}
+
 fn latches(count: usize) -> Function {
     let mut maker = Maker::new();
     let (header, inside, exit) = (maker.block(), maker.block(), maker.block());
@@ -848,6 +895,8 @@ const SHAPES: &[Shape] = &[
     Shape::new("a value used behind exits", 10_000, |size| values_behind(2, size)),
     // Each exit passes each value.
     Shape::new("values used behind exits", 300, |size| values_behind(size, size)).square(),
+    Shape::new("sums that leave by exits", 40, sums_by_exits).square(),
+    Shape::new("squares of squares", 16, squares),
     Shape::new("latches", 5_000, latches),
     Shape::new("inner loops that leave to a header", 500, header_is_exit),
     Shape::new("entries of an irreducible cycle", 1_000, irreducible),

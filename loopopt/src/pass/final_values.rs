@@ -76,7 +76,7 @@ use crate::pass::{Pass, PassCx};
 use crate::refusal::{Refusal, refusals};
 use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, Value};
-use cranelift_codegen::{CodegenResult, Context};
+use cranelift_codegen::{CodegenResult, Context, FxHashSet};
 use dead::Dead;
 use std::cell::LazyCell;
 use std::ops::Deref;
@@ -220,19 +220,20 @@ impl Plan {
         let why = why.unwrap_or(Decline::NothingPredictable);
         if !may_go && finals.is_empty() {
             let advises = !why.help().is_empty();
-            return Err(if advises && !would_gain(view, lp, &leaving) { Decline::NothingPredictable } else { why });
+            return Err(if advises && !would_gain(view, lp) { Decline::NothingPredictable } else { why });
         }
         let only_exit = data.exits.first().filter(|_| may_go && finals.len() == leaving.len());
         let goes = only_exit.copied().filter(|exit| search.is_known(*exit) || cx.bound(ctx, lp).most().is_some());
         if goes.is_none() && only_exit.is_some() && finals.is_empty() {
             return Err(Decline::MayNotEnd);
         }
+        let mut given = given(&leaving, &finals);
         if goes.is_none() {
-            finals = worthwhile(view, lp, finals);
+            keep_worthwhile(view, lp, &finals, &mut given);
+            finals.retain(|one| given.contains(&one.value));
         }
-        let is_final = |exit, index| finals.iter().any(|one| (one.exit, one.index) == (exit, index));
-        let dead = Dead::without(view, lp, is_final);
-        match goes.is_some() || dead.operations() > Dead::without(view, lp, |_, _| false).operations() {
+        let dead = Dead::without(view, lp, |value| given.contains(&value));
+        match goes.is_some() || dead.operations() > Dead::without(view, lp, |_| false).operations() {
             true => Ok(Self { header: data.header, entry: *entry, dead, goes, finals }),
             false => Err(why),
         }
@@ -328,29 +329,34 @@ fn leaving(view: View<'_>, lp: Loop) -> Vec<(Edge, usize, Value)> {
 }
 
 /// Whether something of `lp` would go if no exit needed any of the values that leave it.
-fn would_gain(view: View<'_>, lp: Loop, leaving: &[(Edge, usize, Value)]) -> bool {
-    let is_leaving = |exit, index| leaving.iter().any(|one| (one.0, one.1) == (exit, index));
-    let [now, at_best] = [Dead::without(view, lp, |_, _| false), Dead::without(view, lp, is_leaving)];
+fn would_gain(view: View<'_>, lp: Loop) -> bool {
+    let [now, at_best] = [Dead::without(view, lp, |_| false), Dead::without(view, lp, |_| true)];
     at_best.operations() > now.operations()
 }
 
-/// Those without which an operation of the loop is not needed, or would be if there were the others only.
-fn worthwhile(view: View<'_>, lp: Loop, mut finals: Vec<Final>) -> Vec<Final> {
-    let count = |finals: &[Final], but: Option<usize>| {
-        let is_final = |exit, index| {
-            let mut others = finals.iter().enumerate().filter(|(place, _)| Some(*place) != but);
-            others.any(|(_, one)| (one.exit, one.index) == (exit, index))
-        };
-        Dead::without(view, lp, is_final).operations()
-    };
-    let mut place = finals.len();
-    while let Some(last) = place.checked_sub(1) {
-        place = last;
-        if count(&finals, Some(place)) >= count(&finals, None) {
-            finals.remove(place);
+/// The values of which formulas give all that leaves the loop.
+fn given(leaving: &[(Edge, usize, Value)], finals: &[Final]) -> FxHashSet<Value> {
+    let places: FxHashSet<_> = finals.iter().map(|one| (one.exit, one.index)).collect();
+    let mut given: FxHashSet<_> = finals.iter().map(|one| one.value).collect();
+    for (exit, index, value) in leaving {
+        if !places.contains(&(*exit, *index)) {
+            given.remove(value);
         }
     }
-    finals
+    given
+}
+
+/// Leaves those of the `given` values without which an operation of the loop is not needed, or would be if there were the others only. Linear in
+/// the size of the loop for each value, however many exits pass it.
+fn keep_worthwhile(view: View<'_>, lp: Loop, finals: &[Final], given: &mut FxHashSet<Value>) {
+    let count = |given: &FxHashSet<Value>| Dead::without(view, lp, |value| given.contains(&value)).operations();
+    let gain = count(given);
+    let mut seen = FxHashSet::default();
+    for value in finals.iter().rev().map(|one| one.value).filter(|value| seen.insert(*value)) {
+        if given.remove(&value) && count(given) < gain {
+            given.insert(value);
+        }
+    }
 }
 
 /// Whether nobody would notice if `lp`, which ends, did not run, but for what leaves it by its one exit.

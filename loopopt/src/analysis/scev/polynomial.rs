@@ -41,6 +41,9 @@ const BUDGET: usize = 256;
 /// Values that follow from each other: a bound on recursion.
 const MAX_DEPTH: usize = 24;
 
+/// Instructions of a product of two coefficients. 32: that of two sums of four terms has 9. A product of a product by itself would be twice as large each time.
+const MAX_PRODUCT: usize = 32;
+
 /// Questions that may be asked about what does not wrap.
 const MAX_QUESTIONS: usize = 8;
 
@@ -117,11 +120,13 @@ impl Polynomial {
         Self::new(self.coefficients.iter().map(|one| one.times(factor)).collect())
     }
 
-    /// The product: `k over 1` times itself is `2 · (k over 2) + (k over 1)`, times `k over 2` it is `3 · (k over 3) + 2 · (k over 2)`.
+    /// The product, unless it is a long one: `k over 1` times itself is `2 · (k over 2) + (k over 1)`, times `k over 2` it is `3 · (k over 3) + 2 · (k over 2)`.
     fn product(&self, other: &Self) -> Option<Self> {
         let (small, large) =
             if self.coefficients.len() <= other.coefficients.len() { (self, other) } else { (other, self) };
-        let scaled = |by: &Sum| Self::new(large.coefficients.iter().map(|one| one.product(by)).collect());
+        let product = |a: &Sum, b: &Sum| Some(a.product(b)).filter(|both| both.operations() <= MAX_PRODUCT);
+        let scaled =
+            |by: &Sum| Self::new(large.coefficients.iter().map(|one| product(one, by)).collect::<Option<_>>()?);
         let first = scaled(&small.coefficients[0])?;
         match &small.coefficients[..] {
             [_] => Some(first),
@@ -129,7 +134,7 @@ impl Polynomial {
                 let zero = Sum::constant(0, self.bits());
                 let mut moved: SmallVec<[Sum; 2]> = smallvec![zero; large.coefficients.len() + 1];
                 for (index, one) in large.coefficients.iter().enumerate() {
-                    let one = one.product(by);
+                    let one = product(one, by)?;
                     moved[index].add(&one, index as u64)?;
                     moved[index + 1].add(&one, index as u64 + 1)?;
                 }

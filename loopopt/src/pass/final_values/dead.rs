@@ -18,9 +18,8 @@ pub(super) struct Dead {
 }
 
 impl Dead {
-    /// What is not needed in `lp`, which is in closed form, if no exit passes what `is_gone`: the arguments of an edge at a place. Linear in the size of
-    /// the loop.
-    pub(super) fn without(view: View<'_>, lp: Loop, is_gone: impl Fn(Edge, usize) -> bool) -> Self {
+    /// What is not needed in `lp`, which is in closed form, if no exit passes a value that `is_gone`. Linear in the size of the loop.
+    pub(super) fn without(view: View<'_>, lp: Loop, is_gone: impl Fn(Value) -> bool) -> Self {
         let (func, forest) = (view.func(), view.forest);
         let needed = Needed::of(view, lp, is_gone);
         let is_dead = |&value: &Value| !needed.values.contains(value);
@@ -66,7 +65,7 @@ struct Needed<'a> {
 }
 
 impl<'a> Needed<'a> {
-    fn of(view: View<'a>, lp: Loop, is_gone: impl Fn(Edge, usize) -> bool) -> Self {
+    fn of(view: View<'a>, lp: Loop, is_gone: impl Fn(Value) -> bool) -> Self {
         let (func, forest) = (view.func(), view.forest);
         let mut needed = Self { view, lp, values: EntitySet::new(), open: Vec::new() };
         for &block in forest.blocks(lp) {
@@ -82,8 +81,8 @@ impl<'a> Needed<'a> {
             }
         }
         for &exit in &forest.data(lp).exits {
-            let args = exit.args(func).enumerate().filter(|(index, _)| !is_gone(exit, *index));
-            args.filter_map(|(_, arg)| arg.as_value()).for_each(|value| needed.add(value));
+            let values = exit.args(func).filter_map(|arg| arg.as_value());
+            values.filter(|&value| !is_gone(value)).for_each(|value| needed.add(value));
         }
         while let Some(value) = needed.open.pop() {
             needed.follow(value);
