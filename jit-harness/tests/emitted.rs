@@ -618,6 +618,18 @@ fn a_batch_steps_each_pointer_once() {
     assert!(batch.insts + 12 <= 4 * one, "{} instructions for four of {one}\n{text}", batch.insts);
 }
 
+/// Four iterations that need three neighbours each load six, and the constant four times.
+#[test]
+fn neighbours_are_loaded_once() {
+    let options = Options::default();
+    let code = sample_code("stencil3", Pipeline::LoopOpt(&options));
+    let text = listing(&code);
+    let found = loops(&code);
+    let unrolled = found.iter().find(|one| one.is_innermost && one.stores == 4).expect("four iterations");
+    assert!(unrolled.loads <= 10, "{} loads in\n{text}", unrolled.loads);
+    assert_eq!((unrolled.jumps, unrolled.stack_accesses), (1, 0), "\n{text}");
+}
+
 /// Three neighbours in each iteration, each at what a Spectre guard gives.
 const GUARDED: &str = "function %f(i64, i64) -> i64 {
     region0 = 0 \"heap\"

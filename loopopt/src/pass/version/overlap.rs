@@ -34,7 +34,7 @@
 //! A [poll](crate::analysis::memory::exit_polls) stays where it is, and so does what others write.
 
 use super::check::Check;
-use super::reloads::reloads;
+use super::reloads::{is_unrolled, reloads};
 use crate::analysis::cfg::loops::Loop;
 use crate::analysis::cfg::must_execute::Order;
 use crate::analysis::memory::alias::{Access, PrivateSlots, address_operand, cell_type};
@@ -129,7 +129,7 @@ impl<'a> Cells<'a> {
 struct Loads {
     /// Whether one is at an address that is the same in each iteration.
     any_is_invariant: bool,
-    /// Whether two are at others.
+    /// Whether two are at others, and the loop is likely to be unrolled.
     several_move: bool,
 }
 
@@ -159,7 +159,10 @@ impl Loads {
         };
         let insts = forest.blocks(lp).iter().flat_map(|&block| func.layout.block_insts(block));
         let invariant = insts.filter(is_load).filter(|&load| is_invariant(load)).count();
-        let found = Self { any_is_invariant: invariant > 0, several_move: loads > invariant + 1 };
+        let found = Self {
+            any_is_invariant: invariant > 0,
+            several_move: loads > invariant + 1 && is_unrolled(view, lp, options),
+        };
         (found.any_is_invariant || found.several_move).then_some(found)
     }
 }

@@ -47,13 +47,9 @@ struct Group<'s> {
 pub(super) fn reloads(others: &Others<'_>) -> Vec<Vec<Check>> {
     let Others { view, lp, options, .. } = *others;
     let iterations = partial_unroll::most_iterations(options);
-    let insts = count_insts(view, lp);
-    if !options.ignore_cost && !is_unrolled(view, lp, insts, options) {
-        return Vec::new();
-    }
     let groups = groups(others, iterations);
     let gone: usize = groups.iter().map(|group| group.comes_back(iterations)).sum();
-    if !options.ignore_cost && insts > gone * options.version_max_insts_per_cell_access {
+    if !options.ignore_cost && count_insts(view, lp) > gone * options.version_max_insts_per_cell_access {
         return Vec::new();
     }
     groups.iter().filter_map(|group| group.kept_away(others, iterations)).collect()
@@ -71,11 +67,12 @@ fn count_insts(view: View<'_>, lp: Loop) -> usize {
 }
 
 /// Whether the loop is likely to be unrolled.
-fn is_unrolled(view: View<'_>, lp: Loop, insts: usize, options: &Options) -> bool {
+pub(super) fn is_unrolled(view: View<'_>, lp: Loop, options: &Options) -> bool {
     let passes = [partial_unroll::NAME, load_elimination::NAME];
-    passes.iter().all(|pass| options.enables(pass))
-        && insts <= options.partial_unroll_max_insts / 2
-        && !view.forest.may_end_early(view.func(), lp)
+    options.ignore_cost
+        || passes.iter().all(|pass| options.enables(pass))
+            && count_insts(view, lp) <= options.partial_unroll_max_insts / 2
+            && !view.forest.may_end_early(view.func(), lp)
 }
 
 /// The groups of which a load comes back within so many iterations.
