@@ -102,19 +102,14 @@ fn groups<'s>(others: &Others<'s>, iterations: usize) -> Vec<Group<'s>> {
 
 /// By how much an address moves in each iteration, if that is known but for an extension that may wrap.
 fn step(view: View<'_>, lp: Loop, recurrences: &Recurrences, address: &Sum) -> Option<i64> {
-    if let Some(found) = recurrences.of_sum(view, address) {
-        let step = found.step.as_constant()?;
-        return Some(signed(u64::try_from(step).ok()?, address.bits()));
-    }
-    match view.split(lp, address).1[..] {
-        [(Term::Extended { sum, .. }, 1)] => step_inside(view, recurrences, sum),
+    let step_of = |sum: &Sum| {
+        let step = recurrences.of_sum(view, sum)?.step.as_constant()?;
+        Some(signed(u64::try_from(step).ok()?, sum.bits()))
+    };
+    step_of(address).or_else(|| match view.split(lp, address).1[..] {
+        [(Term::Extended { sum, .. }, 1)] => step_of(sum),
         _ => None,
-    }
-}
-
-fn step_inside(view: View<'_>, recurrences: &Recurrences, sum: &Sum) -> Option<i64> {
-    let step = recurrences.of_sum(view, sum)?.step.as_constant()?;
-    Some(signed(u64::try_from(step).ok()?, sum.bits()))
+    })
 }
 
 /// A number of so many bits, with its sign.
