@@ -3,6 +3,7 @@
 use crate::analysis::cfg::loops::may_have_cycle;
 use crate::analysis::memory::checked_memory::{CheckedMemories, Roots};
 use crate::analysis::memory::effects::all_mem_flags;
+use crate::analysis::memory::spectre_guard::has_guards;
 use crate::change::Change;
 use crate::claim::{Claim, asserts_by_code, mark, unmark};
 use crate::edit::cfg::merge::merge_all;
@@ -323,9 +324,12 @@ impl Driver<'_, '_> {
             self.cx.forget_forest();
         }
         self.cx.is_merged = true;
-        pin_chosen(&mut self.ctx.func, &self.ctx.domtree);
+        pin_chosen(&mut self.ctx.func);
         keep_neighbours(&mut self.ctx.func);
-        self.cx.memories = Rc::new(CheckedMemories::of(Roots::new(self.ctx, self.cx.options)));
+        self.cx.has_guards = has_guards(&self.ctx.func);
+        if self.cx.has_guards {
+            self.cx.memories = Rc::new(CheckedMemories::of(Roots::new(self.ctx, self.cx.options)));
+        }
         if self.cx.options.dumps {
             self.report.dumps.push(("input", self.ctx.func.display().to_string()));
         }

@@ -75,17 +75,20 @@ pub(crate) enum Form {
 #[derive(Clone)]
 pub(crate) struct GuardPolicy<'a> {
     pub(crate) options: &'a Options,
+    /// Whether there is any.
+    pub(crate) has_guards: bool,
     memories: Rc<CheckedMemories>,
 }
 
 impl GuardPolicy<'_> {
     /// Whether any may. Asked first: what follows is asked of each access.
     pub(crate) fn may_drop_any(&self) -> bool {
-        match self.options.embedder.spectre_guards() {
-            SpectreGuards::Keep => false,
-            SpectreGuards::Consolidate => !self.memories.is_empty(),
-            SpectreGuards::Drop => true,
-        }
+        self.has_guards
+            && match self.options.embedder.spectre_guards() {
+                SpectreGuards::Keep => false,
+                SpectreGuards::Consolidate => !self.memories.is_empty(),
+                SpectreGuards::Drop => true,
+            }
     }
 
     /// Whether `guard` may: for good, or because [`consolidate_guards`] puts another one in its place.
@@ -186,6 +189,8 @@ pub(crate) struct PassCx<'a> {
     skipped: FxHashSet<Block>,
     /// The headers, as the function came in, of loops that only the passes of [`Effort::Quick`](crate::Effort::Quick) look at.
     quick: FxHashSet<Block>,
+    /// Whether the function came in with a Spectre guard. Without one, it never has any.
+    pub(crate) has_guards: bool,
     /// The memories whose guards may be consolidated.
     pub(crate) memories: Rc<CheckedMemories>,
     forest: Option<Rc<LoopForest>>,
@@ -231,6 +236,7 @@ impl<'a> PassCx<'a> {
             is_merged: false,
             skipped: FxHashSet::default(),
             quick: FxHashSet::default(),
+            has_guards: true,
             memories: Rc::default(),
             forest: None,
             named: None,
@@ -243,7 +249,7 @@ impl<'a> PassCx<'a> {
 
     /// Which Spectre guards may go.
     pub(crate) fn guard_policy(&self) -> GuardPolicy<'a> {
-        GuardPolicy { options: self.options, memories: self.memories.clone() }
+        GuardPolicy { options: self.options, has_guards: self.has_guards, memories: self.memories.clone() }
     }
 
     /// Takes the loop of `header` from those that passes look at.

@@ -20,7 +20,8 @@
 //!
 //! # Needs
 //!
-//! Nothing. It runs after `canon`: in closed form, what leaves a loop is an argument of the edge that decides it.
+//! Nothing. It runs after `canon`: in closed form, what leaves a loop is an argument of the edge that decides it. What is outside of loops is not
+//! looked at.
 //!
 //! # Legal when
 //!
@@ -58,7 +59,6 @@
 mod numbers;
 
 use crate::analysis::cfg::edges::{Edge, destinations, each_use, edge_dominates, edges_of};
-use crate::analysis::cfg::loops::Loop;
 use crate::analysis::memory::alias::address_operand;
 use crate::analysis::memory::spectre_guard::asked_by_guards;
 use crate::analysis::scev::comparison::Comparison;
@@ -95,40 +95,35 @@ pub(crate) const PASS: Pass = Pass {
 /// The same, if a number is a constant in a loop.
 const PASS_FOR_NUMBERS: Pass = Pass { pays_alone: true, ..PASS };
 
-/// Does it in all of the function. Linear in its size.
+/// Does it in all loops. Linear in the size of the function.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
     let forest = cx.forest(ctx);
-    let conditions = Conditions::of(ctx, cx.options);
-    let mut known = FxHashMap::<Option<Loop>, Vec<Known>>::default();
-    let numbers = numbers::known(ctx, cx, &forest);
-    for block in ctx.func.layout.blocks().filter(|_| !conditions.branches.is_empty()) {
-        for inst in ctx.func.layout.block_insts(block) {
-            if conditions.are_used_by(&ctx.func, inst) {
-                let place = forest.innermost(block);
-                conditions.each_known((block, inst), |found| known.entry(place).or_default().push(found));
+    let mut numbers = numbers::known(ctx, cx, &forest);
+    let conditions = Conditions::new(ctx, cx.options);
+    let mut granted = Vec::new();
+    for lp in forest.loops() {
+        let header = forest.data(lp).header;
+        let mut known = Vec::new();
+        for block in forest.own_blocks(lp) {
+            for inst in ctx.func.layout.block_insts(block).filter(|&inst| conditions.are_used_by(inst)) {
+                conditions.each_known((block, inst), |found| known.push(found));
             }
         }
-    }
-    for found in numbers {
-        let block = ctx.func.layout.inst_block(found.inst).expect("what uses a number is in a block");
-        known.entry(forest.innermost(block)).or_default().push(found);
-    }
-    let mut granted = Vec::new();
-    for place in forest.loops().map(Some).chain([None]) {
-        let entry = ctx.func.layout.entry_block();
-        let Some(header) = place.map_or(entry, |lp| Some(forest.data(lp).header)) else { continue };
-        match known.remove(&place) {
-            None if place.is_none() || cx.has_fired(NAME, header) => {}
-            None => cx.declined(&ctx.func, NAME, header, &Decline::NothingKnown),
-            Some(_) if !cx.fuel.take() => cx.declined(&ctx.func, NAME, header, &Decline::Withheld),
-            Some(known) => {
-                cx.retract(NAME, header);
-                let has_numbers = known.iter().any(|known| matches!(known.is, Is::Number(_)));
-                let message = format!("uses of what branches have decided: {}", known.len());
-                cx.fired(&ctx.func, if has_numbers { &PASS_FOR_NUMBERS } else { &PASS }, header, message);
-                cx.wants_cleanup |= has_numbers;
-                granted.extend(known);
+        let numbers = numbers.remove(&lp).unwrap_or_default();
+        let has_numbers = !numbers.is_empty();
+        known.extend(numbers);
+        if known.is_empty() {
+            if !cx.has_fired(NAME, header) {
+                cx.declined(&ctx.func, NAME, header, &Decline::NothingKnown);
             }
+        } else if !cx.fuel.take() {
+            cx.declined(&ctx.func, NAME, header, &Decline::Withheld);
+        } else {
+            cx.retract(NAME, header);
+            let message = format!("uses of what branches have decided: {}", known.len());
+            cx.fired(&ctx.func, if has_numbers { &PASS_FOR_NUMBERS } else { &PASS }, header, message);
+            cx.wants_cleanup |= has_numbers;
+            granted.extend(known);
         }
     }
     if granted.is_empty() {
@@ -256,27 +251,35 @@ impl Tested {
 struct Conditions<'a> {
     ctx: &'a Context,
     options: &'a Options,
-    branches: FxHashMap<Value, SmallVec<[Inst; 2]>>,
+    /// Found when the first comparison is used by something else than a branch: most are not.
+    branches: OnceCell<FxHashMap<Value, SmallVec<[Inst; 2]>>>,
     /// What guards ask, once it matters.
     asked: OnceCell<EntitySet<Value>>,
 }
 
 impl<'a> Conditions<'a> {
-    fn of(ctx: &'a Context, options: &'a Options) -> Self {
+    fn new(ctx: &'a Context, options: &'a Options) -> Self {
+        Self { ctx, options, branches: OnceCell::new(), asked: OnceCell::new() }
+    }
+
+    /// The branches that test each number.
+    fn branches(&self) -> &FxHashMap<Value, SmallVec<[Inst; 2]>> {
         /// Branches on one number that are looked at for each use, so that time is linear.
         const MAX_BRANCHES: usize = 8;
-        let func = &ctx.func;
-        let mut branches = FxHashMap::<_, SmallVec<[Inst; 2]>>::default();
-        for branch in func.layout.blocks().filter_map(|block| func.layout.last_inst(block)) {
-            if func.dfg.insts[branch].opcode() == Opcode::Brif {
-                let Tested { number, .. } = Tested::of(func, func.dfg.inst_args(branch)[0]);
-                let known = branches.entry(number).or_default();
-                if known.len() < MAX_BRANCHES {
-                    known.push(branch);
+        let func = &self.ctx.func;
+        self.branches.get_or_init(|| {
+            let mut branches = FxHashMap::<_, SmallVec<[Inst; 2]>>::default();
+            for branch in func.layout.blocks().filter_map(|block| func.layout.last_inst(block)) {
+                if func.dfg.insts[branch].opcode() == Opcode::Brif {
+                    let Tested { number, .. } = Tested::of(func, func.dfg.inst_args(branch)[0]);
+                    let known = branches.entry(number).or_default();
+                    if known.len() < MAX_BRANCHES {
+                        known.push(branch);
+                    }
                 }
             }
-        }
-        Self { ctx, options, branches, asked: OnceCell::new() }
+            branches
+        })
     }
 
     /// Whether the condition of a guard is computed from `value`.
@@ -289,11 +292,12 @@ impl<'a> Conditions<'a> {
         let is_comparison = |inst| matches!(func.dfg.insts[inst].opcode(), Opcode::Icmp | Opcode::Fcmp);
         func.dfg.value_type(value) == types::I8
             && func.dfg.value_def(value).inst().is_some_and(is_comparison)
-            && self.branches.contains_key(&Tested::of(func, value).number)
+            && self.branches().contains_key(&Tested::of(func, value).number)
     }
 
     /// Whether such a value is used by `inst`, or is passed by it if it is a branch.
-    fn are_used_by(&self, func: &Function, inst: Inst) -> bool {
+    fn are_used_by(&self, inst: Inst) -> bool {
+        let func = &self.ctx.func;
         let is_one = |value: Value| self.has(func, value);
         match func.dfg.insts[inst].opcode().is_branch() {
             true => destinations(func, inst).iter().any(|call| {
@@ -331,7 +335,7 @@ impl<'a> Conditions<'a> {
     /// What `value` is in `block`.
     fn known_in(&self, ctx: &Context, block: Block, value: Value) -> Option<bool> {
         let Tested { number, .. } = Tested::of(&ctx.func, value);
-        let branches = self.branches.get(&number)?;
+        let branches = self.branches().get(&number)?;
         branches.iter().flat_map(|&branch| edges_of(&ctx.func, branch)).find_map(|edge| {
             let is = said_by(&ctx.func, edge, value)?;
             edge_dominates(ctx, edge, block).then_some(is)

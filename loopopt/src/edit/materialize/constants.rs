@@ -16,8 +16,8 @@ use cranelift_codegen::ir::{Block, Function, Inst, Opcode, Value};
 pub(crate) fn replace_and_localize(func: &mut Function, mut replaced: Replaced) -> bool {
     replaced.shorten();
     let mut homes = homes_of_constants(func);
-    for (old, new) in replaced.iter() {
-        homes[old] = homes[new];
+    for (old, _) in replaced.iter() {
+        homes[old] = nowhere().into();
     }
     let mut any = false;
     let mut blocks = func.layout.entry_block();
@@ -35,8 +35,13 @@ pub(crate) fn replace_and_localize(func: &mut Function, mut replaced: Replaced) 
     any
 }
 
-/// The blocks of scalar constants, and of what they stand for.
+/// The blocks of scalar constants. Of values that are replaced, [`nowhere`].
 type Homes = SecondaryMap<Value, PackedOption<Block>>;
+
+/// No block of any function.
+fn nowhere() -> Block {
+    Block::from_u32(u32::MAX - 1)
+}
 
 fn homes_of_constants(func: &Function) -> Homes {
     let mut homes = Homes::new();
@@ -57,17 +62,12 @@ fn localize_operands(
     local: &mut Local,
 ) {
     let is_foreign = |value| homes[value].expand().is_some_and(|home| home != block);
-    let (mut any, mut gone) = (false, false);
-    each_use(func, inst, |value| {
-        gone |= replaced.has(value);
-        any |= is_foreign(value);
-    });
-    if gone {
-        rename_uses(func, inst, |value| replaced.resolve(value));
-    }
+    let mut any = false;
+    each_use(func, inst, |value| any |= is_foreign(value));
     if !any {
         return;
     }
+    rename_uses(func, inst, |value| replaced.resolve(value));
     let values: Vec<_> = func.dfg.inst_values(inst).collect();
     for &value in values.iter().filter(|&&value| is_foreign(value)) {
         if local.find(func, value).is_none() {

@@ -42,23 +42,26 @@ use crate::analysis::cfg::edges::{each_use, edges_of};
 use crate::analysis::memory::alias::{Access, address_operand};
 use crate::analysis::memory::effects::all_mem_flags;
 use crate::fault::fault;
-use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::entity::EntitySet;
-use cranelift_codegen::ir::{Block, Function, Inst, MemFlagsData, Opcode, Value};
+use cranelift_codegen::ir::{Function, Inst, MemFlagsData, Opcode, Value, ValueDef};
 
 /// Takes the permission to be moved from each access at an address that is made of a choice. Takes time linear in the size of the function, and none if
 /// no access has the permission.
-pub(crate) fn pin_chosen(func: &mut Function, domtree: &DominatorTree) {
+pub(crate) fn pin_chosen(func: &mut Function) {
     if !has_movable(func) || fault!(ChosenAddressMoves) {
         return;
     }
-    let mut chosen = EntitySet::with_capacity(func.dfg.num_values());
-    // In reverse postorder, operands come before what is made of them.
-    for &block in domtree.cfg_rpo() {
-        if func.layout.entry_block() != Some(block) {
-            chosen.extend(func.dfg.block_params(block).iter().copied());
+    let mut choices = Choices::default();
+    let mut blocks = func.layout.entry_block();
+    while let Some(block) = blocks {
+        let mut insts = func.layout.first_inst(block);
+        while let Some(inst) = insts {
+            if may_move(func, inst) && address_operand(func, inst).is_some_and(|address| choices.holds(func, address)) {
+                pin(func, inst);
+            }
+            insts = func.layout.next_inst(inst);
         }
-        pin_chosen_in(func, block, &mut chosen);
+        blocks = func.layout.next_block(block);
     }
 }
 
@@ -67,19 +70,59 @@ fn has_movable(func: &Function) -> bool {
     all_mem_flags(func).any(|flags| func.dfg.mem_flags[flags].can_move())
 }
 
-/// Does it in `block`. `chosen` are the values that are choices or made of one.
-fn pin_chosen_in(func: &mut Function, block: Block, chosen: &mut EntitySet<Value>) {
-    let mut next = func.layout.first_inst(block);
-    while let Some(inst) = next {
-        next = func.layout.next_inst(inst);
-        if address_operand(func, inst).is_some_and(|address| chosen.contains(address)) {
-            pin(func, inst);
+/// Whether `inst` is an access that has the permission to be moved.
+fn may_move(func: &Function, inst: Inst) -> bool {
+    func.dfg.insts[inst].memflags().is_some_and(|flags| func.dfg.mem_flags[flags].can_move())
+}
+
+/// Which values are choices or made of one, as far as that was asked.
+#[derive(Default)]
+struct Choices {
+    known: EntitySet<Value>,
+    chosen: EntitySet<Value>,
+    /// The values of which the operands were asked of.
+    asked: EntitySet<Value>,
+    open: Vec<Value>,
+}
+
+impl Choices {
+    /// Whether `value` is one. All questions together take time linear in the size of the function.
+    fn holds(&mut self, func: &Function, value: Value) -> bool {
+        self.open.push(value);
+        while let Some(&value) = self.open.last() {
+            if !self.known.contains(value) {
+                match self.settled(func, value) {
+                    Some(true) => _ = self.chosen.insert(value),
+                    Some(false) => {}
+                    // Its operands come first.
+                    None => continue,
+                }
+                self.known.insert(value);
+            }
+            self.open.pop();
         }
-        let is_made_of_one = || func.dfg.inst_args(inst).iter().any(|&arg| chosen.contains(arg));
-        let is_load = func.dfg.insts[inst].opcode().can_load();
-        if is_choice(func, inst) || (!is_load && is_made_of_one()) {
-            chosen.extend(func.dfg.inst_results(inst).iter().copied());
+        self.chosen.contains(value)
+    }
+
+    /// Whether `value` is one, if that is known of the operands of what computes it. If not, asks of these, once.
+    fn settled(&mut self, func: &Function, value: Value) -> Option<bool> {
+        let inst = match func.dfg.value_def(value) {
+            ValueDef::Param(block, _) => return Some(func.layout.entry_block() != Some(block)),
+            ValueDef::Union(..) => return Some(false),
+            ValueDef::Result(inst, _) => inst,
+        };
+        if is_choice(func, inst) || func.dfg.insts[inst].opcode().can_load() {
+            return Some(is_choice(func, inst));
         }
+        let args = func.dfg.inst_args(inst);
+        if args.iter().any(|&arg| self.chosen.contains(arg)) {
+            return Some(true);
+        }
+        if self.asked.insert(value) {
+            self.open.extend(args.iter().copied().filter(|&arg| !self.known.contains(arg)));
+            return None;
+        }
+        Some(false)
     }
 }
 

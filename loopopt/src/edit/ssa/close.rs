@@ -25,7 +25,7 @@ use crate::edit::{MAX_PARAMS, TooManyParams};
 use crate::fault::fault;
 use cranelift_codegen::FxHashMap;
 use cranelift_codegen::dominator_tree::DominatorTree;
-use cranelift_codegen::entity::{SecondaryMap, packed_option::PackedOption};
+use cranelift_codegen::entity::{EntitySet, SecondaryMap, packed_option::PackedOption};
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::{Block, Function, Inst, Value};
 use std::collections::BTreeMap;
@@ -70,9 +70,14 @@ pub(crate) fn escapes(func: &Function, domtree: &DominatorTree, forest: &LoopFor
     let mut homes = SecondaryMap::<Value, PackedOption<Loop>>::new();
     homes.resize(func.dfg.num_values());
     let mut escapes = Escapes::new();
-    let in_or_below_loops = domtree.cfg_rpo().skip_while(|&&block| forest.innermost(block).is_none());
-    for &block in in_or_below_loops {
+    // A definition in a loop dominates its uses, so that they are in blocks that are in a loop or below one in the dominator tree.
+    let mut below = EntitySet::with_capacity(func.dfg.num_blocks());
+    for &block in domtree.cfg_rpo() {
         let around = PackedOption::from(forest.innermost(block));
+        if around.is_none() && !domtree.idom(block).is_some_and(|above| below.contains(above)) {
+            continue;
+        }
+        below.insert(block);
         if around.is_some() {
             func.dfg.block_params(block).iter().for_each(|&param| homes[param] = around);
         }

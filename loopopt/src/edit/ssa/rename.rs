@@ -134,11 +134,6 @@ impl Replaced {
         self.0.is_empty()
     }
 
-    /// Whether `value` has gone.
-    pub(crate) fn has(&self, value: Value) -> bool {
-        self.0[value].is_some()
-    }
-
     /// What has gone, each with what stands for it.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Value, Value)> {
         self.0.iter().filter_map(|(old, new)| Some((old, new.expand()?)))

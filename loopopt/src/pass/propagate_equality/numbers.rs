@@ -2,8 +2,7 @@
 
 use super::{Is, Known, each_known_use};
 use crate::analysis::cfg::edges::{Edge, edge_dominates};
-use crate::analysis::cfg::loops::{LoopForest, def_block};
-use crate::analysis::memory::spectre_guard::has_guards;
+use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
 use crate::analysis::scev::comparison::Comparison;
 use crate::analysis::scev::linear_expr::constant_of;
 use crate::embedder::SpectreGuards;
@@ -37,12 +36,12 @@ struct Equals {
     count: usize,
 }
 
-/// The uses of numbers that are known, for numbers that a loop uses which does not change them. Linear in the size of the function.
-pub(super) fn known(ctx: &Context, cx: &PassCx<'_>, forest: &LoopForest) -> Vec<Known> {
+/// For each loop its uses of numbers that are known, for numbers that a loop uses which does not change them. Linear in the size of the function.
+pub(super) fn known(ctx: &Context, cx: &PassCx<'_>, forest: &LoopForest) -> FxHashMap<Loop, Vec<Known>> {
     let func = &ctx.func;
     let equals = Equals::of(func);
-    if equals.count == 0 || (cx.options.embedder.spectre_guards() != SpectreGuards::Drop && has_guards(func)) {
-        return Vec::new();
+    if equals.count == 0 || (cx.options.embedder.spectre_guards() != SpectreGuards::Drop && cx.has_guards) {
+        return FxHashMap::default();
     }
     let insts = |block| func.layout.block_insts(block).map(move |inst| (block, inst));
     let mut pays = vec![false; equals.count];
@@ -52,16 +51,19 @@ pub(super) fn known(ctx: &Context, cx: &PassCx<'_>, forest: &LoopForest) -> Vec<
             equals.each_known(ctx, place, is_from_outside, |_, place| pays[place] = true);
         }
     }
-    let mut found = Vec::new();
-    if pays.contains(&true) {
-        for place in func.layout.blocks().flat_map(insts) {
+    let mut found = FxHashMap::<Loop, Vec<Known>>::default();
+    if !pays.contains(&true) {
+        return found;
+    }
+    for lp in forest.loops() {
+        for place in forest.own_blocks(lp).flat_map(insts) {
             equals.each_known(
                 ctx,
                 place,
                 |_| true,
                 |known, place| {
                     if pays[place] {
-                        found.push(known);
+                        found.entry(lp).or_default().push(known);
                     }
                 },
             );

@@ -130,7 +130,10 @@ fn in_addresses(view: View<'_>, policy: &GuardPolicy<'_>) -> EntitySet<Inst> {
     if options.has_confining(func) {
         return EntitySet::new();
     }
-    let kept = made_into_guards(view.ctx, |guard| !policy.may_drop(view.ctx, guard));
+    let kept = match policy.has_guards {
+        true => made_into_guards(view.ctx, |guard| !policy.may_drop(view.ctx, guard)),
+        false => EntitySet::new(),
+    };
     let mut found = EntitySet::with_capacity(func.dfg.num_insts());
     let mut own = Vec::new();
     for lp in view.forest.loops() {

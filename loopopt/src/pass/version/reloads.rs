@@ -26,7 +26,7 @@ use super::overlap::{Cell, Others, Seen, requirement};
 use crate::analysis::cfg::loops::Loop;
 use crate::analysis::memory::alias::cell_type;
 use crate::analysis::memory::effects::is_constant;
-use crate::analysis::scev::linear_expr::{Sum, Term};
+use crate::analysis::scev::linear_expr::{Sum, Term, signed};
 use crate::analysis::scev::recurrence::Recurrences;
 use crate::analysis::scev::view::View;
 use crate::fault::fault;
@@ -110,12 +110,6 @@ fn step(view: View<'_>, lp: Loop, recurrences: &Recurrences, address: &Sum) -> O
         [(Term::Extended { sum, .. }, 1)] => step_of(sum),
         _ => None,
     })
-}
-
-/// A number of so many bits, with its sign.
-fn signed(number: u64, bits: u32) -> i64 {
-    let unused = 64 - bits.clamp(1, 64);
-    (number << unused).cast_signed() >> unused
 }
 
 impl Group<'_> {
