@@ -37,7 +37,7 @@
 //! # Pays when
 //!
 //! (P1) it does not stand in a cold block; (P2) it is no part of an addressing mode, an immediate or the comparison of a
-//! branch, which cost nothing where they are; (P3) a register is left for the result
+//! branch, which cost nothing where they are (what a check compares is not one of them); (P3) a register is left for the result
 //! ([`Pressure`](crate::analysis::pressure::Pressure)). What is not worth it goes along if something that is needs it.
 //!
 //! # Changes
@@ -391,7 +391,7 @@ impl<'a, 'b> Motion<'a, 'b> {
         if self.func.is_effectively_cold(block) && !self.func.is_effectively_cold(self.place.preheader) {
             return Err(Decline::Cold { inst });
         }
-        if folds(self.func, inst) && !bounds_a_counter(self.func, (block, inst)) {
+        if folds(self.func, inst) && !bounds_a_counter(self.func, (block, inst)) && !is_compared(self.func, inst) {
             return Err(Decline::Folds);
         }
         if self.short >= MAX_SHORT {
@@ -510,6 +510,21 @@ fn bounds_a_counter(func: &Function, (block, inst): (Block, Inst)) -> bool {
     let is_mask = |value: Value| dfg.value_def(value).inst() == Some(inst);
     let is_number = |value: Value| dfg.value_def(value).inst().is_none_or(|def| !is_constant(func, def));
     args.iter().any(|&arg| is_mask(arg)) && args.iter().all(|&arg| is_number(arg))
+}
+
+/// Whether what `inst` adds or subtracts is compared in its block: that takes an instruction, and a move if what it is made of lives on. So it is with the
+/// length of a memory, from which the size of an access is subtracted for its check.
+fn is_compared(func: &Function, inst: Inst) -> bool {
+    /// Instructions behind it that are looked at: a check stands next to what it asks.
+    const LOOKED_AT: usize = 12;
+    let dfg = &func.dfg;
+    if !matches!(dfg.insts[inst].opcode(), Opcode::Iadd | Opcode::Isub) {
+        return false;
+    }
+    let result = dfg.first_result(inst);
+    let behind = std::iter::successors(func.layout.next_inst(inst), |&inst| func.layout.next_inst(inst));
+    let compares = |inst| dfg.insts[inst].opcode() == Opcode::Icmp && dfg.inst_args(inst).contains(&result);
+    behind.take(LOOKED_AT).any(compares)
 }
 
 /// Whether `inst` costs nothing where its result is used: as a part of an addressing mode, as an operation with an immediate
