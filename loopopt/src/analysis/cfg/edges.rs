@@ -7,7 +7,9 @@ use crate::fault::fault;
 use cranelift_codegen::Context;
 use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
-use cranelift_codegen::ir::{Block, BlockArg, BlockCall, Function, Inst, InstructionData, Value, ValueDef};
+use cranelift_codegen::ir::{
+    Block, BlockArg, BlockCall, ExceptionTableItem, Function, Inst, InstructionData, Value, ValueDef,
+};
 
 /// One destination of one branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -71,6 +73,17 @@ pub fn each_use(func: &Function, inst: Inst, mut visit: impl FnMut(Value)) {
             call.args(&dfg.value_lists).filter_map(|arg| arg.as_value()).for_each(&mut visit);
         }
     }
+}
+
+/// What `inst` uses besides what its edges pass: its operands, and the contexts in which its exceptions are looked up.
+pub fn own_uses(func: &Function, inst: Inst) -> impl Iterator<Item = Value> + use<'_> {
+    let dfg = &func.dfg;
+    let items = dfg.insts[inst].exception_table().into_iter().flat_map(|table| dfg.exception_tables[table].items());
+    let contexts = items.filter_map(|item| match item {
+        ExceptionTableItem::Context(value) => Some(value),
+        ExceptionTableItem::Tag(..) | ExceptionTableItem::Default(_) => None,
+    });
+    dfg.inst_args(inst).iter().copied().chain(contexts)
 }
 
 /// How often each value is used in the function. Linear in its size.

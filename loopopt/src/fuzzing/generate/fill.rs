@@ -384,7 +384,9 @@ impl<'a, 'u, 'd> Fill<'a, 'u, 'd> {
             1 => ExceptionTableItem::Default(call),
             _ => ExceptionTableItem::Tag(ExceptionTag::from_u32(tag), call),
         });
-        let table = ExceptionTableData::new(signature, calls[0], items);
+        // What a handler is found by, which nothing else may need.
+        let context = self.random.chance(40).then(|| ExceptionTableItem::Context(self.any(types::I64)));
+        let table = ExceptionTableData::new(signature, calls[0], context.into_iter().chain(items));
         let table = self.pos.func.dfg.exception_tables.push(table);
         let inst = self.pos.ins().try_call(callee, &args, table);
         self.keep(inst);

@@ -1,6 +1,6 @@
 //! What a loop computes for nothing, or for its exits alone.
 
-use crate::analysis::cfg::edges::{Edge, edges_from};
+use crate::analysis::cfg::edges::{Edge, edges_from, own_uses};
 use crate::analysis::cfg::loops::{Loop, def_block};
 use crate::analysis::memory::effects::{Effects, is_constant};
 use crate::analysis::scev::view::View;
@@ -71,7 +71,7 @@ impl<'a> Needed<'a> {
         for &block in forest.blocks(lp) {
             for inst in func.layout.block_insts(block) {
                 if !Effects::of(func, inst).is_pure() {
-                    func.dfg.inst_args(inst).iter().for_each(|&arg| needed.add(arg));
+                    own_uses(func, inst).for_each(|value| needed.add(value));
                 }
             }
             // What a call passes to where it returns is no value of ours.
