@@ -188,7 +188,8 @@ fn take_addresses(func: &mut Function, seed: u64) -> u32 {
 fn handlers(func: &Function, inst: Inst) -> Option<usize> {
     match func.dfg.insts[inst] {
         InstructionData::TryCall { exception, .. } | InstructionData::TryCallIndirect { exception, .. } => {
-            Some(func.dfg.exception_tables[exception].items().count())
+            // All ways but the normal return.
+            Some(func.dfg.exception_tables[exception].all_branches().len() - 1)
         }
         _ => None,
     }

@@ -17,7 +17,7 @@ pub struct Edge {
     /// The terminator that the edge belongs to.
     pub branch: Inst,
     /// Which of its destinations: then before else, the default of a `br_table` first, the normal return of a
-    /// `try_call` first.
+    /// `try_call` last.
     pub slot: usize,
 }
 
