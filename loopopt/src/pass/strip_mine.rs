@@ -35,7 +35,8 @@
 //! ([`Embedder::poll_latency`](crate::Embedder::poll_latency), in instructions): as many iterations as surely take no longer are in one strip. A loop inside counts
 //! with the most iterations that it can have. The condition is the same until somebody else writes: nothing in an iteration writes
 //! to what it is loaded from, and nothing is called (what is called polls itself). After a rare edge the strip has one iteration, after one for
-//! fuel as well: what is called there may set a flag. So only what others
+//! fuel as well: what is called there may set a flag, or change what the next look compares with, even if the look of this iteration, behind that
+//! edge, still compares with what there was before. So only what others
 //! write in the meantime makes a difference: as long as nobody does, a flag is found set as often as before. A loop that surely ends
 //! within one strip needs no counter: it polls when it is entered, and if it finds something, it runs as it was.
 //!

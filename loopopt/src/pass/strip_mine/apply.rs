@@ -83,15 +83,16 @@ fn enter_if_there_is_fuel(func: &mut Function, plan: &Plan, jump: Inst, (fuel, m
     FuncCursor::new(func).at_bottom(rest).ins().jump(slow, &args);
 }
 
-/// Says how many iterations a strip may have by the flags: `most`, or one if a rare edge was taken after the first look at a flag, be it that of a
-/// poll for fuel: what that leads to may set the flag. So a flag that stays set is found set as often as the program looks.
+/// Says how many iterations a strip may have by the flags: `most`, or one if a rare edge was taken, be it that of a poll for fuel: what that leads to
+/// may set a flag, or change what the next look compares it with. So a flag that stays set is found set as often as the program looks. That of a poll
+/// before the first look at a flag counts as well: this look may compare with what there was before.
 fn count_by_flags(func: &mut Function, plan: &Plan, most: u32) -> Value {
     let constant = |func: &mut Function, block: Block, number: u32| {
         let before = func.layout.last_inst(block).expect("a block has a terminator");
         at(func, before).ins().iconst(types::I32, i64::from(number))
     };
     let mut count = constant(func, plan.header(), most);
-    for poll in plan.polls.all.iter().skip_while(|poll| poll.kind != PollKind::Flag) {
+    for poll in &plan.polls.all {
         let next = poll.usual.target(func);
         append_arg(func, poll.usual, count);
         for &block in &plan.polls.rare {
