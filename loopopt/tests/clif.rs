@@ -11,7 +11,8 @@
 //!   `LOOPOPT_BLESS=rotate` in that folder only. It is made without `partial_unroll` and `final_values`, but in the folder of that name or if `passes`
 //!   names it: little would be seen of the others in loops of four iterations, and nothing in loops that are gone. The calls are made with all passes.
 //!
-//! The calls are made once more with all [claims](loopopt::claim) asserted, and with rewrites selected at random.
+//! The calls are made once more with all [claims](loopopt::claim) asserted, and with rewrites selected at random. With `LOOPOPT_STRESS=100`, fifty
+//! times with rewrites selected at random, and fifty times with some passes of some effort.
 //!
 //! The verifier and the check of canonical form run after each pass, and a second run must find nothing.
 //!
@@ -26,7 +27,7 @@ use cranelift_codegen::{Context, isa::OwnedTargetIsa};
 use loopopt::analysis::cfg::loops::LoopForest;
 use loopopt::fault::{self, Fault};
 use loopopt::oracle::{Call, Case, Compiled, Outcome, Pipeline, Program, check};
-use loopopt::{Embedder, LoopOptimizer, Options, Report, SpectreGuards, Verdict, Writers};
+use loopopt::{Effort, Embedder, LoopOptimizer, Options, Report, SpectreGuards, Verdict, Writers};
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -363,10 +364,12 @@ fn compare_calls(input: &str, options: &Options) -> Result<usize> {
     asserted.assert_claims = true;
     check(&program, &cases, &asserted).context("with claims asserted")?;
     for seed in 0..stress_seeds()? {
-        let mut stress = Options::stress(seed);
-        stress.embedder = options.embedder.clone();
-        (stress.assert_claims, stress.verify_each_pass) = (true, true);
-        check(&program, &cases, &stress).with_context(|| format!("with stress seed {seed} and claims asserted"))?;
+        let mut chosen = if seed % 2 == 0 { Options::stress(seed) } else { selection(seed, options) };
+        chosen.embedder = options.embedder.clone();
+        (chosen.assert_claims, chosen.verify_each_pass) = (true, true);
+        let passes = chosen.passes.as_ref().map_or("all".into(), |passes| passes.join(","));
+        check(&program, &cases, &chosen)
+            .with_context(|| format!("with stress seed {seed}, these passes and claims asserted: {passes}"))?;
     }
     let mut compiled = Compiled::new(&program, Pipeline::None, Default::default())?;
     for run in &runs {
@@ -382,7 +385,28 @@ fn compare_calls(input: &str, options: &Options) -> Result<usize> {
     Ok(cases.len())
 }
 
-/// How many selections of rewrites each file is tried with, beside all of them: `LOOPOPT_STRESS=100` for more than one.
+/// An effort, and some of its passes, with or without an eye on what they cost.
+fn selection(seed: u64, options: &Options) -> Options {
+    let mut bits = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    bits ^= bits >> 32;
+    let mut take = |count: u64| {
+        bits = bits.wrapping_mul(0xbf58_476d_1ce4_e5b9).rotate_left(27);
+        (bits >> 33) % count
+    };
+    let mut chosen = match take(3) {
+        0 => options.clone(),
+        1 => Options::effort(Effort::Quick),
+        _ => Options::effort(Effort::Full),
+    };
+    chosen.select_max_insts_per_call = 0;
+    chosen.ignore_cost = take(2) == 1;
+    let share = take(8);
+    let passes = loopopt::pass_names().filter(|_| take(8) <= share).map(String::from);
+    chosen.passes = Some(passes.collect());
+    chosen
+}
+
+/// How many selections of rewrites, and of passes, each file is tried with, beside all of them: `LOOPOPT_STRESS=100` for more than one.
 fn stress_seeds() -> Result<u64> {
     std::env::var("LOOPOPT_STRESS").map_or(Ok(1), |count| count.parse().context("LOOPOPT_STRESS is a number"))
 }
