@@ -70,6 +70,7 @@ use crate::analysis::cfg::loops::Loop;
 use crate::analysis::cfg::must_execute::Order;
 use crate::analysis::memory::alias::address_operand;
 use crate::analysis::memory::effects::is_constant;
+use crate::analysis::memory::told_apart::ToldApart;
 use crate::analysis::scev::exit_count::TripCount;
 use crate::analysis::scev::linear_expr::mask;
 use crate::analysis::scev::recurrence::{Recurrences, Steps};
@@ -89,7 +90,7 @@ use crate::pass::copying::{Denied, granted};
 use crate::pass::{Pass, PassCx};
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, InstructionData, Opcode, Value};
-use cranelift_codegen::{CodegenResult, Context};
+use cranelift_codegen::{CodegenResult, Context, FxHashSet};
 use guard::{Again, Guard, Test, guard};
 use std::rc::Rc;
 use why::Decline;
@@ -137,7 +138,8 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
         let count = cx.bound(ctx, lp);
         let options = cx.options;
         let view = View { ctx, forest: &cx.forest(ctx) };
-        match Plan::prove(view, lp, count, options) {
+        let found = Plan::prove(view, lp, count, (options, &cx.told_apart));
+        match found {
             Ok(plan) => plans.push(plan),
             Err(why) => cx.declined(&ctx.func, NAME, header, &why),
         }
@@ -153,6 +155,8 @@ struct Plan {
     blocks: Vec<Block>,
     test: Test,
     steps: Steps,
+    /// The accesses that are told apart from others, and whose address is the same in each iteration.
+    fixed: FxHashSet<Inst>,
     factor: usize,
     /// When there are enough iterations for the unrolled loop; nothing if there is no remainder.
     guard: Option<Guard>,
@@ -163,7 +167,12 @@ struct Plan {
 }
 
 impl Plan {
-    fn prove(view: View<'_>, lp: Loop, count: TripCount, options: &Options) -> Result<Self, Decline> {
+    fn prove(
+        view: View<'_>,
+        lp: Loop,
+        count: TripCount,
+        (options, told_apart): (&Options, &ToldApart),
+    ) -> Result<Self, Decline> {
         let (func, forest) = (view.func(), view.forest);
         let data = forest.data(lp);
         let blocks = forest.blocks(lp);
@@ -191,7 +200,12 @@ impl Plan {
             return Err(Decline::FewIterations { most, factor });
         }
         let guard = guard(&test, count, factor)?;
+        let is_fixed = |&inst: &Inst| {
+            let address = address_operand(func, inst).and_then(|address| view.sum(address));
+            address.is_some_and(|address| view.is_invariant(lp, &address))
+        };
         Ok(Self {
+            fixed: insts().filter(|&inst| told_apart.is_member(inst)).filter(is_fixed).collect(),
             header: data.header,
             entry,
             back_edge,
@@ -245,7 +259,10 @@ impl Plan {
             blocks.iter().flat_map(|&block| func.layout.block_insts(copy(block))).collect()
         };
         let copies: Vec<_> = copies.iter().map(|copy| insts_of(&|block| copy.block(block))).collect();
-        let step = |inst| Some(self.steps.get(address_operand(func, inst)?)?.cast_signed());
+        let step = |inst| match self.fixed.contains(&inst) {
+            true => Some(0),
+            false => Some(self.steps.get(address_operand(func, inst)?)?.cast_signed()),
+        };
         Rc::make_mut(&mut cx.told_apart).add_iterations(&insts_of(&|block| block), &copies, step);
     }
 

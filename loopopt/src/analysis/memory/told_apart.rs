@@ -18,7 +18,8 @@
 //!
 //! A copy of an instruction is unknown here, and so may overlap anything. Copies of a loop around run behind one another: there the cell of one copy
 //! would be taken for that of another. The slow loop is a copy, too. Of the copies of an iteration in an unrolled group it is known
-//! ([`add_iterations`](ToldApart::add_iterations)): they run between one entry of the fast loop and where it is left, and are a few iterations apart.
+//! ([`add_iterations`](ToldApart::add_iterations)): they are a few iterations apart, and a cell whose address is the same in all of them is one cell. That need
+//! not be so: if the loop that had the cell is gone, as it runs once only, the unrolled one is the loop around it, in each iteration of which the cell may be another.
 
 use cranelift_codegen::ir::Inst;
 use cranelift_codegen::{FxHashMap, FxHashSet};
@@ -28,22 +29,22 @@ use cranelift_codegen::{FxHashMap, FxHashSet};
 pub struct ToldApart {
     /// The instructions of all pairs.
     members: FxHashSet<Inst>,
-    /// The smaller one first.
+    /// The one to the cell first.
     pairs: FxHashSet<[Inst; 2]>,
     /// Accesses that move, each with one that is far from it, and the reach in bytes.
     far: FxHashMap<[Inst; 2], u64>,
 }
 
 impl ToldApart {
-    /// Remembers of two accesses, one of them to a cell, that they do not overlap.
-    pub fn add(&mut self, a: Inst, b: Inst) {
-        self.members.extend([a, b]);
-        self.pairs.insert(ordered(a, b));
+    /// Remembers of an access to a cell and another one that they do not overlap.
+    pub fn add(&mut self, cell: Inst, other: Inst) {
+        self.members.extend([cell, other]);
+        self.pairs.insert([cell, other]);
     }
 
     /// Whether two accesses are told apart.
     pub fn are_apart(&self, a: Inst, b: Inst) -> bool {
-        !self.pairs.is_empty() && self.pairs.contains(&ordered(a, b))
+        !self.pairs.is_empty() && [[a, b], [b, a]].iter().any(|pair| self.pairs.contains(pair))
     }
 
     /// Remembers that in each iteration, `other` touches no byte within `reach` around those of `moving`.
@@ -58,15 +59,16 @@ impl ToldApart {
     }
 
     /// Gets to know the copies that an unrolled group has of its first iteration: `insts` are the instructions of that, `copies` those of each
-    /// copy in the same order. `step` says by how much the address of an access grows in each iteration, if that is known.
+    /// copy in the same order. `step` says by how much the address of an access grows in each iteration, if that is known: 0 if it is the same in all.
     pub fn add_iterations(&mut self, insts: &[Inst], copies: &[Vec<Inst>], step: impl Fn(Inst) -> Option<i64>) {
         let members: Vec<_> = (0..insts.len()).filter(|&place| self.is_member(insts[place])).collect();
         let of = |place: usize| [insts[place]].into_iter().chain(copies.iter().map(move |copy| copy[place]));
         let iterations = copies.len() as u64;
         for (&a, &b) in members.iter().flat_map(|a| members.iter().map(move |b| (a, b))) {
             let all = || of(a).flat_map(|one| of(b).map(move |other| (one, other)));
-            if self.are_apart(insts[a], insts[b]) {
-                all().for_each(|(one, other)| self.add(one, other));
+            let is_cell = step(insts[a]) == Some(0);
+            if is_cell && self.pairs.contains(&[insts[a], insts[b]]) {
+                all().for_each(|(cell, other)| self.add(cell, other));
             }
             let Some(&reach) = self.far.get(&[insts[a], insts[b]]) else { continue };
             let way = step(insts[a]).and_then(|step| step.unsigned_abs().checked_mul(iterations));
@@ -80,10 +82,6 @@ impl ToldApart {
     pub fn is_member(&self, inst: Inst) -> bool {
         self.members.contains(&inst)
     }
-}
-
-fn ordered(a: Inst, b: Inst) -> [Inst; 2] {
-    if a <= b { [a, b] } else { [b, a] }
 }
 
 #[cfg(test)]
@@ -108,20 +106,23 @@ mod tests {
         let mut told_apart = ToldApart::default();
         told_apart.add_far(load, store, 16);
         told_apart.add(cell, store);
-        let group = |told_apart: &ToldApart, step: i64| {
+        let group = |told_apart: &ToldApart, step: i64, cells: i64| {
             let mut told_apart = told_apart.clone();
             let copies = [vec![load1, store1, cell1], vec![load2, store2, cell2]];
-            told_apart.add_iterations(&[load, store, cell], &copies, |_| Some(step));
+            told_apart
+                .add_iterations(&[load, store, cell], &copies, |inst| Some(if inst == cell { cells } else { step }));
             told_apart
         };
         for step in [-8, 8] {
-            let near = group(&told_apart, step);
+            let near = group(&told_apart, step, 0);
             assert!(near.are_far(load, store2) && near.are_far(load2, store) && near.are_far(load1, store1));
             assert!(near.are_apart(cell, store2) && near.are_apart(store1, cell2) && near.is_member(cell1));
             assert!(!near.are_far(store, load) && !near.are_apart(load1, store1));
         }
-        let out_of_reach = group(&told_apart, 9);
+        let out_of_reach = group(&told_apart, 9, 0);
         assert!(out_of_reach.are_far(load, store) && !out_of_reach.are_far(load, store1));
         assert!(!out_of_reach.are_far(load1, store1) && out_of_reach.are_apart(cell1, store));
+        let moves = group(&told_apart, 8, 8);
+        assert!(moves.are_apart(cell, store) && !moves.are_apart(cell, store1) && !moves.are_apart(cell1, store));
     }
 }
