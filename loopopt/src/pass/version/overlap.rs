@@ -40,7 +40,7 @@ use crate::analysis::cfg::must_execute::Order;
 use crate::analysis::memory::alias::{Access, PrivateSlots, address_operand, cell_type};
 use crate::analysis::memory::effects::{Effects, is_constant};
 use crate::analysis::memory::exit_polls::polls;
-use crate::analysis::scev::linear_expr::{Sum, Term};
+use crate::analysis::scev::linear_expr::{Sum, Term, mask};
 use crate::analysis::scev::requirement::Requirement;
 use crate::analysis::scev::view::View;
 use crate::embedder::Writers;
@@ -307,6 +307,7 @@ pub(super) fn requirement(cell: &Cell, other: &Seen) -> Option<Requirement> {
     let sizes = [cell.size, other.access.size];
     let [before, after] = if fault!(WidthForgotten) { [1, 1] } else { sizes.map(u64::from) };
     let distance = other.address.minus(&cell.address)?;
-    let arc = Sum::constant((before + after).wrapping_neg(), distance.bits());
+    let both = Some(before + after).filter(|&both| both <= mask(distance.bits()))?;
+    let arc = Sum::constant(both.wrapping_neg(), distance.bits());
     Some(Requirement::at_most(distance.offset(-before.cast_signed()), arc))
 }
