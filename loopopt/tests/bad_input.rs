@@ -176,6 +176,7 @@ fn limits_of_any_size() -> Result<()> {
             &mut options.widen_indices_max_questions,
             &mut options.promote_max_accesses,
             &mut options.promote_max_pairs,
+            &mut options.save_at_cold_calls_max_calls,
         ];
         limits.into_iter().for_each(|each| *each = limit);
         for (path, functions) in &files {

@@ -201,6 +201,7 @@ fn options(input: &str) -> Result<Options> {
             "full_effort_max_insts" => options.full_effort_max_insts = value.parse()?,
             "full_effort_min_insts" => options.full_effort_min_insts = value.parse()?,
             "full_effort_min_insts_per_call" => options.full_effort_min_insts_per_call = value.parse()?,
+            "save_at_cold_calls_max_calls" => options.save_at_cold_calls_max_calls = value.parse()?,
             "max_loops" => options.max_loops = value.parse()?,
             "tail_duplicate_max_insts" => options.tail_duplicate_max_insts = value.parse()?,
             "tail_duplicate_max_copies" => options.tail_duplicate_max_copies = value.parse()?,

@@ -34,7 +34,12 @@
 //! # Pays when
 //!
 //! (P1) All calls of the loop are in cold code, to which one edge of a branch leads, and which comes back to where the other edge goes, or leaves the
-//! loop. (P2) Something lives across. (P3) There are registers for what lives through the loop.
+//! loop. (P2) Something lives across. (P3) There are registers for what lives through the loop. (P4) There are few of them: each takes code, and
+//! time to lower it. One that saved nothing would be one across which everything lives, so that it is all of them or none.
+//!
+//! # Cost
+//!
+//! The uses in the function are counted once. Each cold call looks at what is defined in the loop.
 //!
 //! # Changes
 //!
@@ -49,7 +54,7 @@
 //! Placement of spill code in what is cold: Lupo and Wilken, "Post register allocation spill code optimization" (CGO 2006).
 
 use crate::analysis::cfg::edges::{Edge, each_use, edges_from, ways_from};
-use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
+use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::memory::effects::is_constant;
 use crate::analysis::memory::polls::rare_region;
 use crate::analysis::pressure::{Pressure, used_from_outside};
@@ -75,17 +80,20 @@ pub(crate) const PASS: Pass = Pass { name: NAME, run, reasons: &[Decline::REASON
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
     let forest = cx.forest(ctx);
     let mut change = Change::Nothing;
+    let mut users = None;
     for lp in forest.loops() {
         let header = forest.data(lp).header;
         match Plan::judge(ctx, &forest, lp, cx) {
             Ok(None) => {}
-            Ok(Some(plan)) if cx.fuel.take() => match plan.apply(ctx, &forest, lp) {
-                0 if plan.invariant.is_empty() => cx.declined(&ctx.func, NAME, header, &Decline::NothingLives),
-                saved => {
-                    cx.fired(&ctx.func, &PASS, header, format!("values that cold calls save: {saved}"));
-                    change = Change::Insts;
+            Ok(Some(plan)) if cx.fuel.take() => {
+                match plan.apply(ctx, &forest, lp, users.get_or_insert_with(|| Users::of(&ctx.func))) {
+                    0 if plan.invariant.is_empty() => cx.declined(&ctx.func, NAME, header, &Decline::NothingLives),
+                    saved => {
+                        cx.fired(&ctx.func, &PASS, header, format!("values that cold calls save: {saved}"));
+                        change = Change::Insts;
+                    }
                 }
-            },
+            }
             Ok(Some(_)) => cx.declined(&ctx.func, NAME, header, &Decline::Withheld),
             Err(why) => cx.declined(&ctx.func, NAME, header, &why),
         }
@@ -124,6 +132,10 @@ impl Plan {
             return Err(Decline::Calls);
         }
         let rare: Vec<_> = forest.own_blocks(lp).filter_map(|block| find_rare(ctx, forest, lp, block)).collect();
+        let (number, max) = (rare.len(), cx.options.save_at_cold_calls_max_calls);
+        if number > max {
+            return Err(Decline::ManyCalls { calls: number, max });
+        }
         if calls.iter().any(|call| !rare.iter().any(|rare| rare.region.contains(call))) {
             return Err(Decline::ComesBackElsewhere);
         }
@@ -137,11 +149,50 @@ impl Plan {
     }
 
     /// Returns how many values are saved.
-    fn apply(&self, ctx: &mut Context, forest: &LoopForest, lp: Loop) -> usize {
+    fn apply(&self, ctx: &mut Context, forest: &LoopForest, lp: Loop, users: &mut Users) -> usize {
         let data = forest.data(lp);
         let edges = [&data.entries[..], &data.back_edges[..]];
-        give_own_values(&mut ctx.func, (data.header, forest.blocks(lp)), edges, &self.invariant);
-        self.rare.iter().map(|rare| rare.save(ctx, forest, lp)).sum()
+        let own = give_own_values(&mut ctx.func, (data.header, forest.blocks(lp)), edges, &self.invariant);
+        for (&value, &param) in self.invariant.iter().zip(&own) {
+            users.replace(value, param, |block| forest.contains(lp, block));
+            data.entries.iter().for_each(|edge| users.add(value, edge.source(&ctx.func)));
+            data.back_edges.iter().for_each(|edge| users.add(param, edge.source(&ctx.func)));
+        }
+        self.rare.iter().map(|rare| rare.save(ctx, forest, lp, users)).sum()
+    }
+}
+
+/// The blocks that use each value.
+struct Users(FxHashMap<Value, Vec<Block>>);
+
+impl Users {
+    fn of(func: &Function) -> Self {
+        let mut users = Self(FxHashMap::default());
+        for block in func.layout.blocks() {
+            for inst in func.layout.block_insts(block) {
+                each_use(func, inst, |value| users.add(value, block));
+            }
+        }
+        users
+    }
+
+    fn add(&mut self, value: Value, block: Block) {
+        let blocks = self.0.entry(value).or_default();
+        if blocks.last() != Some(&block) {
+            blocks.push(block);
+        }
+    }
+
+    fn blocks(&self, value: Value) -> &[Block] {
+        self.0.get(&value).map_or(&[], |blocks| blocks)
+    }
+
+    /// The blocks that are `chosen` use `new`, which nothing uses yet, in the place of `old`.
+    fn replace(&mut self, old: Value, new: Value, chosen: impl Fn(Block) -> bool) {
+        let Some(blocks) = self.0.get_mut(&old) else { return };
+        let (moved, rest) = blocks.iter().partition(|&&block| chosen(block));
+        *blocks = rest;
+        self.0.insert(new, moved);
     }
 }
 
@@ -171,50 +222,52 @@ fn find_rare(ctx: &Context, forest: &LoopForest, lp: Loop, block: Block) -> Opti
 
 impl Rare {
     /// Saves what lives across. Returns how many values that is.
-    fn save(&self, ctx: &mut Context, forest: &LoopForest, lp: Loop) -> usize {
+    fn save(&self, ctx: &mut Context, forest: &LoopForest, lp: Loop, users: &mut Users) -> usize {
         let Context { func, domtree, .. } = ctx;
         let body = self.usual.target(func);
         let source = self.usual.source(func);
-        let mut after = FxHashMap::<Value, bool>::default();
-        let blocks: Vec<Block> = func.layout.blocks().collect();
-        for &block in &blocks {
-            let is_after = domtree.block_dominates(body, block);
-            if !is_after && (domtree.block_dominates(block, source) || self.region.contains(&block)) {
-                continue;
-            }
-            for inst in func.layout.block_insts(block) {
-                each_use(func, inst, |value| {
-                    let all = after.entry(value).or_insert(true);
-                    *all &= is_after;
-                });
+        // Of the uses after the branch, there is one, and all are after the rare code.
+        let lives_across = |value: Value| {
+            let matters = |block: Block| !domtree.block_dominates(block, source) && !self.region.contains(&block);
+            let mut blocks = users.blocks(value).iter().copied().filter(|&block| matters(block)).peekable();
+            blocks.peek().is_some() && blocks.all(|block| domtree.block_dominates(body, block))
+        };
+        let is_saved = |value: Value| {
+            let is_constant = func.dfg.value_def(value).inst().is_some_and(|inst| is_constant(func, inst));
+            !is_constant && saved_as(func.dfg.value_type(value)).is_some() && lives_across(value)
+        };
+        let mut values = Vec::new();
+        let homes = forest.blocks(lp).iter().copied().filter(|&block| domtree.block_dominates(block, source));
+        for home in homes.filter(|&home| home != body) {
+            values.extend(func.dfg.block_params(home).iter().copied().filter(|&value| is_saved(value)));
+            for inst in func.layout.block_insts(home) {
+                values.extend(func.dfg.inst_results(inst).iter().copied().filter(|&value| is_saved(value)));
             }
         }
-        let is_saved = |value: Value| {
-            let home = def_block(func, value);
-            let is_before = home.is_some_and(|home| forest.contains(lp, home) && domtree.block_dominates(home, source));
-            let is_constant = func.dfg.value_def(value).inst().is_some_and(|inst| is_constant(func, inst));
-            is_before && home != Some(body) && !is_constant && saved_as(func.dfg.value_type(value)).is_some()
-        };
-        let all_after = after.into_iter().filter(|&(_, all)| all).map(|(value, _)| value);
-        let mut values: Vec<Value> = all_after.filter(|&value| is_saved(value)).collect();
         values.sort_unstable();
-        let mut new = FxHashMap::default();
+        let (mut new, mut renamed) = (FxHashMap::default(), Vec::new());
         for &value in &values {
             let ty = func.dfg.value_type(value);
             let param = func.dfg.append_block_param(body, ty);
             copy_labels(func, value, param);
             new.insert(value, param);
-            self.save_one(func, value, body);
+            users.replace(value, param, |block| domtree.block_dominates(body, block));
+            renamed.extend_from_slice(users.blocks(param));
+            users.add(value, source);
+            self.save_one(func, value, body, users);
         }
-        rename_in(func, blocks.into_iter().filter(|&block| domtree.block_dominates(body, block)), &new);
+        renamed.sort_unstable();
+        renamed.dedup();
+        rename_in(func, renamed, &new);
         values.len()
     }
 
     /// Passes `value` to `body`, by the rare code as what it is saved as.
-    fn save_one(&self, func: &mut Function, value: Value, body: Block) {
+    fn save_one(&self, func: &mut Function, value: Value, body: Block, users: &mut Users) {
         let ty = func.dfg.value_type(value);
         append_arg(func, self.usual, value);
         let entered = self.edge.target(func);
+        users.add(value, entered);
         let srcloc = func.srcloc(self.edge.branch);
         let mut cursor = FuncCursor::new(func).at_first_insertion_point(entered).with_srcloc(srcloc);
         let (number, saved) = saved_as(ty).expect("it was asked before");
@@ -227,6 +280,8 @@ impl Rare {
                 let back = cursor.ins().bitcast(number, MemFlagsData::new(), saved);
                 let back = if ty.bits() < number.bits() { cursor.ins().ireduce(ty, back) } else { back };
                 append_arg(func, edge, back);
+                users.add(saved, block);
+                users.add(back, block);
             }
         }
     }
@@ -256,6 +311,10 @@ refusals! {
         NothingLives => "nothing-lives", "nothing lives across its cold calls that could be saved";
         /// (P3) There are not enough registers.
         Pressure => "pressure", "more lives through the loop than there are registers";
+        /// (P4) There are many.
+        ManyCalls { calls: usize, max: usize } => "many-calls",
+            "{calls} rare parts of the loop call and come back; there may be {max}",
+            help "raise Options::save_at_cold_calls_max_calls if one of them is seldom taken and the loop is hot";
     }
     shared { ColdLoop, Withheld }
 }

@@ -7,13 +7,14 @@ use crate::edit::ssa::rename::rename_in;
 use cranelift_codegen::FxHashMap;
 use cranelift_codegen::ir::{Block, Function, Value};
 
-/// Lets the loop of `header`, which consists of `blocks`, use parameters in the place of `values`, which are defined outside of it.
+/// Lets the loop of `header`, which consists of `blocks`, use parameters in the place of `values`, which are defined outside of it. Returns the
+/// parameters.
 pub(crate) fn give_own_values(
     func: &mut Function,
     (header, blocks): (Block, &[Block]),
     [entries, back_edges]: [&[Edge]; 2],
     values: &[Value],
-) {
+) -> Vec<Value> {
     let mut own = FxHashMap::default();
     for &value in values {
         let ty = func.dfg.value_type(value);
@@ -26,4 +27,5 @@ pub(crate) fn give_own_values(
         entries.iter().for_each(|&edge| append_arg(func, edge, *value));
         back_edges.iter().for_each(|&edge| append_arg(func, edge, own[value]));
     }
+    values.iter().map(|value| own[value]).collect()
 }
