@@ -852,6 +852,33 @@ fn jumps_in_a_loop(count: usize) -> Function {
     maker.finish_with_arg()
 }
 
+/// Joins in a loop, each of so many parameters, which change their places on one of two ways.
+fn joins_of_parameters(params: usize) -> Function {
+    const JOINS: usize = 100;
+    let mut maker = Maker::new();
+    let (header, exit) = (maker.block(), maker.block());
+    maker.jump(header, &vec![maker.arg; params]);
+    let mut values: Vec<_> = (0..params).map(|_| maker.param(header)).collect();
+    maker.block = header;
+    let counter = maker.add(values[0], maker.arg);
+    let ends = values.clone();
+    values[0] = counter;
+    for number in 0..JOINS {
+        let (side, join) = (maker.block(), maker.block());
+        let limit = maker.constant(number);
+        maker.branch(IntCC::Equal, [values[number % params], limit], (side, &[]), (join, &values));
+        maker.block = side;
+        values.rotate_left(1);
+        maker.jump(join, &values);
+        values = (0..params).map(|_| maker.param(join)).collect();
+        maker.block = join;
+    }
+    maker.branch(IntCC::SignedLessThan, [counter, maker.arg], (header, &values), (exit, &[]));
+    maker.block = exit;
+    let result = ends.into_iter().reduce(|a, b| maker.add(a, b)).expect("a value");
+    maker.finish(result)
+}
+
 struct Shape {
     name: &'static str,
     size: usize,
@@ -897,6 +924,7 @@ const SHAPES: &[Shape] = &[
     // Each exit passes each value.
     Shape::new("values used behind exits", 300, |size| values_behind(size, size)).square(),
     Shape::new("sums that leave by exits", 40, sums_by_exits).square(),
+    Shape::new("parameters of joins", 800, joins_of_parameters),
     Shape::new("squares of squares", 16, squares),
     Shape::new("latches", 5_000, latches),
     Shape::new("inner loops that leave to a header", 500, header_is_exit),

@@ -77,7 +77,7 @@ use crate::refusal::{Refusal, refusals};
 use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, Value};
 use cranelift_codegen::{CodegenResult, Context, FxHashSet};
-use dead::Dead;
+use dead::{Dead, Flow};
 use std::cell::LazyCell;
 use std::ops::Deref;
 
@@ -220,7 +220,7 @@ impl Plan {
         let why = why.unwrap_or(Decline::NothingPredictable);
         if !may_go && finals.is_empty() {
             let advises = !why.help().is_empty();
-            return Err(if advises && !would_gain(view, lp) { Decline::NothingPredictable } else { why });
+            return Err(if advises && !would_gain(&Flow::of(view, lp)) { Decline::NothingPredictable } else { why });
         }
         let only_exit = data.exits.first().filter(|_| may_go && finals.len() == leaving.len());
         let goes = only_exit.copied().filter(|exit| search.is_known(*exit) || cx.bound(ctx, lp).most().is_some());
@@ -228,12 +228,13 @@ impl Plan {
             return Err(Decline::MayNotEnd);
         }
         let mut given = given(&leaving, &finals);
+        let flow = Flow::of(view, lp);
         if goes.is_none() {
-            keep_worthwhile(view, lp, &finals, &mut given);
+            keep_worthwhile(&flow, &mut given);
             finals.retain(|one| given.contains(&one.value));
         }
-        let dead = Dead::without(view, lp, |value| given.contains(&value));
-        match goes.is_some() || dead.operations() > Dead::without(view, lp, |_| false).operations() {
+        let dead = Dead::without(&flow, |value| given.contains(&value));
+        match goes.is_some() || dead.operations() > Dead::without(&flow, |_| false).operations() {
             true => Ok(Self { header: data.header, entry: *entry, dead, goes, finals }),
             false => Err(why),
         }
@@ -328,9 +329,9 @@ fn leaving(view: View<'_>, lp: Loop) -> Vec<(Edge, usize, Value)> {
     found
 }
 
-/// Whether something of `lp` would go if no exit needed any of the values that leave it.
-fn would_gain(view: View<'_>, lp: Loop) -> bool {
-    let [now, at_best] = [Dead::without(view, lp, |_| false), Dead::without(view, lp, |_| true)];
+/// Whether something of a loop would go if no exit needed any of the values that leave it.
+fn would_gain(flow: &Flow<'_>) -> bool {
+    let [now, at_best] = [Dead::without(flow, |_| false), Dead::without(flow, |_| true)];
     at_best.operations() > now.operations()
 }
 
@@ -346,17 +347,12 @@ fn given(leaving: &[(Edge, usize, Value)], finals: &[Final]) -> FxHashSet<Value>
     given
 }
 
-/// Leaves those of the `given` values without which an operation of the loop is not needed, or would be if there were the others only. Linear in
-/// the size of the loop for each value, however many exits pass it.
-fn keep_worthwhile(view: View<'_>, lp: Loop, finals: &[Final], given: &mut FxHashSet<Value>) {
-    let count = |given: &FxHashSet<Value>| Dead::without(view, lp, |value| given.contains(&value)).operations();
-    let gain = count(given);
-    let mut seen = FxHashSet::default();
-    for value in finals.iter().rev().map(|one| one.value).filter(|value| seen.insert(*value)) {
-        if given.remove(&value) && count(given) < gain {
-            given.insert(value);
-        }
-    }
+/// Leaves those of the `given` values that alone keep an operation in the loop, if not one of the others does.
+fn keep_worthwhile(flow: &Flow<'_>, given: &mut FxHashSet<Value>) {
+    // If it were needed after all, so would be the operations that it is computed from. One from which none of them is to be found keeps nothing, and as
+    // nothing that leads to one of them becomes needed by it, nothing is different for the others.
+    let keeping = Dead::without(flow, |value| given.contains(&value)).what_needs_it(flow);
+    given.retain(|value| keeping.contains(value));
 }
 
 /// Whether nobody would notice if `lp`, which ends, did not run, but for what leaves it by its one exit.

@@ -7,6 +7,8 @@ use crate::analysis::scev::view::View;
 use crate::edit::ssa::params::keep_params;
 use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{Block, Function, Inst, Value, ValueDef};
+use cranelift_codegen::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
 
 /// What is not needed in a loop: parameters of its blocks, and pure instructions.
 pub(super) struct Dead {
@@ -18,10 +20,11 @@ pub(super) struct Dead {
 }
 
 impl Dead {
-    /// What is not needed in `lp`, which is in closed form, if no exit passes a value that `is_gone`. Linear in the size of the loop.
-    pub(super) fn without(view: View<'_>, lp: Loop, is_gone: impl Fn(Value) -> bool) -> Self {
+    /// What is not needed in the loop if no exit passes a value that `is_gone`. Linear in the size of the loop.
+    pub(super) fn without(flow: &Flow<'_>, is_gone: impl Fn(Value) -> bool) -> Self {
+        let (view, lp) = (flow.view, flow.lp);
         let (func, forest) = (view.func(), view.forest);
-        let needed = Needed::of(view, lp, is_gone);
+        let needed = Needed::of(flow, is_gone);
         let is_dead = |&value: &Value| !needed.values.contains(value);
         let mut dead = Self { params: Vec::new(), insts: Vec::new(), operations: 0 };
         for &block in forest.blocks(lp) {
@@ -40,6 +43,29 @@ impl Dead {
         dead
     }
 
+    /// The values without which, and so for which alone, an operation that is not needed is there. Linear in the size of the loop.
+    pub(super) fn what_needs_it(&self, flow: &Flow<'_>) -> FxHashSet<Value> {
+        let func = flow.view.func();
+        let params = self.params.iter().flat_map(|(block, _, stays)| func.dfg.block_params(*block).iter().zip(stays));
+        let params = params.filter(|&(_, stays)| !stays).map(|(&param, _)| param);
+        let results = self.insts.iter().flat_map(|&inst| func.dfg.inst_results(inst)).copied();
+        let mut users = FxHashMap::<Value, Vec<Value>>::default();
+        for user in params.chain(results) {
+            flow.each_source(user, |source| users.entry(source).or_default().push(user));
+        }
+        let operations = self.insts.iter().filter(|&&inst| !is_constant(func, inst));
+        let mut open: Vec<Value> = operations.flat_map(|&inst| func.dfg.inst_results(inst)).copied().collect();
+        let mut found: FxHashSet<Value> = open.iter().copied().collect();
+        while let Some(value) = open.pop() {
+            for &user in users.get(&value).into_iter().flatten() {
+                if found.insert(user) {
+                    open.push(user);
+                }
+            }
+        }
+        found
+    }
+
     /// How many instructions are not needed, constants not counted.
     pub(super) fn operations(&self) -> usize {
         self.operations
@@ -56,19 +82,55 @@ impl Dead {
     }
 }
 
-/// The values of a loop that something needs.
-struct Needed<'a> {
+/// What the values of a loop in closed form are computed from.
+pub(super) struct Flow<'a> {
     view: View<'a>,
     lp: Loop,
+    /// What is passed for the parameters of blocks.
+    passed: FxHashMap<Value, SmallVec<[Value; 2]>>,
+}
+
+impl<'a> Flow<'a> {
+    /// Linear in the size of the loop.
+    pub(super) fn of(view: View<'a>, lp: Loop) -> Self {
+        let View { ctx, forest } = view;
+        let func = &ctx.func;
+        let mut passed = FxHashMap::<Value, SmallVec<[Value; 2]>>::default();
+        for &block in forest.blocks(lp) {
+            let params = func.dfg.block_params(block);
+            // To ask for one argument takes a look at all before it.
+            for edge in forest.edges_into(func, &ctx.cfg, block).iter().filter(|_| !params.is_empty()) {
+                for (&param, arg) in params.iter().zip(edge.args(func)) {
+                    passed.entry(param).or_default().extend(arg.as_value());
+                }
+            }
+        }
+        Self { view, lp, passed }
+    }
+
+    /// What `value`, which is defined in the loop, is computed from at once.
+    fn each_source(&self, value: Value, visit: impl FnMut(Value)) {
+        let func = self.view.func();
+        match func.dfg.value_def(value) {
+            ValueDef::Result(inst, _) => func.dfg.inst_args(inst).iter().copied().for_each(visit),
+            ValueDef::Param(..) => self.passed.get(&value).into_iter().flatten().copied().for_each(visit),
+            ValueDef::Union(..) => {}
+        }
+    }
+}
+
+/// The values of a loop that something needs.
+struct Needed<'a> {
+    flow: &'a Flow<'a>,
     values: EntitySet<Value>,
     open: Vec<Value>,
 }
 
 impl<'a> Needed<'a> {
-    fn of(view: View<'a>, lp: Loop, is_gone: impl Fn(Value) -> bool) -> Self {
-        let (func, forest) = (view.func(), view.forest);
-        let mut needed = Self { view, lp, values: EntitySet::new(), open: Vec::new() };
-        for &block in forest.blocks(lp) {
+    fn of(flow: &'a Flow<'a>, is_gone: impl Fn(Value) -> bool) -> Self {
+        let (func, forest) = (flow.view.func(), flow.view.forest);
+        let mut needed = Self { flow, values: EntitySet::new(), open: Vec::new() };
+        for &block in forest.blocks(flow.lp) {
             for inst in func.layout.block_insts(block) {
                 if !Effects::of(func, inst).is_pure() {
                     own_uses(func, inst).for_each(|value| needed.add(value));
@@ -80,36 +142,21 @@ impl<'a> Needed<'a> {
                 params.filter(|(_, arg)| arg.as_value().is_none()).for_each(|(&param, _)| needed.add(param));
             }
         }
-        for &exit in &forest.data(lp).exits {
+        for &exit in &forest.data(flow.lp).exits {
             let values = exit.args(func).filter_map(|arg| arg.as_value());
             values.filter(|&value| !is_gone(value)).for_each(|value| needed.add(value));
         }
         while let Some(value) = needed.open.pop() {
-            needed.follow(value);
+            flow.each_source(value, |source| needed.add(source));
         }
         needed
     }
 
     fn add(&mut self, value: Value) {
-        let is_inside =
-            def_block(self.view.func(), value).is_some_and(|block| self.view.forest.contains(self.lp, block));
+        let View { ctx, forest } = self.flow.view;
+        let is_inside = def_block(&ctx.func, value).is_some_and(|block| forest.contains(self.flow.lp, block));
         if is_inside && self.values.insert(value) {
             self.open.push(value);
-        }
-    }
-
-    /// Adds what `value` is computed from.
-    fn follow(&mut self, value: Value) {
-        let View { ctx, forest } = self.view;
-        let func = &ctx.func;
-        match func.dfg.value_def(value) {
-            ValueDef::Result(inst, _) => func.dfg.inst_args(inst).iter().for_each(|&arg| self.add(arg)),
-            ValueDef::Param(block, index) => {
-                for edge in forest.edges_into(func, &ctx.cfg, block) {
-                    edge.args(func).nth(index).and_then(|arg| arg.as_value()).into_iter().for_each(|arg| self.add(arg));
-                }
-            }
-            ValueDef::Union(..) => {}
         }
     }
 }
