@@ -330,14 +330,15 @@ impl Decisions {
 
     fn remark(&mut self, ctx: &Context, cx: &mut PassCx<'_>, forest: &LoopForest) {
         let func = &ctx.func;
+        let mut gone = FxHashMap::<Loop, Vec<&Found>>::default();
+        self.found.iter().for_each(|found| gone.entry(found.check.lp).or_default().push(found));
         for lp in forest.loops() {
             if !cx.has_full_effort_inside(forest, lp) {
                 continue;
             }
             let header = forest.data(lp).header;
-            let gone: Vec<_> = self.found.iter().filter(|found| found.check.lp == lp).collect();
-            if !gone.is_empty() {
-                cx.fired(func, &PASS, header, list(&gone));
+            if let Some(gone) = gone.get(&lp) {
+                cx.fired(func, &PASS, header, list(gone));
             }
             match self.stays.get(&lp) {
                 _ if self.asked.contains(&lp) => {}
@@ -384,6 +385,7 @@ fn missing(func: &Function, conditions: &mut Conditions<'_>, inst: Inst) -> Decl
     let unknown = operands.iter().rev().find(|&&value| !conditions.knows(place, value));
     match unknown {
         Some(&value) => Decline::NothingKnown(Tested(inst), value),
+        None if conditions.is_impatient() => Decline::NotSoonImplied(Tested(inst)),
         None => Decline::NotImplied(Tested(inst)),
     }
 }
@@ -458,6 +460,10 @@ refusals! {
         /// What is known does not imply it.
         NotImplied(check: Tested) => "not-implied", "{check} stays: what is known does not imply it",
             help "a counter that starts at a constant, steps by one and is tested against the same value can be followed";
+        /// Nothing that was looked at implies it, which was less than for the checks before.
+        NotSoonImplied(check: Tested) => "not-soon-implied",
+            "{check} stays: what is known does not imply it, as far as was looked after many checks that are not implied",
+            help "put the loop into a function of its own, or test before it what its checks ask";
         /// (L1) A guard against speculation that is proved.
         GuardStays(check: Tested) => "guard-stays", "{check} is proved, and stays",
             help "say in `Embedder::spectre_guards` if guards may be consolidated, or need not hold in speculation";

@@ -141,6 +141,8 @@ pub struct Conditions<'a> {
     pub(in crate::analysis) scratch: Scratch,
     /// Whether a question is worth more than a look.
     pub(in crate::analysis) thorough: bool,
+    /// Thorough questions that have used all of their budget.
+    pub(in crate::analysis) exhausted: usize,
 }
 
 impl<'a> Conditions<'a> {
@@ -163,6 +165,7 @@ impl<'a> Conditions<'a> {
             sources: Vec::new(),
             scratch: Scratch::default(),
             thorough: true,
+            exhausted: 0,
         }
     }
 
