@@ -24,6 +24,16 @@ pub const DIRECTIONS: &[Direction] = &[
     Direction { name: "parameters", sizes: [50, 100, 200, 400], write: parameters },
     Direction { name: "parameters and latches", sizes: [50, 100, 200, 400], write: latches },
     Direction { name: "values of outer loops", sizes: [125, 250, 500, 1000], write: outer_values },
+    Direction { name: "joins", sizes: [25, 50, 100, 200], write: |writer, count| joins(writer, count, 32) },
+    Direction {
+        name: "parameters of joins",
+        sizes: [16, 32, 64, 128],
+        write: |writer, count| joins(writer, 50, count),
+    },
+    Direction { name: "sums per loop", sizes: [50, 100, 200, 400], write: sums },
+    Direction { name: "lengths per loop", sizes: [32, 64, 128, 256], write: lengths },
+    Direction { name: "rare calls per loop", sizes: [16, 32, 64, 128], write: rare_calls },
+    Direction { name: "short loops in a row", sizes: [25, 50, 100, 200], write: short_loops },
 ];
 
 impl Direction {
@@ -31,6 +41,7 @@ impl Direction {
     pub fn function(&self, size: usize) -> String {
         let mut writer = Writer { text: String::new(), values: 0, blocks: 0 };
         writer.text.push_str("function %grown(i64, i64, i64) -> i64 system_v {\n");
+        writer.text.push_str("    fn0 = %host_log(i64) -> i64\n");
         let entry = writer.block();
         writer.start(entry, 3);
         let result = (self.write)(&mut writer, size);
@@ -135,12 +146,22 @@ impl Writer {
 
     /// `for i in 0..length { carried = body(i, carried) }`
     fn for_loop(&mut self, carried: &[Val], body: impl FnOnce(&mut Self, Val, &[Val]) -> Vec<Val>) -> Vec<Val> {
+        self.for_loop_to(LENGTH, carried, body)
+    }
+
+    /// `for i in 0..end { carried = body(i, carried) }`
+    fn for_loop_to(
+        &mut self,
+        end: Val,
+        carried: &[Val],
+        body: impl FnOnce(&mut Self, Val, &[Val]) -> Vec<Val>,
+    ) -> Vec<Val> {
         let [header, exit] = [(); 2].map(|()| self.block());
         let zero = self.constant(0);
         self.end(format_args!("jump {header}{}", list(&[&[zero], carried].concat())));
         let params = self.start(header, 1 + carried.len());
         let i = params[0];
-        let more = self.value(format_args!("icmp ult {i}, {LENGTH}"));
+        let more = self.value(format_args!("icmp ult {i}, {end}"));
         self.unless(more, exit, &[]);
         let next = body(self, i, &params[1..]);
         let counter = self.plus(i, 1);
@@ -358,6 +379,90 @@ fn outer_values(writer: &mut Writer, count: usize) -> Val {
             vec![values.iter().fold(carried[0], mixed)]
         };
         writer.for_loop(&[sum], inner)[0]
+    })
+}
+
+/// A loop with so many joins, in each of which so many values change their places, or not.
+fn joins(writer: &mut Writer, count: usize, params: usize) -> Val {
+    let starts = starts(writer, params);
+    let ends = writer.for_loop(&starts, |writer, i, carried| {
+        let mut values = carried.to_vec();
+        let loaded = writer.value(format_args!("load.i64 {POINTER}"));
+        values[0] = writer.value(format_args!("iadd {loaded}, {i}"));
+        for number in 0..count {
+            let limit = writer.constant(number);
+            let is_more = writer.value(format_args!("icmp ugt {}, {limit}", values[number % params]));
+            let join = writer.block();
+            writer.unless(is_more, join, &values);
+            values.rotate_left(1);
+            writer.end(format_args!("jump {join}{}", list(&values)));
+            values = writer.start(join, params);
+        }
+        values
+    });
+    writer.sum(&ends)
+}
+
+/// `pointer[i + number]`
+fn byte(writer: &mut Writer, i: Val, number: usize) -> Val {
+    let place = writer.value(format_args!("iadd {POINTER}, {i}"));
+    writer.value(format_args!("uload8.i64 {place}+{number}"))
+}
+
+/// A loop with so many sums of what it loads.
+fn sums(writer: &mut Writer, count: usize) -> Val {
+    let starts = starts(writer, count);
+    let ends = writer.for_loop(&starts, |writer, i, carried| {
+        let next = carried.iter().enumerate().map(|(number, sum)| {
+            let byte = byte(writer, i, number);
+            writer.value(format_args!("iadd {sum}, {byte}"))
+        });
+        next.collect()
+    });
+    writer.sum(&ends)
+}
+
+/// A loop that compares its counter with so many lengths.
+fn lengths(writer: &mut Writer, count: usize) -> Val {
+    let lengths: Vec<Val> =
+        (0..count).map(|number| writer.value(format_args!("load.i64 {POINTER}+{}", 8 * number))).collect();
+    writer.summing(|writer, i, sum| {
+        lengths.iter().fold(sum, |sum, length| {
+            let outside = writer.value(format_args!("icmp uge {i}, {length}"));
+            writer.end(format_args!("trapnz {outside}, heap_oob"));
+            let byte = byte(writer, i, 0);
+            writer.value(format_args!("iadd {sum}, {byte}"))
+        })
+    })
+}
+
+/// A loop that calls at so many places, at each of them seldom.
+fn rare_calls(writer: &mut Writer, count: usize) -> Val {
+    writer.summing(|writer, i, sum| {
+        (0..count).fold(sum, |sum, number| {
+            let byte = byte(writer, i, number);
+            let limit = writer.constant(250);
+            let is_rare = writer.value(format_args!("icmp ugt {byte}, {limit}"));
+            let [rare, join] = [(); 2].map(|()| writer.block());
+            writer.end(format_args!("brif {is_rare}, {rare}, {join}({sum})"));
+            writer.line(format_args!("{rare} cold:"));
+            let result = writer.value(format_args!("call fn0({byte})"));
+            writer.end(format_args!("jump {join}({result})"));
+            writer.start(join, 1)[0]
+        })
+    })
+}
+
+/// So many loops of eight iterations, one after the other.
+fn short_loops(writer: &mut Writer, count: usize) -> Val {
+    let zero = writer.constant(0);
+    (0..count).fold(zero, |sum, number| {
+        let eight = writer.constant(8);
+        let body = |writer: &mut Writer, i: Val, carried: &[Val]| {
+            let byte = byte(writer, i, number);
+            vec![writer.value(format_args!("iadd {}, {byte}", carried[0]))]
+        };
+        writer.for_loop_to(eight, &[sum], body)[0]
     })
 }
 
