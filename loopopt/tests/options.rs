@@ -70,6 +70,7 @@ fn numbers() -> Vec<(&'static str, Options)> {
         max_function_insts,
         promote_max_accesses,
         promote_max_pairs,
+        save_at_cold_calls_max_calls,
         max_closing_args,
         select_max_dispatched,
         select_max_insts_per_call,
