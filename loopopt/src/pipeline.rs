@@ -18,7 +18,7 @@ use crate::pass::{
     Form, Pass, PassCx, canon, cleanup, consolidate_guards, elide_checks, final_values, forward_select_load,
     full_unroll, fuse_exit_tests, guard_to_trap, gvn_sink, layout, leave_canonical_form, licm, load_elimination,
     mem2reg, order_latch, partial_unroll, peel, promote, propagate_equality, reassociate, rotate, save_at_cold_calls,
-    sink, split_live_ranges, strip_mine, tail_duplicate, transfer, unswitch, version, widen_indices,
+    sink, split_latch, split_live_ranges, strip_mine, tail_duplicate, transfer, unswitch, version, widen_indices,
 };
 use crate::select;
 use cranelift_codegen::entity::EntityRef;
@@ -75,6 +75,7 @@ static STEPS: &[Step] = &[
     Step::Once(order_latch::PASS),
     Step::Once(save_at_cold_calls::PASS),
     Step::Once(split_live_ranges::PASS),
+    Step::Once(split_latch::PASS),
 ];
 
 /// The pipeline for functions without a loop.
@@ -104,6 +105,8 @@ static ORDER: &[(&str, &str, &str)] = &[
         "save_at_cold_calls",
         "it looks for values that are the same, and would undo what is done for the allocator",
     ),
+    ("order_latch", "split_latch", "a latch is put in order in one piece"),
+    ("split_live_ranges", "split_latch", "it finds the values that loops use in latches of one piece"),
     ("save_at_cold_calls", "split_live_ranges", "a value that calls do not touch any more needs no second one"),
     ("rotate", "full_unroll", "in a rotated loop, the last iteration has no test of the next one"),
     ("rotate", "version", "the guard of a rotated loop says that it runs at least once"),

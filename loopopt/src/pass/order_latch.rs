@@ -64,7 +64,7 @@ mod graph;
 use self::condition::Bits;
 use self::graph::{Graph, Item, each_read};
 use crate::analysis::cfg::edges::Edge;
-use crate::analysis::cfg::loops::{LoopForest, back_edges};
+use crate::analysis::cfg::loops::{LoopForest, latches};
 use crate::analysis::memory::effects::Effects;
 use crate::change::Change;
 use crate::edit::copy::clone::repeat_before;
@@ -74,7 +74,6 @@ use crate::fault::fault;
 use crate::options::Options;
 use crate::pass::{Pass, PassCx};
 use crate::refusal::refusals;
-use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, Opcode, Value, ValueDef};
 use cranelift_codegen::{CodegenResult, Context};
 use std::collections::BTreeMap;
@@ -91,7 +90,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     let mut change = Change::Nothing;
     let mut copies = Copies::default();
     let is_x64 = matches!(cx.isa.triple().architecture, Architecture::X86_64);
-    for (header, back_edge) in latches(ctx) {
+    for (header, back_edge) in latches(&ctx.func, &ctx.domtree) {
         let mut latch = Latch::new(&ctx.func, header, back_edge);
         if is_x64 && let Some(bits) = Bits::find(&ctx.func, &latch) {
             if cx.fuel.take() {
@@ -140,15 +139,6 @@ struct Copies {
     renames: Renames,
     /// The latch.
     homes: BTreeMap<Value, Block>,
-}
-
-/// The headers and back edges of all loops. A block that ends an inner and an outer loop is in the order of the inner one.
-fn latches(ctx: &Context) -> Vec<(Block, Edge)> {
-    let mut seen = EntitySet::with_capacity(ctx.func.dfg.num_blocks());
-    let is_inner = |(_, edge): &(Block, Edge)| seen.insert(edge.source(&ctx.func));
-    let mut latches = back_edges(&ctx.func, &ctx.domtree);
-    latches.retain(is_inner);
-    latches
 }
 
 /// A block with a back edge of a loop.

@@ -407,6 +407,14 @@ pub fn back_edges(func: &Function, domtree: &DominatorTree) -> Vec<(Block, Edge)
     found
 }
 
+/// The headers and back edges of all loops, one for each block that ends one: that of the inner loop, if it ends two.
+pub fn latches(func: &Function, domtree: &DominatorTree) -> Vec<(Block, Edge)> {
+    let mut seen = EntitySet::with_capacity(func.dfg.num_blocks());
+    let mut latches = back_edges(func, domtree);
+    latches.retain(|(_, edge)| seen.insert(edge.source(func)));
+    latches
+}
+
 /// Whether `func` may have a cycle: false only if it has none. One look at each branch, no other analysis needed.
 ///
 /// In any order of the blocks, a cycle has an edge that goes to an earlier block or to its own.
