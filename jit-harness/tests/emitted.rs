@@ -730,3 +730,12 @@ fn a_number_that_was_tested_is_known_in_the_loop() {
     let found = loops(&count);
     assert!(found.iter().filter(|one| one.is_innermost).all(|one| one.loads >= 4), "{}", listing(&count));
 }
+
+/// A sum that two edges pass, and the loads that it is made of: three of a group of four are operands, and no register is moved.
+#[test]
+fn loads_are_operands_of_the_sums_that_an_iteration_passes_on() {
+    let code = sample_code("sum", Pipeline::LoopOpt(&Options::default()));
+    let found = loops(&code);
+    let group = found.iter().find(|one| one.is_innermost && one.loads == 4).expect("the unrolled loop");
+    assert_eq!((group.insts, group.jumps), (8, 1), "{}", listing(&code));
+}

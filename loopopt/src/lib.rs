@@ -76,6 +76,7 @@
 //! | `tail_duplicate` | latches that share one test get one each |
 //! | `layout` | loops are placed in one piece, with their exits after them |
 //! | `order_latch` | latches are ordered so that a back edge needs no move and is one jump |
+//! | `split_latch` | what the back edge and the exit both pass is used once, so that loads are operands on x86-64 |
 //!
 //! Time and memory are linear in the size of the function; a function without loops and stack slots costs one look at its branches. Input
 //! that does not verify is an error if the ISA's `enable_verifier` is on, as it is by default.

@@ -128,7 +128,7 @@ impl LoopOptimizer {
     /// it, the code is not relocated, and `ctx.func` is the function as it was lowered. [`last_report`](Self::last_report) says what was done.
     ///
     /// Only `Context::compile` can leave code in a context, and it removes block parameters that are always the same value, at
-    /// all levels. So what the pass `split_live_ranges` does for the register allocator is lost, here and in
+    /// all levels. So what the passes `split_live_ranges` and `split_latch` do for lowering is lost, here and in
     /// [`LoopOptModule`](crate::LoopOptModule). `Context::optimize`, [`run`](Self::run) and `TargetIsa::compile_function`, one after the other,
     /// keep it.
     ///

@@ -385,7 +385,7 @@ impl Options {
 
     /// These settings, with only the passes of [`Effort::Quick`], beside those that always run.
     pub(crate) fn quick(self) -> Self {
-        const PASSES: [&str; 9] = [
+        const PASSES: [&str; 10] = [
             "mem2reg",
             "rotate",
             "licm",
@@ -395,6 +395,7 @@ impl Options {
             "tail_duplicate",
             "layout",
             "order_latch",
+            "split_latch",
         ];
         let passes = PASSES.into_iter().filter(|name| self.enables(name)).map(str::to_owned).collect();
         Self { passes: Some(passes), max_rounds: 1, ..self }
