@@ -31,7 +31,12 @@
 //!
 //! # Changes
 //!
-//! A block and an edge for each latch, parameters, arguments.
+//! A block and an edge for each latch, parameters, arguments. What computes the other values that are passed on goes to the end of the latch with the test,
+//! as far as nothing else in the latch uses it: a folded load reads its address where it is used.
+//!
+//! # Not done
+//!
+//! `Context::compile`, and so each module, removes such parameters whatever the level is. Only who lowers the function itself, as Wasmtime does, gets the operands.
 
 use crate::analysis::cfg::edges::{Edge, count_uses, each_use};
 use crate::analysis::cfg::loops::latches;
