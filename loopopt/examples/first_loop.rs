@@ -49,7 +49,9 @@ fn time(name: &str, module: &mut JITModule, id: FuncId) -> Result<(), Box<dyn Er
 }
 
 pub(crate) fn main() -> Result<(), Box<dyn Error>> {
-    let module = |level| JITBuilder::with_flags(&[("opt_level", level)], default_libcall_names()).map(JITModule::new);
+    let module = |level| -> Result<JITModule, Box<dyn Error>> {
+        Ok(JITModule::new(JITBuilder::with_flags(&[("opt_level", level)], default_libcall_names())?))
+    };
     let (mut without, none) = (module("speed")?, module("none")?);
     let mut with = LoopOptModule::with_opt_level(none, OptLevel::Speed, Options::default())?;
     let ids = [define(&mut without)?, define(&mut with)?];
