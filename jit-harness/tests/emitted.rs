@@ -752,7 +752,9 @@ fn lowered_code(name: &str, options: &Options) -> Vec<u8> {
 /// A sum that two edges pass, and the loads that it is made of: three of a group of four are operands, and no register is moved.
 #[test]
 fn loads_are_operands_of_the_sums_that_an_iteration_passes_on() {
-    let code = lowered_code("sum", &Options::default());
+    let mut options = Options::default();
+    options.lowers_directly = true;
+    let code = lowered_code("sum", &options);
     let found = loops(&code);
     let group = found.iter().find(|one| one.is_innermost && one.loads == 4).expect("the unrolled loop");
     assert_eq!((group.insts, group.jumps), (8, 1), "{}", listing(&code));

@@ -192,6 +192,7 @@ fn options(input: &str) -> Result<Options> {
             "passes" => options.passes = Some(value.split(',').map(String::from).collect()),
             "fuel" => options.fuel = Some(value.parse()?),
             "ignore_cost" => options.ignore_cost = value.parse()?,
+            "lowers_directly" => options.lowers_directly = value.parse()?,
             "rotate_max_header_insts" => options.rotate_max_header_insts = value.parse()?,
             "rotate_max_dispatched" => options.rotate_max_dispatched = value.parse()?,
             "max_closing_args" => options.max_closing_args = value.parse()?,

@@ -91,6 +91,7 @@ fn variants() -> Vec<(&'static str, Options)> {
         changed("fuel", |options| options.fuel = Some(0)),
         changed("stress_seed", |options| options.stress_seed = Some(0)),
         changed("ignore_cost", |options| options.ignore_cost = true),
+        changed("lowers_directly", |options| options.lowers_directly = true),
         changed("assert_claims", |options| options.assert_claims = true),
         changed("embedder", |options| options.embedder = Arc::new(Versioned { version: 1 })),
     ]);

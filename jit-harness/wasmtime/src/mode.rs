@@ -144,6 +144,7 @@ impl Mode {
         self.settings().for_each(|setting| (setting.knows)(&mut knowledge));
         let mut options = options.clone();
         options.embedder = Arc::new(knowledge);
+        options.lowers_directly = true;
         options
     }
 
