@@ -8,7 +8,8 @@
 //! ```
 //!
 //! While a check needs the index, Cranelift keeps it and makes the address of it. With the check gone, neighbours can share
-//! an address, and an addressing mode takes the offset.
+//! an address, and an addressing mode takes the offset. What is subtracted stays: the next value of a counter that steps down is computed anyway, and
+//! with it in the offset, the sample `insertion-sort` takes 0.97 of Cranelift's time and not 0.73.
 
 use crate::analysis::cfg::loops::def_block;
 use crate::analysis::memory::alias::address_operand;
@@ -56,19 +57,6 @@ fn operands(func: &Function, value: Value, opcode: Opcode) -> Option<[Value; 2]>
     }
 }
 
-/// The number and the constant that `sum`, of 64 bits, adds up, modulo 2^64.
-fn index_and_constant(func: &Function, sum: Value) -> Option<(Value, u64)> {
-    if let Some([index, minus]) = operands(func, sum, Opcode::Isub) {
-        return Some((index, constant_of(func, minus)?.wrapping_neg()));
-    }
-    let [x, y] = operands(func, sum, Opcode::Iadd)?;
-    match (constant_of(func, x), constant_of(func, y)) {
-        (None, Some(plus)) => Some((x, plus)),
-        (Some(plus), None) => Some((y, plus)),
-        _ => None,
-    }
-}
-
 impl Indexed {
     fn of(func: &Function, address: Value, offset: i32) -> Option<Self> {
         if func.dfg.value_type(address) != types::I64 {
@@ -83,7 +71,12 @@ impl Indexed {
             Some([sum, by]) => (sum, u32::try_from(constant_of(func, by)?).ok().filter(|&shift| shift < 64)?),
             None => (scaled, 0),
         };
-        let (index, plus) = index_and_constant(func, sum)?;
+        let [x, y] = operands(func, sum, Opcode::Iadd)?;
+        let (index, plus) = match (constant_of(func, x), constant_of(func, y)) {
+            (None, Some(plus)) => (x, plus),
+            (Some(plus), None) => (y, plus),
+            _ => return None,
+        };
         let bytes = plus.checked_shl(shift)?.cast_signed().checked_add(offset.into())?;
         Some(Self { base, index, shift, offset: i32::try_from(bytes).ok()?.into() })
     }
