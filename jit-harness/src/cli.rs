@@ -251,13 +251,14 @@ impl OptimizerArgs {
         given
     }
 
-    /// The settings, if all passes are known.
+    /// The settings, if all passes are known. The harness lowers what the passes leave.
     pub fn options(&self) -> Result<Options> {
         let mut options = Options::from(self.effort);
         if let Some(names) = &self.passes {
             options.passes = Some(names.iter().map(|name| name.trim().to_owned()).collect());
         }
         options.fuel = self.fuel;
+        options.lowers_directly = true;
         options.verify_each_pass = self.verify;
         options.assert_claims = self.assert_claims;
         for name in options.passes.iter().flatten() {

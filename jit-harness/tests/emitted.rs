@@ -1,15 +1,12 @@
 //! What the loops look like that are emitted after loopopt.
 
 use bench_programs::{Checks, Source};
-use cranelift_codegen::Context;
-use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::{AliasRegionData, TrapCode};
-use cranelift_codegen::settings::{self, Configurable};
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic};
 use jit_harness::listing::listing;
 use jit_harness::machine::{EmittedLoop, Flow, loops};
 use loopopt::oracle::{Compiled, Pipeline, Program, Settings};
-use loopopt::{Embedder, LoopOptimizer, Options, SpectreGuards};
+use loopopt::{Embedder, Options, SpectreGuards};
 use std::sync::Arc;
 
 const COUNTED: &str = "function %f(i64) -> i64 {
@@ -734,27 +731,12 @@ fn a_number_that_was_tested_is_known_in_the_loop() {
     assert!(found.iter().filter(|one| one.is_innermost).all(|one| one.loads >= 4), "{}", listing(&count));
 }
 
-/// The code of a sample program whose compiler lowers by itself, without the mid-end that `Context::compile` has.
-fn lowered_code(name: &str, options: &Options) -> Vec<u8> {
-    let sample = bench_programs::all().iter().find(|program| program.name == name).expect("there is such a sample");
-    let Source::Built(build) = sample.source else { panic!("{name} is built") };
-    let mut flags = settings::builder();
-    flags.set("opt_level", "speed").expect("there is such a flag");
-    let isa = cranelift_native::builder().expect("the host is known").finish(settings::Flags::new(flags));
-    let isa = isa.expect("the flags are valid");
-    let (mut ctx, mut plane) = (Context::for_function(build()), ControlPlane::default());
-    ctx.optimize(&*isa, &mut plane).expect("Cranelift optimizes it");
-    LoopOptimizer::new(options.clone()).run(&mut ctx, &*isa, &mut plane).expect("loopopt runs");
-    let code = isa.compile_function(&ctx.func, &ctx.domtree, &mut Default::default(), false, &mut plane);
-    code.expect("it is lowered").buffer.data().to_vec()
-}
-
 /// A sum that two edges pass, and the loads that it is made of: three of a group of four are operands, and no register is moved.
 #[test]
 fn loads_are_operands_of_the_sums_that_an_iteration_passes_on() {
     let mut options = Options::default();
     options.lowers_directly = true;
-    let code = lowered_code("sum", &options);
+    let code = sample_code("sum", Pipeline::LoopOpt(&options));
     let found = loops(&code);
     let group = found.iter().find(|one| one.is_innermost && one.loads == 4).expect("the unrolled loop");
     assert_eq!((group.insts, group.jumps), (8, 1), "{}", listing(&code));

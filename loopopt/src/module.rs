@@ -1,11 +1,12 @@
 //! A `cranelift_module::Module` that optimizes the loops of what is defined in it.
 
 use crate::isa::{check_pair, optimizing_isa};
+use crate::optimizer::lower;
 use crate::{LoopOptimizer, Options, Report, Totals};
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::isa::{OwnedTargetIsa, TargetIsa};
 use cranelift_codegen::settings::OptLevel;
-use cranelift_codegen::{CodegenError, CodegenResult, Context, ir};
+use cranelift_codegen::{CodegenError, CodegenResult, CompiledCode, Context, ir};
 use cranelift_module::{
     DataDescription, DataId, FuncId, FuncOrDataId, Linkage, Module, ModuleDeclarations, ModuleReloc, ModuleResult,
 };
@@ -16,6 +17,10 @@ use std::ops::{Deref, DerefMut};
 ///
 /// The wrapped module keeps everything that `define_function` gives: relocations, unwind information, exception tables,
 /// and `ctx.compiled_code()` with source locations, traps and stack maps. Functions given as bytes are left as they are.
+///
+/// With [`Options::lowers_directly`], functions are lowered here and given to the wrapped module as bytes, which makes faster code in less
+/// time ([`LoopOptimizer::compile_directly`]). `ctx.compiled_code()` is not there then, [`last_code`](Self::last_code) is, and the wrapped
+/// module does not register unwind information. Functions with exception tables are compiled by the module nevertheless.
 ///
 /// It is the wrapped module in all other respects, by `Deref`: `finalize_definitions` or `get_finalized_function` are called on it like
 /// before. What takes the module itself, such as `finish`, needs [`into_inner`](Self::into_inner) first (but see the feature `object`).
@@ -64,6 +69,7 @@ pub struct LoopOptModule<M> {
     isa: OwnedTargetIsa,
     optimizer: LoopOptimizer,
     report: Report,
+    code: Option<CompiledCode>,
     totals: Totals,
     on_report: Option<OnReport>,
 }
@@ -79,8 +85,15 @@ impl<M: Module> LoopOptModule<M> {
     /// If the module's ISA is not `opt_level=none`, or differs from `isa` in the target or in a flag that changes code.
     pub fn new(inner: M, isa: OwnedTargetIsa, options: Options) -> CodegenResult<Self> {
         check_pair(&*isa, inner.isa()).map_err(CodegenError::Unsupported)?;
-        let optimizer = LoopOptimizer::new(options);
-        Ok(Self { inner, isa, optimizer, report: Report::default(), totals: Totals::default(), on_report: None })
+        Ok(Self {
+            inner,
+            isa,
+            optimizer: LoopOptimizer::new(options),
+            report: Report::default(),
+            code: None,
+            totals: Totals::default(),
+            on_report: None,
+        })
     }
 
     /// Wraps `inner`, which was made with `opt_level=none`, to optimize at this level: with a copy of its ISA, all other flags the
@@ -97,6 +110,12 @@ impl<M: Module> LoopOptModule<M> {
     /// What was done to the function that was defined last.
     pub fn last_report(&self) -> &Report {
         &self.report
+    }
+
+    /// The code of the function that was defined last, if it was lowered here ([`Options::lowers_directly`]): with its traps, source
+    /// locations, stack maps and unwind information (`CompiledCode::create_unwind_info`).
+    pub fn last_code(&self) -> Option<&CompiledCode> {
+        self.code.as_ref()
     }
 
     /// What was done to all functions so far.
@@ -211,14 +230,25 @@ impl<M: Module> Module for LoopOptModule<M> {
         ctx: &mut Context,
         ctrl_plane: &mut ControlPlane,
     ) -> ModuleResult<()> {
+        let lowers_directly = self.optimizer.options().lowers_directly && ctx.func.dfg.exception_tables.is_empty();
+        if lowers_directly && self.inner.isa().flags().enable_nan_canonicalization() {
+            ctx.canonicalize_nans(self.inner.isa())?;
+        }
         ctx.optimize(&*self.isa, ctrl_plane)?;
-        self.report = self.optimizer.run(ctx, &*self.isa, ctrl_plane)?;
+        self.report = self.optimizer.run_for(ctx, &*self.isa, ctrl_plane, lowers_directly)?;
         self.totals.add(&self.report);
         if let Some(callback) = &mut self.on_report {
             let name = self.inner.declarations().get_function_decl(func).linkage_name(func);
             callback(func, &name, &self.report);
         }
-        self.inner.define_function_with_control_plane(func, ctx, ctrl_plane)
+        if !lowers_directly {
+            self.code = None;
+            return self.inner.define_function_with_control_plane(func, ctx, ctrl_plane);
+        }
+        let code = self.code.insert(lower(ctx, &*self.isa, ctrl_plane)?);
+        let relocs = code.buffer.relocs().iter();
+        let relocs: Vec<_> = relocs.map(|reloc| ModuleReloc::from_mach_reloc(reloc, &ctx.func, func)).collect();
+        self.inner.define_function_bytes(func, code.buffer.alignment.into(), code.code_buffer(), &relocs)
     }
 
     fn define_function_bytes(

@@ -50,12 +50,36 @@ pub struct Report {
     pub dumps: Vec<(&'static str, String)>,
 }
 
+/// What settings depend on, besides those that were given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Situation {
+    /// Whether the ISA is at `opt_level=speed_and_size`.
+    for_size: bool,
+    /// Whether the function is too large for all passes.
+    is_large: bool,
+    /// Whether what the passes leave is lowered as it is.
+    lowers_directly: bool,
+}
+
+impl Situation {
+    fn options(self, given: &Options) -> Options {
+        let mut options = given.clone();
+        if self.for_size {
+            options = options.without_copies();
+        }
+        if self.is_large {
+            options = options.quick();
+        }
+        Options { lowers_directly: self.lowers_directly, ..options }
+    }
+}
+
 /// Runs the loop passes. Can be used for any number of functions, one after the other, on any thread.
 #[derive(Clone, Debug, Default)]
 pub struct LoopOptimizer {
     options: Options,
-    /// The same for ISAs at `opt_level=speed_and_size` or not, and for large functions or not, as far as these were seen.
-    derived: BTreeMap<(bool, bool), Options>,
+    /// The same for other functions and ways to be lowered, as far as these were seen.
+    derived: BTreeMap<Situation, Options>,
     fuel: Fuel,
     lowering: LoweringIsa,
     compiled: Report,
@@ -104,22 +128,7 @@ impl LoopOptimizer {
         isa: &dyn TargetIsa,
         ctrl_plane: &mut ControlPlane,
     ) -> CodegenResult<Report> {
-        let level = isa.flags().opt_level();
-        if level == OptLevel::None {
-            make_valid(ctx);
-            return Ok(Report::default());
-        }
-        let for_size = level == OptLevel::SpeedAndSize;
-        let is_large = self.options.too_many_insts(&ctx.func).is_some();
-        let options = match (for_size, is_large) {
-            (false, false) => &self.options,
-            which => self.derived.entry(which).or_insert_with(|| {
-                let options = self.options.clone();
-                let options = if for_size { options.without_copies() } else { options };
-                if is_large { options.quick() } else { options }
-            }),
-        };
-        pipeline::run(ctx, &mut PassCx::new(options, &mut self.fuel, isa, ctrl_plane))
+        self.run_for(ctx, isa, ctrl_plane, self.options.lowers_directly)
     }
 
     /// Stands in the place of `Context::compile`: the same with the loops rewritten between the mid-end and lowering.
@@ -128,9 +137,8 @@ impl LoopOptimizer {
     /// it, the code is not relocated, and `ctx.func` is the function as it was lowered. [`last_report`](Self::last_report) says what was done.
     ///
     /// Only `Context::compile` can leave code in a context, and it removes block parameters that are always the same value, at
-    /// all levels. So what the passes `split_live_ranges` and `split_latch` do for lowering is lost, here and in
-    /// [`LoopOptModule`](crate::LoopOptModule). `Context::optimize`, [`run`](Self::run) and `TargetIsa::compile_function`, one after the other,
-    /// keep it.
+    /// all levels. So what the passes `split_live_ranges` and `split_latch` do for lowering is lost: [`compile_directly`](Self::compile_directly)
+    /// keeps it.
     ///
     /// # Errors
     ///
@@ -172,6 +180,48 @@ impl LoopOptimizer {
         }
     }
 
+    /// As [`compile`](Self::compile), but the code is returned and not left in the context.
+    ///
+    /// The function is lowered as the passes leave it, which makes faster code (loads are operands of additions, see `split_latch`), and
+    /// is not looked at once more, which makes less work. At `opt_level=none` it is lowered as Cranelift leaves it.
+    /// With [`Options::lowers_directly`], [`LoopOptModule`](crate::LoopOptModule) compiles like this.
+    ///
+    /// # Errors
+    ///
+    /// Those of `Context::compile`, and of [`run`](Self::run).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use cranelift_codegen::control::ControlPlane;
+    /// use cranelift_codegen::settings::{self, Configurable};
+    /// use cranelift_codegen::Context;
+    /// use loopopt::{LoopOptimizer, Options};
+    ///
+    /// # let func = cranelift_reader::parse_functions("function %f() { block0: return }")?.remove(0);
+    /// let mut flags = settings::builder();
+    /// flags.set("opt_level", "speed")?;
+    /// let isa = cranelift_native::builder()?.finish(settings::Flags::new(flags))?;
+    ///
+    /// let mut loops = LoopOptimizer::new(Options::default());
+    /// let code = loops.compile_directly(&mut Context::for_function(func), &*isa, &mut ControlPlane::default())?;
+    /// let unwind_info = code.create_unwind_info(&*isa)?;
+    /// # assert!(!code.code_buffer().is_empty() && unwind_info.is_some());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn compile_directly(
+        &mut self,
+        ctx: &mut Context,
+        isa: &dyn TargetIsa,
+        ctrl_plane: &mut ControlPlane,
+    ) -> CodegenResult<CompiledCode> {
+        self.compiled = Report::default();
+        ctx.verify_if(isa)?;
+        ctx.optimize(isa, ctrl_plane)?;
+        self.compiled = self.run_for(ctx, isa, ctrl_plane, true)?;
+        lower(ctx, isa, ctrl_plane)
+    }
+
     /// All but lowering. Returns the ISA that does that.
     fn optimize(
         &mut self,
@@ -181,9 +231,44 @@ impl LoopOptimizer {
     ) -> CodegenResult<OwnedTargetIsa> {
         ctx.verify_if(isa)?;
         ctx.optimize(isa, ctrl_plane)?;
-        self.compiled = self.run(ctx, isa, ctrl_plane)?;
+        self.compiled = self.run_for(ctx, isa, ctrl_plane, false)?;
         self.lowering.of(isa)
     }
+
+    /// As [`run`](Self::run), for a function that is lowered like this.
+    pub(crate) fn run_for(
+        &mut self,
+        ctx: &mut Context,
+        isa: &dyn TargetIsa,
+        ctrl_plane: &mut ControlPlane,
+        lowers_directly: bool,
+    ) -> CodegenResult<Report> {
+        let level = isa.flags().opt_level();
+        if level == OptLevel::None {
+            make_valid(ctx);
+            return Ok(Report::default());
+        }
+        let for_size = level == OptLevel::SpeedAndSize;
+        let is_large = self.options.too_many_insts(&ctx.func).is_some();
+        let options = if !for_size && !is_large && lowers_directly == self.options.lowers_directly {
+            &self.options
+        } else {
+            let situation = Situation { for_size, is_large, lowers_directly };
+            self.derived.entry(situation).or_insert_with(|| situation.options(&self.options))
+        };
+        pipeline::run(ctx, &mut PassCx::new(options, &mut self.fuel, isa, ctrl_plane))
+    }
+}
+
+/// Lowers the function as it is, whose flow graph and dominator tree are those of the function, and which has no aliases.
+pub(crate) fn lower(
+    ctx: &mut Context,
+    isa: &dyn TargetIsa,
+    ctrl_plane: &mut ControlPlane,
+) -> CodegenResult<CompiledCode> {
+    let (func, registers) = (&ctx.func, &mut Default::default());
+    let code = isa.compile_function(func, &ctx.domtree, registers, ctx.want_disasm, ctrl_plane)?;
+    Ok(code.apply_params(&func.params))
 }
 
 /// Makes the flow graph, the dominator tree and the loops, as far as they are missing.

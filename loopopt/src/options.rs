@@ -51,9 +51,11 @@ pub struct Options {
     /// Ignore cost: do every rewrite that is legal. For tests.
     pub ignore_cost: bool,
 
-    /// Whether the function is lowered as [`run`](crate::LoopOptimizer::run) leaves it: by `TargetIsa::compile_function`, or in a hook inside of `Context::compile`
-    /// behind its mid-end, as in Wasmtime. `Context::compile` itself, and so each module, removes parameters of blocks that are always the same value, for
-    /// which `split_latch` would change the order of a latch for nothing: false by default, and it does not run then.
+    /// Whether the function is lowered as [`run`](crate::LoopOptimizer::run) leaves it: by `TargetIsa::compile_function`, or in a hook inside of
+    /// `Context::compile` behind its mid-end, as in Wasmtime. [`LoopOptModule`](crate::LoopOptModule) does so if this is true: it says there what is lost.
+    ///
+    /// False by default: `Context::compile` removes parameters of blocks that are always the same value, for which `split_latch` would change the order of
+    /// a latch for nothing. It does not run then.
     pub lowers_directly: bool,
 
     /// Assert what each rewrite rests on, while the program runs: see [`claim`](crate::claim). For tests. Trap codes `user238` to

@@ -343,12 +343,80 @@ fn with_opt_level_keeps_flags() -> Result<()> {
     Ok(())
 }
 
+/// It is the module that lowers, or the wrapper.
 #[test]
 fn jit_module() -> Result<()> {
     let mut module = LoopOptModule::with_opt_level(jit()?, OptLevel::Speed, Options::default())?;
     let (id, ctx) = define(&mut module, "sum", SUM)?;
+    ensure!(!bytes(&ctx).is_empty() && module.last_code().is_none());
+    sums_numbers(module, id)?;
+
+    let mut module = LoopOptModule::with_opt_level(jit()?, OptLevel::Speed, directly())?;
+    let (id, ctx) = define(&mut module, "sum", SUM)?;
+    let code = module.last_code().context("it was lowered here")?;
+    ensure!(ctx.compiled_code().is_none() && !code.code_buffer().is_empty());
+    ensure!(code.create_unwind_info(module.isa())?.is_some());
+    sums_numbers(module, id)
+}
+
+/// Calls of other functions are relocated, and functions with exception tables are left to the module.
+#[test]
+fn module_that_lowers_directly() -> Result<()> {
+    const CALLER: &str = "function %caller(i64) -> i64 {
+        fn0 = u0:0(i64) -> i64
+        block0(v0: i64):
+            v1 = call fn0(v0)
+            v2 = iconst.i64 1
+            v3 = iadd v1, v2
+            return v3
+    }";
+    const CATCHER: &str = "function %catcher(i64) -> i64 tail {
+        sig0 = (i64) -> i64 tail
+        fn0 = u0:0 sig0
+        block0(v0: i64):
+            try_call fn0(v0), sig0, block1(ret0), [ default: block1(exn0) ]
+        block1(v1: i64):
+            return v1
+    }";
+    let mut module = LoopOptModule::with_opt_level(jit()?, OptLevel::Speed, directly())?;
+    let (sum, _) = define(&mut module, "sum", SUM)?;
+    ensure!(sum.as_u32() == 0, "the others call it by this number");
+    let (caller, _) = define(&mut module, "caller", CALLER)?;
+    ensure!(module.last_code().context("it was lowered here")?.buffer.relocs().len() == 1);
+    let (_, ctx) = define(&mut module, "catcher", CATCHER)?;
+    ensure!(module.last_code().is_none() && !bytes(&ctx).is_empty());
+    module.finalize_definitions()?;
+    let code = module.get_finalized_function(caller);
+    // SAFETY: `code` is a finalized function of this type, and the module is still there.
+    let caller = unsafe { std::mem::transmute::<*const u8, extern "C" fn(i64) -> i64>(code) };
+    ensure!(caller(10) == 46);
+    Ok(())
+}
+
+/// NaNs are made canonical for a module that asks for it, whoever lowers.
+#[test]
+fn module_that_lowers_directly_makes_nans_canonical() -> Result<()> {
+    const ADD: &str = "function %add(f64, f64) -> f64 { block0(v0: f64, v1: f64): v2 = fadd v0, v1 return v2 }";
+    let size = |canonical: &str| -> Result<usize> {
+        let flags = [("enable_nan_canonicalization", canonical)];
+        let jit = JITModule::new(JITBuilder::with_flags(&flags, default_libcall_names())?);
+        let mut module = LoopOptModule::with_opt_level(jit, OptLevel::Speed, directly())?;
+        define(&mut module, "add", ADD)?;
+        Ok(module.last_code().context("it was lowered here")?.code_buffer().len())
+    };
+    ensure!(size("true")? > size("false")?);
+    Ok(())
+}
+
+fn directly() -> Options {
+    let mut options = Options::default();
+    options.lowers_directly = true;
+    options
+}
+
+/// Calls `id`, which is `SUM`.
+fn sums_numbers(mut module: LoopOptModule<JITModule>, id: FuncId) -> Result<()> {
     ensure!(module.last_report().remarks.fired_counts().get("rotate") == Some(&1));
-    ensure!(!bytes(&ctx).is_empty());
     module.finalize_definitions()?;
     let code = module.get_finalized_function(id);
     // SAFETY: `code` is a finalized function of this type, and the module is still there.

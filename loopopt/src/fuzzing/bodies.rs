@@ -92,7 +92,7 @@ pub fn bytes_of(seed: u64) -> Vec<u8> {
 
 /// Each pass is checked, and looks at all loops: those that call, too.
 fn strict() -> Options {
-    Options { verify_each_pass: true, select_max_insts_per_call: 0, ..Options::default() }
+    Options { verify_each_pass: true, select_max_insts_per_call: 0, lowers_directly: true, ..Options::default() }
 }
 
 /// Who made the programs: guards may go, and of the accesses that they check it is known.

@@ -1,7 +1,8 @@
 //! From CLIF to machine code: one arm of a comparison.
 //!
 //! All arms are lowered for the same target. What one arm has more than another happens before that: Cranelift's own
-//! optimizations, and loopopt. Cranelift looks at `opt_level` nowhere else, so this is the same as to compile with it.
+//! optimizations, and loopopt. Cranelift looks at `opt_level` nowhere else, so this is the same as to compile with it. What was
+//! optimized is lowered as it is, as with [`Options::lowers_directly`](crate::Options::lowers_directly).
 
 use super::code::CodeMemory;
 use super::host::{Import, Session};
@@ -10,7 +11,8 @@ use super::library;
 use super::native;
 use super::thunk::Shim;
 use super::{Pipeline, Program, Rewrite, Settings, rewrite};
-use crate::Report;
+use crate::optimizer::lower;
+use crate::{Report, lowering_isa};
 use anyhow::{Context as _, Error, Result, anyhow, bail, ensure};
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::{
@@ -19,7 +21,7 @@ use cranelift_codegen::ir::{
 use cranelift_codegen::isa::{OwnedTargetIsa, TargetIsa};
 use cranelift_codegen::{CodegenError, CompiledCode, Context};
 use cranelift_jit::{JITBuilder, JITModule};
-use cranelift_module::{FuncId, Linkage, Module, ModuleError, default_libcall_names};
+use cranelift_module::{FuncId, Linkage, Module, ModuleError, ModuleReloc, default_libcall_names};
 use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
@@ -82,7 +84,11 @@ impl Compiled {
     /// storage, floats other than `f32` and `f64` in the signature of a host function), or if a pass fails.
     pub fn new(program: &Program, pipeline: Pipeline<'_>, settings: Settings) -> Result<Self> {
         match pipeline {
-            Pipeline::None => Self::build(program, settings, &mut |_, _| Ok(None)),
+            Pipeline::None => Self::build(program, settings, &mut |context, isa| {
+                let lowering = lowering_isa(isa)?;
+                optimize(context, &*lowering)?;
+                Ok(None)
+            }),
             Pipeline::Speed => Self::build(program, settings, &mut |context, isa| {
                 optimize(context, isa)?;
                 Ok(None)
@@ -229,14 +235,20 @@ impl Builder {
         let start = Instant::now();
         let is_changed = report.as_ref().is_some_and(|report| report.changed);
         let input = if is_changed { " as loopopt leaves it" } else { "" };
-        let defined = named(
+        let code = named(
             || format!("Cranelift panics when it lowers %{name}{input}"),
-            || self.module.define_function(id, context).map_err(module_error),
+            || {
+                context.verify_if(self.module.isa())?;
+                lower(context, self.module.isa(), &mut ControlPlane::default())
+            },
         );
-        defined?;
+        let code = code.map_err(|error| codegen_error(&error))?;
+        let relocs = code.buffer.relocs().iter();
+        let relocs: Vec<_> = relocs.map(|reloc| ModuleReloc::from_mach_reloc(reloc, &context.func, id)).collect();
+        let alignment = u64::from(code.buffer.alignment);
+        self.module.define_function_bytes(id, alignment, code.code_buffer(), &relocs).map_err(module_error)?;
         compile_time += start.elapsed();
-        let code = context.compiled_code().expect("the function was compiled just now");
-        self.code.push((id, CodeRange::new(name, code)));
+        self.code.push((id, CodeRange::new(name, &code)));
         Ok(CompiledFunction { name: name.to_owned(), clif, code: code.code_buffer().to_vec(), report, compile_time })
     }
 

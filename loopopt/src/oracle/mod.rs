@@ -149,5 +149,6 @@ pub(crate) fn optimizing_isa() -> anyhow::Result<cranelift_codegen::isa::OwnedTa
     isa::Target::host().isa(isa::Use::Optimize, true)
 }
 
-/// Something in the place of loopopt: it rewrites a function that `Context::optimize` has been through.
+/// Something in the place of loopopt: it rewrites a function that `Context::optimize` has been through. What it leaves is lowered as it is:
+/// with the flow graph and the dominator tree of the context, and without aliases.
 pub type Rewrite<'a> = dyn FnMut(&mut Context, &dyn TargetIsa) -> CodegenResult<Report> + 'a;

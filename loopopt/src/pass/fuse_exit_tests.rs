@@ -220,6 +220,7 @@ impl Plan {
                 let target = strip.exit.target(func);
                 settle(func, strip.exit.branch, strip.stay.slot);
                 set_edge(func, exit, target, &around);
+                self.weaken_assertions(func);
                 self.assert_both(func, condition);
             }
             First::Loop => {
@@ -282,6 +283,27 @@ impl Plan {
             _ => cursor.ins().brif(self.condition, left, &args, around, &[]),
         };
         end
+    }
+
+    /// What the block of the loop's own test asserts was for iterations that the strip goes on after. It gets there at the end of the strip, too.
+    fn weaken_assertions(&self, func: &mut Function) {
+        let block = self.own.exit.exit.source(func);
+        let asserting: Vec<_> =
+            func.layout.block_insts(block).filter(|&inst| Effects::of(func, inst).asserts).collect();
+        for inst in asserting {
+            let condition = func.dfg.inst_args(inst)[0];
+            let holds_if_not_zero = func.dfg.insts[inst].opcode() == Opcode::Trapz;
+            let mut cursor = at(func, inst);
+            let is_not_zero = cursor.ins().icmp_imm_u(IntCC::NotEqual, condition, 0);
+            let cond = if holds_if_not_zero { IntCC::Equal } else { IntCC::NotEqual };
+            let strip = cursor.ins().icmp_imm_u(cond, self.strip.less, 0);
+            let weaker = if holds_if_not_zero {
+                cursor.ins().bor(is_not_zero, strip)
+            } else {
+                cursor.ins().band(is_not_zero, strip)
+            };
+            func.dfg.inst_args_mut(inst)[0] = weaker;
+        }
     }
 
     /// Asserts in front of the new test, which is on `condition`, that neither of the others ends the loop if it does not.
@@ -362,7 +384,8 @@ fn follows(func: &Function, first: &ExitTest, second: &ExitTest, header: Block) 
     let block = second.exit.source(func);
     let is_pure = |inst: Inst| {
         let effects = Effects::of(func, inst);
-        effects.is_pure() || effects.asserts || inst == second.exit.branch
+        let asserts = effects.asserts && !func.dfg.insts[inst].opcode().can_load();
+        effects.is_pure() || asserts || inst == second.exit.branch
     };
     first.stay.target(func) == block
         && second.stay.target(func) == header

@@ -22,7 +22,7 @@
 //!
 //! (L1) On each edge into the latch, what is passed for a parameter is the result of a pure instruction, the same with the same operands, or with constants that
 //! are the same numbers. It does not matter when that is computed. Operands that are the same on all edges dominate the sources of all edges, and so the latch;
-//! constants are made again.
+//! constants are made again. (L2) None of them is a value of a loop inside, which may be used there only, or be passed on.
 //!
 //! # Pays when
 //!
@@ -43,7 +43,7 @@
 //! LLVM `GVNSink`, and `InstCombine` (`foldPHIArgOpIntoPHI`).
 
 use crate::analysis::cfg::edges::{Edge, count_uses};
-use crate::analysis::cfg::loops::{Loop, LoopForest};
+use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
 use crate::analysis::memory::effects::{Effects, is_constant};
 use crate::analysis::scev::linear_expr::constant_of;
 use crate::change::Change;
@@ -82,7 +82,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     for lp in forest.loops() {
         let header = forest.data(lp).header;
         let Some(latch) = Latch::find(ctx, &forest, lp).filter(|_| cx.has_full_effort(header)) else { continue };
-        let mut same = latch.same(&ctx.func, header);
+        let mut same = latch.same(&ctx.func, &forest, lp);
         let why = latch.judge((&ctx.func, &uses), cx, (&forest, lp), &mut same);
         match why {
             Some(why) => cx.declined(&ctx.func, NAME, header, &why),
@@ -123,9 +123,15 @@ impl Latch {
     }
 
     /// The places of parameters that are the same on each edge, with an instruction that computes it on one of them.
-    fn same(&self, func: &Function, header: Block) -> Vec<(usize, Inst)> {
+    fn same(&self, func: &Function, forest: &LoopForest, lp: Loop) -> Vec<(usize, Inst)> {
+        let header = forest.data(lp).header;
         let places = 0..func.dfg.num_block_params(self.block);
-        places.filter_map(|index| Some((index, self.computed(func, header, index)?))).collect()
+        let computed = places.filter_map(|index| Some((index, self.computed(func, header, index)?)));
+        let is_from_inside = |&value: &Value| {
+            let inner = def_block(func, value).and_then(|block| forest.innermost(block));
+            inner.is_some_and(|inner| !forest.contains(inner, self.block))
+        };
+        computed.filter(|&(_, inst)| !func.dfg.inst_args(inst).iter().any(is_from_inside)).collect()
     }
 
     /// The instruction that computes what each edge passes at this place.
