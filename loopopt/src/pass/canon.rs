@@ -26,7 +26,7 @@
 //!
 //! # Changes
 //!
-//! Blocks that form a chain are merged. Then: exit blocks that others enter too are split off for each
+//! Blocks that form a chain are merged, and empty latches behind one branch are gone. Then: exit blocks that others enter too are split off for each
 //! innermost loop that leaves to them; several entry edges, or one that is not a jump's, get a preheader;
 //! several back edges get one latch; values that leave loops get exit parameters.
 //!
@@ -37,18 +37,18 @@
 //!
 //! The order matters: an exit edge may enter another loop's header, so exits come before preheaders and latches.
 
-use crate::analysis::cfg::edges::{Edge, edges_into};
+use crate::analysis::cfg::edges::{Edge, edges_into, only_edge_into};
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::change::Change;
 use crate::edit::TooManyParams;
 use crate::edit::cfg::merge::merge_all;
-use crate::edit::cfg::split_edges::funnel;
+use crate::edit::cfg::split_edges::{funnel, skip_block};
 use crate::edit::ssa::close::{close_loops, escapes};
 use crate::edit::ssa::rename::Replaced;
 use crate::pass::{Form, Pass, PassCx};
 use crate::refusal::refusals;
 use crate::select::Skip;
-use cranelift_codegen::ir::{Block, Function};
+use cranelift_codegen::ir::{Block, Function, Opcode};
 use cranelift_codegen::{CodegenResult, Context};
 
 /// The name of this pass.
@@ -100,16 +100,45 @@ fn merge(ctx: &mut Context, cx: &mut PassCx<'_>) -> Change {
 
 /// Gives each exit block to one loop, and each loop a preheader and a single back edge.
 fn shape(ctx: &mut Context, cx: &mut PassCx<'_>) -> Change {
+    let skipped = skip_empty_latches(ctx, cx);
+    cx.invalidate(ctx, skipped);
     let forest = cx.forest(ctx);
     let mut needed = shared_exits(ctx, &forest);
-    let mut change = Change::Nothing;
+    let mut change = skipped;
     // An exit edge that enters a loop is an entry of that loop, too.
     if needed.iter().any(|(target, _)| forest.loop_of_header(*target).is_some()) {
-        change = funnel_all(&mut ctx.func, std::mem::take(&mut needed));
+        change = change.max(funnel_all(&mut ctx.func, std::mem::take(&mut needed)));
         cx.invalidate(ctx, change);
     }
     needed.extend(several_entries(ctx, &cx.forest(ctx)));
     change.max(funnel_all(&mut ctx.func, needed))
+}
+
+/// Lets a branch that goes on in its loop by an empty latch go to the header: then it is seen that the loop tests at the bottom. What passes take away,
+/// a poll for example, may leave such a latch.
+fn skip_empty_latches(ctx: &mut Context, cx: &mut PassCx<'_>) -> Change {
+    let forest = cx.forest(ctx);
+    let mut empty = Vec::new();
+    for lp in forest.loops() {
+        let (func, data) = (&ctx.func, forest.data(lp));
+        let [back_edge] = data.back_edges[..] else { continue };
+        let latch = back_edge.source(func);
+        let is_jump = func.dfg.insts[back_edge.branch].opcode() == Opcode::Jump;
+        let is_empty = is_jump && func.layout.first_inst(latch) == Some(back_edge.branch);
+        if !is_empty || latch == data.header || forest.is_named(latch) {
+            continue;
+        }
+        let Some(edge) = only_edge_into(func, &ctx.cfg, latch) else { continue };
+        let source = edge.source(func);
+        let is_own = forest.innermost(source) == Some(lp) && func.layout.is_cold(source) == func.layout.is_cold(latch);
+        if is_own && func.dfg.insts[edge.branch].opcode() == Opcode::Brif {
+            empty.push((edge, latch));
+        }
+    }
+    for &(edge, latch) in &empty {
+        skip_block(&mut ctx.func, edge, latch, &Replaced::default());
+    }
+    if empty.is_empty() { Change::Nothing } else { Change::Cfg }
 }
 
 /// For each exit block that is not entered from one innermost loop alone: the exit edges of each such loop.
