@@ -177,6 +177,9 @@ fn last(
     let test = home(condition).filter(|_| uses[condition] == 1);
     let passed = back_edge.args(func).filter_map(|arg| arg.as_value()).filter(|value| !values.contains(value));
     let mut last: Vec<Inst> = passed.filter_map(home).chain(test).collect();
+    // A value may be passed more than once.
+    last.sort_unstable();
+    last.dedup();
     let insts: Vec<Inst> = func.layout.block_insts(latch).take_while(|&inst| inst != back_edge.branch).collect();
     // Backwards, users come before what they use.
     for &inst in insts.iter().rev().filter(|inst| !last.contains(inst)).collect::<Vec<_>>() {
