@@ -18,7 +18,8 @@ use crate::pass::{
     Form, Pass, PassCx, canon, cleanup, consolidate_guards, elide_checks, final_values, forward_select_load,
     full_unroll, fuse_exit_tests, guard_to_trap, gvn_sink, layout, leave_canonical_form, licm, load_elimination,
     mem2reg, order_latch, partial_unroll, peel, promote, propagate_equality, reassociate, rotate, save_at_cold_calls,
-    sink, split_latch, split_live_ranges, strip_mine, tail_duplicate, transfer, unswitch, version, widen_indices,
+    sink, split_at_cold_edges, split_latch, split_live_ranges, strip_mine, tail_duplicate, transfer, unswitch, version,
+    widen_indices,
 };
 use crate::select;
 use cranelift_codegen::entity::EntityRef;
@@ -74,6 +75,7 @@ static STEPS: &[Step] = &[
     Step::Once(layout::PASS),
     Step::Once(order_latch::PASS),
     Step::Once(save_at_cold_calls::PASS),
+    Step::Once(split_at_cold_edges::PASS),
     Step::Once(split_live_ranges::PASS),
     Step::Once(split_latch::PASS),
 ];
@@ -108,6 +110,11 @@ static ORDER: &[(&str, &str, &str)] = &[
     ("order_latch", "split_latch", "a latch is put in order in one piece"),
     ("split_live_ranges", "split_latch", "it finds the values that loops use in latches of one piece"),
     ("save_at_cold_calls", "split_live_ranges", "a value that calls do not touch any more needs no second one"),
+    (
+        "save_at_cold_calls",
+        "split_at_cold_edges",
+        "what it casts to the other class of registers and back has a place of its own",
+    ),
     ("rotate", "full_unroll", "in a rotated loop, the last iteration has no test of the next one"),
     ("rotate", "version", "the guard of a rotated loop says that it runs at least once"),
     ("licm", "version", "a length that is loaded in front of the loop can be tested there"),

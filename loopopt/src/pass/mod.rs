@@ -26,6 +26,7 @@ pub(crate) mod reassociate;
 pub(crate) mod rotate;
 pub(crate) mod save_at_cold_calls;
 pub(crate) mod sink;
+pub(crate) mod split_at_cold_edges;
 pub(crate) mod split_latch;
 pub(crate) mod split_live_ranges;
 pub(crate) mod strip_mine;

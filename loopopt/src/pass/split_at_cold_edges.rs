@@ -1,0 +1,166 @@
+//! Live-range splitting at the edges of cold code that calls.
+//!
+//! ```text
+//! fast:  ◄───┐        slow cold:  ◄──┐        fast:  ◄───┐        slow cold:  ◄──┐
+//!     …      │            call f()   │            …      │            call f()   │
+//!     brif v1, fast       …          │            brif v1, fast       …          │
+//!       else join(v2)     brif v4, slow    ──►      else join(v2)     v5 = bitcast.i64 v3
+//!                           else join(v3)                             v6 = bitcast.f64 v5
+//! join(v7: f64):                                                      brif v4, slow else join(v6)
+//! ```
+//!
+//! Cranelift's allocator (regalloc2 0.15) gives one place to all values that are passed on to each other, as far as it can. If one of them lives
+//! across a call and gets no preserved register, as no float does, all of them are split at their uses: the sum of a fast loop is stored
+//! and loaded in each iteration, because the slow loop calls that leaves to the same block. Two values of different classes of registers cannot have
+//! one place. So what is cast to the other class and back, in the cold code, is a place of its own.
+//!
+//! # Needs
+//!
+//! Nothing. Comes late: a value that is cast and cast back would be removed by all who look for such.
+//!
+//! # Legal when
+//!
+//! Always: a value that is cast and cast back is the value.
+//!
+//! # Pays when
+//!
+//! (P1) The cold code calls. (P2) A float is passed from there to a loop that is not cold, or to where one is left, or comes from such a loop: no float
+//! is in a register across a call.
+//!
+//! # Changes
+//!
+//! Instructions in cold code.
+//!
+//! # Not done
+//!
+//! Integers: some registers for them are preserved by calls. Vectors: there is no cast to another class of registers.
+//!
+//! # References
+//!
+//! Bundles: regalloc2's `doc/ION.md`, "Bundle Merging". Live-range splitting where regions meet: LLVM's `SplitKit`.
+
+use crate::analysis::cfg::edges::{Edge, edges_from};
+use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
+use crate::analysis::memory::effects::{is_constant, only_jumps_to};
+use crate::change::Change;
+use crate::edit::at;
+use crate::edit::cfg::split_edges::set_edge;
+use crate::pass::{Pass, PassCx};
+use crate::refusal::refusals;
+use cranelift_codegen::entity::{EntitySet, SecondaryMap};
+use cranelift_codegen::ir::{Block, BlockArg, Function, InstBuilder, MemFlagsData, Opcode, Value, types};
+use cranelift_codegen::{CodegenResult, Context};
+
+/// The name of this pass.
+pub(crate) const NAME: &str = "split_at_cold_edges";
+
+/// The pass.
+pub(crate) const PASS: Pass =
+    Pass { name: NAME, run, reasons: &[Decline::REASONS], claims: &[], pays_alone: false, ..Pass::OPTIONAL };
+
+/// Splits what all loops pass to and get from cold code that calls. Linear in the size of the function.
+pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
+    let calling = cold_code_that_calls(ctx);
+    if calling.is_empty() {
+        return Ok(Change::Nothing);
+    }
+    let forest = cx.forest(ctx);
+    let passed = Passed::find(&ctx.func, &forest, &calling);
+    let mut change = Change::Nothing;
+    for lp in forest.loops() {
+        let header = forest.data(lp).header;
+        let own = &passed.0[lp];
+        match own.len() {
+            _ if ctx.func.is_effectively_cold(header) => cx.declined(&ctx.func, NAME, header, &Decline::ColdLoop),
+            0 => cx.declined(&ctx.func, NAME, header, &Decline::NothingPassed),
+            _ if !cx.fuel.take() => cx.declined(&ctx.func, NAME, header, &Decline::Withheld),
+            count => {
+                let what = if count == 1 { "value".into() } else { format!("{count} values") };
+                let message = format!("{what} of its own where it meets cold code that calls");
+                cx.fired(&ctx.func, &PASS, header, message);
+                own.iter().for_each(|&(edge, place)| split(&mut ctx.func, edge, place));
+                change = Change::Insts;
+            }
+        }
+    }
+    Ok(change)
+}
+
+/// For each loop the arguments, by edge and place, that are passed in cold code and belong to it.
+struct Passed(SecondaryMap<Loop, Vec<(Edge, usize)>>);
+
+impl Passed {
+    fn find(func: &Function, forest: &LoopForest, calling: &EntitySet<Block>) -> Self {
+        let mut left_to = SecondaryMap::<Block, Option<Loop>>::new();
+        for lp in forest.loops().filter(|&lp| !func.is_effectively_cold(forest.data(lp).header)) {
+            for exit in &forest.data(lp).exits {
+                // The exit block may be this loop's own, in front of where ways meet.
+                let target = exit.target(func);
+                let onwards = only_jumps_to(func, target).filter(|&next| forest.innermost(next) != Some(lp));
+                [Some(target), onwards].into_iter().flatten().for_each(|block| left_to[block] = Some(lp));
+            }
+        }
+        let loop_at = |block: Block| forest.innermost(block).or(left_to[block]);
+        let mut passed = SecondaryMap::<Loop, Vec<(Edge, usize)>>::new();
+        let blocks = func.layout.blocks().filter(|&block| calling.contains(block));
+        for edge in blocks.flat_map(|block| edges_from(func, block)) {
+            let target = edge.target(func);
+            let is_left = !func.layout.is_cold(target);
+            for (place, arg) in edge.args(func).enumerate() {
+                let Some(value) = arg.as_value().filter(|&value| is_split(func, value)) else { continue };
+                let Some(home) = def_block(func, value) else { continue };
+                let comes_in = !func.layout.is_cold(home);
+                let hot = if is_left { target } else { home };
+                if let Some(lp) = loop_at(hot).filter(|_| is_left != comes_in) {
+                    passed[lp].push((edge, place));
+                }
+            }
+        }
+        Self(passed)
+    }
+}
+
+/// Whether the value is a float, and no constant, nor in a place of its own already.
+fn is_split(func: &Function, value: Value) -> bool {
+    let is_apart = |inst| is_constant(func, inst) || func.dfg.insts[inst].opcode() == Opcode::Bitcast;
+    !func.dfg.value_def(value).inst().is_some_and(is_apart)
+        && matches!(func.dfg.value_type(value), types::F32 | types::F64)
+}
+
+/// Passes the value at this place cast to an integer and back.
+fn split(func: &mut Function, edge: Edge, place: usize) {
+    let mut args: Vec<BlockArg> = edge.args(func).collect();
+    let Some(value) = args[place].as_value() else { return };
+    let ty = func.dfg.value_type(value);
+    let integer = ty.as_int();
+    let target = edge.target(func);
+    let mut cursor = at(func, edge.branch);
+    let cast = cursor.ins().bitcast(integer, MemFlagsData::new(), value);
+    args[place] = cursor.ins().bitcast(ty, MemFlagsData::new(), cast).into();
+    set_edge(func, edge, target, &args);
+}
+
+/// The cold blocks that a call is in, or that no other blocks than cold ones are between and one with a call.
+fn cold_code_that_calls(ctx: &Context) -> EntitySet<Block> {
+    let func = &ctx.func;
+    let mut found = EntitySet::new();
+    let calls = |block| func.layout.block_insts(block).any(|inst| func.dfg.insts[inst].opcode().is_call());
+    let is_cold = |&block: &Block| func.layout.is_cold(block);
+    let mut open: Vec<Block> = func.layout.blocks().filter(|block| is_cold(block) && calls(*block)).collect();
+    while let Some(block) = open.pop() {
+        if found.insert(block) {
+            let around = ctx.cfg.succ_iter(block).chain(ctx.cfg.pred_iter(block).map(|pred| pred.block));
+            open.extend(around.filter(is_cold));
+        }
+    }
+    found
+}
+
+refusals! {
+    /// Why a loop shares values with cold code.
+    enum Decline {
+        /// (P2) No float is passed.
+        NothingPassed => "nothing-passed", "no float is passed between it and cold code that calls";
+    }
+    shared { ColdLoop, Withheld }
+}
