@@ -29,6 +29,7 @@ pub fn write(lines: &[Line]) -> String {
         cpu()
     );
     write_means(lines, &modes, &mut page);
+    write_modes(lines, &modes, &mut page);
     write_sizes(lines, &modes, &mut page);
     write_programs(lines, &modes, &mut page);
     write_differences(lines, &mut page);
@@ -74,6 +75,19 @@ fn mean(lines: &[&Line], mode: usize) -> String {
     match ratios().reduce(f64::max) {
         Some(worst) => format!("{:.3}, {worst:.3}", geomean(ratios())),
         None => "-".to_owned(),
+    }
+}
+
+/// What each mode costs: the time of a program by that of the same program in the first mode, in each arm.
+fn write_modes(lines: &[Line], modes: &[&str], page: &mut String) {
+    let [first, _, ..] = modes else { return };
+    for (arm, with) in [(0, "without"), (1, "with")] {
+        let cost = |mode: usize| {
+            let ns = |record: &Record| Some(record.measured.as_ref()?.ns[arm]);
+            let costs = lines.iter().filter_map(|line| Some(ns(&line.records[mode])? / ns(&line.records[0])?));
+            format!("{:.3}", geomean(costs))
+        };
+        write_row(&format!("time by that in `{first}`, {with} loopopt"), (0..modes.len()).map(cost), page);
     }
 }
 
@@ -135,6 +149,18 @@ mod tests {
             measured: Some(measured),
         };
         Line { name: name.to_owned(), level: level.to_owned(), records: vec![record] }
+    }
+
+    #[test]
+    fn modes_are_compared_with_the_first() {
+        let mut both = line("a", "o0", 0.5);
+        let mut epochs = both.records[0].clone();
+        epochs.mode = "epochs".to_owned();
+        epochs.measured.as_mut().expect("it was measured").ns = [1.5, 1.25];
+        both.records.push(epochs);
+        let page = write(&[both]);
+        assert!(page.contains("| time by that in `guard`, without loopopt | 1.000 | 1.500 |"), "{page}");
+        assert!(page.contains("| time by that in `guard`, with loopopt | 1.000 | 1.250 |"), "{page}");
     }
 
     #[test]
