@@ -21,6 +21,9 @@ const GAINS: &[&str] = &[
     "version: one test before the loop, of first and last values, takes the place of a check in each iteration. If it fails, \
      the loop runs as it was, with its checks, so that it traps where it did. Without the checks, loads and stores of the \
      fast loop are free to move; addresses that do not wrap have one base for all that lies next to each other",
+    "strip_mine: the loop asks once before many iterations, and runs these without a call",
+    "fuse_exit_tests: one test ends the strip and the loop, so that a counter of the strip is not needed",
+    "consolidate_guards: one Spectre guard protects all accesses near one address",
     "transfer: an iteration that needs the rare part is finished in a copy, and the loop is entered anew. What only the rare \
      part changes is read once in between",
     "widen_indices: an index is counted and added up in 64 bits, as the machine adds it up in an address, so that nothing is extended \
@@ -43,6 +46,10 @@ const GAINS: &[&str] = &[
     "layout: the code of the loop is in one piece, and goes on without a jump as long as the loop does",
     "order_latch: the old value is not needed any more when the new one is made, so both can be in the same register, \
      and no iteration moves one to the other",
+    "save_at_cold_calls: what lives across a call that hardly ever runs is saved there, and in a register everywhere else",
+    "split_at_cold_edges: a float of the loop can be in a register, though the rare code that it is passed to, or comes from, calls",
+    "split_live_ranges: what a loop without calls uses is loaded where the loop is entered, and not in each iteration",
+    "split_latch: a load is an operand of the instruction that uses it",
 ];
 
 /// What it is good for that a pass fired.
