@@ -741,3 +741,17 @@ fn loads_are_operands_of_the_sums_that_an_iteration_passes_on() {
     let group = found.iter().find(|one| one.is_innermost && one.loads == 4).expect("the unrolled loop");
     assert_eq!((group.insts, group.jumps), (8, 1), "{}", listing(&code));
 }
+
+/// The sum of a loop is in a register, though the cold loop that it is passed to calls, and leaves to the same block.
+#[test]
+fn floats_that_cold_loops_save_are_in_registers_elsewhere() {
+    const TEXT: &str = include_str!("../../loopopt/tests/clif/split_at_cold_edges/fires-fast-and-slow-loop.clif");
+    let stack_accesses = |passes: &[&str]| {
+        let mut options = Options::default();
+        options.passes = Some(passes.iter().map(|&pass| pass.to_owned()).collect());
+        let code = code_of("f", TEXT, Pipeline::LoopOpt(&options));
+        // The hot loop comes first.
+        loops(&code)[0].stack_accesses
+    };
+    assert_eq!((stack_accesses(&["licm"]), stack_accesses(&["licm", "split_at_cold_edges"])), (2, 0));
+}
