@@ -246,9 +246,7 @@ impl<M: Module> Module for LoopOptModule<M> {
             return self.inner.define_function_with_control_plane(func, ctx, ctrl_plane);
         }
         let code = self.code.insert(lower(ctx, &*self.isa, ctrl_plane)?);
-        let relocs = code.buffer.relocs().iter();
-        let relocs: Vec<_> = relocs.map(|reloc| ModuleReloc::from_mach_reloc(reloc, &ctx.func, func)).collect();
-        self.inner.define_function_bytes(func, code.buffer.alignment.into(), code.code_buffer(), &relocs)
+        define_lowered(&mut self.inner, func, &ctx.func, code)
     }
 
     fn define_function_bytes(
@@ -264,4 +262,17 @@ impl<M: Module> Module for LoopOptModule<M> {
     fn define_data(&mut self, data_id: DataId, data: &DataDescription) -> ModuleResult<()> {
         self.inner.define_data(data_id, data)
     }
+}
+
+/// Defines `id` in `module` as `code`, which `func` was lowered to.
+#[expect(clippy::result_large_err, reason = "it is the error of all modules")]
+pub(crate) fn define_lowered(
+    module: &mut impl Module,
+    id: FuncId,
+    func: &ir::Function,
+    code: &CompiledCode,
+) -> ModuleResult<()> {
+    let relocs = code.buffer.relocs().iter();
+    let relocs: Vec<_> = relocs.map(|reloc| ModuleReloc::from_mach_reloc(reloc, func, id)).collect();
+    module.define_function_bytes(id, code.buffer.alignment.into(), code.code_buffer(), &relocs)
 }

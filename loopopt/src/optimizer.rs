@@ -8,7 +8,7 @@ use crate::pass::PassCx;
 use crate::pipeline;
 use crate::remark::Remarks;
 use cranelift_codegen::control::ControlPlane;
-use cranelift_codegen::isa::{OwnedTargetIsa, TargetIsa};
+use cranelift_codegen::isa::TargetIsa;
 use cranelift_codegen::settings::OptLevel;
 use cranelift_codegen::{CodegenResult, CompileError, CompiledCode, Context};
 use std::collections::BTreeMap;
@@ -174,7 +174,7 @@ impl LoopOptimizer {
         if isa.flags().opt_level() == OptLevel::None {
             return ctx.compile(isa, ctrl_plane);
         }
-        match self.optimize(ctx, isa, ctrl_plane) {
+        match self.optimize(ctx, isa, ctrl_plane, false).and_then(|()| self.lowering.of(isa)) {
             Ok(lowering) => ctx.compile(&*lowering, ctrl_plane),
             Err(inner) => Err(CompileError { inner, func: &ctx.func }),
         }
@@ -216,23 +216,22 @@ impl LoopOptimizer {
         ctrl_plane: &mut ControlPlane,
     ) -> CodegenResult<CompiledCode> {
         self.compiled = Report::default();
-        ctx.verify_if(isa)?;
-        ctx.optimize(isa, ctrl_plane)?;
-        self.compiled = self.run_for(ctx, isa, ctrl_plane, true)?;
+        self.optimize(ctx, isa, ctrl_plane, true)?;
         lower(ctx, isa, ctrl_plane)
     }
 
-    /// All but lowering. Returns the ISA that does that.
+    /// All but lowering.
     fn optimize(
         &mut self,
         ctx: &mut Context,
         isa: &dyn TargetIsa,
         ctrl_plane: &mut ControlPlane,
-    ) -> CodegenResult<OwnedTargetIsa> {
+        lowers_directly: bool,
+    ) -> CodegenResult<()> {
         ctx.verify_if(isa)?;
         ctx.optimize(isa, ctrl_plane)?;
-        self.compiled = self.run_for(ctx, isa, ctrl_plane, false)?;
-        self.lowering.of(isa)
+        self.compiled = self.run_for(ctx, isa, ctrl_plane, lowers_directly)?;
+        Ok(())
     }
 
     /// As [`run`](Self::run), for a function that is lowered like this.

@@ -11,8 +11,9 @@ use super::library;
 use super::native;
 use super::thunk::Shim;
 use super::{Pipeline, Program, Rewrite, Settings, rewrite};
+use crate::Report;
+use crate::module::define_lowered;
 use crate::optimizer::lower;
-use crate::{Report, lowering_isa};
 use anyhow::{Context as _, Error, Result, anyhow, bail, ensure};
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::{
@@ -21,7 +22,7 @@ use cranelift_codegen::ir::{
 use cranelift_codegen::isa::{OwnedTargetIsa, TargetIsa};
 use cranelift_codegen::{CodegenError, CompiledCode, Context};
 use cranelift_jit::{JITBuilder, JITModule};
-use cranelift_module::{FuncId, Linkage, Module, ModuleError, ModuleReloc, default_libcall_names};
+use cranelift_module::{FuncId, Linkage, Module, ModuleError, default_libcall_names};
 use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
@@ -84,11 +85,13 @@ impl Compiled {
     /// storage, floats other than `f32` and `f64` in the signature of a host function), or if a pass fails.
     pub fn new(program: &Program, pipeline: Pipeline<'_>, settings: Settings) -> Result<Self> {
         match pipeline {
-            Pipeline::None => Self::build(program, settings, &mut |context, isa| {
-                let lowering = lowering_isa(isa)?;
-                optimize(context, &*lowering)?;
-                Ok(None)
-            }),
+            Pipeline::None => {
+                let lowering = program.target().isa(Use::Lower, settings.verifier)?;
+                Self::build(program, settings, &mut |context, _| {
+                    optimize(context, &*lowering)?;
+                    Ok(None)
+                })
+            }
             Pipeline::Speed => Self::build(program, settings, &mut |context, isa| {
                 optimize(context, isa)?;
                 Ok(None)
@@ -243,10 +246,7 @@ impl Builder {
             },
         );
         let code = code.map_err(|error| codegen_error(&error))?;
-        let relocs = code.buffer.relocs().iter();
-        let relocs: Vec<_> = relocs.map(|reloc| ModuleReloc::from_mach_reloc(reloc, &context.func, id)).collect();
-        let alignment = u64::from(code.buffer.alignment);
-        self.module.define_function_bytes(id, alignment, code.code_buffer(), &relocs).map_err(module_error)?;
+        define_lowered(&mut self.module, id, &context.func, &code).map_err(module_error)?;
         compile_time += start.elapsed();
         self.code.push((id, CodeRange::new(name, &code)));
         Ok(CompiledFunction { name: name.to_owned(), clif, code: code.code_buffer().to_vec(), report, compile_time })

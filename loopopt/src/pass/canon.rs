@@ -73,6 +73,8 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         cx.invalidate(ctx, merged);
         cx.is_merged = true;
     }
+    let skipped = skip_empty_latches(ctx, cx);
+    cx.invalidate(ctx, skipped);
     let shaped = shape(ctx, cx);
     cx.invalidate(ctx, shaped);
     if !is_closed {
@@ -100,14 +102,12 @@ fn merge(ctx: &mut Context, cx: &mut PassCx<'_>) -> Change {
 
 /// Gives each exit block to one loop, and each loop a preheader and a single back edge.
 fn shape(ctx: &mut Context, cx: &mut PassCx<'_>) -> Change {
-    let skipped = skip_empty_latches(ctx, cx);
-    cx.invalidate(ctx, skipped);
     let forest = cx.forest(ctx);
     let mut needed = shared_exits(ctx, &forest);
-    let mut change = skipped;
+    let mut change = Change::Nothing;
     // An exit edge that enters a loop is an entry of that loop, too.
     if needed.iter().any(|(target, _)| forest.loop_of_header(*target).is_some()) {
-        change = change.max(funnel_all(&mut ctx.func, std::mem::take(&mut needed)));
+        change = funnel_all(&mut ctx.func, std::mem::take(&mut needed));
         cx.invalidate(ctx, change);
     }
     needed.extend(several_entries(ctx, &cx.forest(ctx)));

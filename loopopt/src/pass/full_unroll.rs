@@ -58,7 +58,7 @@
 use crate::analysis::cfg::edges::Edge;
 use crate::analysis::cfg::loops::Loop;
 use crate::analysis::cfg::must_execute::Order;
-use crate::analysis::memory::effects::is_constant;
+use crate::analysis::memory::effects::{calls, is_constant};
 use crate::analysis::scev::exit_count::{Simulation, TripCount, simulate};
 use crate::change::Change;
 use crate::claim::Claim;
@@ -216,8 +216,7 @@ impl Plan {
     fn calls_each_time(&self, ctx: &Context) -> bool {
         let func = &ctx.func;
         let latch = self.back_edge.source(func);
-        let calls = |&block: &Block| func.layout.block_insts(block).any(|inst| func.dfg.insts[inst].opcode().is_call());
-        self.blocks.iter().any(|block| calls(block) && ctx.domtree.block_dominates(*block, latch))
+        self.blocks.iter().any(|block| calls(func, *block) && ctx.domtree.block_dominates(*block, latch))
     }
 
     fn describe(&self) -> String {

@@ -65,7 +65,7 @@ use self::condition::Bits;
 use self::graph::{Graph, Item, each_read};
 use crate::analysis::cfg::edges::Edge;
 use crate::analysis::cfg::loops::{LoopForest, latches};
-use crate::analysis::memory::effects::Effects;
+use crate::analysis::memory::effects::{Effects, calls};
 use crate::change::Change;
 use crate::edit::copy::clone::repeat_before;
 use crate::edit::ssa::labels::copy_labels;
@@ -127,10 +127,9 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
 /// Whether each iteration of the loop of `latch` that goes on calls a function.
 fn calls_each_time(ctx: &Context, forest: &LoopForest, latch: &Latch) -> bool {
     let func = &ctx.func;
-    let calls = |block: &Block| func.layout.block_insts(*block).any(|inst| func.dfg.insts[inst].opcode().is_call());
     let runs = |block: &Block| ctx.domtree.block_dominates(*block, latch.block) && !func.layout.is_cold(*block);
     let blocks = forest.loop_of_header(latch.header).map_or(&[][..], |lp| forest.blocks(lp));
-    blocks.iter().any(|block| runs(block) && calls(block))
+    blocks.iter().any(|block| runs(block) && calls(func, *block))
 }
 
 /// Next values that were computed again: what stands for them behind the latch.

@@ -55,7 +55,7 @@
 
 use crate::analysis::cfg::edges::{Edge, each_use, edges_from, ways_from};
 use crate::analysis::cfg::loops::{Loop, LoopForest};
-use crate::analysis::memory::effects::is_constant;
+use crate::analysis::memory::effects::{calls, is_constant};
 use crate::analysis::memory::polls::rare_region;
 use crate::analysis::pressure::{Pressure, used_from_outside};
 use crate::change::Change;
@@ -194,10 +194,6 @@ impl Users {
         *blocks = rest;
         self.0.insert(new, moved);
     }
-}
-
-fn calls(func: &Function, block: Block) -> bool {
-    func.layout.block_insts(block).any(|inst| func.dfg.insts[inst].opcode().is_call())
 }
 
 /// The rare code that calls and that the branch at the end of `block` leads to.

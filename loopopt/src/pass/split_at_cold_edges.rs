@@ -41,7 +41,7 @@
 
 use crate::analysis::cfg::edges::{Edge, edges_from};
 use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
-use crate::analysis::memory::effects::{is_constant, only_jumps_to};
+use crate::analysis::memory::effects::{calls, is_constant, only_jumps_to};
 use crate::change::Change;
 use crate::edit::at;
 use crate::edit::cfg::split_edges::set_edge;
@@ -144,9 +144,8 @@ fn split(func: &mut Function, edge: Edge, place: usize) {
 fn cold_code_that_calls(ctx: &Context) -> EntitySet<Block> {
     let func = &ctx.func;
     let mut found = EntitySet::new();
-    let calls = |block| func.layout.block_insts(block).any(|inst| func.dfg.insts[inst].opcode().is_call());
     let is_cold = |&block: &Block| func.layout.is_cold(block);
-    let mut open: Vec<Block> = func.layout.blocks().filter(|block| is_cold(block) && calls(*block)).collect();
+    let mut open: Vec<Block> = func.layout.blocks().filter(|block| is_cold(block) && calls(func, *block)).collect();
     while let Some(block) = open.pop() {
         if found.insert(block) {
             let around = ctx.cfg.succ_iter(block).chain(ctx.cfg.pred_iter(block).map(|pred| pred.block));

@@ -42,6 +42,7 @@
 //! Region splitting around loops, as LLVM's greedy allocator does it (`SplitKit`, `RAGreedy::tryRegionSplit`).
 
 use crate::analysis::cfg::loops::{Loop, LoopForest};
+use crate::analysis::memory::effects::calls;
 use crate::analysis::pressure::{Pressure, used_from_outside};
 use crate::change::Change;
 use crate::edit::ssa::own_values::give_own_values;
@@ -61,10 +62,10 @@ pub(crate) const PASS: Pass =
 /// Splits the live ranges of all loops where it pays.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
     let forest = cx.forest(ctx);
-    let calls = loops_that_call(&ctx.func, &forest);
+    let calling = loops_that_call(&ctx.func, &forest);
     let mut change = Change::Nothing;
     for lp in forest.loops() {
-        let Some(around) = forest.data(lp).parent.filter(|&around| calls[around] && !calls[lp]) else { continue };
+        let Some(around) = forest.data(lp).parent.filter(|&around| calling[around] && !calling[lp]) else { continue };
         let header = forest.data(lp).header;
         match Plan::judge(ctx, &forest, (lp, around), cx) {
             Ok(plan) if cx.fuel.take() => {
@@ -84,15 +85,14 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
 
 /// For each loop whether it calls, be it in a loop inside.
 fn loops_that_call(func: &Function, forest: &LoopForest) -> SecondaryMap<Loop, bool> {
-    let mut calls = SecondaryMap::new();
+    let mut found = SecondaryMap::new();
     for lp in forest.loops().rev() {
-        let mut insts = forest.own_blocks(lp).flat_map(|block| func.layout.block_insts(block));
-        calls[lp] |= insts.any(|inst| func.dfg.insts[inst].opcode().is_call());
+        found[lp] |= forest.own_blocks(lp).any(|block| calls(func, block));
         if let Some(parent) = forest.data(lp).parent {
-            calls[parent] |= calls[lp];
+            found[parent] |= found[lp];
         }
     }
-    calls
+    found
 }
 
 struct Plan {

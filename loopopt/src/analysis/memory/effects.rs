@@ -153,6 +153,11 @@ pub fn leads_to_failure(func: &Function, mut block: Block) -> bool {
     false
 }
 
+/// Whether something in `block` calls.
+pub(crate) fn calls(func: &Function, block: Block) -> bool {
+    func.layout.block_insts(block).any(|inst| func.dfg.insts[inst].opcode().is_call())
+}
+
 /// The destination of `block` if it does nothing but jump there. Constants do not count.
 pub fn only_jumps_to(func: &Function, block: Block) -> Option<Block> {
     let target = jump_target(func, block)?;
