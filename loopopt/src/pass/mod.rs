@@ -38,7 +38,7 @@ pub(crate) mod widen_indices;
 
 use crate::analysis::cfg::flow::KnownEdges;
 use crate::analysis::cfg::handlers::NamedBlocks;
-use crate::analysis::cfg::loops::{Loop, LoopForest};
+use crate::analysis::cfg::loops::{Loop, LoopData, LoopForest};
 use crate::analysis::memory::alias::PrivateSlots;
 use crate::analysis::memory::checked_memory::{CheckedMemories, Roots};
 use crate::analysis::memory::told_apart::ToldApart;
@@ -425,10 +425,13 @@ impl<'a> PassCx<'a> {
         !self.strips.is_empty()
     }
 
-    /// The header of the loop around, if `lp` is one of its strips, which a test of its own counts.
+    /// The header of the loop around, if `lp` is one of its strips, which a test of its own counts. A loop of the program that a strip held, and
+    /// that is in the place of it once the strip is unrolled, is none: strips are what the loop around was when the function came in.
     pub(crate) fn strips_around(&self, forest: &LoopForest, lp: Loop) -> Option<Block> {
-        let parent = forest.data(lp).parent?;
-        Some(forest.data(parent).header).filter(|header| self.strips.get(header) == Some(&true))
+        let LoopData { header, parent, .. } = *forest.data(lp);
+        let strips = forest.data(parent?).header;
+        let is_strip = self.origin(header) == self.origin(strips);
+        (is_strip && self.strips.get(&strips) == Some(&true)).then_some(strips)
     }
 
     /// Whether the loop of `header` is a slow version, or the loop around a fast one or around strips. A pass that can make a loop faster leaves

@@ -30,15 +30,17 @@
 //! * (L2) no other store of the loop may overlap it, as flags and addresses say, or a test in front of the loop; no call, fence or atomic
 //!   is in the loop, unless it is in a stack slot that nobody else knows; the embedder does not list its region as written by others;
 //! * (L3) the load before the loop may be done: one of its accesses runs on each entry of the loop, and before anything that
-//!   can be observed if it may trap; or a load is `notrap` and `can_move`.
+//!   can be observed if it may trap; or a load is `notrap` and `can_move`. It has the region of the cell only if all accesses have: one of a
+//!   variant that never runs is told apart from others that it is not apart from.
 //!
 //! For the stores also:
 //!
 //! * (L4) nothing in the loop can observe the memory: nothing traps, and no other load may overlap. A slot that nobody
 //!   else knows is not observed by traps;
 //! * (L5) a store is certain on each way out: one of them dominates it. Nothing is written that was not written before. In a slot that
-//!   nobody else knows, nobody can tell, if the cell is sure to be in it: an access runs on each entry of the loop, or the address is a
-//!   constant. What is behind a test of an index may be anywhere if the test fails, and that a load there is harmless says nothing of a store.
+//!   nobody else knows, nobody can tell, if the cell is sure to be in it: a store, or a load that may trap, runs on each entry of the loop, or the
+//!   address is a constant. What is behind a test of an index may be anywhere if the test fails, and that a load there is harmless, and was put in
+//!   front of the loop for it, says nothing of a store.
 //!
 //! A loop that does not end is not required to have stored: nobody is there to see it but other threads, and for them there are
 //! atomics and regions that others write ([`Writers`](crate::Writers)).
@@ -204,6 +206,8 @@ struct Cell {
     starts_with_store: bool,
     /// Why the stores have to stay, if so.
     stays: Option<Decline>,
+    /// Whether it is known where the cell is, also if a load runs that the program did not get to: what it holds can be asserted.
+    is_located: bool,
 }
 
 impl<'a> Here<'a> {
@@ -317,10 +321,11 @@ impl<'a> Here<'a> {
         if entry.is_none() && !starts_with_store {
             return Err(Decline::NotCertain { access: first.inst });
         }
-        let invisible = is_private && !starts_with_store && self.is_in_slot(&accesses);
+        let is_located = !is_private || self.is_in_slot(&accesses);
+        let invisible = is_private && !starts_with_store && is_located;
         let stays = self.prove_stores(&accesses, invisible, seen_by);
         let offset = self.func.dfg.insts[first.inst].load_store_offset().expect("a plain access");
-        Ok(Cell { ty, offset, accesses, entry, starts_with_store, stays })
+        Ok(Cell { ty, offset, accesses, entry, starts_with_store, stays, is_located })
     }
 
     /// (L1): the type of the bytes of the cell.
@@ -384,10 +389,11 @@ impl<'a> Here<'a> {
     fn entry_flags(&mut self, accesses: &[Rc<Located>]) -> Option<MemFlagsData> {
         let movable = accesses.iter().find(|a| a.stored.is_none() && a.flags.notrap() && a.flags.can_move());
         let first = movable.or_else(|| accesses.first().filter(|first| self.seen().first.contains(&first.inst)));
-        first.map(|access| access.flags)
+        Some(carry::merged_load_flags(accesses.iter().map(|access| &***access), first?.flags))
     }
 
-    /// Whether a cell of which each access that runs is in a slot is there even if none runs.
+    /// Whether a cell of which each access that runs is in a slot is there even if none runs. A load that never traps says nothing: it may run here
+    /// though the program did not get to it.
     fn is_in_slot(&mut self, accesses: &[Rc<Located>]) -> bool {
         let Access { address, size, .. } = &**accesses[0];
         let fits = |slot: StackSlot| {
@@ -395,7 +401,9 @@ impl<'a> Here<'a> {
             end.is_some_and(|end| end <= self.func.sized_stack_slots[slot].size.into())
         };
         let is_constant = address.terms().len() == 1 && address.slot().is_some_and(fits);
-        is_constant || accesses.iter().any(|access| self.seen().first.contains(&access.inst))
+        let is_original = |access: &Located| access.stored.is_some() || access.flags.trap_code().is_some();
+        is_constant
+            || accesses.iter().any(|access| is_original(access) && self.seen().first.contains(&access.inst))
     }
 
     /// What can be seen of the loop as it is. Linear in the size of the loop, if it was forgotten.

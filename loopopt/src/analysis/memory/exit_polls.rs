@@ -17,9 +17,10 @@
 //! outside, is made of steady values by an instruction that neither writes nor calls, is loaded from a steady address, or is a parameter for
 //! which each edge passes a steady value. A counter is not: it is made of itself by an addition. What is made of itself by a bitwise or, a minimum
 //! or a choice comes to rest ([`settles`]): a flag that an iteration passes on to the next once it has been seen. The loads that the steady condition
-//! of a way out is made of are polls. So are those of the steady branches that choose what a parameter among them gets. If no edge leaves the
-//! loop, its conditional traps are its exits. A steady branch that decides whether such a way out is reached belongs to its condition. If what
-//! changes decides at each way out, but a steady branch whether it is asked, the loop waits for these branches: it counts down once a flag is set.
+//! of a way out is made of are polls. So are those of the steady conditions that choose what a parameter or a `select` among them gets. A steady branch
+//! that decides whether such a way out is reached belongs to its condition. If what changes decides at each way out, but a steady branch whether it
+//! is asked, the loop waits for these branches: it counts down once a flag is set. Conditional traps are ways out, too, of a loop that nothing
+//! else surely ends: one without exits, or with none that what changes decides, whatever is loaded.
 //!
 //! What is taken for steady by mistake (parameters that swap places) makes a load a poll, never the other way round. What the loop itself
 //! writes to need not be left out: a load of that stays in the loop, or becomes what the loop has stored there, as `promote` does with a counter in
@@ -60,9 +61,13 @@ pub fn polls(
     let seen = FxHashMap::with_capacity_and_hasher(56, Default::default());
     let (deciding, decided, passed) = (Vec::new(), EntitySet::new(), FxHashMap::default());
     let mut search = Search { func, cfg, domtree, forest, lp, seen, deciding, decided, passed };
-    let ways_out = search.ways_out();
-    let mut conditions: Vec<_> = ways_out.iter().map(|&(_, condition)| condition).collect();
-    conditions.append(&mut search.guards(&ways_out));
+    let exits = search.exits();
+    let mut conditions: Vec<_> = exits.iter().map(|&(_, condition)| condition).collect();
+    if search.add_guards(&exits, &mut conditions) {
+        let traps = search.traps();
+        conditions.extend(traps.iter().map(|&(_, condition)| condition));
+        search.add_guards(&traps, &mut conditions);
+    }
     let mut steady = Vec::new();
     while let Some(condition) = conditions.pop() {
         if search.is_steady(condition) {
@@ -91,7 +96,7 @@ struct Search<'a> {
     forest: &'a LoopForest,
     lp: Loop,
     seen: FxHashMap<Value, Seen>,
-    /// Conditions that choose what the parameters seen get, not looked at yet.
+    /// Conditions that choose what the values seen get, not looked at yet.
     deciding: Vec<Value>,
     /// Blocks of which the conditions have been among these.
     decided: EntitySet<Block>,
@@ -99,18 +104,29 @@ struct Search<'a> {
     passed: FxHashMap<Block, Vec<Option<Value>>>,
 }
 
+/// The branches that stand before ways out.
+#[derive(Default)]
+struct Guards {
+    /// Their conditions, which are steady.
+    conditions: Vec<Value>,
+    /// Whether such a branch stands before a block, as far as that is known.
+    known: FxHashMap<Block, bool>,
+}
+
 /// What a value is made of.
 type Operands = SmallVec<[Value; 4]>;
 
 impl Search<'_> {
-    /// The blocks of the exits with their conditions.
-    fn ways_out(&self) -> Vec<(Block, Value)> {
+    /// The blocks that exits leave, with their conditions.
+    fn exits(&self) -> Vec<(Block, Value)> {
         let func = self.func;
-        let exits = &self.forest.data(self.lp).exits;
-        if !exits.is_empty() {
-            let conditions = exits.iter().filter_map(|exit| Some((exit.source(func), condition(func, exit.branch)?)));
-            return conditions.collect();
-        }
+        let exits = self.forest.data(self.lp).exits.iter();
+        exits.filter_map(|exit| Some((exit.source(func), condition(func, exit.branch)?))).collect()
+    }
+
+    /// The blocks of conditional traps, with their conditions.
+    fn traps(&self) -> Vec<(Block, Value)> {
+        let func = self.func;
         let traps_in = |block| {
             let insts = func.layout.block_insts(block);
             let traps = insts.filter(|&inst| matches!(func.dfg.insts[inst], InstructionData::CondTrap { .. }));
@@ -119,42 +135,51 @@ impl Search<'_> {
         self.forest.blocks(self.lp).iter().flat_map(|&block| traps_in(block)).collect()
     }
 
-    /// The steady conditions of the branches that stand before the ways out: of those with a condition that changes only if there is such a
-    /// branch before each of these.
-    fn guards(&mut self, ways_out: &[(Block, Value)]) -> Vec<Value> {
-        let (mut guards, mut of_changing) = (Vec::new(), Vec::new());
+    /// Adds the steady conditions of the branches that stand before the ways out: of those with a condition that changes only if there is such a
+    /// branch before each of these. Returns whether there is, so that none of the ways out is taken if what is loaded does not change.
+    fn add_guards(&mut self, ways_out: &[(Block, Value)], guards: &mut Vec<Value>) -> bool {
+        let (mut of_steady, mut of_changing) = (Guards::default(), Guards::default());
         let mut waits = true;
         for &(block, condition) in ways_out {
-            let mut found = self.guards_of(block);
             if self.is_steady(condition) {
-                guards.append(&mut found);
+                self.is_guarded(block, &mut of_steady);
             } else {
-                waits &= !found.is_empty();
-                of_changing.append(&mut found);
+                waits &= self.is_guarded(block, &mut of_changing);
             }
         }
+        guards.append(&mut of_steady.conditions);
         if waits {
-            guards.append(&mut of_changing);
+            guards.append(&mut of_changing.conditions);
         }
-        guards
+        waits
     }
 
-    /// The steady conditions of the branches in the loop of which one way alone leads to `block`.
-    fn guards_of(&mut self, block: Block) -> Vec<Value> {
-        /// Blocks above an exit that are looked at.
-        const MAX_ABOVE: usize = 16;
-        let mut guards = Vec::new();
-        let mut below = block;
-        for _ in 0..MAX_ABOVE {
-            let above = self.domtree.idom(below).filter(|_| below != self.forest.data(self.lp).header);
-            let Some(above) = above else { break };
-            if let [edge] = self.forest.edges_into(self.func, self.cfg, below) {
-                let condition = condition(self.func, edge.branch);
-                guards.extend(condition.filter(|&condition| self.is_steady(condition)));
+    /// Whether one way alone of a branch in the loop with a steady condition leads to `block`. Adds the conditions of all that do.
+    fn is_guarded(&mut self, block: Block, guards: &mut Guards) -> bool {
+        let header = self.forest.data(self.lp).header;
+        let mut way = Vec::new();
+        let mut next = Some(block);
+        let mut is_guarded = false;
+        while let Some(block) = next {
+            if let Some(&known) = guards.known.get(&block) {
+                is_guarded = known;
+                break;
             }
-            below = above;
+            way.push(block);
+            next = self.domtree.idom(block).filter(|_| block != header);
         }
-        guards
+        for &block in way.iter().rev() {
+            if let [edge] = self.forest.edges_into(self.func, self.cfg, block)
+                && block != header
+                && let Some(condition) = condition(self.func, edge.branch)
+                && self.is_steady(condition)
+            {
+                guards.conditions.push(condition);
+                is_guarded = true;
+            }
+            guards.known.insert(block, is_guarded);
+        }
+        is_guarded
     }
 
     /// Whether `condition` is steady.
@@ -214,6 +239,9 @@ impl Search<'_> {
         }
         match func.dfg.value_def(value) {
             ValueDef::Result(inst, _) => {
+                if is_choice(func.dfg.insts[inst].opcode()) {
+                    self.deciding.push(func.dfg.inst_args(inst)[0]);
+                }
                 is_function(func, inst).then(|| Operands::from_slice(func.dfg.inst_args(inst)))
             }
             ValueDef::Param(block, index) => {
@@ -278,12 +306,18 @@ fn condition(func: &Function, branch: Inst) -> Option<Value> {
     }
 }
 
-/// Whether a value that is made of itself by such an instruction, and of others that stay the same, is the same from some iteration on.
+/// Whether a value that is made of itself by such an instruction, and of others that stay the same, is the same from some iteration on, or takes turns.
 pub fn settles(opcode: Opcode) -> bool {
-    matches!(
-        opcode,
-        Opcode::Band | Opcode::Bor | Opcode::Select | Opcode::Smax | Opcode::Smin | Opcode::Umax | Opcode::Umin
-    )
+    use Opcode::{
+        Band, Bitcast, Bmask, Bor, Fcmp, Icmp, Ireduce, Sextend, Smax, Smin, Uextend, Umax, Umin,
+    };
+    let converts = matches!(opcode, Bitcast | Bmask | Fcmp | Icmp | Ireduce | Sextend | Uextend);
+    converts || is_choice(opcode) || matches!(opcode, Band | Bor | Smax | Smin | Umax | Umin)
+}
+
+/// Whether the first operand chooses between the others.
+fn is_choice(opcode: Opcode) -> bool {
+    matches!(opcode, Opcode::Bitselect | Opcode::Select | Opcode::SelectSpectreGuard)
 }
 
 /// Whether `inst` gives the same for the same operands and the same memory.
@@ -359,6 +393,27 @@ mod tests {
         assert_eq!(kept("bor"), ["v4"], "once it is set, it stays set");
         assert_eq!(kept("umax"), ["v4"]);
         assert!(kept("iadd").is_empty());
+        let normalized = "jump block1(v2)
+            block1(v3: i64):
+                v4 = load.i64 notrap v0
+                v5 = icmp ne v3, v2
+                v6 = icmp ne v4, v2
+                v7 = bor v5, v6
+                v8 = uextend.i64 v7
+                brif v7, block9, block1(v8)";
+        assert_eq!(polled(normalized), ["v4"], "a flag that stays set, made into 0 or 1 again");
+        for chosen in ["select v4, v3, v5", "select v4, v5, v3"] {
+            let counter = format!(
+                "jump block1(v2)
+                block1(v3: i64):
+                    v4 = load.i64 notrap v0
+                    v5 = iadd v3, v1
+                    v6 = {chosen}
+                    v7 = icmp ult v6, v1
+                    brif v7, block1(v6), block9"
+            );
+            assert_eq!(polled(&counter), ["v4"], "it counts only if the flag is set, or is not: {chosen}");
+        }
         let chosen = "jump block1
             block1:
                 v4 = load.i64 notrap v0
@@ -398,6 +453,23 @@ mod tests {
         };
         assert_eq!(guarded("jump block1(v6)"), ["v4"], "it counts only once the flag is set");
         assert!(guarded("brif v6, block1(v6), block9").is_empty(), "it ends in any case");
+        let diamonds: String = (0..20)
+            .map(|at| {
+                let [this, then, next] = [100 + 2 * at, 101 + 2 * at, 102 + 2 * at];
+                format!("block{this}:\n brif v3, block{then}, block{next}\nblock{then}:\n jump block{next}\n")
+            })
+            .collect();
+        let above = polled(&format!(
+            "jump block1(v2)
+            block1(v3: i64):
+                v4 = load.i64 notrap v0
+                v6 = iadd v3, v1
+                brif v4, block100, block1(v6)
+            {diamonds}
+            block140:
+                brif v3, block1(v6), block9"
+        ));
+        assert_eq!(above, ["v4"], "however far above");
     }
 
     #[test]
@@ -409,5 +481,19 @@ mod tests {
                 v5 = iadd v3, v1
                 jump block1(v5)";
         assert_eq!(polled(trap), ["v4"]);
+        let beside = |condition: &str| {
+            polled(&format!(
+                "jump block1(v2)
+                block1(v3: i64):
+                    v4 = load.i64 notrap v0
+                    v6 = load.i64 notrap v0+64
+                    trapz v4, user1
+                    v5 = iadd v3, v1
+                    brif {condition}, block1(v5), block9"
+            ))
+        };
+        assert_eq!(beside("v1"), ["v4"], "the exit is taken at once or never");
+        assert_eq!(beside("v6"), ["v4", "v6"], "either may be what it waits for");
+        assert!(beside("v5").is_empty(), "it ends in any case");
     }
 }

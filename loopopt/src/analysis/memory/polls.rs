@@ -30,13 +30,13 @@ use crate::analysis::scev::linear_expr::constant_of;
 use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode, Value, ValueDef};
-use cranelift_codegen::{Context, FxHashMap};
+use cranelift_codegen::{Context, FxHashMap, FxHashSet};
 
 /// Blocks that only a rare edge leads to. More are no slow path but a part of the program.
 const MAX_RARE_BLOCKS: usize = 16;
 
-/// Values that a condition is made of.
-const MAX_DEPTH: usize = 16;
+/// Values that a condition is made of. 64: that of Wasmtime's epochs is made of seven, and a condition of more is no quick question.
+const MAX_VALUES: usize = 64;
 
 /// A poll.
 #[derive(Clone, Copy, Debug)]
@@ -156,7 +156,7 @@ impl Search<'_> {
             let Some(region) = rare_region(self.ctx, self.forest, self.lp, (rare, body)) else { continue };
             let mut loads = Vec::new();
             let mut is_flag =
-                || leads_to_failure(func, rare.target(func)) && self.is_steady(arg, &mut loads, MAX_DEPTH);
+                || leads_to_failure(func, rare.target(func)) && self.is_steady(arg, &mut loads);
             let kind = match self.fuel(arg, usual) {
                 Some(fuel) => PollKind::Fuel(fuel),
                 None if is_flag() => PollKind::Flag,
@@ -184,36 +184,48 @@ impl Search<'_> {
         })
     }
 
-    /// Whether `value` is the same in each iteration as long as no rare edge is taken and nobody writes what it is loaded from.
-    /// Recursive as deep as `depth` says.
-    fn is_steady(&self, value: Value, loads: &mut Vec<Inst>, depth: usize) -> bool {
+    /// Whether `condition` is the same in each iteration as long as no rare edge is taken and nobody writes what it is loaded from. Adds the
+    /// loads that it is made of.
+    fn is_steady(&self, condition: Value, loads: &mut Vec<Inst>) -> bool {
         let func = &self.ctx.func;
-        let value = self.polls.resolve(func, value);
-        let Some(home) = def_block(func, value) else { return false };
-        if !self.forest.contains(self.lp, home) {
-            return true;
-        }
-        let inst = match func.dfg.value_def(value) {
-            ValueDef::Param(..) => {
-                let passed = self.back_edge.passed_for(func, value);
-                return passed
-                    .is_some_and(|passed| self.polls.resolve(func, passed) == value || self.is_kept(passed, value));
+        let mut seen = FxHashSet::default();
+        let mut stack = vec![condition];
+        while let Some(value) = stack.pop() {
+            let value = self.polls.resolve(func, value);
+            if !seen.insert(value) {
+                continue;
             }
-            ValueDef::Result(inst, _) => inst,
-            ValueDef::Union(..) => return false,
-        };
-        let effects = Effects::of(func, inst);
-        let is_load = match func.dfg.insts[inst] {
-            InstructionData::Load { .. } => !effects.traps && !effects.fences,
-            _ => func.dfg.insts[inst].opcode() == Opcode::AtomicLoad && !effects.traps,
-        };
-        if depth == 0 || !(is_load || effects.is_pure()) {
-            return false;
+            let Some(home) = def_block(func, value) else { return false };
+            if !self.forest.contains(self.lp, home) {
+                continue;
+            }
+            let Some(inst) = func.dfg.value_def(value).inst() else {
+                if self.is_passed_on(value) {
+                    continue;
+                }
+                return false;
+            };
+            let effects = Effects::of(func, inst);
+            let is_load = match func.dfg.insts[inst] {
+                InstructionData::Load { .. } => !effects.traps && !effects.fences,
+                _ => func.dfg.insts[inst].opcode() == Opcode::AtomicLoad && !effects.traps,
+            };
+            if seen.len() > MAX_VALUES || !(is_load || effects.is_pure()) {
+                return false;
+            }
+            if is_load {
+                loads.push(inst);
+            }
+            stack.extend_from_slice(func.dfg.inst_args(inst));
         }
-        if is_load {
-            loads.push(inst);
-        }
-        func.dfg.inst_args(inst).iter().all(|&arg| self.is_steady(arg, loads, depth - 1))
+        true
+    }
+
+    /// Whether the back edge passes for the parameter `param` of the header what it is, or was by the usual edge.
+    fn is_passed_on(&self, param: Value) -> bool {
+        let func = &self.ctx.func;
+        let passed = self.back_edge.passed_for(func, param);
+        passed.is_some_and(|passed| self.polls.resolve(func, passed) == param || self.is_kept(passed, param))
     }
 
     /// Whether `passed`, which the back edge passes for the parameter `param` of the header, is what the last block got for it by

@@ -4,6 +4,7 @@ use super::neighbours::Located;
 use super::{Cell, Here};
 use crate::analysis::cfg::edges::{Edge, edges_into};
 use crate::analysis::cfg::loops::def_block;
+use crate::analysis::memory::alias::Access;
 use crate::claim::is_marked;
 use crate::edit::cfg::split_edges::append_arg;
 use crate::edit::materialize::assertion::assert_loads;
@@ -110,6 +111,10 @@ impl Here<'_> {
                 }
                 None => {
                     if let Some(value) = value {
+                        let value = as_loaded(self.func, inst, value);
+                        if cell.is_located {
+                            assert_loads(self.func, inst, inst, value);
+                        }
                         replace_load(self.func, inst, value);
                         *loads += 1;
                     }
@@ -145,7 +150,8 @@ impl Here<'_> {
             let first = self.func.layout.first_inst(exit).expect("a block ends in a terminator");
             let before = *self.exit_points.entry(exit).or_insert(first);
             let mut cursor = FuncCursor::new(self.func).at_inst(before).with_srcloc(srcloc);
-            cursor.ins().store(exit_flags(&cell.accesses, store.flags), param, address, cell.offset);
+            let flags = merged_flags(cell.accesses.iter().map(|access| &***access), store.flags);
+            cursor.ins().store(flags, param, address, cell.offset);
         }
     }
 
@@ -225,18 +231,32 @@ pub(super) fn address_of(func: &Function, access: Inst) -> Value {
     *func.dfg.inst_args(access).last().expect("an access has an address")
 }
 
-/// Flags for a store that stands for several: what all of them have.
-fn exit_flags(accesses: &[Rc<Located>], flags: MemFlagsData) -> MemFlagsData {
+/// Flags for an access that stands for several, and that may trap as the one of `flags` does: what all of them have. A region that not all have
+/// says where one of them is if it runs, and that may be never. What is stored to is not readonly.
+fn merged_flags<'a>(
+    accesses: impl IntoIterator<Item = &'a Access, IntoIter: Clone>,
+    flags: MemFlagsData,
+) -> MemFlagsData {
+    let mut accesses = accesses.into_iter();
     let region = flags.alias_region();
-    let shared = accesses.iter().all(|access| access.flags.alias_region() == region);
+    let shared = accesses.clone().all(|access| access.flags.alias_region() == region);
     let mut all = MemFlagsData::new().with_trap_code(flags.trap_code()).with_alias_region(region.filter(|_| shared));
-    if accesses.iter().all(|access| access.flags.aligned()) {
+    if accesses.all(|access| access.flags.aligned()) {
         all.set_aligned();
     }
     if let Some(order) = flags.explicit_endianness() {
         all.set_endianness(order);
     }
     all
+}
+
+/// The same for a load in front of the loop, in the place of a load with `flags`.
+pub(super) fn merged_load_flags<'a>(
+    accesses: impl IntoIterator<Item = &'a Access, IntoIter: Clone>,
+    flags: MemFlagsData,
+) -> MemFlagsData {
+    let all = merged_flags(accesses, flags);
+    if flags.can_move() { all.with_can_move() } else { all }
 }
 
 /// The bytes that `store` writes if it stores `stored`, as one value.
@@ -248,20 +268,23 @@ pub(super) fn to_cell(func: &mut Function, store: Inst, stored: Value, ty: Type)
     FuncCursor::new(func).at_inst(store).with_srcloc(srcloc).ins().ireduce(ty, stored)
 }
 
-/// Uses `cell`, the bytes that `load` would read, in the place of the load.
-pub(super) fn replace_load(func: &mut Function, load: Inst, cell: Value) {
+/// What `load` gives of `cell`, the bytes that it would read. Made in front of it.
+pub(super) fn as_loaded(func: &mut Function, load: Inst, cell: Value) -> Value {
     use Opcode::{Sload8, Sload16, Sload32, Uload8, Uload16, Uload32};
-    let result = func.dfg.first_result(load);
-    let (opcode, ty) = (func.dfg.insts[load].opcode(), func.dfg.value_type(result));
+    let (opcode, ty) = (func.dfg.insts[load].opcode(), func.dfg.value_type(func.dfg.first_result(load)));
     let srcloc = func.srcloc(load);
     let mut cursor = FuncCursor::new(func).at_inst(load).with_srcloc(srcloc);
-    let value = match opcode {
+    match opcode {
         Uload8 | Uload16 | Uload32 => cursor.ins().uextend(ty, cell),
         Sload8 | Sload16 | Sload32 if !fault!(UnsignedCell) => cursor.ins().sextend(ty, cell),
         Sload8 | Sload16 | Sload32 => cursor.ins().uextend(ty, cell),
         _ => cell,
-    };
-    assert_loads(func, load, load, value);
+    }
+}
+
+/// Uses `value` in the place of what `load` gives.
+pub(super) fn replace_load(func: &mut Function, load: Inst, value: Value) {
+    let result = func.dfg.first_result(load);
     func.dfg.detach_inst_results(load);
     func.dfg.change_to_alias(result, value);
     func.layout.remove_inst(load);

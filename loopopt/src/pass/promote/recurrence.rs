@@ -28,7 +28,7 @@
 //!
 //! GCC's predictive commoning; Callahan, Carr and Kennedy, "Improving register allocation for subscripted variables", 1990.
 
-use super::carry::{address_of, replace_load, to_cell};
+use super::carry::{address_of, as_loaded, merged_load_flags, replace_load, to_cell};
 use super::neighbours::Located;
 use super::why::Decline;
 use super::{Here, Memory};
@@ -36,6 +36,7 @@ use crate::analysis::cfg::loops::def_block;
 use crate::analysis::memory::alias::{Access, cell_type};
 use crate::analysis::scev::linear_expr::Sum;
 use crate::edit::cfg::split_edges::append_arg;
+use crate::edit::materialize::assertion::assert_loads;
 use crate::fault::fault;
 use crate::pass::PassCx;
 use crate::refusal::Said;
@@ -176,14 +177,17 @@ impl Here<'_> {
         let address = self.make_before(address_of(self.func, load.inst), &self.first_values());
         self.seen = None;
         let offset = self.func.dfg.insts[load.inst].load_store_offset().expect("a plain access");
-        let value = self.load_before(ty, load.flags, (address, offset), load.inst);
+        let flags = merged_load_flags([load, store], load.flags);
+        let value = self.load_before(ty, flags, (address, offset), load.inst);
         let param = self.func.dfg.append_block_param(header, ty);
         append_arg(self.func, entry, value);
         let stored = to_cell(self.func, store.inst, store.stored.expect("a store stores"), ty);
         let back_edge = self.forest.data(self.lp).back_edges[0];
         append_arg(self.func, back_edge, stored);
         let name = self.func.dfg.display_inst(load.inst).to_string();
-        replace_load(self.func, load.inst, param);
+        let value = as_loaded(self.func, load.inst, param);
+        assert_loads(self.func, load.inst, load.inst, value);
+        replace_load(self.func, load.inst, value);
         let store = self.func.dfg.display_inst(store.inst);
         self.done.push(format!("\"{name}\" has what \"{store}\" stored in the iteration before, in a register"));
     }
