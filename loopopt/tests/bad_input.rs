@@ -9,8 +9,8 @@ use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
-    AbiParam, Block, BlockArg, BlockCall, Function, InstBuilder, JumpTableData, Signature, UserFuncName, Value,
-    ValueDef, types,
+    AbiParam, Block, BlockArg, BlockCall, Function, InstBuilder, JumpTableData, MemFlagsData, Signature,
+    TrapCode, UserFuncName, Value, ValueDef, types,
 };
 use cranelift_codegen::isa::{CallConv, OwnedTargetIsa};
 use cranelift_codegen::settings::{self, Configurable};
@@ -510,6 +510,12 @@ impl Maker {
         counter
     }
 
+    /// Returns the argument from here.
+    fn finish_block(&mut self) {
+        let arg = self.arg;
+        self.at().ins().return_(&[arg]);
+    }
+
     fn finish(mut self, result: Value) -> Function {
         self.at().ins().return_(&[result]);
         self.func
@@ -584,6 +590,70 @@ fn nest(depth: usize) -> Function {
     }
     let mut maker = Maker::new();
     inside(&mut maker, depth);
+    maker.finish_with_arg()
+}
+
+/// The innermost of so many loops checks each of their counters twice.
+fn checks_in_a_nest(depth: usize) -> Function {
+    fn inside(maker: &mut Maker, depth: usize, counters: &[Value]) {
+        if depth > 0 {
+            maker.while_loop(|maker, counter| inside(maker, depth - 1, &[counters, &[counter]].concat()));
+            return;
+        }
+        for &counter in counters {
+            for far in [100, 200] {
+                let most = maker.constant(far);
+                let holds = maker.at().ins().icmp(IntCC::UnsignedLessThan, counter, most);
+                maker.at().ins().trapz(holds, TrapCode::HEAP_OUT_OF_BOUNDS);
+            }
+        }
+    }
+    let mut maker = Maker::new();
+    inside(&mut maker, depth, &[]);
+    maker.finish_with_arg()
+}
+
+/// The counter is checked by bits of sums of bits of sums.
+fn bits_of_sums(levels: usize) -> Function {
+    let mut maker = Maker::new();
+    let mut values: Vec<_> = (0..8).map(|number| maker.chain(maker.arg, number)).collect();
+    for _ in 0..levels {
+        let sum = values.iter().copied().reduce(|a, b| maker.add(a, b)).expect("eight values");
+        values = (0..8)
+            .map(|number| {
+                let by = maker.constant(2 * number + 3);
+                let more = maker.add(sum, by);
+                maker.at().ins().bor(sum, more)
+            })
+            .collect();
+    }
+    maker.while_loop(|maker, counter| {
+        for value in values {
+            let holds = maker.at().ins().icmp(IntCC::UnsignedLessThan, counter, value);
+            maker.at().ins().trapz(holds, TrapCode::HEAP_OUT_OF_BOUNDS);
+        }
+    });
+    maker.finish_with_arg()
+}
+
+/// What a loop polls is chosen by what is chosen by what it has loaded.
+fn polled_choices(layers: usize) -> Function {
+    let mut maker = Maker::new();
+    maker.while_loop(|maker, _| {
+        let arg = maker.arg;
+        let flag = maker.at().ins().atomic_load(types::I64, MemFlagsData::trusted(), arg);
+        let mut choices = [flag, maker.add(flag, arg), maker.product(flag, arg)];
+        for _ in 0..layers {
+            let [a, b, c] = choices;
+            choices = [[a, b, c], [b, c, a], [c, a, b]].map(|[a, b, c]| maker.at().ins().bitselect(a, b, c));
+        }
+        let (rare, usual) = (maker.block(), maker.block());
+        maker.branch(IntCC::Equal, [choices[0], arg], (rare, &[]), (usual, &[]));
+        maker.func.layout.set_cold(rare);
+        maker.block = rare;
+        maker.finish_block();
+        maker.block = usual;
+    });
     maker.finish_with_arg()
 }
 
@@ -913,6 +983,9 @@ const SHAPES: &[Shape] = &[
     Shape::new("a nest of 1,000", 1_000, nest),
     // Each edge is an exit of each loop that it leaves.
     Shape::new("a nest with ways out of all", 1_000, nest_with_long_exits).square(),
+    Shape::new("checks in a nest", 24, checks_in_a_nest).square(),
+    Shape::new("bits of sums of bits", 20, bits_of_sums),
+    Shape::new("choices that a loop polls", 60, polled_choices),
     Shape::new("parameters", 10_000, many_parameters),
     Shape::new("a table to the header", 50_000, |size| table(size, |_, header, _, _| header)),
     Shape::new("a table into the body", 50_000, |size| table(size, |ways, _, _, at| ways[at % 4])),

@@ -502,7 +502,7 @@ impl Plan {
         while let Some(lp) = level {
             known.before(number, lp, above)?;
             if above == 0 {
-                self.weight += weight;
+                self.weight = self.weight.saturating_add(weight);
             }
             if lp == self.lp {
                 break;
@@ -512,8 +512,8 @@ impl Plan {
         }
         let required = known.before(number, self.lp, above)?.to_vec();
         let stays = depth > 0 && required == known.checks[number].inside(above);
-        self.nearer += if stays { 0 } else { weight };
-        self.gone += weight;
+        self.nearer = self.nearer.saturating_add(if stays { 0 } else { weight });
+        self.gone = self.gone.saturating_add(weight);
         for requirement in required {
             if !self.requires.contains(&requirement) {
                 self.requires.push(requirement);
@@ -537,10 +537,10 @@ impl Plan {
         if options.ignore_cost || self.requires.is_empty() {
             return Ok(self);
         }
-        if self.gone * 2 < self.weight {
+        if self.gone < self.weight.saturating_sub(self.gone) {
             return Err(Decline::FewChecks { gone: self.gone, all: self.weight });
         }
-        if self.nearer * 2 < self.gone {
+        if self.nearer < self.gone.saturating_sub(self.nearer) {
             return Err(Decline::SameTest { gone: self.gone, nearer: self.nearer });
         }
         let max = options.version_max_requirements;

@@ -210,12 +210,12 @@ impl Root {
         loads.next().is_some_and(|flags| !is_length(flags) && may_change(flags)) || loads.any(may_change)
     }
 
-    /// The least number that it can be.
-    fn least(&self, func: &Function, options: &Options) -> u64 {
+    /// The least and the largest number that it can be.
+    fn bounds(&self, func: &Function, options: &Options) -> (u64, u64) {
         match self {
-            Self::Constant(number) => *number,
-            Self::Param(_) => 0,
-            Self::Load { flags, .. } => options.bounds(func, func.dfg.mem_flags[*flags]).0,
+            Self::Constant(number) => (*number, *number),
+            Self::Param(_) => (0, u64::MAX),
+            Self::Load { flags, .. } => options.bounds(func, func.dfg.mem_flags[*flags]),
         }
     }
 }
@@ -237,6 +237,12 @@ pub struct CheckedMemory {
 }
 
 impl CheckedMemory {
+    /// Whether the number of addresses at which a byte is within the memory may be more than 64 bits hold: then no guard could compare with it.
+    fn may_wrap(&self, Roots { func, options, .. }: Roots<'_>) -> bool {
+        let (_, most) = self.length.bounds(func, options);
+        u64::try_from(self.excess).is_ok_and(|excess| most.checked_add(excess).is_none())
+    }
+
     /// Whether an access of `size` bytes at this constant distance from the base is within the memory whatever its length is.
     fn always_holds(&self, distance: u64, size: u32) -> bool {
         let end = distance.checked_add(size.into()).and_then(|end| i64::try_from(end).ok());
@@ -281,7 +287,7 @@ impl Shape {
         let below = -constant;
         let is_sound = match length {
             Root::Constant(_) => constant >= strict,
-            _ => below >= start && length.least(func, options) >= below.cast_unsigned(),
+            _ => below >= start && length.bounds(func, options).0 >= below.cast_unsigned(),
         };
         if !is_sound {
             return None;
@@ -346,7 +352,7 @@ impl Found<'_> {
         let excess = shape.excess + i64::from(access.size);
         let same = |memory: &&mut CheckedMemory| memory.base == shape.base && memory.length == shape.length;
         let Some(memory) = self.memories.iter_mut().find(same) else {
-            let least = shape.length.least(self.roots.func, self.roots.options);
+            let (least, _) = shape.length.bounds(self.roots.func, self.roots.options);
             let (Shape { base, length, .. }, regions) = (shape, SmallVec::from_slice(&[region]));
             self.memories.push(CheckedMemory { base, length, excess, least, regions, first: access.inst });
             return;
@@ -388,8 +394,8 @@ impl CheckedMemories {
         let (mut known, mut obstacle) = (Vec::new(), None);
         let stores = OnceCell::new();
         for memory in &found.memories {
-            let shrinks = || memory.length.may_shrink(roots, &stores).then_some(memory.first);
-            match found.obstacle(memory).or_else(shrinks) {
+            let is_unfit = || memory.may_wrap(roots) || memory.length.may_shrink(roots, &stores);
+            match found.obstacle(memory).or_else(|| is_unfit().then_some(memory.first)) {
                 None => known.push(memory.clone()),
                 Some(inst) => _ = obstacle.get_or_insert(inst),
             }

@@ -18,6 +18,7 @@ use crate::analysis::scev::linear_expr::{Sum, Term as Part, constant_of, mask, s
 use crate::options::Options;
 use cranelift_codegen::FxHashMap;
 use cranelift_codegen::ir::{Function, InstructionData, MemFlags, Opcode, Type, Value, ValueDef, types};
+use std::cell::Cell;
 
 /// Instructions in a row through which a range is followed. 4: a byte that is loaded, masked, shifted and extended.
 const MAX_DEPTH: usize = 4;
@@ -238,7 +239,7 @@ impl<'f> Numbers<'f> {
             self.roots.reserve(FIRST);
             self.ids.reserve(FIRST);
         }
-        let (range, bits) = (range_of(Source { func: self.func, options: self.options }, &sum, MAX_DEPTH), sum.bits());
+        let (range, bits) = (range_of(&Source::new(self.func, self.options), &sum, MAX_DEPTH), sum.bits());
         let (mut value, mut extends) = (None, None);
         match sum.terms() {
             [(Part::Value(only), 1)] => value = Some(*only),
@@ -338,24 +339,40 @@ fn read(bits: u64, width: u32, with_sign: bool) -> i128 {
     if with_sign { signed(bits, width).into() } else { (bits & mask(width)).into() }
 }
 
-/// Where ranges come from.
-#[derive(Clone, Copy)]
+/// Parts of sums that are looked at for the range of one. 64: eight bytes that are put together have 16. Without a limit, each level of sums within sums
+/// took sixteen times as long as the one before.
+const MAX_PARTS: usize = 64;
+
+/// Where the ranges of one sum come from.
 struct Source<'f> {
     func: &'f Function,
     /// With what the embedder knows, if anybody has said.
     options: Option<&'f Options>,
+    /// How many parts may still be looked at.
+    parts: Cell<usize>,
 }
 
-impl Source<'_> {
+impl<'f> Source<'f> {
+    fn new(func: &'f Function, options: Option<&'f Options>) -> Self {
+        Self { func, options, parts: Cell::new(MAX_PARTS) }
+    }
+
+    /// Whether one part more may be looked at.
+    fn looks(&self) -> bool {
+        let parts = self.parts.get();
+        self.parts.set(parts.saturating_sub(1));
+        parts > 0
+    }
+
     /// What a load of 64 bits can give.
-    fn range_of_word(self, flags: MemFlags) -> Range {
+    fn range_of_word(&self, flags: MemFlags) -> Range {
         let bounds = self.options.map(|options| options.bounds(self.func, self.func.dfg.mem_flags[flags]));
         bounds.map_or(Range::full(64), |(least, largest)| Range::unsigned(64, (least.into(), largest.into())))
     }
 }
 
 /// What a sum can be.
-fn range_of(source: Source<'_>, sum: &Sum, depth: usize) -> Range {
+fn range_of(source: &Source<'_>, sum: &Sum, depth: usize) -> Range {
     let bits = sum.bits();
     let constant = read(sum.constant_part(), bits, true);
     let (mut without_sign, mut with_sign) = (Some((constant, constant)), Some((constant, constant)));
@@ -384,9 +401,9 @@ fn add_multiple(sum: Bounds, bounds: Bounds, factor: i128) -> Option<Bounds> {
     Some((sum.0.checked_add(a.min(b))?, sum.1.checked_add(a.max(b))?))
 }
 
-fn range_of_part(source: Source<'_>, part: &Part, (bits, depth): (u32, usize)) -> Range {
+fn range_of_part(source: &Source<'_>, part: &Part, (bits, depth): (u32, usize)) -> Range {
     match part {
-        _ if depth == 0 => Range::full(bits),
+        _ if depth == 0 || !source.looks() => Range::full(bits),
         Part::Value(value) => {
             let range = range_of_leaf(source, *value, depth);
             let wide = source.func.dfg.value_type(*value).bits();
@@ -407,7 +424,7 @@ fn range_of_part(source: Source<'_>, part: &Part, (bits, depth): (u32, usize)) -
 }
 
 /// What a value can be that is no sum.
-fn range_of_leaf(source: Source<'_>, value: Value, depth: usize) -> Range {
+fn range_of_leaf(source: &Source<'_>, value: Value, depth: usize) -> Range {
     let func = source.func;
     let ty = func.dfg.value_type(value);
     if !is_plain(ty) {
@@ -438,7 +455,7 @@ fn range_of_leaf(source: Source<'_>, value: Value, depth: usize) -> Range {
 
 /// The least and the largest unsigned number that `value` can be, in as many bits as it has or fewer, if that says anything.
 pub(crate) fn limits_of(func: &Function, value: Value, bits: u32) -> Option<(u64, u64)> {
-    let (least, largest) = operand(Source { func, options: None }, value, MAX_DEPTH).unsigned;
+    let (least, largest) = operand(&Source::new(func, None), value, MAX_DEPTH).unsigned;
     let (least, largest) = (u64::try_from(least).ok()?, u64::try_from(largest).ok()?);
     (largest - least < mask(bits) && largest <= mask(bits)).then_some((least, largest))
 }
@@ -455,7 +472,7 @@ fn range_of_load(opcode: Opcode, bits: u32) -> Range {
     }
 }
 
-fn operand(source: Source<'_>, value: Value, depth: usize) -> Range {
+fn operand(source: &Source<'_>, value: Value, depth: usize) -> Range {
     let ty = source.func.dfg.value_type(value);
     if depth == 0 || !is_plain(ty) {
         return Range::full(ty.bits().min(64));
@@ -463,7 +480,7 @@ fn operand(source: Source<'_>, value: Value, depth: usize) -> Range {
     range_of(source, &Sum::of(source.func, value), depth - 1)
 }
 
-fn range_of_binary(source: Source<'_>, opcode: Opcode, [a, b]: [Value; 2], (ty, depth): (Type, usize)) -> Range {
+fn range_of_binary(source: &Source<'_>, opcode: Opcode, [a, b]: [Value; 2], (ty, depth): (Type, usize)) -> Range {
     let bits = ty.bits();
     let unsigned = |value| operand(source, value, depth).unsigned;
     let signed = |value| operand(source, value, depth).signed;
