@@ -49,6 +49,8 @@ faults! {
     SetFlagForgotten,
     /// `fuse_exit_tests`: the strip ends two iterations late.
     StripTooLong,
+    /// `fuse_exit_tests`: a loop that an unrolled strip held is taken for the strip.
+    AnyLoopIsAStrip,
     /// `widen_indices`: 32-bit sums do not wrap (LLVM IndVarSimplify's class of `nuw` that does not hold).
     SumsNeverWrap,
     /// `version`: an extended sum may be as large as it likes (LLVM 123550: `nuw` of an address that wraps).
@@ -148,6 +150,10 @@ faults! {
     UnseenStores,
     /// `promote`: stores leave the loop although it may trap (memory at the trap).
     StoresPassTraps,
+    /// `promote`: the load in front of the loop has the region of an access that need not run.
+    RegionOfOneVariant,
+    /// `promote`: a load that was moved in front of a loop says that its address is in the slot.
+    MovedLoadProvesSlot,
     /// `promote`: a store at an exit that none came before (llvm#57780).
     InventedStore,
     /// `promote`: an exit without the store (a forgotten exit value).

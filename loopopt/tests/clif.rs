@@ -96,6 +96,9 @@ fn what_the_generator_does_not_make_is_seen() -> Result<()> {
         ("forward_select_load/declines-nothing-selected.clif", Fault::SelectedAcrossStore),
         ("bugs/address-that-is-chosen.clif", Fault::ChosenAddressMoves),
         ("load_elimination/fires-kept-away.clif", Fault::NextIterationForgotten),
+        ("bugs/loop-inside-an-unrolled-strip.clif", Fault::AnyLoopIsAStrip),
+        ("bugs/region-of-a-variant-that-never-runs.clif", Fault::RegionOfOneVariant),
+        ("bugs/store-beyond-a-slot-for-a-load-that-moved.clif", Fault::MovedLoadProvesSlot),
     ] {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clif").join(name);
         let text = std::fs::read_to_string(path)?;

@@ -134,8 +134,15 @@ const RARE_FAULTS: &[(Fault, &str, u64)] = &[
 
 /// Faults that generated programs do not show, as only another thread would notice or the generator makes no such code: `tests/clif.rs`
 /// finds them.
-const UNSEEN_FAULTS: &[Fault] =
-    &[Fault::PollsForgotten, Fault::SelectedAcrossStore, Fault::ChosenAddressMoves, Fault::NextIterationForgotten];
+const UNSEEN_FAULTS: &[Fault] = &[
+    Fault::PollsForgotten,
+    Fault::SelectedAcrossStore,
+    Fault::ChosenAddressMoves,
+    Fault::NextIterationForgotten,
+    Fault::AnyLoopIsAStrip,
+    Fault::RegionOfOneVariant,
+    Fault::MovedLoadProvesSlot,
+];
 
 #[test]
 fn the_pipeline_changes_no_program() -> Result<()> {

@@ -48,6 +48,7 @@ use crate::change::Change;
 use crate::claim::Claim;
 use crate::edit::cfg::unreachable::remove_unreachable;
 use crate::embedder::SpectreGuards;
+use crate::fault::fault;
 use crate::fuel::Fuel;
 use crate::optimizer::Analyses;
 use crate::options::Options;
@@ -430,7 +431,7 @@ impl<'a> PassCx<'a> {
     pub(crate) fn strips_around(&self, forest: &LoopForest, lp: Loop) -> Option<Block> {
         let LoopData { header, parent, .. } = *forest.data(lp);
         let strips = forest.data(parent?).header;
-        let is_strip = self.origin(header) == self.origin(strips);
+        let is_strip = self.origin(header) == self.origin(strips) || fault!(AnyLoopIsAStrip);
         (is_strip && self.strips.get(&strips) == Some(&true)).then_some(strips)
     }
 

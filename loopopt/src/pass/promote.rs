@@ -401,9 +401,10 @@ impl<'a> Here<'a> {
             end.is_some_and(|end| end <= self.func.sized_stack_slots[slot].size.into())
         };
         let is_constant = address.terms().len() == 1 && address.slot().is_some_and(fits);
-        let is_original = |access: &Located| access.stored.is_some() || access.flags.trap_code().is_some();
-        is_constant
-            || accesses.iter().any(|access| is_original(access) && self.seen().first.contains(&access.inst))
+        let is_original = |access: &Located| {
+            access.stored.is_some() || access.flags.trap_code().is_some() || fault!(MovedLoadProvesSlot)
+        };
+        is_constant || accesses.iter().any(|access| is_original(access) && self.seen().first.contains(&access.inst))
     }
 
     /// What can be seen of the loop as it is. Linear in the size of the loop, if it was forgotten.

@@ -308,9 +308,7 @@ fn condition(func: &Function, branch: Inst) -> Option<Value> {
 
 /// Whether a value that is made of itself by such an instruction, and of others that stay the same, is the same from some iteration on, or takes turns.
 pub fn settles(opcode: Opcode) -> bool {
-    use Opcode::{
-        Band, Bitcast, Bmask, Bor, Fcmp, Icmp, Ireduce, Sextend, Smax, Smin, Uextend, Umax, Umin,
-    };
+    use Opcode::{Band, Bitcast, Bmask, Bor, Fcmp, Icmp, Ireduce, Sextend, Smax, Smin, Uextend, Umax, Umin};
     let converts = matches!(opcode, Bitcast | Bmask | Fcmp | Icmp | Ireduce | Sextend | Uextend);
     converts || is_choice(opcode) || matches!(opcode, Band | Bor | Smax | Smin | Umax | Umin)
 }

@@ -155,8 +155,7 @@ impl Search<'_> {
             }
             let Some(region) = rare_region(self.ctx, self.forest, self.lp, (rare, body)) else { continue };
             let mut loads = Vec::new();
-            let mut is_flag =
-                || leads_to_failure(func, rare.target(func)) && self.is_steady(arg, &mut loads);
+            let mut is_flag = || leads_to_failure(func, rare.target(func)) && self.is_steady(arg, &mut loads);
             let kind = match self.fuel(arg, usual) {
                 Some(fuel) => PollKind::Fuel(fuel),
                 None if is_flag() => PollKind::Flag,

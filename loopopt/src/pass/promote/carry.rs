@@ -239,7 +239,8 @@ fn merged_flags<'a>(
 ) -> MemFlagsData {
     let mut accesses = accesses.into_iter();
     let region = flags.alias_region();
-    let shared = accesses.clone().all(|access| access.flags.alias_region() == region);
+    let is_same = |access: &Access| access.flags.alias_region() == region;
+    let shared = accesses.clone().all(is_same) || fault!(RegionOfOneVariant);
     let mut all = MemFlagsData::new().with_trap_code(flags.trap_code()).with_alias_region(region.filter(|_| shared));
     if accesses.all(|access| access.flags.aligned()) {
         all.set_aligned();
