@@ -55,7 +55,7 @@ pub(super) fn guard_program(case: &TestCase) -> Result<TestCase> {
 
 /// The index of the parameter that is the length of the memory, if one is to be: the last number of 64 bits.
 fn length_param(func: &Function, seed: u64) -> Option<usize> {
-    let entry = func.layout.entry_block().filter(|_| seed.is_multiple_of(3))?;
+    let entry = func.layout.entry_block().filter(|_| seed.is_multiple_of(12))?;
     let params = func.dfg.block_params(entry);
     let index = params.iter().rposition(|&param| func.dfg.value_type(param) == types::I64)?;
     (index > 0).then_some(index)

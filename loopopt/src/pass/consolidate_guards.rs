@@ -62,6 +62,7 @@
 use crate::analysis::cfg::edges::edges_from;
 use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
 use crate::analysis::memory::alias::{Access, LoopStores};
+use crate::analysis::memory::available::KnownLoads;
 use crate::analysis::memory::checked_memory::{CheckedMemories, CheckedMemory, NULL_PAGE, Root, Roots};
 use crate::analysis::memory::effects::Effects;
 use crate::analysis::memory::spectre_guard::Guard;
@@ -70,12 +71,13 @@ use crate::change::Change;
 use crate::claim::Claim;
 use crate::edit::at;
 use crate::edit::materialize::assertion::assert_truth;
+use crate::edit::materialize::known_loads::replace_loads;
 use crate::edit::materialize::offsets::set_address;
 use crate::fault::fault;
 use crate::options::Options;
 use crate::pass::{Form, Pass, PassCx};
 use crate::refusal::refusals;
-use cranelift_codegen::entity::SecondaryMap;
+use cranelift_codegen::entity::{EntitySet, SecondaryMap};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, Inst, InstBuilder, InstructionData, Opcode, Value, types};
 use cranelift_codegen::{CodegenError, CodegenResult, Context, FxHashMap};
@@ -90,7 +92,7 @@ pub(crate) const PASS: Pass = Pass {
     name: NAME,
     run,
     reasons: &[Decline::REASONS],
-    claims: &[Claim::CheckHolds],
+    claims: &[Claim::CheckHolds, Claim::CellHolds],
     is_mandatory: true,
     needs: Form::Canonical,
     ..Pass::OPTIONAL
@@ -128,9 +130,27 @@ fn guard_all(ctx: &mut Context, cx: &mut PassCx<'_>) -> Change {
         zeros: FxHashMap::default(),
         stores: FxHashMap::default(),
         loads: None,
+        made: EntitySet::new(),
     };
     groups.iter().for_each(|group| guarding.apply(group));
+    let made = guarding.made;
+    reuse_loads(ctx, cx, &forest, &made);
     if groups.is_empty() { Change::Nothing } else { Change::Insts }
+}
+
+/// Lets the loads that were `made` be what the program has loaded, where that is known and lives in the same loop or one around it.
+fn reuse_loads(ctx: &mut Context, cx: &PassCx<'_>, forest: &LoopForest, made: &EntitySet<Inst>) {
+    if made.is_empty() {
+        return;
+    }
+    let private = cx.private_slots(ctx);
+    let mut known = KnownLoads::new(ctx, forest, cx.options, &private).everywhere();
+    known.retain(|&(load, value)| {
+        let (home, block) = (def_block(&ctx.func, value), ctx.func.layout.inst_block(load));
+        let lives = |home, block| forest.innermost(home).is_none_or(|lp| forest.contains(lp, block));
+        made.contains(load) && home.zip(block).is_some_and(|(home, block)| lives(home, block))
+    });
+    replace_loads(&mut ctx.func, known);
 }
 
 /// Says of each loop with a guard, of which nothing may go, why that is.
@@ -304,6 +324,8 @@ struct Guarding<'a> {
     stores: FxHashMap<Loop, LoopStores>,
     /// The loads of the program that give a root, once one is needed.
     loads: Option<FxHashMap<Root, SmallVec<[Inst; 1]>>>,
+    /// The loads that were made.
+    made: EntitySet<Inst>,
 }
 
 /// What is computed once before a place.
@@ -486,6 +508,9 @@ impl Guarding<'_> {
                 return at(&mut guarding.ctx.func, place).ins().iconst(types::I64, (-less).max(0));
             }
             let length = guarding.root(place, length);
+            if less == 0 {
+                return length;
+            }
             let mut cursor = at(&mut guarding.ctx.func, place);
             let limit = cursor.ins().iadd_imm_s(length, -less);
             if less <= 0 || *least >= less.cast_unsigned() {
@@ -505,7 +530,9 @@ impl Guarding<'_> {
                 let address = guarding.root(place, address);
                 let func = &mut guarding.ctx.func;
                 let flags = func.dfg.mem_flags[*flags];
-                at(func, place).ins().load(types::I64, flags, address, *offset)
+                let length = at(func, place).ins().load(types::I64, flags, address, *offset);
+                guarding.made.insert(func.dfg.value_def(length).unwrap_inst());
+                length
             }
         })
     }

@@ -33,6 +33,8 @@
 //!
 //! # Pays when
 //!
+//! A value from outside of the loop that only the cold code uses needs no register in the loop and gets no parameter: it may be on the stack.
+//!
 //! (P1) All calls of the loop are in cold code, to which one edge of a branch leads, and which comes back to where the other edge goes, or leaves the
 //! loop. (P2) Something lives across. (P3) There are registers for what lives through the loop. (P4) There are few of them: each takes code, and
 //! time to lower it. One that saved nothing would be one across which everything lives, so that it is all of them or none.
@@ -68,7 +70,7 @@ use crate::pass::{Pass, PassCx};
 use crate::refusal::refusals;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::{Block, Function, InstBuilder, MemFlagsData, Opcode, Type, Value, types};
-use cranelift_codegen::{CodegenResult, Context, FxHashMap};
+use cranelift_codegen::{CodegenResult, Context, FxHashMap, FxHashSet};
 
 /// The name of this pass.
 pub(crate) const NAME: &str = "save_at_cold_calls";
@@ -112,7 +114,7 @@ struct Rare {
 
 struct Plan {
     rare: Vec<Rare>,
-    /// What the loop uses from outside.
+    /// What the loop uses from outside, and not only in rare code.
     invariant: Vec<Value>,
 }
 
@@ -143,8 +145,9 @@ impl Plan {
         if !cx.options.ignore_cost && (0..2).any(|class| needed[class] > available[class]) {
             return Err(Decline::Pressure);
         }
+        let hot = used_beside(func, forest.blocks(lp), &rare);
         let mut invariant = used_from_outside(func, forest, (lp, lp));
-        invariant.retain(|&value| saved_as(func.dfg.value_type(value)).is_some());
+        invariant.retain(|value| hot.contains(value) && saved_as(func.dfg.value_type(*value)).is_some());
         Ok(Some(Self { rare, invariant }))
     }
 
@@ -160,6 +163,16 @@ impl Plan {
         }
         self.rare.iter().map(|rare| rare.save(ctx, forest, lp, users)).sum()
     }
+}
+
+/// What `blocks` use, apart from the rare ones.
+fn used_beside(func: &Function, blocks: &[Block], rare: &[Rare]) -> FxHashSet<Value> {
+    let mut used = FxHashSet::default();
+    let is_rare = |block: &Block| rare.iter().any(|rare| rare.region.contains(block));
+    for inst in blocks.iter().filter(|block| !is_rare(block)).flat_map(|&block| func.layout.block_insts(block)) {
+        each_use(func, inst, |value| _ = used.insert(value));
+    }
+    used
 }
 
 /// The blocks that use each value.
