@@ -1,7 +1,10 @@
 //! The arguments of the command line, and nothing else.
 
+use crate::error::in_file;
+use crate::input::Input;
 use anyhow::{Result, bail};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use loopopt::oracle::file_options;
 use loopopt::{Effort, Options};
 use std::path::PathBuf;
 
@@ -253,14 +256,23 @@ impl OptimizerArgs {
 
     /// The settings, if all passes are known. The harness lowers what the passes leave.
     pub fn options(&self) -> Result<Options> {
-        let mut options = Options::from(self.effort);
+        self.over(Options::from(self.effort))
+    }
+
+    /// The settings for the functions of a file: what is given here counts more than the `; options:` lines there.
+    pub fn options_for(&self, input: &Input) -> Result<Options> {
+        let of_file = file_options(&input.text, Options::from(self.effort));
+        self.over(of_file.map_err(|error| in_file(&input.name, &error, "`oracle::file_options` says what there is"))?)
+    }
+
+    fn over(&self, mut options: Options) -> Result<Options> {
         if let Some(names) = &self.passes {
             options.passes = Some(names.iter().map(|name| name.trim().to_owned()).collect());
         }
-        options.fuel = self.fuel;
+        options.fuel = self.fuel.or(options.fuel);
         options.lowers_directly = true;
-        options.verify_each_pass = self.verify;
-        options.assert_claims = self.assert_claims;
+        options.verify_each_pass |= self.verify;
+        options.assert_claims |= self.assert_claims;
         for name in options.passes.iter().flatten() {
             if !loopopt::pass_names().any(|known| known == name) {
                 let known: Vec<&str> = loopopt::pass_names().collect();

@@ -2,7 +2,7 @@
 //!
 //! * `; remark: fired` or `; remark: <reason>` behind a block says what the folder's pass remarks on the loop of
 //!   that header. All of its remarks have to be written down, and no others.
-//! * `; options: <name>=<value> …` sets options for the file. Commas stand between the parts of a list.
+//! * `; options: <name>=<value> …` sets options for the file ([`file_options`]).
 //! * `; run: %f(1) == 2` as in Cranelift's own tests; `; trap: %f(1) == user7` for a call that traps; `; call: %f(mem, 3)`
 //!   for a call without an expected result, with `mem` the address of a memory image of [`MEMORY`] bytes. All arms of the
 //!   oracle have to agree on each call.
@@ -21,17 +21,15 @@
 
 use anyhow::{Context as _, Result, bail, ensure};
 use cranelift_codegen::control::ControlPlane;
-use cranelift_codegen::ir::{AliasRegionData, Function, TrapCode, entities::AnyEntity};
+use cranelift_codegen::ir::{Function, entities::AnyEntity};
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_codegen::{Context, isa::OwnedTargetIsa};
 use loopopt::analysis::cfg::loops::LoopForest;
 use loopopt::fault::{self, Fault};
-use loopopt::oracle::{Call, Case, Compiled, Outcome, Pipeline, Program, check};
-use loopopt::{Effort, Embedder, LoopOptimizer, Options, Report, SpectreGuards, Verdict, Writers};
+use loopopt::oracle::{Call, Case, Compiled, Outcome, Pipeline, Program, check, file_options};
+use loopopt::{Effort, LoopOptimizer, Options, Report, Verdict};
 use std::collections::BTreeSet;
-use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 const MEMORY: usize = 4096;
 const MARKER: &str = "; ---- after ----";
@@ -182,142 +180,12 @@ fn isa() -> Result<OwnedTargetIsa> {
     Ok(builder.finish(settings::Flags::new(flags))?)
 }
 
-#[expect(clippy::too_many_lines, reason = "one line for each setting")]
 fn options(input: &str) -> Result<Options> {
     let mut options = Options::default();
     options.verify_each_pass = true;
     // Most tests are about one pass, whatever its loop calls.
     options.select_max_insts_per_call = 0;
-    let mut embedder = Words::default();
-    for setting in input.lines().filter_map(|line| line.strip_prefix("; options: ")).flat_map(str::split_whitespace) {
-        let (name, value) = setting.split_once('=').context("an option is name=value")?;
-        match name {
-            "passes" => options.passes = Some(value.split(',').map(String::from).collect()),
-            "fuel" => options.fuel = Some(value.parse()?),
-            "ignore_cost" => options.ignore_cost = value.parse()?,
-            "lowers_directly" => options.lowers_directly = value.parse()?,
-            "rotate_max_header_insts" => options.rotate_max_header_insts = value.parse()?,
-            "rotate_max_dispatched" => options.rotate_max_dispatched = value.parse()?,
-            "max_closing_args" => options.max_closing_args = value.parse()?,
-            "select_max_dispatched" => options.select_max_dispatched = value.parse()?,
-            "select_max_insts_per_call" => options.select_max_insts_per_call = value.parse()?,
-            "select_max_own_insts" => options.select_max_own_insts = value.parse()?,
-            "full_effort_max_insts" => options.full_effort_max_insts = value.parse()?,
-            "full_effort_min_insts" => options.full_effort_min_insts = value.parse()?,
-            "full_effort_min_insts_per_call" => options.full_effort_min_insts_per_call = value.parse()?,
-            "save_at_cold_calls_max_calls" => options.save_at_cold_calls_max_calls = value.parse()?,
-            "max_loops" => options.max_loops = value.parse()?,
-            "tail_duplicate_max_insts" => options.tail_duplicate_max_insts = value.parse()?,
-            "tail_duplicate_max_copies" => options.tail_duplicate_max_copies = value.parse()?,
-            "mem2reg_max_live" => options.mem2reg_max_live = value.parse()?,
-            "final_values_max_insts_per_gain" => options.final_values_max_insts_per_gain = value.parse()?,
-            "final_values_max_loop" => options.final_values_max_loop = value.parse()?,
-            "full_unroll_max_iterations" => options.full_unroll_max_iterations = value.parse()?,
-            "full_unroll_max_insts" => options.full_unroll_max_insts = value.parse()?,
-            "peel_max_insts" => options.peel_max_insts = value.parse()?,
-            "peel_max_iterations" => options.peel_max_iterations = value.parse()?,
-            "cleanup_max_depth" => options.cleanup_max_depth = value.parse()?,
-            "max_function_insts" => options.max_function_insts = value.parse()?,
-            "unswitch_max_insts" => options.unswitch_max_insts = value.parse()?,
-            "unswitch_max_looks" => options.unswitch_max_looks = value.parse()?,
-            "unswitch_max_versions" => options.unswitch_max_versions = value.parse()?,
-            "transfer_max_insts" => options.transfer_max_insts = value.parse()?,
-            "transfer_max_inner_iterations" => options.transfer_max_inner_iterations = value.parse()?,
-            "spectre_guards" => embedder.spectre_guards = spectre_guards(value)?,
-            "others_write" => embedder.others_write = value.split(',').map(String::from).collect(),
-            "poll_latency" => embedder.poll_latency = Some(value.parse()?),
-            "calls_write" => embedder.calls_write = value.split(',').map(String::from).collect(),
-            "bounds" => embedder.bounds = bounds(value)?,
-            "never_shrink" => embedder.never_shrink = value.split(',').map(String::from).collect(),
-            "confine" => embedder.confine = value.split(',').map(String::from).collect(),
-            "checked" => embedder.checked = value.split(',').map(String::from).collect(),
-            "promote_max_accesses" => options.promote_max_accesses = value.parse()?,
-            "promote_max_pairs" => options.promote_max_pairs = value.parse()?,
-            "widen_indices_max_accesses" => options.widen_indices_max_accesses = value.parse()?,
-            "widen_indices_max_questions" => options.widen_indices_max_questions = value.parse()?,
-            "widen_indices_min_saved_per_base" => options.widen_indices_min_saved_per_base = value.parse()?,
-            "sink_max_places" => options.sink_max_places = value.parse()?,
-            "sink_max_values" => options.sink_max_values = value.parse()?,
-            "layout_max_exits" => options.layout_max_exits = value.parse()?,
-            "order_latch_max_insts" => options.order_latch_max_insts = value.parse()?,
-            "reassociate_insts_per_cycle" => options.reassociate_insts_per_cycle = value.parse()?,
-            "version_max_insts" => options.version_max_insts = value.parse()?,
-            "version_max_insts_per_cell_access" => options.version_max_insts_per_cell_access = value.parse()?,
-            "version_max_insts_per_extension" => options.version_max_insts_per_extension = value.parse()?,
-            "version_max_copied" => options.version_max_copied = value.parse()?,
-            "version_max_requirements" => options.version_max_requirements = value.parse()?,
-            _ => bail!("no option {name}"),
-        }
-    }
-    options.embedder = Arc::new(embedder);
-    Ok(options)
-}
-
-fn spectre_guards(value: &str) -> Result<SpectreGuards> {
-    match value {
-        "consolidate" => Ok(SpectreGuards::Consolidate),
-        "drop" => Ok(SpectreGuards::Drop),
-        _ => bail!("spectre_guards is consolidate or drop"),
-    }
-}
-
-/// The bounds of what is loaded from a region, as `region:least:largest`.
-fn bounds(value: &str) -> Result<Option<(String, RangeInclusive<u64>)>> {
-    let mut parts = value.split(':');
-    let (Some(region), Some(least), Some(largest)) = (parts.next(), parts.next(), parts.next()) else {
-        bail!("bounds are region:least:largest")
-    };
-    Ok(Some((region.to_owned(), least.parse()?..=largest.parse()?)))
-}
-
-/// An embedder who says what a file says: how the descriptions of regions start.
-#[derive(Debug, Default)]
-struct Words {
-    others_write: Vec<String>,
-    poll_latency: Option<u32>,
-    calls_write: Vec<String>,
-    checked: Vec<String>,
-    /// The region that these are the bounds of what is loaded from.
-    bounds: Option<(String, RangeInclusive<u64>)>,
-    never_shrink: Vec<String>,
-    confine: Vec<String>,
-    spectre_guards: SpectreGuards,
-}
-
-impl Embedder for Words {
-    fn writers(&self, region: &AliasRegionData) -> Writers {
-        let is_listed = |list: &[String]| list.iter().any(|start| region.description.starts_with(start));
-        match () {
-            () if is_listed(&self.others_write) => Writers::Others,
-            () if is_listed(&self.calls_write) => Writers::Calls,
-            () => Writers::Any,
-        }
-    }
-
-    fn poll_latency(&self) -> u32 {
-        self.poll_latency.unwrap_or(4096)
-    }
-
-    fn is_checked(&self, region: &AliasRegionData, code: TrapCode) -> bool {
-        code == TrapCode::HEAP_OUT_OF_BOUNDS && self.checked.iter().any(|start| region.description.starts_with(start))
-    }
-
-    fn bounds(&self, region: &AliasRegionData) -> RangeInclusive<u64> {
-        let told = self.bounds.as_ref().filter(|(start, _)| region.description.starts_with(start));
-        told.map_or(0..=u64::MAX, |(_, bounds)| bounds.clone())
-    }
-
-    fn never_shrinks(&self, region: &AliasRegionData) -> bool {
-        self.never_shrink.iter().any(|start| region.description.starts_with(start))
-    }
-
-    fn extension_confines(&self, region: &AliasRegionData) -> bool {
-        self.confine.iter().any(|start| region.description.starts_with(start))
-    }
-
-    fn spectre_guards(&self) -> SpectreGuards {
-        self.spectre_guards
-    }
+    file_options(input, options)
 }
 
 /// `(function, block, remark)` of each `; remark:` comment.

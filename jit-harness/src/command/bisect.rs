@@ -10,8 +10,8 @@ use similar::TextDiff;
 use std::io::{self, Write};
 
 pub(super) fn run(args: &BisectArgs, out: &mut dyn Write) -> Result<Ending> {
-    let options = args.optimizer.options()?;
     let input = Input::open(&args.calls.file)?;
+    let options = args.optimizer.options_for(&input)?;
     let cases = input.cases(args.calls.function.as_deref(), &args.calls.invoke)?;
     let bisection = bisect(&input.program, &cases, &options);
     match bisection.map_err(|error| cannot_compile(&input.name, &error))? {

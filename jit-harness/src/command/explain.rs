@@ -37,13 +37,13 @@ const MAX_LOWERED: usize = 20_000;
 const MAX_PLACES: usize = 4;
 
 pub(super) fn run(args: &ExplainArgs, out: &mut dyn Write) -> Result<Ending> {
-    let options = args.optimizer.options()?;
     for pass in &args.filter {
         if !loopopt::pass_names().any(|known| known == pass) {
             bail!("unknown pass `{pass}`; `list` names them all");
         }
     }
     let input = Input::open(&args.file)?;
+    let options = args.optimizer.options_for(&input)?;
     let names = input.selected(args.function.as_deref())?;
     let isa = target::host()?;
     let lines = input.lines();

@@ -13,8 +13,8 @@ use std::path::Path;
 use std::time::Duration;
 
 pub(super) fn run(args: &ReduceArgs, out: &mut dyn Write) -> Result<Ending> {
-    let options = args.optimizer.options()?;
     let input = Input::open(&args.calls.file)?;
+    let options = args.optimizer.options_for(&input)?;
     if args.seconds == 0 {
         bail!("--seconds 0 leaves no time; give a number above 0");
     }

@@ -12,8 +12,8 @@ use loopopt::oracle::{Case, Compiled, Expectation, Foreign, Outcome, Pipeline, P
 use std::io::Write;
 
 pub(super) fn run(args: &RunArgs, out: &mut dyn Write) -> Result<Ending> {
-    let options = args.optimizer.options()?;
     let input = Input::open(&args.file)?;
+    let options = args.optimizer.options_for(&input)?;
     for Foreign { line, target, reason } in &input.foreign {
         writeln!(out, "line {line}: target {target}: not run, {reason}")?;
     }

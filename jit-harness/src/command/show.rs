@@ -22,11 +22,11 @@ use std::io::{self, Write};
 const WIDE: u16 = 140;
 
 pub(super) fn run(args: &ShowArgs, out: &mut dyn Write) -> Result<Ending> {
-    let options = args.optimizer.options()?;
     if let Some(target) = &args.target {
-        return show_foreign(args, target, &options, out);
+        return show_foreign(args, target, &args.optimizer.options()?, out);
     }
     let input = Input::open(&args.file)?;
+    let options = args.optimizer.options_for(&input)?;
     let names = input.selected(args.function.as_deref())?;
     let (before, after) = (input.compile(Pipeline::Speed)?, input.compile(Pipeline::LoopOpt(&options))?);
     for (before, after) in before.functions().iter().zip(after.functions()) {

@@ -68,6 +68,7 @@ mod interpret;
 mod isa;
 mod library;
 mod native;
+mod options;
 mod program;
 mod run;
 mod thunk;
@@ -77,6 +78,7 @@ pub use compare::{Agreement, Arm, Case, Difference, Mismatch, check, check_repor
 pub use compile::{Compiled, CompiledFunction};
 pub use header::Foreign;
 pub use interpret::{Interpreted, interpret};
+pub use options::file_options;
 pub use program::{Bench, Expectation, Program, Programs, Run};
 pub use run::{Fault, Prepared};
 

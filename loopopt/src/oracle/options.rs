@@ -1,0 +1,215 @@
+//! The `; options:` lines of a CLIF file: settings of the optimizer, and what an embedder says.
+
+use crate::{Embedder, Options, SpectreGuards, Writers};
+use anyhow::{Context as _, Result, anyhow, bail};
+use cranelift_codegen::ir::{AliasRegionData, TrapCode};
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+/// The settings that a file asks for: `base`, changed by its `; options: <name>=<value> …` lines.
+///
+/// * The name of a field of [`Options`], with a number, with `true` or `false`, or, for `passes`, with names. Commas stand between the parts of a list.
+/// * What the embedder says, of the regions whose description starts with a name: `others_write=<names>` and `calls_write=<names>`
+///   ([`Embedder::writers`]), `checked=<names>` for accesses that trap with `heap_oob`, `never_shrink=<names>`, `confine=<names>`
+///   ([`Embedder::extension_confines`]), `bounds=<name>:<least>:<largest>`; and `poll_latency=<number>`,
+///   `spectre_guards=consolidate` or `drop`. An embedder of `base` stays if the file says nothing of the kind.
+///
+/// Fails with the line if there is no such option, or no such value.
+///
+/// ```
+/// use loopopt::{Options, oracle::file_options};
+///
+/// let options = file_options("; options: passes=rotate,licm fuel=3", Options::default())?;
+/// assert_eq!(options.fuel, Some(3));
+/// # Ok::<(), anyhow::Error>(())
+/// ```
+pub fn file_options(text: &str, base: Options) -> Result<Options> {
+    let mut options = base;
+    let mut words = None;
+    for (line, text) in (1..).zip(text.lines()) {
+        for setting in text.strip_prefix("; options: ").into_iter().flat_map(str::split_whitespace) {
+            set(&mut options, &mut words, setting).map_err(|error| anyhow!("line {line}: {setting}: {error}"))?;
+        }
+    }
+    if let Some(words) = words {
+        options.embedder = Arc::new(words);
+    }
+    Ok(options)
+}
+
+fn set(options: &mut Options, words: &mut Option<Words>, setting: &str) -> Result<()> {
+    let (name, value) = setting.split_once('=').context("an option is name=value")?;
+    match name {
+        "passes" => options.passes = Some(list(value)),
+        "fuel" => options.fuel = Some(value.parse()?),
+        _ if set_field(options, name, value)? => {}
+        _ => words.get_or_insert_default().say(name, value)?,
+    }
+    Ok(())
+}
+
+macro_rules! fields {
+    ($($name:ident),* $(,)?) => {
+        /// Sets the field of this name, if there is one.
+        fn set_field(options: &mut Options, name: &str, value: &str) -> Result<bool> {
+            match name {
+                $(stringify!($name) => options.$name = value.parse()?,)*
+                _ => return Ok(false),
+            }
+            Ok(true)
+        }
+    };
+}
+
+fields! {
+    verify_each_pass,
+    dumps,
+    ignore_cost,
+    lowers_directly,
+    assert_claims,
+    max_rounds,
+    rotate_max_header_insts,
+    rotate_max_dispatched,
+    mem2reg_max_live,
+    layout_max_exits,
+    order_latch_max_insts,
+    order_latch_max_early,
+    tail_duplicate_max_insts,
+    tail_duplicate_max_copies,
+    sink_max_places,
+    sink_max_values,
+    final_values_max_insts_per_gain,
+    final_values_max_loop,
+    full_unroll_max_iterations,
+    full_unroll_max_insts,
+    full_unroll_max_copied,
+    peel_max_iterations,
+    peel_max_insts,
+    peel_max_insts_per_gain,
+    peel_max_copied,
+    cleanup_max_depth,
+    unswitch_max_insts,
+    unswitch_max_versions,
+    unswitch_min_saved,
+    unswitch_max_copied,
+    unswitch_max_looks,
+    transfer_max_insts,
+    transfer_max_inner_iterations,
+    transfer_max_copied,
+    version_max_insts,
+    version_max_insts_per_extension,
+    version_max_insts_per_cell_access,
+    version_max_copied,
+    version_max_requirements,
+    version_min_iterations,
+    partial_unroll_max_iterations,
+    partial_unroll_min_iterations,
+    partial_unroll_max_insts,
+    partial_unroll_max_copied,
+    reassociate_insts_per_cycle,
+    widen_indices_max_accesses,
+    widen_indices_min_saved_per_base,
+    widen_indices_max_questions,
+    max_function_insts,
+    promote_max_accesses,
+    promote_max_pairs,
+    save_at_cold_calls_max_calls,
+    max_closing_args,
+    select_max_dispatched,
+    select_max_insts_per_call,
+    select_max_own_insts,
+    full_effort_max_insts,
+    full_effort_min_insts,
+    full_effort_min_insts_per_call,
+    max_loops,
+}
+
+fn list(value: &str) -> Vec<String> {
+    value.split(',').map(String::from).collect()
+}
+
+/// An embedder who says what a file says: how the descriptions of regions start.
+#[derive(Debug, Default)]
+struct Words {
+    others_write: Vec<String>,
+    poll_latency: Option<u32>,
+    calls_write: Vec<String>,
+    checked: Vec<String>,
+    /// The region that these are the bounds of what is loaded from.
+    bounds: Option<(String, RangeInclusive<u64>)>,
+    never_shrink: Vec<String>,
+    confine: Vec<String>,
+    spectre_guards: SpectreGuards,
+}
+
+impl Words {
+    fn say(&mut self, name: &str, value: &str) -> Result<()> {
+        match name {
+            "others_write" => self.others_write = list(value),
+            "poll_latency" => self.poll_latency = Some(value.parse()?),
+            "calls_write" => self.calls_write = list(value),
+            "checked" => self.checked = list(value),
+            "bounds" => self.bounds = Some(bounds(value)?),
+            "never_shrink" => self.never_shrink = list(value),
+            "confine" => self.confine = list(value),
+            "spectre_guards" => self.spectre_guards = spectre_guards(value)?,
+            _ => bail!("no option {name}"),
+        }
+        Ok(())
+    }
+}
+
+fn spectre_guards(value: &str) -> Result<SpectreGuards> {
+    match value {
+        "consolidate" => Ok(SpectreGuards::Consolidate),
+        "drop" => Ok(SpectreGuards::Drop),
+        _ => bail!("spectre_guards is consolidate or drop"),
+    }
+}
+
+fn bounds(value: &str) -> Result<(String, RangeInclusive<u64>)> {
+    let mut parts = value.split(':');
+    let (Some(region), Some(least), Some(largest)) = (parts.next(), parts.next(), parts.next()) else {
+        bail!("bounds are region:least:largest")
+    };
+    Ok((region.to_owned(), least.parse()?..=largest.parse()?))
+}
+
+fn is_listed(list: &[String], region: &AliasRegionData) -> bool {
+    list.iter().any(|start| region.description.starts_with(start))
+}
+
+impl Embedder for Words {
+    fn writers(&self, region: &AliasRegionData) -> Writers {
+        match () {
+            () if is_listed(&self.others_write, region) => Writers::Others,
+            () if is_listed(&self.calls_write, region) => Writers::Calls,
+            () => Writers::Any,
+        }
+    }
+
+    fn poll_latency(&self) -> u32 {
+        self.poll_latency.unwrap_or(4096)
+    }
+
+    fn is_checked(&self, region: &AliasRegionData, code: TrapCode) -> bool {
+        code == TrapCode::HEAP_OUT_OF_BOUNDS && is_listed(&self.checked, region)
+    }
+
+    fn bounds(&self, region: &AliasRegionData) -> RangeInclusive<u64> {
+        let told = self.bounds.as_ref().filter(|(start, _)| region.description.starts_with(start));
+        told.map_or(0..=u64::MAX, |(_, bounds)| bounds.clone())
+    }
+
+    fn never_shrinks(&self, region: &AliasRegionData) -> bool {
+        is_listed(&self.never_shrink, region)
+    }
+
+    fn extension_confines(&self, region: &AliasRegionData) -> bool {
+        is_listed(&self.confine, region)
+    }
+
+    fn spectre_guards(&self) -> SpectreGuards {
+        self.spectre_guards
+    }
+}
