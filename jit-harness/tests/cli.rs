@@ -41,6 +41,22 @@ fn run_checks_the_run_lines() {
 }
 
 #[test]
+fn a_file_says_which_options_it_is_for() {
+    let bench = Bench::new();
+    let with = |line: &str| bench.file("options.clif", format!("{line}\n{GOOD}"));
+    let none = with("; options: fuel=0");
+    assert!(bench.prints(&["explain", &none]).contains("left as it is"));
+    // What is given counts more.
+    assert!(bench.prints(&["explain", &none, "--fuel", "1"]).contains("changed"));
+    for (line, what) in [("fule=1", "no option fule"), ("fuel=x", "invalid digit"), ("passes", "name=value")] {
+        let output = bench.run(&["bisect", &with(&format!("; options: {line}"))]);
+        assert_eq!(output.status.code(), Some(2));
+        let error = text(&output.stderr);
+        assert!(error.contains("options.clif:1: ") && error.contains(what), "{error}");
+    }
+}
+
+#[test]
 fn run_fails_if_a_run_line_fails() {
     let bench = Bench::new();
     let file = bench.file("wrong.clif", GOOD.replace("== 10", "== 11"));
