@@ -319,6 +319,8 @@ impl Driver<'_, '_> {
         let is_cut = func.layout.blocks().any(|block| !domtree.is_reachable(block));
         remove_unreachable(self.ctx, self.cx.isa)?;
         resolve_aliases(&mut self.ctx.func);
+        // Before anything is decided: a parameter that is always the same value is a choice, too.
+        pin_chosen(&mut self.ctx.func);
         trust_checked(&mut self.ctx.func, self.cx.options);
         // A front end that passes every variable around every loop hides those that do not change.
         let mut replaced = Replaced::default();
@@ -334,7 +336,6 @@ impl Driver<'_, '_> {
             self.cx.forget_forest();
         }
         self.cx.is_merged = true;
-        pin_chosen(&mut self.ctx.func);
         keep_neighbours(&mut self.ctx.func);
         self.cx.has_guards = has_guards(&self.ctx.func);
         if self.cx.has_guards {

@@ -65,7 +65,7 @@ use crate::analysis::scev::comparison::Comparison;
 use crate::change::Change;
 use crate::claim::Claim;
 use crate::edit::materialize::assertion::{assert_equal, assert_truth};
-use crate::edit::materialize::pin::{pin, pin_accesses_at};
+use crate::edit::materialize::pin::{pin_accesses_at, pin_all};
 use crate::edit::ssa::rename::{rename_args, rename_uses};
 use crate::fault::fault;
 use crate::options::Options;
@@ -217,7 +217,7 @@ impl Known {
                 func.replace(inst).iconst(ty, number.cast_signed());
             } else {
                 if address_operand(func, inst) == Some(value) {
-                    pin(func, inst);
+                    pin_all(func, [inst]);
                 }
                 rename_uses(func, inst, rename);
             }

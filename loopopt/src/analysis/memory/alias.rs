@@ -7,7 +7,7 @@
 //! |---|---|
 //! | readonly | nothing writes what a load flagged `readonly` reads |
 //! | region | both carry an alias region, and not the same one |
-//! | slot | they are in different stack slots |
+//! | slot | each is at a constant place in a stack slot, and these are two |
 //! | private slot | one is in a slot whose address never leaves the function, the other's address is not made from it |
 //! | distance | their addresses differ by a constant that is larger than the access below |
 //! | told apart | a test in front of their loop has said so ([`ToldApart`]) |
@@ -101,11 +101,17 @@ impl Access {
 
     /// How far this address can be from that of `other`, if that is known; nowhere near it if there are no such numbers.
     pub fn distances(&self, other: &Self, private: &PrivateSlots) -> Option<Vec<u64>> {
-        let slots = self.address.slot().zip(other.address.slot());
+        let slots = self.place_in_slot().zip(other.place_in_slot());
         if private.keeps_apart(self.operand, other.operand) || slots.is_some_and(|(a, b)| a != b) {
             return Some(Vec::new());
         }
         self.address.differences(&other.address)
+    }
+
+    /// The stack slot that the address is a constant distance from the start of. That of two slots is nowhere in the other; what is added to the address
+    /// of one that others know may lead to any place, though, as the distance of another one may.
+    fn place_in_slot(&self) -> Option<StackSlot> {
+        self.address.slot().filter(|_| self.address.terms().len() == 1)
     }
 }
 

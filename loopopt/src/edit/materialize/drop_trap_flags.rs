@@ -3,7 +3,7 @@
 use crate::analysis::memory::alias::address_operand;
 use crate::analysis::memory::effects::all_mem_flags;
 use crate::analysis::scev::linear_expr::constant_of;
-use crate::edit::materialize::pin::pinned;
+use crate::edit::materialize::pin::{loads_the_same_anywhere, pin_accesses_at, pinned};
 use crate::options::Options;
 use cranelift_codegen::FxHashMap;
 use cranelift_codegen::entity::EntitySet;
@@ -46,7 +46,9 @@ impl GoneGuards {
 pub(crate) fn trust_at(func: &mut Function, inst: Inst, address: Value) {
     let Some(flags) = func.dfg.insts[inst].memflags() else { return };
     let Some(trusted) = without_trap(func, flags) else { return };
+    let loaded = loads_the_same_anywhere(func, inst);
     set_flags(func, inst, trusted);
+    pin_accesses_at(func, loaded);
     *func.dfg.inst_args_mut(inst).last_mut().expect("an access has an address") = address;
 }
 
@@ -67,6 +69,7 @@ fn trust(func: &mut Function, options: &Options, never_fails: impl Fn(&Function,
         return;
     }
     let blocks: Vec<_> = func.layout.blocks().collect();
+    let mut loaded = Vec::new();
     for block in blocks {
         let mut next = func.layout.first_inst(block);
         while let Some(inst) = next {
@@ -75,9 +78,11 @@ fn trust(func: &mut Function, options: &Options, never_fails: impl Fn(&Function,
                 continue;
             };
             let Some(&flags) = trusted.get(&flags).filter(|_| never_fails(func, address)) else { continue };
+            loaded.extend(loads_the_same_anywhere(func, inst));
             set_flags(func, inst, flags);
         }
     }
+    pin_accesses_at(func, loaded);
 }
 
 /// For the flags of checked accesses, the same flags without the trap.

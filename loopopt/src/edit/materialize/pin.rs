@@ -24,7 +24,8 @@
 //! of a branch gets a loop of its own, a rare way leaves the loop, a check decides a branch, an iteration becomes a copy, a sum that traps is proved not
 //! to. Then the address is what was one of several, and that is there long before the choice. So an access at an address that is made
 //! of a choice is pinned before all passes, whichever of them may decide it ([`pin_chosen`]). Choices are parameters of blocks; results of comparisons,
-//! of what selects, and of operations that trap or tell if they overflow; and what is loaded, unless it is the same anywhere: `readonly` and `can_move`.
+//! of what selects, and of operations that may trap or tell if they overflow; and what is loaded, unless it is the same anywhere: `readonly` and
+//! `can_move`. A load that loses this permission is the same anywhere no longer, and what is at addresses made of it is pinned with it.
 //!
 //! ```text
 //!     v1 = load.i64 notrap v0
@@ -111,8 +112,8 @@ impl Choices {
             ValueDef::Union(..) => return Some(false),
             ValueDef::Result(inst, _) => inst,
         };
-        if is_choice(func, inst) || func.dfg.insts[inst].opcode().can_load() {
-            return Some(is_choice(func, inst));
+        if is_choice(func, inst) {
+            return Some(true);
         }
         let args = func.dfg.inst_args(inst);
         if args.iter().any(|&arg| self.chosen.contains(arg)) {
@@ -139,9 +140,10 @@ fn is_in_slot(func: &Function, inst: Inst) -> bool {
 
 /// Whether a pass may put in the place of a result of `inst` what is there before it.
 fn is_choice(func: &Function, inst: Inst) -> bool {
-    use Opcode::{Fcmp, Icmp, Select, SelectSpectreGuard, UaddOverflowTrap};
+    use Opcode::{Fcmp, Icmp, Select, SelectSpectreGuard};
     match func.dfg.insts[inst].opcode() {
-        Icmp | Fcmp | Select | SelectSpectreGuard | UaddOverflowTrap => true,
+        Icmp | Fcmp | Select | SelectSpectreGuard => true,
+        opcode if opcode.can_trap() => true,
         opcode if opcode.can_load() => !is_same_anywhere(func, inst) || is_in_slot(func, inst),
         // A number, and whether it has overflown.
         _ => func.dfg.inst_results(inst).len() == 2,
@@ -170,6 +172,7 @@ pub(crate) fn pin_accesses_at(func: &mut Function, values: impl IntoIterator<Ite
         }
         let first = uses.partition_point(|&(used, _)| used < value);
         for inst in uses[first..].iter().take_while(|&&(used, _)| used == value).map(|&(_, inst)| inst) {
+            let was_same_anywhere = is_same_anywhere(func, inst);
             if address_operand(func, inst) == Some(value) {
                 pin(func, inst);
             }
@@ -181,16 +184,31 @@ pub(crate) fn pin_accesses_at(func: &mut Function, values: impl IntoIterator<Ite
                     open.extend(passed.map(|(param, _)| param));
                 }
             }
-            // What is computed from a load that stays does not come before it.
-            if !opcode.can_load() {
+            // What is computed from a load that stays does not come before it, unless it was there wherever another load of the same is.
+            if !opcode.can_load() || was_same_anywhere {
                 open.extend_from_slice(func.dfg.inst_results(inst));
             }
         }
     }
 }
 
+/// Takes the permission to be moved from these accesses, and from those at addresses that are made of what they load, if that was the same anywhere.
+pub(crate) fn pin_all(func: &mut Function, accesses: impl IntoIterator<Item = Inst>) {
+    let mut loaded = Vec::new();
+    for inst in accesses {
+        loaded.extend(loads_the_same_anywhere(func, inst));
+        pin(func, inst);
+    }
+    pin_accesses_at(func, loaded);
+}
+
+/// What `inst` loads, if that is the same anywhere.
+pub(super) fn loads_the_same_anywhere(func: &Function, inst: Inst) -> Option<Value> {
+    is_same_anywhere(func, inst).then(|| func.dfg.inst_results(inst).first().copied()).flatten()
+}
+
 /// Takes the permission to be moved from `inst`, if it is an access that has it.
-pub(crate) fn pin(func: &mut Function, inst: Inst) {
+fn pin(func: &mut Function, inst: Inst) {
     let Some(flags) = func.dfg.insts[inst].memflags() else { return };
     let old = func.dfg.mem_flags[flags];
     if !old.can_move() {

@@ -13,7 +13,7 @@ use crate::edit::cfg::split_edges::append_arg;
 use crate::edit::copy::clone::repeat_before;
 use crate::edit::materialize::dce::remove_unused;
 use crate::edit::materialize::offsets::set_address;
-use crate::edit::materialize::pin::pin;
+use crate::edit::materialize::pin::pin_all;
 use crate::edit::ssa::labels::copy_labels;
 use crate::edit::ssa::rename::rename_uses;
 use crate::edit::ssa::replace::{Replacement, replace_params};
@@ -88,13 +88,15 @@ impl Rewriting<'_> {
             (block, other) if block == other => layout.pp_cmp(*a, *b),
             (block, other) => block.cmp(&other),
         });
+        let mut changed = Vec::with_capacity(all.len());
         for (inst, offset, base, moving) in all {
             let address = self.sum(inst, base, moving);
             let address = address.unwrap_or_else(|| at(self.func, inst).ins().iconst(types::I64, 0));
             self.unused.extend(address_operand(self.func, inst));
             set_address(self.func, inst, (address, offset));
-            pin(self.func, inst);
+            changed.push(inst);
         }
+        pin_all(self.func, changed);
     }
 
     /// The base of a group, computed at the end of `home`.
