@@ -26,7 +26,7 @@
 //!   ([`KnownBits`](crate::analysis::scev::known_bits::KnownBits)): then it may be done where its condition has not been asked;
 //! * (L2) a load: nothing in the loop may write what it reads, no call is in the loop, and no fence and no atomic, unless the
 //!   embedder says that they are nothing to its region, and others do not write it
-//!   ([`Writers`](crate::Writers)), and it is no [poll](crate::analysis::memory::exit_polls) of the loop. If it is `notrap` and `can_move`, that is all. If it is `notrap` only, it also has to run on every entry of the loop. If it
+//!   ([`Writers`](crate::Writers)), and it is no [poll](crate::analysis::memory::exit_polls) of the loop or of one inside it. If it is `notrap` and `can_move`, that is all. If it is `notrap` only, it also has to run on every entry of the loop. If it
 //!   may trap, (L3) has to hold. If the same load has been hoisted already, it is that one;
 //! * (L3) an instruction that may trap: it runs on every entry of the loop and nothing that can be observed comes before it,
 //!   so that its trap is the first thing that anyone notices, as it was
@@ -61,7 +61,7 @@ use crate::analysis::cfg::must_execute::{FirstIteration, Order};
 use crate::analysis::memory::alias::{Access, LoopStores, PrivateSlots};
 use crate::analysis::memory::available::available_loads;
 use crate::analysis::memory::effects::{Effects, is_constant};
-use crate::analysis::memory::exit_polls::polls;
+use crate::analysis::memory::exit_polls::LoopPolls;
 use crate::analysis::pressure::Pressure;
 use crate::change::Change;
 use crate::claim::{Claim, is_marked};
@@ -100,7 +100,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     let (mut changed, mut has_aliases) = (false, false);
     let mut ready = SecondaryMap::new();
     ready.resize(ctx.func.dfg.num_insts());
-    let heights = forest.heights();
+    let (heights, mut polls) = (forest.heights(), LoopPolls::default());
     for lp in forest.loops().rev() {
         let header = forest.data(lp).header;
         if cx.is_slow(header) {
@@ -116,7 +116,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         let blocks = order.sorted(forest.blocks(lp));
         let flow = (&ctx.cfg, &ctx.domtree);
         let place = Place { forest: &forest, flow, private: &private, lp, preheader };
-        let mut motion = Motion::new(&mut ctx.func, cx, place, Ready { loops: &mut ready, lp });
+        let mut motion = Motion::new(&mut ctx.func, cx, place, (Ready { loops: &mut ready, lp }, &mut polls));
         motion.walk(&blocks);
         let Motion { moved, why, reused, .. } = motion;
         assert_no_overlap(&mut ctx.func, &blocks, &moved);
@@ -217,7 +217,8 @@ struct Motion<'a, 'b> {
     pressure: Option<Pressure>,
     /// Candidates for which there was no register.
     short: usize,
-    polls: Option<Vec<Inst>>,
+    /// For all loops: what moves leaves no loop that it polls for.
+    polls: &'a mut LoopPolls,
     /// Loads that need not be done again in the preheader.
     available: Option<Vec<Inst>>,
     /// Invariant instructions of the loop that can go along with others, and are not worth it alone.
@@ -229,7 +230,12 @@ struct Motion<'a, 'b> {
 }
 
 impl<'a, 'b> Motion<'a, 'b> {
-    fn new(func: &'a mut Function, cx: &'a mut PassCx<'b>, place: Place<'a>, ready: Ready<'a>) -> Self {
+    fn new(
+        func: &'a mut Function,
+        cx: &'a mut PassCx<'b>,
+        place: Place<'a>,
+        (ready, polls): (Ready<'a>, &'a mut LoopPolls),
+    ) -> Self {
         Self {
             first: FirstIteration::new(func, place.forest, place.flow.1, place.lp),
             func,
@@ -238,7 +244,7 @@ impl<'a, 'b> Motion<'a, 'b> {
             stores: None,
             pressure: None,
             short: 0,
-            polls: None,
+            polls,
             available: None,
             ready,
             moved: Vec::new(),
@@ -352,8 +358,12 @@ impl<'a, 'b> Motion<'a, 'b> {
             return Err(Decline::Aliased { load: inst, store });
         }
         // To find the polls takes longest, and is not worth it for what stays anyway.
-        if self.polls.get_or_insert_with(|| polls(self.func, flow, forest, lp)).binary_search(&inst).is_ok() {
-            return Err(Decline::Polls { load: inst });
+        let mut around = forest.innermost(block);
+        while let Some(inner) = around {
+            if self.polls.contains(self.func, flow, (forest, inner), inst) {
+                return Err(Decline::Polls { load: inst });
+            }
+            around = forest.data(inner).parent.filter(|_| inner != lp);
         }
         let is_there = self.find_done(inst).is_some();
         if is_there || (flags.notrap() && flags.can_move()) {

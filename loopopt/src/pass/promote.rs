@@ -28,10 +28,13 @@
 //! * (L1) the address of the cell is the same in each iteration, and all its accesses in the loop are of one type and byte
 //!   order;
 //! * (L2) no other store of the loop may overlap it, as flags and addresses say, or a test in front of the loop; no call, fence or atomic
-//!   is in the loop, unless it is in a stack slot that nobody else knows; the embedder does not list its region as written by others;
+//!   is in the loop, unless it is in a stack slot that nobody else knows; the embedder does not list its region as written by others; none of
+//!   its loads is a [poll](crate::analysis::memory::exit_polls) of the loop or of one inside it, unless each iteration overwrites what others may write,
+//!   with something that is not made of it by what [`settles`]: a loop that waits, and stores now and then or the same again, waits for somebody else;
 //! * (L3) the load before the loop may be done: one of its accesses runs on each entry of the loop, and before anything that
 //!   can be observed if it may trap; or a load is `notrap` and `can_move`. It has the region of the cell only if all accesses have: one of a
-//!   variant that never runs is told apart from others that it is not apart from.
+//!   variant that never runs is told apart from others that it is not apart from. So all have one region if one is of a memory whose accesses are
+//!   guarded by their regions ([`crate::pass::consolidate_guards`]).
 //!
 //! For the stores also:
 //!
@@ -75,6 +78,7 @@ use crate::analysis::cfg::loops::{Loop, LoopData, LoopForest, def_block};
 use crate::analysis::cfg::must_execute::{FirstIteration, Order};
 use crate::analysis::memory::alias::{Access, LoopMemory, cell_type};
 use crate::analysis::memory::effects::Effects;
+use crate::analysis::memory::exit_polls::{LoopPolls, settles};
 use crate::analysis::pressure::Pressure;
 use crate::analysis::scev::linear_expr::Sum;
 use crate::change::Change;
@@ -85,7 +89,7 @@ use crate::pass::{Form, Pass, PassCx};
 use crate::refusal::Said;
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
-use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, MemFlagsData, StackSlot, Type};
+use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, MemFlagsData, StackSlot, Type, Value, ValueDef};
 use cranelift_codegen::{CodegenResult, Context, FxHashMap, FxHashSet};
 use neighbours::{Addresses, Located, Neighbours, Place};
 use std::rc::Rc;
@@ -153,6 +157,8 @@ struct Here<'a> {
     blocks: &'a [Block],
     /// The loop as it is, once that is needed. Forgotten when a cell is carried.
     seen: Option<Seen>,
+    /// Forgotten likewise.
+    polls: LoopPolls,
     /// Made when the first cell needs a register.
     pressure: Option<Pressure>,
     /// The first instruction of each exit before stores were put there.
@@ -176,6 +182,22 @@ impl Memory {
     fn neighbours(&mut self) -> &mut Neighbours {
         let Self { accesses, max_pairs, neighbours, .. } = self;
         neighbours.get_or_insert_with(|| Neighbours::of(accesses, *max_pairs))
+    }
+}
+
+/// (L3): that what is accessed before or behind the loop, with the region that all accesses have, is known as one of a memory that is guarded.
+fn prove_known_memory<'a>(
+    cx: &PassCx<'_>,
+    mut accesses: impl Iterator<Item = &'a Access> + Clone,
+) -> Result<(), Decline> {
+    let mut others = accesses.clone();
+    let Some(first) = accesses.next() else { return Ok(()) };
+    let is_other = |access: &&Access| access.flags.alias_region() != first.flags.alias_region();
+    match others.find(is_other) {
+        Some(other) if cx.memories.is_of(first) || cx.memories.is_of(other) => {
+            Err(Decline::GuardedRegions { a: first.inst, b: other.inst })
+        }
+        _ => Ok(()),
     }
 }
 
@@ -227,6 +249,7 @@ impl<'a> Here<'a> {
             lp,
             blocks,
             seen: None,
+            polls: LoopPolls::default(),
             pressure: None,
             exit_points: FxHashMap::default(),
             done: Vec::new(),
@@ -314,6 +337,10 @@ impl<'a> Here<'a> {
         }
         let seen_by = self.prove_alone(memory, &accesses)?;
         let starts_with_store = self.starts_with_store(&accesses);
+        if !is_private {
+            self.prove_unawaited(&accesses)?;
+        }
+        prove_known_memory(cx, accesses.iter().map(|access| &***access))?;
         let entry = self.entry_flags(&accesses);
         if !self.is_made_of(carry::address_of(self.func, first.inst), &|_, _| None) {
             return Err(Decline::NotCertain { access: first.inst });
@@ -376,6 +403,72 @@ impl<'a> Here<'a> {
             }
         }
         Ok(seen_by)
+    }
+
+    /// (L2): that no load waits for what somebody else stores.
+    fn prove_unawaited(&mut self, accesses: &[Rc<Located>]) -> Result<(), Decline> {
+        for load in accesses.iter().filter(|access| access.stored.is_none()) {
+            let home = self.func.layout.inst_block(load.inst).expect("an access is in the layout");
+            let mut around = self.forest.innermost(home);
+            while let Some(lp) = around {
+                let flow = (self.cfg, self.domtree);
+                if !self.is_overwritten(accesses, load.inst, lp)
+                    && self.polls.contains(self.func, flow, (self.forest, lp), load.inst)
+                {
+                    return Err(Decline::Poll { load: load.inst });
+                }
+                around = self.forest.data(lp).parent.filter(|_| lp != self.lp);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether each iteration of `lp` overwrites what others may write for `load`, before it or behind it: with something that it moves on.
+    fn is_overwritten(&self, accesses: &[Rc<Located>], load: Inst, lp: Loop) -> bool {
+        let Self { func, domtree, forest, .. } = self;
+        accesses.iter().any(|access| {
+            let home = func.layout.inst_block(access.inst).filter(|&home| forest.contains(lp, home));
+            access.stored.zip(home).is_some_and(|(stored, home)| {
+                let is_certain = || {
+                    domtree.dominates(access.inst, load, &func.layout)
+                        || forest.is_in_each_iteration(func, domtree, lp, home)
+                };
+                is_certain() && !self.is_settled(stored, (load, lp))
+            })
+        })
+    }
+
+    /// Whether `stored` is what `load` gives, or is made of it by instructions that settle only: then iterations come to store the same.
+    fn is_settled(&self, stored: Value, (load, lp): (Inst, Loop)) -> bool {
+        /// Values that are looked at: more than a flag is set by.
+        const MAX_VALUES: usize = 16;
+        let Self { func, cfg, forest, .. } = self;
+        let (mut open, mut seen) = (vec![stored], FxHashSet::default());
+        while let Some(value) = open.pop() {
+            if !seen.insert(value) {
+                continue;
+            }
+            if seen.len() > MAX_VALUES {
+                return true;
+            }
+            match func.dfg.value_def(value) {
+                ValueDef::Result(inst, _) if inst == load => return true,
+                ValueDef::Result(inst, _) if settles(func.dfg.insts[inst].opcode()) => {
+                    open.extend_from_slice(func.dfg.inst_args(inst));
+                }
+                ValueDef::Param(block, _) if forest.contains(lp, block) => {
+                    let edges = forest.edges_into(func, cfg, block).iter();
+                    open.extend(edges.filter_map(|edge| edge.passed_for(func, value)));
+                }
+                _ => {}
+            }
+        }
+        false
+    }
+
+    /// Forgets what was known of the loop as it was.
+    fn forget(&mut self) {
+        (self.seen, self.polls) = (None, LoopPolls::default());
     }
 
     /// Whether a store comes before all other accesses in each iteration.

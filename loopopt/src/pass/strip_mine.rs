@@ -232,7 +232,7 @@ impl Look<'_> {
             |block: &&Block| !polls.rare.contains(block) && polls.all.iter().all(|poll| poll.block != **block);
         let body: Vec<_> = forest.blocks(lp).iter().filter(is_apart).copied().collect();
         let used = self.used(&polls, &body)?;
-        let strip = self.strip(&polls, &body, cx)?;
+        let strip = self.strip((&polls, &used), &body, cx)?;
         let whole = match strip {
             Strip::Whole { .. } => Order::of(func, &ctx.domtree).sorted(forest.blocks(lp)),
             Strip::Counted { .. } => Vec::new(),
@@ -280,7 +280,12 @@ impl Look<'_> {
         Ok(used)
     }
 
-    fn strip(&mut self, polls: &Polls, body: &[Block], cx: &mut PassCx<'_>) -> Result<Strip, Decline> {
+    fn strip(
+        &mut self,
+        (polls, used): (&Polls, &FxHashSet<Value>),
+        body: &[Block],
+        cx: &mut PassCx<'_>,
+    ) -> Result<Strip, Decline> {
         let mut fuel = None;
         for poll in &polls.all {
             if let PollKind::Fuel(param) = poll.kind {
@@ -302,7 +307,7 @@ impl Look<'_> {
             self.judge(polls)?;
         }
         let latency = u64::from(cx.options.embedder.poll_latency());
-        let insts = self.insts(body, cx)?.max(1);
+        let insts = self.insts(body, cx)?.saturating_add(self.repeated(polls, used));
         let most = latency / insts;
         if most < 2 {
             return Err(Decline::LongIteration {
@@ -377,7 +382,15 @@ impl Look<'_> {
         writer.map_or(Ok(()), |store| Err(Decline::WritesPolled(store)))
     }
 
-    /// The most instructions that one iteration executes.
+    /// How many instructions each iteration of a strip gets: what it uses of what the polls compute (L3), and the counter with its test.
+    fn repeated(&self, polls: &Polls, used: &FxHashSet<Value>) -> u64 {
+        let func = &self.ctx.func;
+        let insts = polls.all.iter().flat_map(|poll| func.layout.block_insts(poll.block));
+        let is_used = |inst: &Inst| func.dfg.inst_results(*inst).iter().any(|result| used.contains(result));
+        2 + insts.filter(|inst| is_used(inst) && !is_constant(func, *inst)).count() as u64
+    }
+
+    /// The most instructions that one iteration of the loop as it is executes behind the polls.
     fn insts(&self, body: &[Block], cx: &mut PassCx<'_>) -> Result<u64, Decline> {
         let func = &self.ctx.func;
         let mut insts = 0_u64;

@@ -28,7 +28,7 @@
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::memory::alias::{Access, LoopStores, PrivateSlots};
 use crate::analysis::memory::effects::Effects;
-use crate::analysis::memory::exit_polls::polls;
+use crate::analysis::memory::exit_polls::LoopPolls;
 use crate::analysis::memory::told_apart::ToldApart;
 use crate::analysis::scev::linear_expr::Sum;
 use crate::embedder::Writers;
@@ -89,7 +89,7 @@ pub struct KnownLoads<'a> {
     /// For the blocks passed.
     at_end: SecondaryMap<Block, Option<Available>>,
     /// Of the loops of which a load may be one.
-    polls: FxHashMap<Loop, Vec<Inst>>,
+    polls: LoopPolls,
     /// What the results of the loads found are.
     same: FxHashMap<Value, Value>,
     /// Whether one iteration of a loop is looked at.
@@ -120,7 +120,7 @@ impl<'a> KnownLoads<'a> {
             heights: SecondaryMap::new(),
             known: FxHashMap::default(),
             at_end: SecondaryMap::new(),
-            polls: FxHashMap::default(),
+            polls: LoopPolls::default(),
             same: FxHashMap::default(),
             in_iteration: false,
             found: Vec::new(),
@@ -298,8 +298,7 @@ impl<'a> KnownLoads<'a> {
         let Context { func, cfg, domtree, .. } = self.ctx;
         let mut around = self.forest.innermost(block);
         while let Some(lp) = around.filter(|&lp| self.in_iteration || !self.forest.contains(lp, home)) {
-            let polls = self.polls.entry(lp).or_insert_with(|| polls(func, (cfg, domtree), self.forest, lp));
-            if polls.binary_search(&load).is_ok() {
+            if self.polls.contains(func, (cfg, domtree), (self.forest, lp), load) {
                 return true;
             }
             around = self.forest.data(lp).parent;

@@ -37,12 +37,15 @@
 //!
 //! Regions that others write ([`Writers::Others`](crate::Writers)) are stricter: each load there stays what it is.
 
+use crate::analysis::cfg::edges::Edge;
 use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
 use crate::analysis::memory::effects::Effects;
+use crate::analysis::scev::linear_expr::constant_of;
 use crate::fault::fault;
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
+use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode, Value, ValueDef};
 use cranelift_codegen::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
@@ -60,12 +63,14 @@ pub fn polls(
     // Room for a small loop.
     let seen = FxHashMap::with_capacity_and_hasher(56, Default::default());
     let (deciding, decided, passed) = (Vec::new(), EntitySet::new(), FxHashMap::default());
-    let mut search = Search { func, cfg, domtree, forest, lp, seen, deciding, decided, passed };
+    let mut search =
+        Search { func, cfg, domtree, forest, lp, seen, deciding, decided, passed, forgotten: 0, steady_branches: None };
+    let asked_by_all = |ways_out: &[WayOut]| ways_out.iter().flat_map(|(_, asked)| asked.clone()).collect::<Vec<_>>();
     let exits = search.exits();
-    let mut conditions: Vec<_> = exits.iter().map(|&(_, condition)| condition).collect();
+    let mut conditions = asked_by_all(&exits);
     if search.add_guards(&exits, &mut conditions) {
         let traps = search.traps();
-        conditions.extend(traps.iter().map(|&(_, condition)| condition));
+        conditions.extend(asked_by_all(&traps));
         search.add_guards(&traps, &mut conditions);
     }
     let mut steady = Vec::new();
@@ -76,6 +81,29 @@ pub fn polls(
         conditions.append(&mut search.deciding);
     }
     search.loads_behind(steady)
+}
+
+/// How often values of one loop are asked for again. 10,000: it keeps the time linear, and real loops ask again for a few dozen.
+const MAX_FORGOTTEN: usize = 10_000;
+
+/// The polls of the loops of a function, found once for each loop that is asked for.
+#[derive(Debug, Default)]
+pub struct LoopPolls {
+    known: FxHashMap<Loop, Vec<Inst>>,
+}
+
+impl LoopPolls {
+    /// Whether `load` is a poll of `lp`.
+    pub fn contains(
+        &mut self,
+        func: &Function,
+        flow: (&ControlFlowGraph, &DominatorTree),
+        (forest, lp): (&LoopForest, Loop),
+        load: Inst,
+    ) -> bool {
+        let polls = self.known.entry(lp).or_insert_with(|| polls(func, flow, forest, lp));
+        polls.binary_search(&load).is_ok()
+    }
 }
 
 /// What is known of a value on the way through what a condition is made of.
@@ -102,7 +130,14 @@ struct Search<'a> {
     decided: EntitySet<Block>,
     /// Blocks with parameters that were seen, and what is passed to each: by each edge, for each parameter.
     passed: FxHashMap<Block, Vec<Option<Value>>>,
+    /// How many values were taken for steady for a value that was not.
+    forgotten: usize,
+    /// The steady and loaded conditions of all branches, once they were asked for.
+    steady_branches: Option<Vec<Value>>,
 }
+
+/// A way out of the loop: a block, and what is asked there. It is taken only if each of these is as it has to be.
+type WayOut = (Block, Operands);
 
 /// The branches that stand before ways out.
 #[derive(Default)]
@@ -114,37 +149,48 @@ struct Guards {
 }
 
 /// What a value is made of.
-type Operands = SmallVec<[Value; 4]>;
+pub type Operands = SmallVec<[Value; 4]>;
 
 impl Search<'_> {
-    /// The blocks that exits leave, with their conditions.
-    fn exits(&self) -> Vec<(Block, Value)> {
+    fn exits(&self) -> Vec<WayOut> {
         let func = self.func;
         let exits = self.forest.data(self.lp).exits.iter();
-        exits.filter_map(|exit| Some((exit.source(func), condition(func, exit.branch)?))).collect()
+        exits.filter_map(|exit| Some((exit.source(func), asked_by(func, *exit)?))).collect()
     }
 
-    /// The blocks of conditional traps, with their conditions.
-    fn traps(&self) -> Vec<(Block, Value)> {
+    /// Conditional traps, and divisions by what may be zero.
+    fn traps(&self) -> Vec<WayOut> {
+        use Opcode::{Sdiv, Srem, Udiv, Urem};
         let func = self.func;
         let traps_in = |block| {
-            let insts = func.layout.block_insts(block);
-            let traps = insts.filter(|&inst| matches!(func.dfg.insts[inst], InstructionData::CondTrap { .. }));
-            traps.map(move |trap| (block, func.dfg.inst_args(trap)[0]))
+            func.layout.block_insts(block).filter_map(move |inst| {
+                let args = func.dfg.inst_args(inst);
+                let asked = match (func.dfg.insts[inst], func.dfg.insts[inst].opcode()) {
+                    (InstructionData::CondTrap { .. }, opcode) => conjuncts(func, args[0], opcode == Opcode::Trapnz),
+                    (_, Sdiv | Srem | Udiv | Urem) if Effects::of(func, inst).traps => SmallVec::from_slice(&args[1..]),
+                    _ => return None,
+                };
+                Some((block, asked))
+            })
         };
         self.forest.blocks(self.lp).iter().flat_map(|&block| traps_in(block)).collect()
     }
 
     /// Adds the steady conditions of the branches that stand before the ways out: of those with a condition that changes only if there is such a
     /// branch before each of these. Returns whether there is, so that none of the ways out is taken if what is loaded does not change.
-    fn add_guards(&mut self, ways_out: &[(Block, Value)], guards: &mut Vec<Value>) -> bool {
+    fn add_guards(&mut self, ways_out: &[WayOut], guards: &mut Vec<Value>) -> bool {
         let (mut of_steady, mut of_changing) = (Guards::default(), Guards::default());
         let mut waits = true;
-        for &(block, condition) in ways_out {
-            if self.is_steady(condition) {
-                self.is_guarded(block, &mut of_steady);
+        for (block, asked) in ways_out {
+            if self.are_steady(asked) {
+                self.is_guarded(*block, &mut of_steady);
             } else {
-                waits &= self.is_guarded(block, &mut of_changing);
+                let guarded = [
+                    self.is_guarded(*block, &mut of_changing),
+                    self.has_steady_part(asked, &mut of_changing.conditions),
+                    self.may_be_bypassed(*block, &mut of_changing.conditions),
+                ];
+                waits &= guarded.contains(&true);
             }
         }
         guards.append(&mut of_steady.conditions);
@@ -152,6 +198,44 @@ impl Search<'_> {
             guards.append(&mut of_changing.conditions);
         }
         waits
+    }
+
+    fn are_steady(&mut self, values: &[Value]) -> bool {
+        values.iter().all(|&value| self.is_steady(value))
+    }
+
+    /// Whether one of the values that are asked together is steady, and loaded. Adds those that are.
+    fn has_steady_part(&mut self, asked: &[Value], guards: &mut Vec<Value>) -> bool {
+        let before = guards.len();
+        for &value in asked {
+            if self.is_loaded(value) {
+                guards.push(value);
+            }
+        }
+        guards.len() > before
+    }
+
+    /// Whether `value` is steady, and loaded.
+    fn is_loaded(&mut self, value: Value) -> bool {
+        self.is_steady(value) && !self.loads_behind(vec![value]).is_empty()
+    }
+
+    /// Whether an iteration may end without having come to `block`, and branches of the loop ask what is steady and loaded. Adds the conditions of all
+    /// that do, for any of them may stand before ways that meet before `block`.
+    fn may_be_bypassed(&mut self, block: Block, guards: &mut Vec<Value>) -> bool {
+        let Self { func, forest, lp, domtree, .. } = *self;
+        if forest.is_in_each_iteration(func, domtree, lp, block) {
+            return false;
+        }
+        let steady = self.steady_branches.take().unwrap_or_else(|| {
+            let branches = forest.blocks(lp).iter().filter_map(|&block| func.layout.last_inst(block));
+            let asked: Vec<_> = branches.filter_map(|branch| condition(func, branch)).collect();
+            asked.into_iter().filter(|&value| self.is_loaded(value)).collect()
+        });
+        guards.extend_from_slice(&steady);
+        let found = !steady.is_empty();
+        self.steady_branches = Some(steady);
+        found
     }
 
     /// Whether one way alone of a branch in the loop with a steady condition leads to `block`. Adds the conditions of all that do.
@@ -185,24 +269,36 @@ impl Search<'_> {
     /// Whether `condition` is steady.
     fn is_steady(&mut self, condition: Value) -> bool {
         let mut way: Vec<(Value, Operands)> = Vec::new();
+        // What is steady if a value is that is on the way yet.
+        let (mut assumes, mut assuming) = (false, Vec::new());
         let mut next = Some(condition);
         loop {
             let Some(value) = next else {
                 let Some((done, _)) = way.pop() else { return true };
                 self.seen.insert(done, Seen::Steady);
+                assuming.extend(assumes.then_some(done));
                 next = way.last_mut().and_then(|(_, operands)| operands.pop());
                 continue;
             };
             let insts = self.insts_before(way.last());
             let operands = match self.seen.get(&value) {
                 Some(Seen::Steady) => Some(None),
-                // Around a cycle of parameters alone, a value stays what it is, and with what settles it comes to rest.
-                Some(&Seen::OnTheWay { insts: before }) if before == insts => Some(None),
+                // Around a cycle of parameters alone, a value stays what it is, and with what settles it comes to rest. A cycle of a loop inside
+                // begins anew in each iteration.
+                Some(&Seen::OnTheWay { insts: before }) if before == insts || !self.goes_round(&way, value) => {
+                    assumes = true;
+                    Some(None)
+                }
                 Some(_) => None,
                 None => self.operands(value).map(Some),
             };
             match operands {
                 None => {
+                    // In code made to be slow, what is asked for again and again stays steady.
+                    self.forgotten += assuming.len();
+                    if self.forgotten <= MAX_FORGOTTEN {
+                        assuming.iter().for_each(|value| _ = self.seen.remove(value));
+                    }
                     let changing = way.into_iter().map(|(value, _)| value).chain([value]);
                     self.seen.extend(changing.map(|value| (value, Seen::Changing)));
                     return false;
@@ -218,6 +314,15 @@ impl Search<'_> {
                 return true;
             }
         }
+    }
+
+    /// Whether what `value`, which is on the way, is made of goes through the iteration before.
+    fn goes_round(&self, way: &[(Value, Operands)], value: Value) -> bool {
+        let header = self.forest.data(self.lp).header;
+        let from = way.iter().rposition(|&(on_the_way, _)| on_the_way == value).unwrap_or(0);
+        let is_of_header =
+            |value| matches!(self.func.dfg.value_def(value), ValueDef::Param(block, _) if block == header);
+        way[from..].iter().any(|&(value, _)| is_of_header(value))
     }
 
     /// How many instructions that do not settle stand on the way down to the operands of its last value.
@@ -298,6 +403,44 @@ impl Search<'_> {
     }
 }
 
+/// What is asked for an edge: all of these have to be zero, or not, for it to be taken.
+pub fn asked_by(func: &Function, edge: Edge) -> Option<Operands> {
+    let condition = condition(func, edge.branch)?;
+    Some(match func.dfg.insts[edge.branch] {
+        InstructionData::Brif { .. } => conjuncts(func, condition, edge.slot == 0),
+        _ => Operands::from_slice(&[condition]),
+    })
+}
+
+/// Values that all have to be zero, or not zero, for `condition` to be `true`, or not: it alone, or what it is put together from.
+fn conjuncts(func: &Function, condition: Value, truth: bool) -> Operands {
+    /// What people write in one condition.
+    const MAX_PARTS: usize = 8;
+    let (mut parts, mut open) = (Operands::new(), vec![(condition, truth)]);
+    while let Some((value, truth)) = open.pop() {
+        let taken_apart = func.dfg.value_def(value).inst().filter(|_| parts.len() + open.len() < MAX_PARTS);
+        let zero = |value| constant_of(func, value) == Some(0);
+        let found = taken_apart.and_then(|inst| match (func.dfg.insts[inst].opcode(), func.dfg.inst_args(inst)) {
+            (Opcode::Band, &[a, b]) if truth => Some(vec![(a, true), (b, true)]),
+            (Opcode::Bor, &[a, b]) if !truth => Some(vec![(a, false), (b, false)]),
+            (Opcode::Uextend | Opcode::Sextend, &[a]) => Some(vec![(a, truth)]),
+            (Opcode::Select, &[c, a, b]) if truth && zero(b) => Some(vec![(c, true), (a, true)]),
+            (Opcode::Select, &[c, a, b]) if truth && zero(a) => Some(vec![(c, false), (b, true)]),
+            (Opcode::Icmp, &[a, b]) if zero(b) => match func.dfg.insts[inst].cond_code() {
+                Some(IntCC::Equal) => Some(vec![(a, !truth)]),
+                Some(IntCC::NotEqual) => Some(vec![(a, truth)]),
+                _ => None,
+            },
+            _ => None,
+        });
+        match found {
+            Some(found) => open.extend(found),
+            None => parts.push(value),
+        }
+    }
+    parts
+}
+
 /// What a branch on a value tests.
 fn condition(func: &Function, branch: Inst) -> Option<Value> {
     match func.dfg.insts[branch] {
@@ -307,10 +450,14 @@ fn condition(func: &Function, branch: Inst) -> Option<Value> {
 }
 
 /// Whether a value that is made of itself by such an instruction, and of others that stay the same, is the same from some iteration on, or takes turns.
+/// A shift pushes out what there was. A difference, which takes turns with itself as the second operand only, is none.
 pub fn settles(opcode: Opcode) -> bool {
-    use Opcode::{Band, Bitcast, Bmask, Bor, Fcmp, Icmp, Ireduce, Sextend, Smax, Smin, Uextend, Umax, Umin};
+    use Opcode::{Band, Bitcast, Bmask, Bnot, Bor, Bxor, Fcmp, Icmp, Ineg, Ireduce, Ishl, Sextend, Smax, Smin, Sshr};
+    use Opcode::{Uextend, Umax, Umin, Ushr};
     let converts = matches!(opcode, Bitcast | Bmask | Fcmp | Icmp | Ireduce | Sextend | Uextend);
-    converts || is_choice(opcode) || matches!(opcode, Band | Bor | Smax | Smin | Umax | Umin)
+    let takes_turns = matches!(opcode, Bnot | Bxor | Ineg);
+    let loses = matches!(opcode, Band | Bor | Ishl | Smax | Smin | Sshr | Umax | Umin | Ushr);
+    converts || is_choice(opcode) || takes_turns || loses
 }
 
 /// Whether the first operand chooses between the others.

@@ -17,14 +17,15 @@
 //! * **Flag**: the condition is made of loads of what [others write](crate::Writers::Others) or of atomic ones, and of values that are
 //!   the same in each iteration in which the rare edge is not taken. The rare edge leads to cold code.
 //! * **Fuel**: the condition is that a parameter of the header has reached zero from below. What an iteration adds to it is
-//!   [`Fuel`]. Its rare edge need not lead to cold code: a number that grows by constants passes zero once.
+//!   [`Fuel`]. Its rare edge need not lead to cold code: a number that grows by constants passes zero once. But it leads to code that calls or fails: what
+//!   does neither is a part of the program, and the number a counter.
 //!
 //! Several polls may stand in a row. Between them, and before the first one, there is nothing but pure instructions and the loads that
 //! they ask.
 
 use crate::analysis::cfg::edges::{Edge, edges_into, ways_from};
 use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
-use crate::analysis::memory::effects::{Effects, leads_to_failure};
+use crate::analysis::memory::effects::{Effects, calls, leads_to_failure};
 use crate::analysis::scev::comparison::Comparison;
 use crate::analysis::scev::linear_expr::constant_of;
 use cranelift_codegen::entity::EntitySet;
@@ -156,7 +157,11 @@ impl Search<'_> {
             let Some(region) = rare_region(self.ctx, self.forest, self.lp, (rare, body)) else { continue };
             let mut loads = Vec::new();
             let mut is_flag = || leads_to_failure(func, rare.target(func)) && self.is_steady(arg, &mut loads);
-            let kind = match self.fuel(arg, usual) {
+            let is_rare = || {
+                let mut blocks = region.iter().copied().chain([rare.target(func)]);
+                leads_to_failure(func, rare.target(func)) || blocks.any(|block| calls(func, block))
+            };
+            let kind = match self.fuel(arg, usual).filter(|_| is_rare()) {
                 Some(fuel) => PollKind::Fuel(fuel),
                 None if is_flag() => PollKind::Flag,
                 None => continue,

@@ -24,7 +24,7 @@ impl Here<'_> {
         let first = &cell.accesses[0];
         let name = self.func.dfg.display_inst(first.inst).to_string();
         let address = self.make_before(address_of(self.func, first.inst), &|_, _| None);
-        self.seen = None;
+        self.forget();
         let mut by_block = FxHashMap::<Block, Vec<&Rc<Located>>>::default();
         for access in &cell.accesses {
             let home = self.func.layout.inst_block(access.inst).expect("an access is in the layout");

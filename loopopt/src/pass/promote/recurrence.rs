@@ -31,7 +31,7 @@
 use super::carry::{address_of, as_loaded, merged_load_flags, replace_load, to_cell};
 use super::neighbours::Located;
 use super::why::Decline;
-use super::{Here, Memory};
+use super::{Here, Memory, prove_known_memory};
 use crate::analysis::cfg::loops::def_block;
 use crate::analysis::memory::alias::{Access, cell_type};
 use crate::analysis::scev::linear_expr::Sum;
@@ -133,6 +133,7 @@ impl Here<'_> {
         if let Some(fence) = memory.fence {
             return Err(Decline::Fenced { access, fence });
         }
+        prove_known_memory(cx, [&***load, &**store].into_iter())?;
         let max = memory.max_pairs;
         for place in [&**load, store] {
             let clobber = memory.neighbours().store(self.addresses, place, |other| other.inst != store.inst);
@@ -175,7 +176,7 @@ impl Here<'_> {
         let ty = cell_type(self.func, load.inst).expect("a plain access has a type");
         let (header, entry) = (self.forest.data(self.lp).header, self.entry_edge());
         let address = self.make_before(address_of(self.func, load.inst), &self.first_values());
-        self.seen = None;
+        self.forget();
         let offset = self.func.dfg.insts[load.inst].load_store_offset().expect("a plain access");
         let flags = merged_load_flags([load, store], load.flags);
         let value = self.load_before(ty, flags, (address, offset), load.inst);

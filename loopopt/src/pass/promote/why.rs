@@ -31,10 +31,15 @@ refusals! {
         Fenced { access: Inst, fence: Inst } => "fenced", "the memory of {access} may change at {fence}";
         /// (L2) The embedder says that others write to the region.
         Asynchronous { access: Inst } => "asynchronous", "{access} is to a region that changes at any time";
+        /// (L2) The loop waits for what others store there.
+        Poll { load: Inst } => "poll", "the loop may wait for somebody else to change what {load} reads";
         /// (L3) It cannot be loaded before the loop.
         NotCertain { access: Inst }
             => "not-certain", "the memory of {access} may not be there if the loop does not get to it",
             help "flag the load notrap and can_move, if it may be done at any time";
+        /// (L3) What is accessed elsewhere would not be known to need a guard.
+        GuardedRegions { a: Inst, b: Inst }
+            => "guarded-regions", "{a} and {b} have two alias regions, and guards are consolidated by these";
         /// (L4) The stores have to stay in the loop: another load may read them.
         MayBeRead { store: Inst, load: Inst } => "store-stays", "{store} stays in the loop: {load} may read it",
             help "give the two different alias regions, if they never overlap";

@@ -4,7 +4,7 @@ use crate::analysis::cfg::edges::{Edge, edges_into};
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::memory::alias::{Access, LoopStores, PrivateSlots};
 use crate::analysis::memory::effects::{Effects, is_constant};
-use crate::analysis::memory::exit_polls::settles;
+use crate::analysis::memory::exit_polls::{asked_by, settles};
 use crate::analysis::scev::invariant::invariant_chain;
 use crate::options::Options;
 use cranelift_codegen::entity::EntitySet;
@@ -86,27 +86,35 @@ pub(super) fn waits(
     (hot, options): (&EntitySet<Block>, &Options),
     edge: Edge,
 ) -> Option<Value> {
+    let asked = asked_by(&ctx.func, edge)?;
+    asked.iter().find_map(|&value| waits_for(ctx, (forest, lp), (hot, options), value))
+}
+
+/// The same, if `asked` is a value that has to change for the edge to be taken.
+fn waits_for(
+    ctx: &Context,
+    (forest, lp): (&LoopForest, Loop),
+    (hot, options): (&EntitySet<Block>, &Options),
+    asked: Value,
+) -> Option<Value> {
     let func = &ctx.func;
-    let (InstructionData::Brif { arg, .. } | InstructionData::BranchTable { arg, .. }) = func.dfg.insts[edge.branch]
-    else {
-        return None;
-    };
+    let header = forest.data(lp).header;
     let mut load = None;
     let mut seen = FxHashSet::default();
-    let mut stack = vec![Trail { value: arg, from: None, is_computed: false }];
+    let mut stack = vec![Trail { value: asked, from: None, is_computed: false }];
     while let Some(trail) = stack.pop() {
         if !seen.insert(trail) {
             continue;
         }
         if seen.len() > MAX_VALUES {
-            return Some(arg);
+            return Some(asked);
         }
         let inst = match func.dfg.value_def(trail.value) {
             ValueDef::Param(block, index) if forest.contains(lp, block) => {
                 if trail.from == Some(trail.value) && trail.is_computed {
                     return None;
                 }
-                stack.extend(passed(ctx, hot, (block, index), trail));
+                stack.extend(passed(ctx, (hot, header), (block, index), trail));
                 continue;
             }
             ValueDef::Result(inst, _) => inst,
@@ -141,7 +149,7 @@ struct Trail {
 /// What the edges from `hot` blocks pass for a parameter.
 fn passed<'a>(
     ctx: &'a Context,
-    hot: &'a EntitySet<Block>,
+    (hot, header): (&'a EntitySet<Block>, Block),
     (block, index): (Block, usize),
     trail: Trail,
 ) -> impl Iterator<Item = Trail> + use<'a> {
@@ -149,7 +157,8 @@ fn passed<'a>(
     let edges = edges_into(func, cfg, block).filter(|edge| hot.contains(edge.source(func)));
     edges.filter_map(move |edge| {
         let value = edge.args(func).nth(index)?.as_value()?;
-        let goes_back = domtree.block_dominates(block, edge.source(func));
+        // A loop inside begins anew.
+        let goes_back = block == header && domtree.block_dominates(block, edge.source(func));
         let back = Trail { value, from: Some(trail.value), is_computed: false };
         Some(if goes_back { back } else { Trail { value, ..trail } })
     })
