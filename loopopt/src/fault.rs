@@ -47,6 +47,10 @@ faults! {
     OneIterationTooMany,
     /// `strip_mine`: a flag that stays set is found set once for each strip.
     SetFlagForgotten,
+    /// All that decides: what a Spectre guard gives is taken for free to become something else than what it asks of.
+    OnlyConditionsAsked,
+    /// `consolidate_guards`: one guard is for accesses to two memories with one base.
+    OneMemoryForAll,
     /// `fuse_exit_tests`: the strip ends two iterations late.
     StripTooLong,
     /// `fuse_exit_tests`: a loop that an unrolled strip held is taken for the strip.

@@ -462,6 +462,12 @@ impl Maker {
         self.at().ins().imul(a, b)
     }
 
+    /// Traps unless the two compare so.
+    fn check(&mut self, cond: IntCC, a: Value, b: Value) {
+        let holds = self.at().ins().icmp(cond, a, b);
+        self.at().ins().trapz(holds, TrapCode::HEAP_OUT_OF_BOUNDS);
+    }
+
     fn jump(&mut self, target: Block, args: &[Value]) {
         let args: Vec<_> = args.iter().map(|&value| BlockArg::Value(value)).collect();
         self.at().ins().jump(target, &args);
@@ -495,12 +501,17 @@ impl Maker {
 
     /// A while loop that counts to the argument. Goes on behind it.
     fn while_loop(&mut self, body: impl FnOnce(&mut Self, Value)) -> Value {
-        let (header, inside, exit) = (self.block(), self.block(), self.block());
         let zero = self.constant(0);
-        self.jump(header, &[zero]);
+        self.while_loop_between(zero, self.arg, body)
+    }
+
+    /// The same from `start` to `end`.
+    fn while_loop_between(&mut self, start: Value, end: Value, body: impl FnOnce(&mut Self, Value)) -> Value {
+        let (header, inside, exit) = (self.block(), self.block(), self.block());
+        self.jump(header, &[start]);
         let counter = self.param(header);
         self.block = header;
-        self.branch(IntCC::SignedLessThan, [counter, self.arg], (inside, &[]), (exit, &[]));
+        self.branch(IntCC::SignedLessThan, [counter, end], (inside, &[]), (exit, &[]));
         self.block = inside;
         body(self, counter);
         let one = self.constant(1);
@@ -603,14 +614,100 @@ fn checks_in_a_nest(depth: usize) -> Function {
         for &counter in counters {
             for far in [100, 200] {
                 let most = maker.constant(far);
-                let holds = maker.at().ins().icmp(IntCC::UnsignedLessThan, counter, most);
-                maker.at().ins().trapz(holds, TrapCode::HEAP_OUT_OF_BOUNDS);
+                maker.check(IntCC::UnsignedLessThan, counter, most);
             }
         }
     }
     let mut maker = Maker::new();
     inside(&mut maker, depth, &[]);
     maker.finish_with_arg()
+}
+
+/// Each loop begins where the one around it is, and has an end of its own. The innermost checks a sum of four counters.
+fn triangular_nest(depth: usize) -> Function {
+    fn inside(maker: &mut Maker, ends: &[Value], counters: &[Value]) {
+        let &start = counters.last().expect("where the first one begins");
+        let Some((&end, others)) = ends.split_first() else {
+            let last = counters.iter().rev().take(4).copied();
+            let sum = last.reduce(|a, b| maker.add(a, b)).expect("some");
+            maker.check(IntCC::UnsignedLessThan, sum, maker.arg);
+            return;
+        };
+        maker.while_loop_between(start, end, |maker, counter| {
+            inside(maker, others, &[counters, &[counter]].concat());
+        });
+    }
+    let mut maker = Maker::new();
+    let zero = maker.constant(0);
+    let ends: Vec<_> = (0..depth)
+        .map(|number| {
+            let factor = maker.constant(2 * number + 3);
+            maker.product(maker.arg, factor)
+        })
+        .collect();
+    inside(&mut maker, &ends, &[zero]);
+    maker.finish_with_arg()
+}
+
+/// In a nest of ten, so many numbers that do not change are checked against one.
+fn checks_against_one_number(count: usize) -> Function {
+    fn inside(maker: &mut Maker, depth: usize, numbers: &[Value], end: Value) {
+        if depth > 0 {
+            maker.while_loop(|maker, counter| inside(maker, depth - 1, numbers, counter));
+            return;
+        }
+        for &number in numbers {
+            let sum = maker.add(number, end);
+            maker.check(IntCC::UnsignedLessThanOrEqual, sum, maker.arg);
+        }
+    }
+    let mut maker = Maker::new();
+    let numbers: Vec<_> = (0..count)
+        .map(|number| {
+            let by = maker.constant(2 * number + 3);
+            let arg = maker.arg;
+            maker.at().ins().bxor(arg, by)
+        })
+        .collect();
+    let arg = maker.arg;
+    inside(&mut maker, 10, &numbers, arg);
+    maker.finish_with_arg()
+}
+
+/// A number is checked that is the sum of two products of the sum of two products.
+fn products_of_sums(levels: usize) -> Function {
+    let mut maker = Maker::new();
+    let (arg, two) = (maker.arg, maker.constant(2));
+    let other = maker.at().ins().bxor(arg, two);
+    maker.while_loop(|maker, counter| {
+        let mut value = counter;
+        for _ in 0..levels {
+            let [a, b] = [maker.arg, other].map(|factor| maker.product(value, factor));
+            value = maker.add(a, b);
+        }
+        maker.check(IntCC::UnsignedLessThan, value, other);
+    });
+    maker.finish_with_arg()
+}
+
+/// Each of so many loops in a row leaves something behind, by one of two ways, that is used at the end.
+fn values_of_loops_in_a_row(count: usize) -> Function {
+    let mut maker = Maker::new();
+    let mut values = Vec::new();
+    for _ in 0..count {
+        let (header, latch, exit) = (maker.block(), maker.block(), maker.block());
+        maker.jump(header, &[maker.arg]);
+        let counter = maker.param(header);
+        maker.block = header;
+        let next = maker.chain(counter, 1);
+        values.push(next);
+        maker.branch(IntCC::Equal, [next, counter], (exit, &[]), (latch, &[]));
+        maker.block = latch;
+        maker.branch(IntCC::SignedLessThan, [next, maker.arg], (header, &[next]), (exit, &[]));
+        maker.block = exit;
+    }
+    let sum = values.into_iter().reduce(|a, b| maker.add(a, b)).expect("a value");
+    maker.finish(sum)
 }
 
 /// The counter is checked by bits of sums of bits of sums.
@@ -629,8 +726,7 @@ fn bits_of_sums(levels: usize) -> Function {
     }
     maker.while_loop(|maker, counter| {
         for value in values {
-            let holds = maker.at().ins().icmp(IntCC::UnsignedLessThan, counter, value);
-            maker.at().ins().trapz(holds, TrapCode::HEAP_OUT_OF_BOUNDS);
+            maker.check(IntCC::UnsignedLessThan, counter, value);
         }
     });
     maker.finish_with_arg()
@@ -984,6 +1080,10 @@ const SHAPES: &[Shape] = &[
     // Each edge is an exit of each loop that it leaves.
     Shape::new("a nest with ways out of all", 1_000, nest_with_long_exits).square(),
     Shape::new("checks in a nest", 24, checks_in_a_nest).square(),
+    Shape::new("a triangular nest", 24, triangular_nest).square(),
+    Shape::new("checks against one number", 400, checks_against_one_number),
+    Shape::new("products of sums of products", 48, products_of_sums),
+    Shape::new("values of loops in a row", 2_000, values_of_loops_in_a_row),
     Shape::new("bits of sums of bits", 20, bits_of_sums),
     Shape::new("choices that a loop polls", 60, polled_choices),
     Shape::new("parameters", 10_000, many_parameters),

@@ -71,7 +71,11 @@ fn every_reason_is_seen() -> Result<()> {
 #[test]
 fn a_forgotten_poll_is_seen() -> Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clif/bugs");
-    for name in ["async-poll-behind-unrolled-loop.clif", "async-poll-without-region.clif"] {
+    for name in [
+        "async-poll-behind-unrolled-loop.clif",
+        "async-poll-without-region.clif",
+        "async-poll-stored-now-and-then.clif",
+    ] {
         let text = std::fs::read_to_string(root.join(name))?;
         let input = text.split(MARKER).next().context("split gives at least one part")?;
         let options = options(input)?;
@@ -97,6 +101,7 @@ fn what_the_generator_does_not_make_is_seen() -> Result<()> {
         ("bugs/loop-inside-an-unrolled-strip.clif", Fault::AnyLoopIsAStrip),
         ("bugs/region-of-a-variant-that-never-runs.clif", Fault::RegionOfOneVariant),
         ("bugs/store-beyond-a-slot-for-a-load-that-moved.clif", Fault::MovedLoadProvesSlot),
+        ("consolidate_guards/fires-two-lengths-of-one-base.clif", Fault::OneMemoryForAll),
     ] {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clif").join(name);
         let text = std::fs::read_to_string(path)?;

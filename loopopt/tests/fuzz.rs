@@ -142,6 +142,8 @@ const UNSEEN_FAULTS: &[Fault] = &[
     Fault::AnyLoopIsAStrip,
     Fault::RegionOfOneVariant,
     Fault::MovedLoadProvesSlot,
+    Fault::OneMemoryForAll,
+    Fault::OnlyConditionsAsked,
 ];
 
 #[test]

@@ -154,7 +154,7 @@ fn shared_exits(ctx: &Context, forest: &LoopForest) -> Vec<(Block, Vec<Edge>)> {
     for same_target in exits.chunk_by(|(one, ..), (other, ..)| one == other) {
         let (target, first, _) = same_target[0];
         let several_loops = same_target.iter().any(|&(_, lp, _)| lp != first);
-        if several_loops || same_target.len() < edges_into(func, &ctx.cfg, target).count() {
+        if several_loops || same_target.len() < forest.edges_into(func, &ctx.cfg, target).len() {
             for same_loop in same_target.chunk_by(|(_, one, _), (_, other, _)| one == other) {
                 shared.push((target, same_loop.iter().map(|&(.., edge)| edge).collect()));
             }

@@ -67,8 +67,9 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     let result = ctx.egraph_pass(&unverified(), cx.ctrl_plane);
     hidden.put_back(&mut ctx.func);
     result?;
-    ctx.verify_if(cx.isa)?;
+    // The egraph pass removes blocks without looking who names them.
     remove_unreachable(ctx, cx.isa)?;
+    ctx.verify_if(cx.isa)?;
     keep_neighbours(&mut ctx.func);
     cx.look_again_at_all();
     // The egraph pass has made the graph and the tree anew, and what was removed since is in neither.

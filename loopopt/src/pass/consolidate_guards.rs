@@ -38,7 +38,7 @@
 //! # Legal when
 //!
 //! (L1) The guard never gives 0 where an access of the group executes: each lies within the memory, and all of a group execute if the first one does. So a
-//! group is accesses of one block, or of blocks that each iteration of a loop runs through, with nothing between them that may trap, not return, leave
+//! group is accesses to one memory and of one block, or of blocks that each iteration of a loop runs through, with nothing between them that may trap, not return, leave
 //! the loop or go round inside; or such that a guard before them, which has passed, covers.
 //! A guard may stand anywhere: what it gives is used by the accesses only. (L2) The length is that at the accesses: it is loaded right there, or in front of a loop in
 //! which nothing is called and nothing is stored to where base and length are loaded from. What the program has asked, it may have asked before a call,
@@ -287,6 +287,10 @@ impl<'a> Finder<'a, '_> {
         };
         let found = known.iter().copied().find(|&index| {
             let group = &self.groups[index];
+            // Two memories may begin at one address, and end at two.
+            if !std::ptr::eq(group.memory, memory) && !fault!(OneMemoryForAll) {
+                return false;
+            }
             let Some((start, end)) = span(group.origin) else { return false };
             let is_same = group.block == block || (always_in.is_some() && group.always_in == always_in);
             let is_near = group.end.max(end) - group.start.min(start) <= MAX_SPAN;

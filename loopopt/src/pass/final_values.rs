@@ -33,6 +33,9 @@
 //! way. (L6) The loop ends: the formula says when, or a bound does. That a loop does not end can be observed. No cycle is inside, not even one that is no loop of
 //! the forest.
 //!
+//! (L7) No Spectre guard is made of the value ([`asked_by_guards`]), unless they may be dropped: where the processor leaves the loop too early, a formula is far from
+//! what was counted, and the guard asks of the one and gives the other.
+//!
 //! # Pays when
 //!
 //! Without a loop that goes, (P1) an operation of the loop goes by it, so that a value that the loop needs itself gets no formula; and (P2) the formulas are short, and
@@ -60,6 +63,7 @@ use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::cfg::must_execute::Order;
 use crate::analysis::facts::known::{Conditions, Place};
 use crate::analysis::memory::effects::Effects;
+use crate::analysis::memory::spectre_guard::asked_by_guards;
 use crate::analysis::scev::linear_expr::Sum;
 use crate::analysis::scev::polynomial::{ExitIteration, ExitIterations, Polynomial, Polynomials};
 use crate::analysis::scev::requirement::Requirement;
@@ -151,6 +155,13 @@ struct Final {
     formula: Formula,
 }
 
+impl Final {
+    /// What the value is behind the loop.
+    fn param(&self, func: &Function) -> Value {
+        func.dfg.block_params(self.exit.target(func))[self.index]
+    }
+}
+
 /// What computes a value before the loop.
 enum Formula {
     Sum(Sum),
@@ -216,7 +227,13 @@ impl Plan {
             return Err(Decline::NothingPredictable);
         }
         let mut search = Search::new(view, cx, lp, *entry);
-        let (mut finals, why) = search.finals(&leaving);
+        let (mut finals, mut why) = search.finals(&leaving);
+        if cx.has_guards && !finals.is_empty() {
+            let asked = asked_by_guards(ctx, cx.options);
+            let before = finals.len();
+            finals.retain(|one| !asked.contains(one.param(&ctx.func)));
+            why = why.or((finals.len() < before).then_some(Decline::Guarded));
+        }
         let why = why.unwrap_or(Decline::NothingPredictable);
         if !may_go && finals.is_empty() {
             let advises = !why.help().is_empty();
@@ -481,6 +498,8 @@ refusals! {
             help "test that before the loop";
         /// (L3) It is no polynomial.
         NoFormula(value: Value) => "no-formula", "{value}, which leaves the loop, is no sum of what a counter or a constant adds";
+        /// (L7) A guard is made of it.
+        Guarded => "guarded", "a Spectre guard is made of what leaves the loop";
         /// (L6) It has no effect, but may be endless.
         MayNotEnd => "may-not-end", "nothing but its end can be noticed of the loop, and nothing says that it ends";
         /// (P2) The formulas are long.

@@ -230,7 +230,7 @@ impl Rotation {
         exits.sort_unstable();
         exits.dedup();
         for (target, edges) in &mut exits {
-            edges.extend(edges_into(func, &ctx.cfg, *target));
+            edges.extend_from_slice(forest.edges_into(func, &ctx.cfg, *target));
         }
         let insts = || func.layout.block_insts(header).filter(|&inst| !Effects::of(func, inst).terminates);
         let preheader = forest.preheader(func, lp).expect("canonical form");

@@ -109,7 +109,7 @@ use crate::options::Options;
 use crate::pass::copying::{Denied, granted};
 use crate::pass::{Form, GuardPolicy, Pass, PassCx};
 use check::Check;
-use cranelift_codegen::ir::{Block, Function, Value};
+use cranelift_codegen::ir::{Block, Function, Inst, Value};
 use cranelift_codegen::{CodegenResult, Context, FxHashMap};
 use extension::Extensions;
 use lengths::Lengths;
@@ -134,6 +134,10 @@ pub(crate) const PASS: Pass = Pass {
 
 /// What an iteration of an inner loop counts for, compared with one of the loop around it.
 const INNER_WEIGHT: u64 = 8;
+
+/// How many comparisons may have to become one for a test to be short enough. 8: they are compared with each other, which takes time that grows with the
+/// square of their number, for each loop of a nest. No test in front of a sample loop has more than 11 before, which become 8.
+const MAX_UNSIMPLIFIED: usize = 8;
 
 /// Makes versions of all loops for which that can be and should be done.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
@@ -193,6 +197,7 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>, lengths: &Lengths) -> Vec<Plan> {
     conditions.set_thorough(false);
     let mut known = Known {
         view,
+        max_requirements: cx.options.version_max_requirements,
         lengths,
         ahead: Predication::new(view),
         conditions,
@@ -233,6 +238,7 @@ fn holds_slow(cx: &PassCx<'_>, forest: &LoopForest, lp: Loop) -> bool {
 /// What is known in front of loops.
 struct Known<'a> {
     view: View<'a>,
+    max_requirements: usize,
     lengths: &'a Lengths,
     ahead: Predication<'a>,
     conditions: Conditions<'a>,
@@ -325,9 +331,13 @@ impl Known<'_> {
 
     fn level(&mut self, number: usize, lp: Loop, above: usize) -> Result<Vec<Requirement>, Decline> {
         let Check { inst, block, .. } = self.checks[number].check;
+        let place = match self.cell(number) {
+            Some(_) if above > 0 => self.start_inside(lp, block),
+            _ => (inst, block),
+        };
         let mut all = Vec::new();
         for index in 0..self.checks[number].inside(above).len() {
-            let before = self.ahead.before(&self.checks[number].inside(above)[index], lp, (inst, block));
+            let before = self.ahead.before(&self.checks[number].inside(above)[index], lp, place);
             for requirement in before.map_err(|why| Decline::of_obstacle(why, inst))? {
                 let requirement = unwrapped(requirement, &mut |least| self.is_known(least, lp) == Some(true));
                 match self.is_known(&requirement, lp) {
@@ -337,8 +347,23 @@ impl Known<'_> {
                     None => all.push(requirement),
                 }
             }
+            // More for one check than for all of them are for none.
+            let requirements = all.len();
+            if requirements > self.max_requirements.saturating_mul(MAX_UNSIMPLIFIED) {
+                return Err(Decline::TooManyTests { requirements, max: self.max_requirements });
+            }
         }
         Ok(all)
+    }
+
+    /// The start of the loop right inside `lp` that holds `block`: a cell has to be apart from an access whenever that loop is entered, not only where
+    /// the access comes to run, for both may be moved to where it does not ([`crate::analysis::memory::told_apart`]).
+    fn start_inside(&self, lp: Loop, block: Block) -> (Inst, Block) {
+        let View { forest, .. } = self.view;
+        let around = std::iter::successors(forest.innermost(block), |&inner| forest.data(inner).parent);
+        let inside = around.take_while(|&inner| inner != lp).last().expect("the access is in a loop inside");
+        let header = forest.data(inside).header;
+        (self.view.func().layout.first_inst(header).expect("a block has a branch"), header)
     }
 
     /// Whether `requirement` holds in front of the loop, if that is known.
@@ -426,13 +451,22 @@ impl Plan {
             let why = plan.add_overlaps(forest, known, &overlaps, options);
             obstacle = obstacle.or(why);
         }
-        plan.requires = simplified(plan.requires);
+        plan.settle(obstacle, options)
+    }
+
+    /// Makes the test as short as it can be. `obstacle` is why some check stays.
+    fn settle(mut self, obstacle: Option<Decline>, options: &Options) -> Result<Self, Decline> {
+        let (requirements, max) = (self.requires.len(), options.version_max_requirements);
+        if !options.ignore_cost && requirements > max.saturating_mul(MAX_UNSIMPLIFIED) {
+            return Err(Decline::TooManyTests { requirements, max });
+        }
+        self.requires = simplified(self.requires);
         let never = |requirement: &&Requirement| requirement.known() == Some(false);
-        if let (Some(check), Some(requirement)) = (plan.checks.first(), plan.requires.iter().find(never)) {
+        if let (Some(check), Some(requirement)) = (self.checks.first(), self.requires.iter().find(never)) {
             return Err(Decline::NeverHolds { check: check.inst, requirement: Box::new(requirement.clone()) });
         }
         match obstacle {
-            _ if !plan.checks.is_empty() => Ok(plan),
+            _ if !self.checks.is_empty() => Ok(self),
             Some(why) => Err(why),
             None => Err(Decline::NoCheck),
         }

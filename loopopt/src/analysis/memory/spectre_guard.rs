@@ -1,11 +1,13 @@
 //! Spectre guards: what stands between a check and an access, so that the processor cannot run ahead of the check.
 //!
-//! A guard is worth what its condition is computed from. What a branch has proved of a part of that does not hold where the processor has
-//! mispredicted the branch: a constant in its place takes the guard away as much as if it were removed ([`asked_by_guards`]).
+//! A guard is worth what its condition is computed from, as long as what it gives is computed from the same. What a branch has proved of a part of the
+//! one or the other does not hold where the processor has mispredicted the branch: a constant in the place of what is asked takes the guard away as much as
+//! if it were removed, and one in the place of what it gives lets it ask of one address and give another ([`asked_by_guards`]).
 
 use crate::analysis::cfg::edges::edges_into;
 use crate::analysis::scev::linear_expr::constant_of;
 use crate::embedder::SpectreGuards;
+use crate::fault::fault;
 use crate::options::Options;
 use cranelift_codegen::Context;
 use cranelift_codegen::entity::EntitySet;
@@ -28,14 +30,15 @@ pub fn has_guards(func: &Function) -> bool {
     insts.any(|inst| func.dfg.insts[inst].opcode() == Opcode::SelectSpectreGuard)
 }
 
-/// The values that the conditions of guards are computed from in registers: of these, what branches prove stays as it is. None if guards may go for
-/// good. Linear in the size of the function.
+/// The values that guards are computed from in registers, what they ask and what they give: of these, what branches prove stays as it is. None if guards
+/// may go for good. Linear in the size of the function.
 pub fn asked_by_guards(ctx: &Context, options: &Options) -> EntitySet<Value> {
     match options.embedder.spectre_guards() {
         SpectreGuards::Drop => EntitySet::new(),
-        SpectreGuards::Keep | SpectreGuards::Consolidate => {
+        SpectreGuards::Keep | SpectreGuards::Consolidate if fault!(OnlyConditionsAsked) => {
             computed_from(ctx, |guard| &ctx.func.dfg.inst_args(guard)[..1])
         }
+        SpectreGuards::Keep | SpectreGuards::Consolidate => made_into_guards(ctx, |_| true),
     }
 }
 

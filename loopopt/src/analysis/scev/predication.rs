@@ -73,6 +73,9 @@ pub enum Obstacle {
 /// Sums inside sums that are followed. A value of 32 bits in an address of 64 is one.
 const MAX_DEPTH: usize = 4;
 
+/// Products inside products that are followed: `(i * n + j) * m + k` has one.
+const MAX_PRODUCTS: usize = 3;
+
 /// Numbers that something may be one of, of which each is taken for one that it will be. 65,536: a table with an entry for all numbers of
 /// 16 bits; what has more is seldom indexed by what is masked or loaded without a further test.
 const MAX_TABLE: u64 = 1 << 16;
@@ -114,7 +117,7 @@ impl<'a> Predication<'a> {
         let is_branch = view.func().dfg.insts[check.0].opcode().is_branch();
         let is_value = |sum: &Sum| matches!(sum.terms(), [(Term::Value(_), 1)]) && sum.constant_part() == 0;
         let takes_all = !is_branch && !is_value(if left_stays { right } else { left });
-        let mut walk = Walk { view, lp, counted, iterations, needs, may_start_at_zero: true, takes_all };
+        let mut walk = Walk { view, lp, counted, iterations, needs, products: 0, may_start_at_zero: true, takes_all };
         match required {
             Requirement::Compare { cond, left, right } if right_stays => walk.stays(*cond, left, right)?,
             Requirement::Compare { cond, left, right } if left_stays => walk.stays(cond.swap_args(), right, left)?,
@@ -143,6 +146,8 @@ struct Walk<'a> {
     counted: &'a Counted,
     iterations: Iterations,
     needs: Needs,
+    /// Products inside of which this is.
+    products: usize,
     /// Whether a counter may be taken for anything from 0 to the last that it is: not where it has to be between its ends.
     may_start_at_zero: bool,
     /// Whether what is one of a few numbers is taken for all of them: not where a branch or a check asks for that number itself, which
@@ -456,7 +461,14 @@ impl Walk<'_> {
         if is_leaf || !self.view.is_invariant(self.lp, &stays) || stays.bits() != moves.start.bits() {
             return Err(Obstacle::Changes(value));
         }
-        let inner = self.moves(&changes, wide, 0)?;
+        // Each factor makes a sum longer, and a sum can have two products for each of one inside.
+        if self.products >= MAX_PRODUCTS {
+            return Err(Obstacle::TooLong);
+        }
+        self.products += 1;
+        let inner = self.moves(&changes, wide, 0);
+        self.products -= 1;
+        let inner = inner?;
         moves.add(&inner.start.product(&stays), factor)?;
         let stays = Integer::of(stays).extended(wide);
         let [up, down] = [inner.up, inner.down].map(|distances| {

@@ -176,9 +176,10 @@ impl<'r> Others<'r> {
     /// Whether `a <= r` follows from `e <= r` and `a <= r - e`.
     fn imply_by_room(self, (a, r): (&Sum, &Sum)) -> bool {
         let others = || self.iter().filter_map(Requirement::as_at_most);
-        let smaller = others().filter(|(e, same)| *same == r && *e != a);
-        let mut rests = smaller.filter_map(|(e, _)| r.minus(e));
-        rests.any(|rest| rest != *r && others().any(|(b, s)| b == a && *s == rest))
+        // `a` has few bounds, and `r` may be that of all others.
+        let rests = others().filter(|(b, s)| *b == a && *s != r);
+        let mut smaller = rests.filter_map(|(_, s)| r.minus(s)).filter(|e| e != a);
+        smaller.any(|e| others().any(|(other, same)| *other == e && same == r))
     }
 }
 
