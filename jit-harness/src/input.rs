@@ -36,6 +36,16 @@ impl Input {
     /// Reads a CLIF file, or the standard input if the path is `-`. What is no file may be the name of a sample program.
     pub fn open(path: &Path) -> Result<Self> {
         let (name, text) = load(path)?;
+        Self::from_text(name, text)
+    }
+
+    /// The sample program of this name.
+    pub fn of_sample(name: &str) -> Result<Self> {
+        let text = sample_text(name).with_context(|| format!("no sample program {name}; `list` names them all"))?;
+        Self::from_text(name.to_owned(), text)
+    }
+
+    fn from_text(name: String, text: String) -> Result<Self> {
         let mut parsed = Program::parse_all(&text).map_err(|error| cannot_read(&name, &error))?;
         let program = parsed.programs.remove(0);
         Ok(Self { name, text, program, others: parsed.programs, foreign: parsed.foreign })

@@ -1,0 +1,64 @@
+//! The file, with each remark on the lines that it is about.
+
+use super::super::explain::RemarkRecord;
+use maud::{Markup, html};
+use std::collections::BTreeMap;
+
+/// A remark, with the name of its place on the page.
+pub(super) struct Placed<'a> {
+    pub(super) remark: &'a RemarkRecord,
+    pub(super) id: String,
+}
+
+/// The lines of a function, with the passes that have said something of each.
+pub(super) fn source(lines: &[(usize, &str)], remarks: &[Placed<'_>]) -> Markup {
+    let mut on_line = BTreeMap::<usize, Vec<&Placed<'_>>>::new();
+    for placed in remarks {
+        let places = placed.remark.places.iter().map(|place| place.line);
+        let mut lines: Vec<usize> = placed.remark.line.into_iter().chain(places).collect();
+        lines.sort_unstable();
+        lines.dedup();
+        for line in lines {
+            on_line.entry(line).or_default().push(placed);
+        }
+    }
+    html! {
+        div.box.source tabindex="0" {
+            @for (number, text) in lines {
+                div id={ "L" (number) } {
+                    b { (number) } (text)
+                    @for Placed { remark, id } in on_line.get(number).into_iter().flatten() {
+                        " " a class=(if remark.done { "chip done" } else { "chip" }) href={ "#" (id) } title=(remark.message) { (remark.pass) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The numbers and texts of the lines of each function of a file, in their order.
+pub(super) fn functions(text: &str) -> Vec<Vec<(usize, &str)>> {
+    let mut functions: Vec<Vec<(usize, &str)>> = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        if line.trim_start().starts_with("function ") {
+            functions.push(Vec::new());
+        }
+        if let Some(function) = functions.last_mut() {
+            function.push((number, line));
+        }
+    }
+    functions
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_belong_to_the_function_above() {
+        let found = functions("; a file\nfunction %a() {\n}\n\nfunction %b() {\n}\n; run: %b()\n");
+        let numbers: Vec<Vec<usize>> =
+            found.iter().map(|lines| lines.iter().map(|(number, _)| *number).collect()).collect();
+        assert_eq!(numbers, [vec![2, 3, 4], vec![5, 6, 7]]);
+    }
+}
