@@ -1,6 +1,7 @@
 //! Two listings side by side: which line stands beside which.
 //!
-//! Lines that are from the same instruction are the same, whatever stands in them; other lines are the same if they have the same text.
+//! Lines that are from the same instruction are the same, whatever stands in them; other lines are the same if they have the same text. Of
+//! copies of an instruction, those in cold blocks stand beside nothing if there are others: they are a slow version of what is shown.
 
 use crate::traced::Line;
 use similar::{Algorithm, DiffOp, capture_diff_slices};
@@ -28,6 +29,8 @@ enum Key<'a> {
     From(u32),
     /// The name of a block, without its parameters, or other text.
     Text(&'a str),
+    /// The same as no other line: a slow version.
+    None(usize),
 }
 
 impl<'a> Key<'a> {
@@ -36,11 +39,18 @@ impl<'a> Key<'a> {
         let name = if text.starts_with("block") { text.split(['(', ':', ' ']).next().unwrap_or(text) } else { text };
         line.from.map_or(Key::Text(name), Key::From)
     }
+
+    fn all(lines: &'a [Line]) -> Vec<Self> {
+        let hot: BTreeSet<u32> = lines.iter().filter(|line| !line.is_cold).filter_map(|line| line.from).collect();
+        let is_slow = |line: &Line| line.is_cold && line.from.is_some_and(|number| hot.contains(&number));
+        let key = |(at, line)| if is_slow(line) { Key::None(at) } else { Key::of(line) };
+        lines.iter().enumerate().map(key).collect()
+    }
 }
 
 /// Puts lines beside each other.
 pub fn align(before: &[Line], after: &[Line]) -> Vec<Row> {
-    let keys = [before, after].map(|lines| lines.iter().map(Key::of).collect::<Vec<_>>());
+    let keys = [before, after].map(Key::all);
     let numbers = [before, after].map(|lines| lines.iter().filter_map(|line| line.from).collect::<BTreeSet<u32>>());
     let alone = |side: usize, line: &Line| match line.from {
         Some(number) if numbers[1 - side].contains(&number) => Kind::Elsewhere,
@@ -71,7 +81,9 @@ mod tests {
 
     fn lines(text: &[(u32, &str)]) -> Vec<Line> {
         let from = |number: u32| (number > 0).then_some(number);
-        text.iter().map(|&(number, text)| Line { from: from(number), text: text.to_owned() }).collect()
+        text.iter()
+            .map(|&(number, text)| Line { from: from(number), text: text.to_owned(), is_cold: text.ends_with("slow") })
+            .collect()
     }
 
     #[test]
@@ -88,6 +100,15 @@ mod tests {
             [None, Some((4, Kind::Elsewhere))],
         ];
         assert_eq!(rows, expected);
+    }
+
+    #[test]
+    fn a_slow_version_stands_beside_nothing() {
+        let before = lines(&[(1, "a"), (2, "b")]);
+        let after = lines(&[(1, "a slow"), (2, "b slow"), (1, "a"), (2, "b")]);
+        let right: Vec<_> = align(&before, &after).iter().map(|row| (row[0].is_some(), row[1])).collect();
+        let slow = |at| (false, Some((at, Kind::Elsewhere)));
+        assert_eq!(right, [slow(0), slow(1), (true, Some((2, Kind::Same))), (true, Some((3, Kind::Same)))]);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use crate::error::{Panicked, guard, in_file};
 use crate::names::with_unique_names;
 use crate::older;
 use crate::subject::{sample_case, sample_text};
+use crate::traced::without_place;
 use anyhow::{Context as _, Error, Result, anyhow, bail, ensure};
 use cranelift_codegen::ir::Function;
 use cranelift_codegen::ir::entities::AnyEntity;
@@ -147,10 +148,10 @@ impl Lines<'_> {
         self.entities.get(function)?.get(entity).copied()
     }
 
-    /// What stands in a line, without a comment.
+    /// What stands in a line, without a comment and without a source location.
     pub fn instruction(&self, line: usize) -> &str {
         let text = self.text.get(line - 1).copied().unwrap_or_default();
-        text.split(';').next().unwrap_or_default().trim()
+        without_place(text.split(';').next().unwrap_or_default()).1
     }
 }
 

@@ -12,7 +12,7 @@ use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::{Block, Function, Inst, Opcode, SourceLoc};
 use cranelift_codegen::isa::TargetIsa;
-use loopopt::analysis::cfg::loops::LoopForest;
+use loopopt::analysis::cfg::loops::{Loop, LoopForest};
 use loopopt::{LoopOptimizer, Options};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,6 +23,8 @@ pub struct Line {
     pub from: Option<u32>,
     /// What stands in it.
     pub text: String,
+    /// Whether it is in a cold block of CLIF.
+    pub is_cold: bool,
 }
 
 /// A function at one time.
@@ -31,6 +33,8 @@ pub struct State {
     pub func: Function,
     /// Its loops.
     pub forest: LoopForest,
+    /// The loop that most of its own instructions are from, of the function before, by its place among the loops there.
+    pub origins: BTreeMap<Loop, usize>,
     /// Its lines.
     pub clif: Vec<Line>,
     /// The lines of its machine code.
@@ -60,6 +64,10 @@ impl Traced {
         before.relieved =
             before.checks().into_iter().filter(|(check, _)| !kept.contains(check)).map(|(_, at)| at).collect();
         after.relieved = after.made_of(&before);
+        let loops = before.loops_of_insts();
+        for state in [&mut before, &mut after] {
+            state.origins = state.forest.loops().filter_map(|lp| Some((lp, state.origin(lp, &loops)?))).collect();
+        }
         Ok(Self([before, after]))
     }
 }
@@ -73,10 +81,20 @@ impl State {
         let line = |line: listing::Line| Line {
             from: line.offset.and_then(|offset| lowered.place_of(offset)),
             text: line.text,
+            is_cold: false,
         };
         let code = listing::lines(&lowered.code).into_iter().map(line).collect();
-        let clif = func.display().to_string().lines().filter_map(clif_line).collect();
-        Ok(Self { func, forest, clif, code, bytes: lowered.code.len(), relieved: BTreeSet::new() })
+        let mut clif: Vec<Line> = func.display().to_string().lines().filter_map(clif_line).collect();
+        mark_cold(&mut clif);
+        Ok(Self {
+            func,
+            forest,
+            clif,
+            code,
+            bytes: lowered.code.len(),
+            origins: BTreeMap::new(),
+            relieved: BTreeSet::new(),
+        })
     }
 
     /// The checks that are done in loops that are not cold, by their numbers, with the block that each is in.
@@ -91,6 +109,27 @@ impl State {
     /// Whether a block is in a loop, and not cold.
     pub fn is_hot(&self, block: Block) -> bool {
         self.forest.innermost(block).is_some() && !self.func.layout.is_cold(block)
+    }
+
+    /// For each instruction that is in a loop, by its number, the place of the loop among all.
+    fn loops_of_insts(&self) -> BTreeMap<u32, usize> {
+        let of_loop = |(place, lp)| self.numbers(lp).into_iter().map(move |number| (number, place)).collect::<Vec<_>>();
+        self.forest.loops().enumerate().flat_map(of_loop).collect()
+    }
+
+    /// The loop that most of the instructions are from that are in this loop and in none inside.
+    fn origin(&self, lp: Loop, loops: &BTreeMap<u32, usize>) -> Option<usize> {
+        let mut counts = BTreeMap::<usize, usize>::new();
+        for place in self.numbers(lp).iter().filter_map(|number| loops.get(number)) {
+            *counts.entry(*place).or_default() += 1;
+        }
+        counts.into_iter().max_by_key(|(_, count)| *count).map(|(place, _)| place)
+    }
+
+    /// The numbers of the instructions of a loop, without those of the loops inside.
+    fn numbers(&self, lp: Loop) -> Vec<u32> {
+        let insts = self.forest.own_blocks(lp).flat_map(|block| self.func.layout.block_insts(block));
+        insts.filter_map(|inst| number(&self.func, inst)).collect()
     }
 
     /// The blocks of loops with an instruction from a block that was relieved of a check.
@@ -150,18 +189,36 @@ fn is_check(func: &Function, inst: Inst, returning: &BTreeSet<Block>) -> bool {
     }
 }
 
-/// A line as Cranelift prints it, `@0007    v3 = iadd v1, v2`, without the source location in front, and without the constants behind it
-/// that are operands.
+/// A line as Cranelift prints it, `@0007    v3 = iadd v1, v2`, without the constants behind it that are operands.
 fn clif_line(text: &str) -> Option<Line> {
-    let text = text.trim();
-    let (from, text) = match text.strip_prefix('@').and_then(|rest| rest.split_once(' ')) {
-        Some((number, rest)) => (u32::from_str_radix(number, 16).ok(), rest.trim_start()),
-        None => (None, text),
-    };
+    let (from, text) = without_place(text);
     let text = text.split("  ; ").next().unwrap_or_default();
-    let is_margin = ["function ", "block", "}"].iter().any(|start| text.starts_with(start));
-    let indent = if is_margin { "" } else { "    " };
-    (!text.is_empty()).then(|| Line { from, text: format!("{indent}{text}") })
+    (!text.is_empty()).then(|| Line { from, text: indented(text), is_cold: false })
+}
+
+/// The lines of a block are cold if its first one, `block3(v1: i64) cold:`, says so.
+fn mark_cold(clif: &mut [Line]) {
+    let mut is_cold = false;
+    for line in clif {
+        if line.text.starts_with("block") {
+            is_cold = line.text.ends_with(" cold:");
+        }
+        line.is_cold = is_cold;
+    }
+}
+
+/// The source location in front of a line of CLIF, and the rest of the line without white space around.
+pub fn without_place(line: &str) -> (Option<u32>, &str) {
+    let line = line.trim();
+    let place = line.strip_prefix('@').and_then(|rest| rest.split_once(' '));
+    let number = place.and_then(|(number, _)| u32::from_str_radix(number, 16).ok());
+    (number, place.filter(|_| number.is_some()).map_or(line, |(_, rest)| rest.trim_start()))
+}
+
+/// A line of CLIF as far to the right as it is in files.
+pub fn indented(line: &str) -> String {
+    let is_margin = ["function ", "block", "}"].iter().any(|start| line.starts_with(start)) || line.is_empty();
+    format!("{}{line}", if is_margin { "" } else { "    " })
 }
 
 #[cfg(test)]
@@ -203,10 +260,18 @@ block6:
     #[test]
     fn lines_have_no_source_locations_and_no_constants() {
         let line = clif_line("@001f                               v3 = iadd v1, v2  ; v2 = 8").expect("it has text");
-        assert_eq!(line, Line { from: Some(31), text: "    v3 = iadd v1, v2".to_owned() });
+        assert_eq!(line, Line { from: Some(31), text: "    v3 = iadd v1, v2".to_owned(), is_cold: false });
         let line = clif_line("                                block3(v1: i64):").expect("it has text");
-        assert_eq!(line, Line { from: None, text: "block3(v1: i64):".to_owned() });
+        assert_eq!(line, Line { from: None, text: "block3(v1: i64):".to_owned(), is_cold: false });
         assert_eq!(clif_line("  "), None);
+    }
+
+    #[test]
+    fn blocks_are_cold() {
+        let lines = ["block1:", "  jump block2", "block2(v1: i8) cold:", "  jump block3", "block3:"];
+        let mut lines: Vec<Line> = lines.into_iter().filter_map(clif_line).collect();
+        mark_cold(&mut lines);
+        assert_eq!(lines.iter().map(|line| line.is_cold).collect::<Vec<_>>(), [false, false, true, true, false]);
     }
 
     #[test]
@@ -217,6 +282,9 @@ block6:
         let opcode = |text: &str| text.contains("load.i64");
         let load = before.clif.iter().find(|line| opcode(&line.text)).expect("there is a load").from;
         assert!(after.clif.iter().any(|line| opcode(&line.text) && line.from == load));
+        for state in [&before, &after] {
+            assert!(state.origins.len() == state.forest.len() && state.origins.values().all(|&place| place == 0));
+        }
         for state in [&before, &after] {
             assert!(state.code.iter().any(|line| line.from == load && line.text.contains("mov")), "{:?}", state.code);
         }

@@ -4,6 +4,7 @@
 //! report    the programs, the measurement, the files
 //! index     the first page: figures and plots           plots, bar
 //! program   the page of a file: for each function       remarks, source, graph, code
+//! passes    the page of what passes are good for
 //! parts     what all pages have
 //! ```
 
@@ -12,6 +13,7 @@ mod code;
 mod graph;
 mod index;
 mod parts;
+mod passes;
 mod plots;
 mod program;
 mod remarks;
@@ -60,6 +62,7 @@ pub(super) fn run(args: &ReportArgs, out: &mut dyn Write) -> Result<Ending> {
             [place.checked_sub(1), Some(place + 1)].map(|place| programs.get(place?).map(|other| other.source));
         write(folder, &program.source.page, &program::page(program, beside))?;
     }
+    write(folder, "passes.html", &passes::page())?;
     write(folder, "index.html", &index::page(&bench, &programs, args)?)?;
     writeln!(out, "{}", folder.join("index.html").display())?;
     let agree = bench.programs.iter().all(|record| record.agree);
@@ -86,7 +89,7 @@ fn sources(args: &ReportArgs) -> Result<Vec<Source>> {
         false => args.files.iter().map(|path| Input::open(path)).collect(),
     };
     let filter = args.filter.as_deref();
-    let mut pages = BTreeSet::from(["index.html".to_owned()]);
+    let mut pages = BTreeSet::from(["index.html".to_owned(), "passes.html".to_owned()]);
     let mut sources = Vec::new();
     for input in inputs? {
         let mut subjects = Subject::of_input(&input)?;

@@ -34,7 +34,8 @@ pub(super) fn beside(before: &[Line], after: &[Line], anchor: Option<[&str; 2]>)
 fn side(title: &str, lines: &[Option<(&Line, Kind)>], anchor: Option<&str>) -> Markup {
     let number = |line: &Option<(&Line, Kind)>| line.and_then(|(line, _)| line.from);
     let mut last = None;
-    let mut numbers = String::new();
+    // Browsers drop a line break at the start of such an element, which can be an empty line.
+    let mut numbers = "\n".to_owned();
     for line in lines {
         let this = number(line);
         // Several lines of machine code can be from one instruction.
@@ -51,6 +52,7 @@ fn side(title: &str, lines: &[Option<(&Line, Kind)>], anchor: Option<&str>) -> M
             div.box tabindex="0" {
                 pre.numbers aria-hidden="true" { (numbers) }
                 pre {
+                    "\n"
                     @for run in lines.chunk_by(|a, b| kind(a) == kind(b)) {
                         @match class(run) {
                             "" => (text(run, anchor)),
@@ -96,7 +98,7 @@ mod tests {
     use super::*;
 
     fn lines(text: &[(u32, &str)]) -> Vec<Line> {
-        text.iter().map(|&(number, text)| Line { from: Some(number), text: text.to_owned() }).collect()
+        text.iter().map(|&(number, text)| Line { from: Some(number), text: text.to_owned(), is_cold: false }).collect()
     }
 
     #[test]
@@ -104,9 +106,9 @@ mod tests {
         let before = lines(&[(1, "a < b"), (2, "c")]);
         let after = lines(&[(1, "a < b"), (3, "d & e"), (2, "f")]);
         let page = beside(&before, &after, None).into_string();
-        assert!(page.contains("<pre>a &lt; b\n\n<span class=\"c\">c\n</span></pre>"), "{page}");
+        assert!(page.contains("<pre>\na &lt; b\n\n<span class=\"c\">c\n</span></pre>"), "{page}");
         assert!(page.contains("<span class=\"a\">d &amp; e\n</span><span class=\"c\">f\n</span>"), "{page}");
-        assert!(page.contains("1\n\n2\n</pre>") && page.contains("1\n3\n2\n</pre>"), "{page}");
+        assert!(page.contains(">\n1\n\n2\n</pre>") && page.contains(">\n1\n3\n2\n</pre>"), "{page}");
     }
 
     #[test]
@@ -118,7 +120,7 @@ mod tests {
 
     #[test]
     fn blocks_can_be_linked_to() {
-        let block = [Line { from: None, text: "block1(v2: i64):".to_owned() }];
+        let block = [Line { from: None, text: "block1(v2: i64):".to_owned(), is_cold: false }];
         let page = beside(&block, &[], Some(["f0b-", "f0a-"])).into_string();
         assert!(page.contains("<b id=\"f0b-block1\">block1</b>(v2: i64):"), "{page}");
     }

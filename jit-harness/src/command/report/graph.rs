@@ -11,15 +11,18 @@ use layout::core::geometry::{Point, Position};
 use layout::core::style::StyleAttr;
 use layout::std_shapes::shapes::{Arrow, Element, ShapeKind};
 use layout::topo::layout::VisualGraph;
-use loopopt::analysis::cfg::loops::Loop;
 use maud::{Markup, html};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 /// The most blocks that are drawn.
 const MAX_BLOCKS: usize = 150;
-/// How many colours there are for loops.
+/// How far a back edge is drawn beside the edge that it would be drawn over.
+const BESIDE: f64 = 13.0;
+/// How many colours there are for loops. A loop has the one of the loop that it is from.
 const COLOURS: usize = 6;
+/// Room at the right of a block for an edge to itself.
+const LOOP: f64 = 20.0;
 /// Room around the graph.
 const MARGIN: f64 = 8.0;
 
@@ -60,12 +63,13 @@ fn draw(state: &State, blocks: &[Block], anchor: &str) -> Result<Markup> {
             node.size(),
             number.to_string(),
         );
-        element.pos = Position::new(Point::zero(), node.size(), Point::zero(), Point::new(22.0, 34.0));
+        element.pos = Position::new(Point::zero(), node.size(), Point::zero(), Point::new(30.0, 34.0));
         handles.insert(*block, visual.add_node(element));
     }
     // What comes later and closes a cycle is drawn upwards: back edges come last.
     for is_back in [false, true] {
-        for edge in edges(state, blocks).iter().filter(|edge| edge.is_back == is_back) {
+        // One from a block to itself is drawn with the block.
+        for edge in edges(state, blocks).iter().filter(|edge| edge.is_back == is_back && edge.from != edge.to) {
             let arrow = Arrow { properties: Some(edge.class().to_owned()), ..Arrow::default() };
             visual.add_edge(arrow, handles[&edge.from], handles[&edge.to]);
         }
@@ -80,6 +84,8 @@ struct Node {
     name: String,
     lines: Vec<String>,
     class: String,
+    /// Whether it is a loop by itself.
+    is_loop: bool,
 }
 
 impl Node {
@@ -88,28 +94,24 @@ impl Node {
         let mut lines =
             vec![block.to_string(), if insts == 1 { "1 inst".to_owned() } else { format!("{insts} insts") }];
         let mut class = match state.forest.innermost(block) {
-            Some(lp) => format!("l{}", colour(state, lp)),
+            Some(lp) => format!("l{}", state.origins.get(&lp).map_or(0, |place| place % COLOURS)),
             None => String::new(),
         };
         if state.func.layout.is_cold(block) {
             class.push_str(" cold");
         }
+        let is_loop = state.func.block_successors(block).any(|next| next == block);
         if state.relieved.contains(&block) {
             class.push_str(" relieved");
             lines.push("check gone".to_owned());
         }
-        Self { name: block.to_string(), lines, class: class.trim_start().to_owned() }
+        Self { name: block.to_string(), lines, class: class.trim_start().to_owned(), is_loop }
     }
 
     fn size(&self) -> Point {
         let width = self.lines.iter().map(String::len).max().unwrap_or(0) as f64;
         Point::new(7.0 * width + 18.0, 15.0 * self.lines.len() as f64 + 10.0)
     }
-}
-
-/// A colour for each loop; the header's number is the same in both pictures.
-fn colour(state: &State, lp: Loop) -> usize {
-    state.forest.loops().position(|other| other == lp).unwrap_or(0) % COLOURS
 }
 
 struct Edge {
@@ -145,13 +147,20 @@ fn edges(state: &State, blocks: &[Block]) -> Vec<Edge> {
     blocks.iter().flat_map(from_block).collect()
 }
 
+/// An edge as it is drawn.
+struct Line {
+    path: String,
+    class: String,
+    /// Whether the arrow's head is at the start.
+    is_up: bool,
+}
+
 /// What is drawn, with the places that the layout has found.
 #[derive(Default)]
 struct Canvas {
     /// The numbers of nodes, their places and sizes.
     boxes: Vec<(usize, Point, Point)>,
-    /// Paths with their classes, and whether there is an arrow's head at the start and at the end.
-    arrows: Vec<(String, String, (bool, bool))>,
+    arrows: Vec<Line>,
     /// The corners of the whole.
     bounds: Option<[f64; 4]>,
 }
@@ -168,8 +177,12 @@ impl Canvas {
         let shown = format!("{:.0} {:.0} {width:.0} {height:.0}", left - MARGIN, top - MARGIN);
         html! {
             svg viewBox=(shown) width=(format!("{width:.0}")) height=(format!("{height:.0}")) {
-                @for (path, class, head) in &self.arrows {
-                    path class=[Some(class).filter(|class| !class.is_empty())] d=(path) marker-start=[marker(head.0)] marker-end=[marker(head.1)] {}
+                @for is_up in [false, true] {
+                    g marker-end=[marker(!is_up)] marker-start=[marker(is_up)] {
+                        @for arrow in self.arrows.iter().filter(|arrow| arrow.is_up == is_up) {
+                            path class=[Some(&arrow.class).filter(|class| !class.is_empty())] d=(arrow.path) {}
+                        }
+                    }
                 }
                 @for &(number, at, size) in &self.boxes { (node(&nodes[number], at, size, anchor)) }
             }
@@ -184,9 +197,13 @@ fn marker(is_there: bool) -> Option<&'static str> {
 fn node(node: &Node, at: Point, size: Point, anchor: &str) -> Markup {
     let middle = format!("{:.0}", at.x + size.x / 2.0);
     let text = node.lines.iter().enumerate().map(|(line, text)| (at.y + 16.0 + 15.0 * line as f64, text));
+    let corner = format!("M{:.0} {:.0}", at.x + size.x, at.y + size.y * 0.7);
     html! {
+        @if node.is_loop {
+            path.back d={ (corner) "c26 10 26 " (format!("{:.0}", -10.0 - size.y * 0.4)) " 0 " (format!("{:.0}", size.y * -0.4)) } marker-end=[marker(true)] {}
+        }
         a href={ "#" (anchor) (node.name) } class=[Some(&node.class).filter(|class| !class.is_empty())] {
-            rect x=(format!("{:.0}", at.x)) y=(format!("{:.0}", at.y)) width=(format!("{:.0}", size.x)) height=(format!("{:.0}", size.y)) rx="4" {}
+            rect x=(format!("{:.0}", at.x)) y=(format!("{:.0}", at.y)) width=(format!("{:.0}", size.x)) height=(format!("{:.0}", size.y)) {}
             @for (y, text) in text { text x=(middle) y=(format!("{y:.0}")) { (text) } }
         }
     }
@@ -195,7 +212,7 @@ fn node(node: &Node, at: Point, size: Point, anchor: &str) -> Markup {
 impl RenderBackend for Canvas {
     fn draw_rect(&mut self, xy: Point, size: Point, _: &StyleAttr, properties: Option<String>, _: Option<ClipHandle>) {
         self.reach(xy);
-        self.reach(xy.add(size));
+        self.reach(xy.add(size).add(Point::new(LOOP, 0.0)));
         if let Some(number) = properties.and_then(|number| number.parse().ok()) {
             self.boxes.push((number, xy, size));
         }
@@ -220,16 +237,19 @@ impl RenderBackend for Canvas {
         properties: Option<String>,
         _: &str,
     ) {
+        let class = properties.unwrap_or_default();
+        let aside = if head.0 && points.len() == 2 { Point::new(BESIDE, 0.0) } else { Point::zero() };
         let mut path = String::new();
         for (place, (first, second)) in points.iter().enumerate() {
-            self.reach(*first);
-            self.reach(*second);
-            let command = [" M", " ", " S"][place.min(2)];
-            let between = if place == 0 { " C" } else { " " };
+            let (first, second) = (first.add(aside), second.add(aside));
+            self.reach(first);
+            self.reach(second);
+            let command = ["M", " ", "S"][place.min(2)];
+            let between = if place == 0 { "C" } else { " " };
             write!(path, "{command}{:.0} {:.0}{between}{:.0} {:.0}", first.x, first.y, second.x, second.y)
                 .expect("there is room for text");
         }
-        self.arrows.push((path.trim_start().to_owned(), properties.unwrap_or_default(), head));
+        self.arrows.push(Line { path, class, is_up: head.0 });
     }
 
     /// No shape is clipped.

@@ -1,5 +1,6 @@
 //! What all pages have.
 
+use crate::report::table;
 use maud::{DOCTYPE, Markup, html};
 
 /// A whole page.
@@ -36,7 +37,12 @@ pub(super) fn change(pair: [usize; 2]) -> String {
     format!("{} → {}", pair[0], pair[1])
 }
 
-/// The quotient with two decimals, or nothing if there is none.
+/// A time in the unit that suits it.
+pub(super) fn time(ns: f64) -> String {
+    table::time(ns).replace(" us", " µs")
+}
+
+/// The quotient, if there is one.
 pub(super) fn quotient(before: f64, after: f64) -> Option<f64> {
     (before > 0.0).then(|| after / before)
 }

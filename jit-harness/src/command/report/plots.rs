@@ -25,7 +25,7 @@ const AROUND: f64 = 0.2;
 /// Room for the names of programs.
 const NAMES: u32 = 120;
 /// How much room a program has in the plot of all.
-const COLUMN: u32 = 14;
+const COLUMN: u32 = 13;
 
 type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
 
@@ -67,9 +67,9 @@ pub(super) fn ratios(points: &[Point<'_>]) -> Result<Markup> {
             .margin(6)
             .set_label_area_size(LabelAreaPosition::Left, 52)
             .set_label_area_size(LabelAreaPosition::Bottom, NAMES)
-            .build_cartesian_2d(across.clone(), up)
+            .build_cartesian_2d(across.clone(), up.clone())
             .map_err(failed)?;
-        grid(&mut chart, ["", "time by Cranelift's"], false)?;
+        grid(&mut chart, ["", "time by Cranelift's"], [0.0, up.end - up.start])?;
         line(&mut chart, [(across.start, 0.0), (across.end, 0.0)])?;
         for (place, point) in points.iter().enumerate() {
             let [low, middle, high] = [point.measured.low, point.measured.ratio, point.measured.high].map(f64::log2);
@@ -106,7 +106,7 @@ pub(super) fn scatter(points: &[Point<'_>], title: &str, cost: impl Fn(&Measured
             .set_label_area_size(LabelAreaPosition::Bottom, 40)
             .build_cartesian_2d(across.clone(), up.clone())
             .map_err(failed)?;
-        grid(&mut chart, [title, "time by Cranelift's"], true)?;
+        grid(&mut chart, [title, "time by Cranelift's"], [&across, &up].map(|range| range.end - range.start))?;
         line(&mut chart, [(across.start, 0.0), (across.end, 0.0)])?;
         line(&mut chart, [(0.0, up.start), (0.0, up.end)])?;
         for (point, cost) in known {
@@ -123,7 +123,8 @@ fn around(logs: impl Iterator<Item = f64>) -> Range<f64> {
     low - AROUND..high + AROUND
 }
 
-fn grid(chart: &mut Chart<'_, '_>, titles: [&str; 2], has_x: bool) -> Result<()> {
+/// The axes, with lines where the logarithms are whole numbers. One over which nothing extends has neither.
+fn grid(chart: &mut Chart<'_, '_>, titles: [&str; 2], extents: [f64; 2]) -> Result<()> {
     let text = ("sans-serif", 12).into_font().color(&TEXT);
     let label = |log: &f64| ratio(*log);
     let mut mesh = chart.configure_mesh();
@@ -136,18 +137,21 @@ fn grid(chart: &mut Chart<'_, '_>, titles: [&str; 2], has_x: bool) -> Result<()>
         .y_desc(titles[1])
         .x_label_formatter(&label)
         .y_label_formatter(&label);
-    if !has_x {
-        mesh.disable_x_mesh().x_labels(0);
+    let [across, up] = extents.map(|extent| extent.ceil() as usize);
+    mesh.x_labels(across).y_labels(up);
+    if across == 0 {
+        mesh.disable_x_mesh();
     }
     mesh.draw().map_err(failed)
 }
 
-/// A ratio from its binary logarithm, with as many digits as it needs.
+/// A ratio from its binary logarithm: a power of 2 as `1/8` or `4`.
 fn ratio(log: f64) -> String {
-    let ratio = log.exp2();
-    let digits = if ratio < 0.1 { 3 } else { 2 };
-    let text = format!("{ratio:.digits$}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    match log {
+        log if log.fract() != 0.0 => format!("{:.2}", log.exp2()),
+        log if log < 0.0 => format!("1/{}", (-log).exp2()),
+        log => log.exp2().to_string(),
+    }
 }
 
 fn line(chart: &mut Chart<'_, '_>, ends: [(f64, f64); 2]) -> Result<()> {
@@ -177,7 +181,7 @@ mod tests {
 
     #[test]
     fn labels_are_ratios() {
-        assert_eq!([0.0, -1.0, -3.0, -5.0, 1.0, 0.5].map(ratio), ["1", "0.5", "0.13", "0.031", "2", "1.41"]);
+        assert_eq!([0.0, -1.0, -5.0, 1.0, 3.0, 0.5].map(ratio), ["1", "1/2", "1/32", "2", "8", "1.41"]);
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! The page of a file: what was measured, and for each function what was done to it and its code.
 
 use super::super::explain::FunctionRecord;
-use super::parts::{change, page as whole, tile};
+use super::parts::{change, page as whole, tile, time};
 use super::remarks::{placed, remarks};
 use super::{MAX_SHOWN, Source, code, functions, graph, source};
 use crate::listing::count;
 use crate::report::json::{Bench, Measured, Record};
-use crate::report::table::time;
+
 use crate::traced::{State, Traced};
 use anyhow::Result;
 use loopopt::Options;
@@ -134,7 +134,7 @@ fn static_figures(program: &Program<'_>) -> Markup {
     }
 }
 
-fn of_function(number: usize, function: &Function, lines: &[(usize, &str)]) -> Markup {
+fn of_function(number: usize, function: &Function, lines: &[(usize, String)]) -> Markup {
     let record = &function.record;
     let prefix = format!("f{number}");
     let placed = placed(record, &prefix);
@@ -162,7 +162,7 @@ fn listings(prefix: &str, before: &State, after: &State) -> Markup {
         h3 { "Flow graph" }
         p.key {
             "Colours are loops, thick lines are back edges, " span.cold { "dashed" } " blocks are cold, "
-            span.relieved { "doubled" } " ones had a check that is no longer in the loop. Each block leads to its CLIF."
+            span.relieved { "green" } " edges: a check of the block is not in the loop any more. Each block leads to its CLIF."
         }
         div.pair {
             @for (title, state, anchor) in [("before", before, anchors[0]), ("after", after, anchors[1])] {

@@ -1,10 +1,10 @@
 //! What `explain` says of a function: the remarks of each loop.
 
-use super::super::explain::{FunctionRecord, LoopRecord, RemarkRecord, gain};
+use super::super::explain::{FunctionRecord, LoopRecord, RemarkRecord};
 use super::source::Placed;
 use crate::listing::count;
 use maud::{Markup, html};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 /// The remarks of a function, with names for their places. Those about which nothing can be done have none.
 pub(super) fn placed<'a>(function: &'a FunctionRecord, prefix: &str) -> Vec<Placed<'a>> {
@@ -27,7 +27,6 @@ pub(super) fn remarks(function: &FunctionRecord, placed: &[Placed<'_>]) -> Marku
             (list(&function.others, placed))
         }
         (refusals(function))
-        (gains(function))
     }
 }
 
@@ -63,7 +62,7 @@ fn list(remarks: &[RemarkRecord], placed: &[Placed<'_>]) -> Markup {
 
 fn one(remark: &RemarkRecord) -> Markup {
     html! {
-        strong { (remark.pass) } " " em { (if remark.done { "done" } else { "not done" }) } " " (remark.message)
+        strong { a href={ "passes.html#" (remark.pass) } { (remark.pass) } } " " em { (if remark.done { "done" } else { "not done" }) } " " (remark.message)
         @if let Some(reason) = remark.reason { " " small { "(" (reason) ")" } }
         @for place in &remark.places {
             p { a href={ "#L" (place.line) } { "line " (place.line) } " " code { (place.text) } }
@@ -77,32 +76,18 @@ fn one(remark: &RemarkRecord) -> Markup {
 fn refusals(function: &FunctionRecord) -> Markup {
     let of_loops = function.loops.iter().flat_map(|lp| &lp.remarks);
     let hidden: Vec<&RemarkRecord> = of_loops.chain(&function.others).filter(|remark| !is_shown(remark)).collect();
+    // The same can be said of several loops.
+    let mut refused = BTreeMap::<(&str, &str), Vec<&str>>::new();
+    for remark in &hidden {
+        refused.entry((remark.pass, &remark.message)).or_default().push(&remark.header);
+    }
     html! {
         @if !hidden.is_empty() {
             details {
                 summary { (count(hidden.len(), "refusal")) " about which nothing can be done" }
-                ul { @for remark in hidden {
-                    li { strong { (remark.pass) } " at " (remark.header) ": " (remark.message) }
+                ul { @for ((pass, message), headers) in &refused {
+                    li { strong { (pass) } ": " (message) @if headers.len() < function.loops.len() { " (" (headers.join(", ")) ")" } }
                 } }
-            }
-        }
-    }
-}
-
-/// What it is good for that passes fired.
-fn gains(function: &FunctionRecord) -> Markup {
-    let of_loops = function.loops.iter().flat_map(|lp| &lp.remarks);
-    let fired: BTreeSet<&str> =
-        of_loops.chain(&function.others).filter(|remark| remark.done).map(|remark| remark.pass).collect();
-    let gains: Vec<(&str, &str)> = loopopt::pass_names()
-        .filter(|pass| fired.contains(pass))
-        .filter_map(|pass| gain(pass)?.split_once(": "))
-        .collect();
-    html! {
-        @if !gains.is_empty() {
-            details {
-                summary { "What this gives" }
-                dl { @for (pass, gain) in gains { dt { (pass) } dd { (gain) } } }
             }
         }
     }

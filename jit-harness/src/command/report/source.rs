@@ -1,6 +1,7 @@
 //! The file, with each remark on the lines that it is about.
 
 use super::super::explain::RemarkRecord;
+use crate::traced::{indented, without_place};
 use maud::{Markup, html};
 use std::collections::BTreeMap;
 
@@ -11,7 +12,7 @@ pub(super) struct Placed<'a> {
 }
 
 /// The lines of a function, with the passes that have said something of each.
-pub(super) fn source(lines: &[(usize, &str)], remarks: &[Placed<'_>]) -> Markup {
+pub(super) fn source(lines: &[(usize, String)], remarks: &[Placed<'_>]) -> Markup {
     let mut on_line = BTreeMap::<usize, Vec<&Placed<'_>>>::new();
     for placed in remarks {
         let places = placed.remark.places.iter().map(|place| place.line);
@@ -36,15 +37,18 @@ pub(super) fn source(lines: &[(usize, &str)], remarks: &[Placed<'_>]) -> Markup 
     }
 }
 
-/// The numbers and texts of the lines of each function of a file, in their order.
-pub(super) fn functions(text: &str) -> Vec<Vec<(usize, &str)>> {
-    let mut functions: Vec<Vec<(usize, &str)>> = Vec::new();
+/// The numbers and texts of the lines of each function of a file, in their order. What Cranelift has printed with source locations is shown
+/// without them, and where lines begin in files.
+pub(super) fn functions(text: &str) -> Vec<Vec<(usize, String)>> {
+    let mut functions: Vec<Vec<(usize, String)>> = Vec::new();
+    let is_printed = text.lines().any(|line| without_place(line).0.is_some());
     for (number, line) in (1..).zip(text.lines()) {
         if line.trim_start().starts_with("function ") {
             functions.push(Vec::new());
         }
         if let Some(function) = functions.last_mut() {
-            function.push((number, line));
+            let shown = if is_printed { indented(without_place(line).1) } else { line.to_owned() };
+            function.push((number, shown));
         }
     }
     functions
@@ -60,5 +64,14 @@ mod tests {
         let numbers: Vec<Vec<usize>> =
             found.iter().map(|lines| lines.iter().map(|(number, _)| *number).collect()).collect();
         assert_eq!(numbers, [vec![2, 3, 4], vec![5, 6, 7]]);
+    }
+
+    #[test]
+    fn lines_are_where_they_are_in_files() {
+        let texts = |text: &str| functions(text).remove(0).into_iter().map(|(_, text)| text).collect::<Vec<_>>();
+        let printed = "function %a() {\n          block0:\n@0001         return\n}\n";
+        assert_eq!(texts(printed), ["function %a() {", "block0:", "    return", "}"]);
+        let written = "function %a() {\n  block0:\n      return ; @1\n}";
+        assert_eq!(texts(written), written.lines().collect::<Vec<_>>());
     }
 }
