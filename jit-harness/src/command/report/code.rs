@@ -7,14 +7,14 @@ use maud::{Markup, PreEscaped, Render as _, html};
 /// Two listings with their lines beside each other, or one if they are equal. `anchor` is what the name of a block gets in front
 /// to be linked to, one for each side.
 pub(super) fn beside(before: &[Line], after: &[Line], anchor: Option<[&str; 2]>) -> Markup {
-    let rows = align(before, after);
-    if rows.iter().flatten().all(|line| line.is_some_and(|(_, kind)| kind == Kind::Same)) {
+    if is_same(before, after) {
         let lines: Vec<_> = before.iter().map(|line| Some((line, Kind::Same))).collect();
         return html! {
             p { "loopopt does not change it." }
             div.pair { (side("before and after", &lines, anchor.map(|anchors| anchors[0]))) }
         };
     }
+    let rows = align(before, after);
     let lines = |place: usize, listing: &'_ [Line]| -> Vec<Option<(Line, Kind)>> {
         rows.iter().map(|row| row[place].map(|(at, kind)| (listing[at].clone(), kind))).collect()
     };
@@ -28,6 +28,11 @@ pub(super) fn beside(before: &[Line], after: &[Line], anchor: Option<[&str; 2]>)
             }
         }
     }
+}
+
+/// Whether the listings say the same.
+pub(super) fn is_same(before: &[Line], after: &[Line]) -> bool {
+    before.iter().map(|line| &line.text).eq(after.iter().map(|line| &line.text))
 }
 
 /// A listing with the numbers of instructions at its left.

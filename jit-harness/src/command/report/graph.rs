@@ -190,6 +190,13 @@ impl Canvas {
     }
 }
 
+/// Whether a line goes straight down through the second point to the third.
+fn is_straight(points: &[(Point, Point)]) -> bool {
+    let [before, at, after, ..] = points else { return false };
+    let x = before.1.x;
+    [at.0.x, at.1.x, after.0.x, after.1.x].iter().all(|other| (other - x).abs() < 0.5)
+}
+
 fn marker(is_there: bool) -> Option<&'static str> {
     is_there.then_some("url(#head)")
 }
@@ -239,11 +246,14 @@ impl RenderBackend for Canvas {
     ) {
         let class = properties.unwrap_or_default();
         let aside = if head.0 && points.len() == 2 { Point::new(BESIDE, 0.0) } else { Point::zero() };
+        let points: Vec<_> = points.iter().map(|(first, second)| (first.add(aside), second.add(aside))).collect();
         let mut path = String::new();
         for (place, (first, second)) in points.iter().enumerate() {
-            let (first, second) = (first.add(aside), second.add(aside));
-            self.reach(first);
-            self.reach(second);
+            self.reach(*first);
+            self.reach(*second);
+            if place >= 2 && is_straight(&points[place - 1..]) {
+                continue;
+            }
             let command = ["M", " ", "S"][place.min(2)];
             let between = if place == 0 { "C" } else { " " };
             write!(path, "{command}{:.0} {:.0}{between}{:.0} {:.0}", first.x, first.y, second.x, second.y)

@@ -158,6 +158,10 @@ fn of_function(number: usize, function: &Function, lines: &[(usize, String)]) ->
 fn listings(prefix: &str, before: &State, after: &State) -> Markup {
     let anchors = [format!("{prefix}b-"), format!("{prefix}a-")];
     let anchors = anchors.each_ref().map(String::as_str);
+    let graphs = match code::is_same(&before.clif, &after.clif) {
+        true => vec![("before and after", before, anchors[0])],
+        false => vec![("before", before, anchors[0]), ("after", after, anchors[1])],
+    };
     html! {
         h3 { "Flow graph" }
         p.key {
@@ -165,7 +169,7 @@ fn listings(prefix: &str, before: &State, after: &State) -> Markup {
             span.relieved { "green" } " edges: a check of the block is not in the loop any more. Each block leads to its CLIF."
         }
         div.pair {
-            @for (title, state, anchor) in [("before", before, anchors[0]), ("after", after, anchors[1])] {
+            @for (title, state, anchor) in graphs {
                 div.side { h5 { (title) } div.box.graph tabindex="0" { (graph::graph(state, anchor)) } }
             }
         }

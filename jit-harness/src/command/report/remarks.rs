@@ -86,7 +86,7 @@ fn refusals(function: &FunctionRecord) -> Markup {
             details {
                 summary { (count(hidden.len(), "refusal")) " about which nothing can be done" }
                 ul { @for ((pass, message), headers) in &refused {
-                    li { strong { (pass) } ": " (message) @if headers.len() < function.loops.len() { " (" (headers.join(", ")) ")" } }
+                    li { b { (pass) } ": " (message) @if headers.len() < function.loops.len() { " (" (headers.join(", ")) ")" } }
                 } }
             }
         }

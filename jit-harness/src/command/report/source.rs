@@ -23,10 +23,11 @@ pub(super) fn source(lines: &[(usize, String)], remarks: &[Placed<'_>]) -> Marku
             on_line.entry(line).or_default().push(placed);
         }
     }
+    let is_named = |number: &usize| on_line.contains_key(number).then(|| format!("L{number}"));
     html! {
         div.box.source tabindex="0" {
             @for (number, text) in lines {
-                div id={ "L" (number) } {
+                div id=[is_named(number)] {
                     b { (number) } (text)
                     @for Placed { remark, id } in on_line.get(number).into_iter().flatten() {
                         " " a class=(if remark.done { "chip done" } else { "chip" }) href={ "#" (id) } title=(remark.message) { (remark.pass) }
