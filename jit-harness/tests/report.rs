@@ -174,7 +174,7 @@ fn figures_are_those_of_a_measurement() {
     let index = pages.page("index.html");
     assert_eq!(all(index, ".plot > svg").len(), 3);
     assert_eq!(all(index, ".plot a circle").len(), 3, "the program is in each plot");
-    assert_eq!(texts(index, "tbody td:first-child"), ["good.clif:18"]);
+    assert_eq!(texts(index, "tbody td:first-child"), ["good.clif:20"]);
     let ratio: f64 = texts(index, "tbody strong")[0].parse().expect("it is a ratio");
     let interval = texts(index, "tbody td:nth-child(4)").remove(0);
     let ends: Vec<f64> = interval.split(" – ").map(|end| end.parse().expect("it is a ratio")).collect();
