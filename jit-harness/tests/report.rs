@@ -81,6 +81,13 @@ fn texts(page: &Html, selector: &str) -> Vec<String> {
 }
 
 #[test]
+fn the_parser_finds_errors() {
+    for wrong in ["<p></div>", "<a id=x id=y></a>", "<svg><g></svg>", "<table><p></p></table>"] {
+        assert!(!Html::parse_document(&format!("<!DOCTYPE html>{wrong}")).errors.is_empty(), "{wrong}");
+    }
+}
+
+#[test]
 fn all_samples_have_a_page() {
     let bench = Bench::new();
     bench.prints(&["report", "--no-time", "--out", "pages"]);
