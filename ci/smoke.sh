@@ -7,3 +7,4 @@ harness=(cargo run --quiet --release --locked --package jit-harness --)
 "${harness[@]}" explain sum-checked
 "${harness[@]}" show sum --asm
 "${harness[@]}" run loopopt/tests/clif/rotate/fires-nest.clif
+bash ci/report.sh --no-time

@@ -22,6 +22,8 @@ pub struct Cli {
 pub enum Command {
     /// Check and time programs: Cranelift against Cranelift and loopopt.
     Bench(BenchArgs),
+    /// Write pages for a browser: the figures of `bench`, and for each program what was done and its code before and after.
+    Report(ReportArgs),
     /// Compile with loopopt and run.
     Run(RunArgs),
     /// Say in words what loopopt does to each loop, and what it does not and why.
@@ -79,9 +81,42 @@ pub struct BenchArgs {
 impl BenchArgs {
     /// The options on which figures depend, as they are given.
     pub fn settings(&self) -> String {
-        let quick = self.quick.then(|| "--quick".to_owned());
-        let given: Vec<String> = quick.into_iter().chain(self.optimizer.settings()).collect();
-        if given.is_empty() { "none".to_owned() } else { given.join(" ") }
+        settings(self.quick, &self.optimizer)
+    }
+}
+
+fn settings(quick: bool, optimizer: &OptimizerArgs) -> String {
+    let quick = quick.then(|| "--quick".to_owned());
+    let given: Vec<String> = quick.into_iter().chain(optimizer.settings()).collect();
+    if given.is_empty() { "none".to_owned() } else { given.join(" ") }
+}
+
+/// Arguments of `report`.
+#[derive(Debug, Args)]
+pub struct ReportArgs {
+    /// CLIF files, `-` for the standard input, or names of sample programs. Without files: all samples.
+    pub files: Vec<PathBuf>,
+    /// Write the pages into this folder; the first is `index.html`.
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+    /// Only programs with this in their name, or with this tag.
+    #[arg(long, value_name = "TEXT")]
+    pub filter: Option<String>,
+    /// Fewer samples: all sample programs within a minute.
+    #[arg(long)]
+    pub quick: bool,
+    /// Measure nothing: what was done and the code, without figures.
+    #[arg(long, conflicts_with = "quick")]
+    pub no_time: bool,
+    /// The optimizer's settings.
+    #[command(flatten)]
+    pub optimizer: OptimizerArgs,
+}
+
+impl ReportArgs {
+    /// The options on which figures depend, as they are given.
+    pub fn settings(&self) -> String {
+        settings(self.quick, &self.optimizer)
     }
 }
 

@@ -4,6 +4,7 @@ use crate::error::{Panicked, guard, in_file};
 use crate::names::with_unique_names;
 use crate::older;
 use crate::subject::{sample_case, sample_text};
+use crate::traced::without_place;
 use anyhow::{Context as _, Error, Result, anyhow, bail, ensure};
 use cranelift_codegen::ir::Function;
 use cranelift_codegen::ir::entities::AnyEntity;
@@ -36,6 +37,16 @@ impl Input {
     /// Reads a CLIF file, or the standard input if the path is `-`. What is no file may be the name of a sample program.
     pub fn open(path: &Path) -> Result<Self> {
         let (name, text) = load(path)?;
+        Self::from_text(name, text)
+    }
+
+    /// The sample program of this name.
+    pub fn of_sample(name: &str) -> Result<Self> {
+        let text = sample_text(name).with_context(|| format!("no sample program {name}; `list` names them all"))?;
+        Self::from_text(name.to_owned(), text)
+    }
+
+    fn from_text(name: String, text: String) -> Result<Self> {
         let mut parsed = Program::parse_all(&text).map_err(|error| cannot_read(&name, &error))?;
         let program = parsed.programs.remove(0);
         Ok(Self { name, text, program, others: parsed.programs, foreign: parsed.foreign })
@@ -137,10 +148,10 @@ impl Lines<'_> {
         self.entities.get(function)?.get(entity).copied()
     }
 
-    /// What stands in a line, without a comment.
+    /// What stands in a line, without a comment and without a source location.
     pub fn instruction(&self, line: usize) -> &str {
         let text = self.text.get(line - 1).copied().unwrap_or_default();
-        text.split(';').next().unwrap_or_default().trim()
+        without_place(text.split(';').next().unwrap_or_default()).1
     }
 }
 

@@ -9,6 +9,7 @@
 //! native    the same kernels in C
 //! report    figures as a table or as JSON
 //! listing → machine                                   what was emitted, and the loops in it
+//! traced → lowered                                    which line of code is from which
 //! dot                                                 flow graphs as pictures
 //! generate, scaling, heap                             for measuring the compiler
 //! probe → bisect, reduce                              what to do about a program that fails
@@ -19,6 +20,7 @@
 
 pub mod agree;
 pub mod arms;
+pub mod beside;
 pub mod bisect;
 pub mod cli;
 pub mod command;
@@ -30,6 +32,7 @@ pub mod heap;
 pub mod input;
 pub mod interrupt;
 pub mod listing;
+pub mod lowered;
 pub mod machine;
 pub mod names;
 pub mod native;
@@ -44,3 +47,4 @@ pub mod schedule;
 pub mod stats;
 pub mod subject;
 pub mod target;
+pub mod traced;

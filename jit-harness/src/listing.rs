@@ -4,27 +4,41 @@ use crate::machine::{EmittedLoop, Flow, is_jump};
 use iced_x86::{Formatter as _, Instruction, IntelFormatter, OpKind};
 use std::collections::BTreeMap;
 
+/// A line of a listing.
+pub struct Line {
+    /// The offset of the instruction, if the line is one and no label or remark.
+    pub offset: Option<u64>,
+    /// What stands in it.
+    pub text: String,
+}
+
 /// Machine code as text. Innermost loops have a bar at their left and a line that says how long they are, and where in the
 /// function they start, since the place within a cache line makes a difference.
 pub fn listing(code: &[u8]) -> String {
+    lines(code).into_iter().flat_map(|line| [line.text, "\n".to_owned()]).collect()
+}
+
+/// The lines of [`listing`].
+pub fn lines(code: &[u8]) -> Vec<Line> {
     let flow = Flow::new(code);
     let loops = flow.loops();
     let labels: BTreeMap<u64, String> =
         flow.targets().into_iter().enumerate().map(|(number, offset)| (offset, format!("L{number}"))).collect();
     let mut formatter = formatter();
-    let mut text = String::new();
-    for (offset, inst) in &flow.insts {
-        for lp in loops.iter().filter(|lp| lp.head == *offset && lp.is_innermost) {
-            push_line(&mut text, &format!("; at {offset:#x}: {}", summary(lp)));
+    let mut lines = Vec::new();
+    for (&offset, inst) in &flow.insts {
+        for lp in loops.iter().filter(|lp| lp.head == offset && lp.is_innermost) {
+            lines.push(Line { offset: None, text: format!("; at {offset:#x}: {}", summary(lp)) });
         }
-        if let Some(label) = labels.get(offset) {
-            push_line(&mut text, &format!("{label}:"));
+        if let Some(label) = labels.get(&offset) {
+            lines.push(Line { offset: None, text: format!("{label}:") });
         }
-        let inner = loops.iter().any(|lp| lp.is_innermost && lp.offsets.contains(offset));
+        let inner = loops.iter().any(|lp| lp.is_innermost && lp.offsets.contains(&offset));
         let margin = if inner { "  | " } else { "    " };
-        push_line(&mut text, &format!("{margin}{}", instruction(&mut formatter, inst, &labels)));
+        let text = format!("{margin}{}", instruction(&mut formatter, inst, &labels));
+        lines.push(Line { offset: Some(offset), text });
     }
-    text
+    lines
 }
 
 /// A loop in one line.
@@ -72,11 +86,6 @@ fn instruction(formatter: &mut IntelFormatter, inst: &Instruction, labels: &BTre
         None => formatter.format(inst, &mut text),
     }
     text
-}
-
-fn push_line(text: &mut String, line: &str) {
-    text.push_str(line);
-    text.push('\n');
 }
 
 #[cfg(test)]

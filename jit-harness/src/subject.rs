@@ -67,8 +67,17 @@ impl Subject {
         Ok(subjects)
     }
 
-    /// The programs of a file: its `; bench:` lines, without any its `; run:` lines.
+    /// The programs of a file, of which there must be some.
     fn of_file(input: &Input) -> Result<Vec<Self>> {
+        let subjects = Self::of_input(input)?;
+        if subjects.is_empty() {
+            bail!("{}: there is nothing to time; add a line like `; bench: %f(mem, 1000)`", input.name);
+        }
+        Ok(subjects)
+    }
+
+    /// The programs of a file: its `; bench:` lines, without any its `; run:` lines.
+    pub fn of_input(input: &Input) -> Result<Vec<Self>> {
         if let Some(sample) = sample_named(&input.name) {
             let mut subject = Self::of_sample(sample)?;
             if input.name.ends_with(UNCHECKED)
@@ -85,9 +94,6 @@ impl Subject {
         let runs = input.program.runs(&input.text).map_err(|error| in_file(&input.name, &error, advice))?;
         if calls.is_empty() {
             calls.extend(runs.iter().map(|run| (run.line, run.call.clone())));
-        }
-        if calls.is_empty() {
-            bail!("{}: there is nothing to time; add a line like `; bench: %f(mem, 1000)`", input.name);
         }
         Ok(calls.into_iter().map(|(line, call)| Self::of_call(input, line, call, &runs)).collect())
     }

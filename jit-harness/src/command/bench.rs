@@ -35,7 +35,10 @@ pub(super) fn run(args: &BenchArgs, out: &mut dyn Write) -> Result<Ending> {
     }
     interrupt::listen()?;
     let effort = if args.quick { Effort::QUICK } else { Effort::FULL };
-    let bench = measure(&subjects, &options, effort, compiler.as_ref(), &outputs)?;
+    let work = Work { options: &options, effort, compiler: compiler.as_ref() };
+    let subjects: Vec<&Subject> = subjects.iter().collect();
+    let trials = measure(&subjects, &work, |trials| outputs.update(trials))?;
+    let bench = outputs.bench(&trials, !interrupt::is_asked());
     table::print(&bench, compiler.is_some(), out)?;
     outputs.finish(args, &bench, out)?;
     let agree = bench.programs.iter().all(|record| record.agree);
@@ -46,20 +49,33 @@ pub(super) fn run(args: &BenchArgs, out: &mut dyn Write) -> Result<Ending> {
     })
 }
 
-/// Checks and times all programs, or as many as it can before somebody asks to stop.
-fn measure(
-    subjects: &[Subject],
-    options: &Options,
+/// What is done with each program.
+struct Work<'a> {
+    options: &'a Options,
     effort: Effort,
-    compiler: Option<&Compiler>,
-    outputs: &Outputs,
-) -> Result<Bench> {
-    let steps = effort.visits + usize::from(compiler.is_some());
+    compiler: Option<&'a Compiler>,
+}
+
+/// Checks and times programs for another command.
+pub(super) fn bench(subjects: &[&Subject], options: &Options, effort: Effort) -> Result<Bench> {
+    interrupt::listen()?;
+    let trials = measure(subjects, &Work { options, effort, compiler: None }, |_| Ok(()))?;
+    Ok(known(&trials, cpu(), !interrupt::is_asked()))
+}
+
+/// Checks and times all programs, or as many as it can before somebody asks to stop. `update` takes what is known after each visit.
+fn measure<'a>(
+    subjects: &[&'a Subject],
+    work: &Work<'a>,
+    update: impl Fn(&[Trial<'_>]) -> Result<()>,
+) -> Result<Vec<Trial<'a>>> {
+    let visits = work.effort.visits;
+    let steps = visits + usize::from(work.compiler.is_some());
     let progress = progress(subjects.len() * steps);
     let mut trials: Vec<Trial<'_>> = Vec::with_capacity(subjects.len());
     for subject in subjects.iter().take_while(|_| !interrupt::is_asked()) {
         progress.set_message(format!("{}: compared", subject.name));
-        trials.push(Trial::new(subject, options)?);
+        trials.push(Trial::new(subject, work.options)?);
     }
     for step in 0..steps {
         for place in 0..trials.len() {
@@ -67,16 +83,22 @@ fn measure(
                 break;
             }
             progress.set_message(&trials[place].record.name);
-            match compiler.filter(|_| step == effort.visits) {
+            match work.compiler.filter(|_| step == visits) {
                 Some(compiler) => trials[place].time_native(compiler)?,
-                None => trials[place].visit(effort)?,
+                None => trials[place].visit(work.effort)?,
             }
             progress.inc(1);
-            outputs.update(&trials)?;
+            update(&trials)?;
         }
     }
     progress.finish_and_clear();
-    Ok(outputs.bench(&trials, !interrupt::is_asked()))
+    Ok(trials)
+}
+
+/// What is known of the programs.
+fn known(trials: &[Trial<'_>], cpu: String, complete: bool) -> Bench {
+    let known = trials.iter().map(|trial| &trial.record).filter(|record| record.is_known());
+    Bench::new(known.cloned().collect(), cpu, complete)
 }
 
 /// Where results go besides the standard output. What cannot be written is known before anything is measured.
@@ -112,8 +134,7 @@ impl Outputs {
 
     /// What is known of the programs.
     fn bench(&self, trials: &[Trial<'_>], complete: bool) -> Bench {
-        let known = trials.iter().map(|trial| &trial.record).filter(|record| record.is_known());
-        Bench::new(known.cloned().collect(), self.cpu.clone(), complete)
+        known(trials, self.cpu.clone(), complete)
     }
 
     /// Writes what is known so far.

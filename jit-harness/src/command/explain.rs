@@ -19,7 +19,8 @@ use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::{Block, Function};
 use cranelift_codegen::isa::TargetIsa;
 use emitted::{Emitted, in_words};
-use gains::gain;
+pub(super) use gains::gain;
+pub(super) use json::{FunctionRecord, LoopRecord, RemarkRecord};
 use loopopt::analysis::cfg::loops::{Loop, LoopForest};
 use loopopt::{LoopOptimizer, Options, Remark, Report, Verdict};
 use origin::Origins;
@@ -45,28 +46,62 @@ pub(super) fn run(args: &ExplainArgs, out: &mut dyn Write) -> Result<Ending> {
     let input = Input::open(&args.file)?;
     let options = args.optimizer.options_for(&input)?;
     let names = input.selected(args.function.as_deref())?;
+    let shown = Shown { passes: &args.filter, all: args.all };
+    let colours = AutoStream::choice(&io::stdout()) != ColorChoice::Never;
+    if args.json {
+        let functions = records(&input, &names, &options, shown)?;
+        writeln!(out, "{}", serde_json::to_string_pretty(&json::Record { functions })?)?;
+        return Ok(Ending::Fine);
+    }
+    each_function(&input, &names, &options, |name, lines, explained| {
+        Ok(Printer { shown, name, lines, colours, explained }.print(out)?)
+    })?;
+    Ok(Ending::Fine)
+}
+
+/// What is said of these functions, with all refusals.
+pub(super) fn records(
+    input: &Input,
+    names: &[String],
+    options: &Options,
+    shown: Shown<'_>,
+) -> Result<Vec<FunctionRecord>> {
+    let mut records = Vec::new();
+    each_function(input, names, options, |name, lines, explained| {
+        records.push(Printer { shown, name, lines, colours: false, explained }.record());
+        Ok(())
+    })?;
+    Ok(records)
+}
+
+/// Compiles these functions of a file one after the other.
+fn each_function(
+    input: &Input,
+    names: &[String],
+    options: &Options,
+    mut then: impl FnMut(&str, &Lines<'_>, &Explained) -> Result<()>,
+) -> Result<()> {
     let isa = target::host()?;
     let lines = input.lines();
-    let colours = AutoStream::choice(&io::stdout()) != ColorChoice::Never;
-    let mut record = json::Record::default();
     for (name, function) in input.function_names().iter().zip(input.program.functions()) {
         if !names.contains(name) {
             continue;
         }
         let is_known = |entity: &str| lines.of(name, entity).is_some();
-        let explained = Explained::new(function, &*isa, &options, &is_known)
+        let explained = Explained::new(function, &*isa, options, &is_known)
             .map_err(|error| in_file(&input.name, &error, "the function cannot be compiled for this host"))?;
-        let printer = Printer { args, name, lines: &lines, colours, explained: &explained };
-        if args.json {
-            record.functions.push(printer.record());
-        } else {
-            printer.print(out)?;
-        }
+        then(name, &lines, &explained)?;
     }
-    if args.json {
-        writeln!(out, "{}", serde_json::to_string_pretty(&record)?)?;
-    }
-    Ok(Ending::Fine)
+    Ok(())
+}
+
+/// Which remarks are asked for.
+#[derive(Clone, Copy)]
+pub(super) struct Shown<'a> {
+    /// Those of these passes, or of all if there are none.
+    pub(super) passes: &'a [String],
+    /// Those that nothing can be done about too.
+    pub(super) all: bool,
 }
 
 /// A function with its loops as they were, and what became of them.
@@ -166,7 +201,7 @@ impl Explained {
 
 /// What is printed of a function, and how.
 struct Printer<'a> {
-    args: &'a ExplainArgs,
+    shown: Shown<'a>,
     name: &'a str,
     lines: &'a Lines<'a>,
     colours: bool,
@@ -198,7 +233,7 @@ impl Printer<'_> {
                 self.print_remark("    ", remark, out)?;
             }
         }
-        if self.args.filter.is_empty() {
+        if self.shown.passes.is_empty() {
             self.print_gains(out)?;
             match (self.explained.is_lowered, self.explained.stack_accesses) {
                 (true, [before, after]) => {
@@ -210,7 +245,7 @@ impl Printer<'_> {
                 )?,
             }
         }
-        if hidden > 0 && self.args.filter.is_empty() {
+        if hidden > 0 && self.shown.passes.is_empty() {
             writeln!(out, "\n    {} about which nothing can be done: --all shows them", count(hidden, "refusal"))?;
         }
         writeln!(out)
@@ -233,7 +268,7 @@ impl Printer<'_> {
         for remark in &shown {
             self.print_remark(&indent, remark, out)?;
         }
-        if self.args.filter.is_empty()
+        if self.shown.passes.is_empty()
             && let Some([before, after]) = self.explained.emitted.get(&lp)
             && let Some(words) = in_words(before, after, self.explained.unrolled(lp))
         {
@@ -244,10 +279,10 @@ impl Printer<'_> {
 
     /// Whether a remark is printed: what was done, and what was refused if it can be helped, or whatever is asked for.
     fn is_shown(&self, remark: &Remark) -> bool {
-        if !self.args.filter.is_empty() {
-            return self.args.filter.iter().any(|pass| pass == remark.pass);
+        if !self.shown.passes.is_empty() {
+            return self.shown.passes.iter().any(|pass| pass == remark.pass);
         }
-        self.args.all
+        self.shown.all
             || match &remark.verdict {
                 Verdict::Fired => true,
                 Verdict::Declined { help, .. } => !help.is_empty(),

@@ -6,6 +6,7 @@ mod compile_time;
 pub mod explain;
 mod list;
 mod reduce;
+mod report;
 mod run;
 mod scaling;
 mod show;
@@ -46,6 +47,7 @@ pub fn run(cli: &Cli, out: &mut dyn Write) -> Result<Ending> {
         Command::Bench(args) if args.compile_time => compile_time::run(args, out),
         Command::Bench(args) if args.scaling => scaling::run(args, out),
         Command::Bench(args) => bench::run(args, out),
+        Command::Report(args) => report::run(args, out),
         Command::Run(args) => run::run(args, out),
         Command::Explain(args) => explain::run(args, out),
         Command::Show(args) => show::run(args, out),

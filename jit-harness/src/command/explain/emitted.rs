@@ -1,9 +1,9 @@
 //! Which loop of machine code is from which loop of a function, and how many instructions an iteration has.
 
+use crate::lowered::Lowered;
 use crate::machine;
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use cranelift_codegen::Context;
-use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::{Block, Function, SourceLoc};
 use cranelift_codegen::isa::TargetIsa;
 use loopopt::analysis::cfg::loops::{Loop, LoopForest};
@@ -59,21 +59,10 @@ fn mark_cold(func: &mut Function) {
 /// The innermost loops of the function's machine code. Source locations are [numbers of blocks](number_blocks) of the function that `forest` is of.
 pub(super) fn innermost(ctx: &mut Context, forest: &LoopForest, isa: &dyn TargetIsa) -> Result<Vec<Emitted>> {
     mark_cold(&mut ctx.func);
-    let func = &ctx.func;
-    let plane = &mut ControlPlane::default();
-    let code = isa
-        .compile_function(func, &ctx.domtree, &mut Default::default(), false, plane)
-        .map_err(|error| anyhow!("{}: {error}", func.name))?
-        .apply_params(&func.params);
-    let places = code.buffer.get_srclocs_sorted();
-    let place_of = |offset: u64| {
-        let after = places.partition_point(|place| u64::from(place.start) <= offset);
-        let place = places[..after].last().filter(|place| offset < u64::from(place.end))?;
-        (!place.loc.is_default()).then(|| place.loc.bits())
-    };
-    let found = machine::loops(code.buffer.data()).into_iter().filter(|lp| lp.is_innermost);
+    let lowered = Lowered::new(ctx, isa)?;
+    let found = machine::loops(&lowered.code).into_iter().filter(|lp| lp.is_innermost);
     let describe = |lp: machine::EmittedLoop| {
-        let known: Vec<u32> = lp.offsets.iter().filter_map(|&offset| place_of(offset)).collect();
+        let known: Vec<u32> = lp.offsets.iter().filter_map(|&offset| lowered.place_of(offset)).collect();
         let mut counts = BTreeMap::<_, usize>::new();
         for lp in known.iter().filter_map(|place| forest.innermost(Block::from_u32(place & !COLD))) {
             *counts.entry(lp).or_default() += 1;

@@ -53,6 +53,6 @@ const GAINS: &[&str] = &[
 ];
 
 /// What it is good for that a pass fired.
-pub(super) fn gain(pass: &str) -> Option<&'static str> {
+pub(in crate::command) fn gain(pass: &str) -> Option<&'static str> {
     GAINS.iter().copied().find(|gain| gain.split_once(':').is_some_and(|(name, _)| name == pass))
 }

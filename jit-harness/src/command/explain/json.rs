@@ -6,58 +6,58 @@ use loopopt::{Remark, Verdict};
 use serde::Serialize;
 
 /// What is printed.
-#[derive(Default, Serialize)]
-pub(super) struct Record {
-    pub(super) functions: Vec<FunctionRecord>,
+#[derive(Serialize)]
+pub(in crate::command) struct Record {
+    pub(in crate::command) functions: Vec<FunctionRecord>,
 }
 
 /// A function.
 #[derive(Serialize)]
-pub(super) struct FunctionRecord {
-    name: String,
-    changed: bool,
-    loops: Vec<LoopRecord>,
+pub(in crate::command) struct FunctionRecord {
+    pub(in crate::command) name: String,
+    pub(in crate::command) changed: bool,
+    pub(in crate::command) loops: Vec<LoopRecord>,
     /// Of what is no loop: cycles with several entries, stack slots, the function as a whole.
-    others: Vec<RemarkRecord>,
-    stack_accesses: [usize; 2],
+    pub(in crate::command) others: Vec<RemarkRecord>,
+    pub(in crate::command) stack_accesses: [usize; 2],
 }
 
 /// A loop of the function as it came in.
 #[derive(Serialize)]
-struct LoopRecord {
-    header: String,
-    line: Option<usize>,
-    depth: u32,
+pub(in crate::command) struct LoopRecord {
+    pub(in crate::command) header: String,
+    pub(in crate::command) line: Option<usize>,
+    pub(in crate::command) depth: u32,
     /// The sizes of the innermost loops of machine code that it was and is, with cold ones.
-    instructions: [Vec<usize>; 2],
+    pub(in crate::command) instructions: [Vec<usize>; 2],
     /// The same in words.
-    summary: Option<String>,
-    remarks: Vec<RemarkRecord>,
+    pub(in crate::command) summary: Option<String>,
+    pub(in crate::command) remarks: Vec<RemarkRecord>,
 }
 
 #[derive(Serialize)]
-struct RemarkRecord {
-    pass: &'static str,
-    header: String,
-    line: Option<usize>,
-    done: bool,
-    message: String,
-    reason: Option<&'static str>,
-    help: Option<&'static str>,
-    rests_on: Vec<&'static str>,
-    places: Vec<PlaceRecord>,
+pub(in crate::command) struct RemarkRecord {
+    pub(in crate::command) pass: &'static str,
+    pub(in crate::command) header: String,
+    pub(in crate::command) line: Option<usize>,
+    pub(in crate::command) done: bool,
+    pub(in crate::command) message: String,
+    pub(in crate::command) reason: Option<&'static str>,
+    pub(in crate::command) help: Option<&'static str>,
+    pub(in crate::command) rests_on: Vec<&'static str>,
+    pub(in crate::command) places: Vec<PlaceRecord>,
 }
 
 /// A line of the file that defines a value of the message.
 #[derive(Serialize)]
-struct PlaceRecord {
-    line: usize,
-    text: String,
+pub(in crate::command) struct PlaceRecord {
+    pub(in crate::command) line: usize,
+    pub(in crate::command) text: String,
 }
 
 impl Printer<'_> {
     /// The function with all remarks, or with those of the passes that are asked for.
-    pub(super) fn record(&self) -> FunctionRecord {
+    pub(in crate::command) fn record(&self) -> FunctionRecord {
         let explained = self.explained;
         let loops = explained.before.loops().map(|lp| {
             let data = explained.before.data(lp);
@@ -83,7 +83,7 @@ impl Printer<'_> {
     }
 
     fn remark_records<'r>(&self, remarks: impl Iterator<Item = &'r Remark>) -> Vec<RemarkRecord> {
-        let wanted = |remark: &&Remark| self.args.filter.is_empty() || self.is_shown(remark);
+        let wanted = |remark: &&Remark| self.shown.passes.is_empty() || self.is_shown(remark);
         let record = |remark: &Remark| {
             let (reason, help) = match remark.verdict {
                 Verdict::Fired => (None, None),

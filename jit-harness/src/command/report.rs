@@ -1,0 +1,159 @@
+//! `report`: pages to read in a browser, of what was measured and of what was done to each program.
+//!
+//! ```text
+//! report    the programs, the measurement, the files
+//! index     the first page: figures and plots           plots, bar
+//! program   the page of a file: for each function       remarks, source, graph, code
+//! passes    the page of what passes are good for
+//! parts     what all pages have
+//! ```
+
+mod bar;
+mod code;
+mod graph;
+mod index;
+mod parts;
+mod passes;
+mod plots;
+mod program;
+mod remarks;
+mod source;
+
+use super::{Ending, bench, explain};
+use crate::cli::ReportArgs;
+use crate::error::in_file;
+use crate::input::Input;
+use crate::report::json::Bench;
+use crate::sample::Effort;
+use crate::subject::Subject;
+use crate::target::{cpu, host};
+use crate::traced::Traced;
+use anyhow::{Context as _, Result, bail};
+use bench_programs as samples;
+use loopopt::Options;
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+
+/// How all pages look.
+const STYLE: &str = include_str!("report/report.css");
+
+/// The most instructions of a function whose code is shown.
+const MAX_SHOWN: usize = 5_000;
+
+pub(super) fn run(args: &ReportArgs, out: &mut dyn Write) -> Result<Ending> {
+    let options = args.optimizer.options()?;
+    let sources = sources(args)?;
+    let folder = &args.out;
+    write(folder, "report.css", STYLE)?;
+    let effort = if args.quick { Effort::QUICK } else { Effort::FULL };
+    let subjects: Vec<&Subject> = sources.iter().flat_map(|source| &source.subjects).collect();
+    let bench = match args.no_time {
+        true => Bench::new(Vec::new(), cpu(), true),
+        false => bench::bench(&subjects, &options, effort)?,
+    };
+    let mut programs = Vec::with_capacity(sources.len());
+    for source in &sources {
+        programs.push(program::Program::new(source, &bench, &options)?);
+    }
+    for (place, program) in programs.iter().enumerate() {
+        let beside =
+            [place.checked_sub(1), Some(place + 1)].map(|place| programs.get(place?).map(|other| other.source));
+        write(folder, &program.source.page, &program::page(program, beside))?;
+    }
+    write(folder, "passes.html", &passes::page())?;
+    write(folder, "index.html", &index::page(&bench, &programs, args)?)?;
+    writeln!(out, "{}", folder.join("index.html").display())?;
+    let agree = bench.programs.iter().all(|record| record.agree);
+    Ok(match (bench.complete, agree) {
+        (false, _) => Ending::Interrupted,
+        (true, true) => Ending::Fine,
+        (true, false) => Ending::Differs,
+    })
+}
+
+/// A file or a sample program, which has a page.
+struct Source {
+    input: Input,
+    /// The name of the page.
+    page: String,
+    /// What is timed of it.
+    subjects: Vec<Subject>,
+}
+
+/// What there is a page for.
+fn sources(args: &ReportArgs) -> Result<Vec<Source>> {
+    let inputs: Result<Vec<Input>> = match args.files.is_empty() {
+        true => samples::all().iter().map(|sample| Input::of_sample(sample.name)).collect(),
+        false => args.files.iter().map(|path| Input::open(path)).collect(),
+    };
+    let filter = args.filter.as_deref();
+    let mut pages = BTreeSet::from(["index.html".to_owned(), "passes.html".to_owned()]);
+    let mut sources = Vec::new();
+    for input in inputs? {
+        let mut subjects = Subject::of_input(&input)?;
+        let is_meant = filter.is_none_or(|filter| input.name.contains(filter));
+        subjects.retain(|subject| subject.matches(filter));
+        if subjects.is_empty() && !args.no_time && is_meant {
+            bail!(
+                "{}: there is nothing to time; add a line like `; bench: %f(mem, 1000)`, or ask for --no-time",
+                input.name
+            );
+        }
+        if is_meant || !subjects.is_empty() {
+            sources.push(Source { page: page_name(&input.name, &mut pages), input, subjects });
+        }
+    }
+    if sources.is_empty() {
+        let filter = filter.unwrap_or_default();
+        bail!("no program has `{filter}` in its name or as a tag; `list` names them all");
+    }
+    Ok(sources)
+}
+
+/// The name of the page of a program, which no other page has.
+fn page_name(program: &str, known: &mut BTreeSet<String>) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    let plain: String = program.chars().map(|c| if is_plain(c) { c } else { '-' }).collect();
+    let plain = plain.trim_matches('-');
+    let names =
+        (1..).map(|number| if number == 1 { format!("{plain}.html") } else { format!("{plain}-{number}.html") });
+    let mut names = names.filter(|name| known.insert(name.clone()));
+    names.next().expect("there are more numbers than pages")
+}
+
+fn write(folder: &Path, name: &str, text: &str) -> Result<()> {
+    let path = folder.join(name);
+    fs::create_dir_all(folder)
+        .and_then(|()| fs::write(&path, text))
+        .with_context(|| format!("{}: cannot be written; give a folder that can be", path.display()))
+}
+
+/// What is done to the functions of a file.
+fn functions(input: &Input, options: &Options) -> Result<Vec<program::Function>> {
+    let shown = explain::Shown { passes: &[], all: true };
+    let records = explain::records(input, &input.function_names(), options, shown)?;
+    let isa = host()?;
+    let traced = input.program.functions().iter().map(|function| {
+        let blocks = function.layout.blocks();
+        let is_small = blocks.map(|block| function.layout.block_insts(block).count()).sum::<usize>() <= MAX_SHOWN;
+        is_small.then(|| Traced::new(function, &*isa, options)).transpose()
+    });
+    let advice = "the function cannot be compiled for this host";
+    let traced: Result<Vec<_>> = traced.collect();
+    let traced = traced.map_err(|error| in_file(&input.name, &error, advice))?;
+    Ok(records.into_iter().zip(traced).map(|(record, traced)| program::Function { record, traced }).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_page_has_a_name_of_its_own() {
+        let mut known = BTreeSet::from(["index.html".to_owned()]);
+        let names = ["sum", "a/b.clif", "a-b.clif", "index", "../<x>&\"y\""].map(|name| page_name(name, &mut known));
+        assert_eq!(names, ["sum.html", "a-b-clif.html", "a-b-clif-2.html", "index-2.html", "x---y.html"]);
+    }
+}

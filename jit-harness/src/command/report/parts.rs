@@ -1,0 +1,48 @@
+//! What all pages have.
+
+use crate::report::table;
+use maud::{DOCTYPE, Markup, html};
+
+/// A whole page.
+pub(super) fn page(title: &str, body: &Markup) -> String {
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (title) }
+                link rel="stylesheet" href="report.css";
+            }
+            body { (body) }
+        }
+    };
+    page.into_string()
+}
+
+/// A figure with what it is.
+pub(super) fn tile(what: &str, figure: &str, more: &str) -> Markup {
+    html! {
+        div.tile {
+            span.what { (what) }
+            strong { (figure) }
+            span.more { (more) }
+        }
+    }
+}
+
+/// `6 → 5`.
+pub(super) fn change(pair: [usize; 2]) -> String {
+    format!("{} → {}", pair[0], pair[1])
+}
+
+/// A time in the unit that suits it.
+pub(super) fn time(ns: f64) -> String {
+    table::time(ns).replace(" us", " µs")
+}
+
+/// The quotient, if there is one.
+pub(super) fn quotient(before: f64, after: f64) -> Option<f64> {
+    (before > 0.0).then(|| after / before)
+}
