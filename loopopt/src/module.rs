@@ -107,7 +107,7 @@ impl<M: Module> LoopOptModule<M> {
         Self::new(inner, isa, options)
     }
 
-    /// What was done to the function that was defined last.
+    /// What was done to the function that was defined last: nothing if that failed.
     pub fn last_report(&self) -> &Report {
         &self.report
     }
@@ -230,6 +230,8 @@ impl<M: Module> Module for LoopOptModule<M> {
         ctx: &mut Context,
         ctrl_plane: &mut ControlPlane,
     ) -> ModuleResult<()> {
+        // What fails leaves nothing there of the function before.
+        (self.code, self.report) = (None, Report::default());
         let lowers_directly = self.optimizer.options().lowers_directly && ctx.func.dfg.exception_tables.is_empty();
         if lowers_directly && self.inner.isa().flags().enable_nan_canonicalization() {
             ctx.canonicalize_nans(self.inner.isa())?;
@@ -242,7 +244,6 @@ impl<M: Module> Module for LoopOptModule<M> {
             callback(func, &name, &self.report);
         }
         if !lowers_directly {
-            self.code = None;
             return self.inner.define_function_with_control_plane(func, ctx, ctrl_plane);
         }
         let code = self.code.insert(lower(ctx, &*self.isa, ctrl_plane)?);

@@ -111,7 +111,7 @@ impl LoopOptimizer {
     /// The context should be fresh from `Context::optimize`: a control-flow graph and a dominator tree that are there are taken for those
     /// of the function. Afterwards `ctx.cfg`, `ctx.domtree` and `ctx.loop_analysis` are
     /// valid, and no value is an alias. The same function and options give the same result, whatever the optimizer did before, as long as
-    /// [fuel](Options::fuel) is not limited. Costs time linear in the size of the function; a function without loops
+    /// neither [fuel](Options::fuel) is limited nor rewrites are [chosen at random](Options::stress). Costs time linear in the size of the function; a function without loops
     /// and stack slots costs one look at each branch.
     ///
     /// `isa` is the one that `Context::optimize` got, and its `opt_level` counts: at `none` nothing is done, at `speed_and_size` nothing

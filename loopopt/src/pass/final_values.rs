@@ -82,7 +82,7 @@ use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, Value};
 use cranelift_codegen::{CodegenResult, Context, FxHashSet};
 use dead::{Dead, Flow};
-use std::cell::LazyCell;
+use std::cell::{LazyCell, OnceCell};
 use std::ops::Deref;
 
 /// The name of this pass.
@@ -123,7 +123,7 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
     let forest = cx.forest(ctx);
     let mut plans: Vec<Plan> = Vec::new();
     let mut around = EntitySet::new();
-    let order = LazyCell::new(|| Order::of(&ctx.func, &ctx.domtree));
+    let (order, asked) = (LazyCell::new(|| Order::of(&ctx.func, &ctx.domtree)), OnceCell::new());
     for lp in forest.loops().rev() {
         let data = forest.data(lp);
         if around.contains(lp) {
@@ -133,7 +133,7 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
         if !cx.has_full_effort(data.header) {
             continue;
         }
-        match Plan::prove(ctx, cx, (&forest, lp), &order).and_then(|plan| plan.judge(ctx, cx, lp)) {
+        match Plan::prove(ctx, cx, (&forest, lp), (&order, &asked)).and_then(|plan| plan.judge(ctx, cx, lp)) {
             Ok(plan) => {
                 around.extend(data.parent);
                 plans.push(plan);
@@ -214,7 +214,7 @@ impl Plan {
         ctx: &Context,
         cx: &mut PassCx<'_>,
         (forest, lp): (&LoopForest, Loop),
-        order: &impl Deref<Target = Order>,
+        (order, asked): (&impl Deref<Target = Order>, &OnceCell<EntitySet<Value>>),
     ) -> Result<Self, Decline> {
         let (view, data) = (View { ctx, forest }, forest.data(lp));
         let ([entry], [_]) = (&data.entries[..], &data.back_edges[..]) else { return Err(Decline::NothingPredictable) };
@@ -229,7 +229,7 @@ impl Plan {
         let mut search = Search::new(view, cx, lp, *entry);
         let (mut finals, mut why) = search.finals(&leaving);
         if cx.has_guards && !finals.is_empty() {
-            let asked = asked_by_guards(ctx, cx.options);
+            let asked = asked.get_or_init(|| asked_by_guards(ctx, cx.options));
             let before = finals.len();
             finals.retain(|one| !asked.contains(one.param(&ctx.func)));
             why = why.or((finals.len() < before).then_some(Decline::Guarded));

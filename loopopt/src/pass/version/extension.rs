@@ -152,7 +152,7 @@ fn in_addresses(view: View<'_>, policy: &GuardPolicy<'_>) -> EntitySet<Inst> {
         own.sort_unstable();
         own.dedup();
         let insts = insts.saturating_sub(guards * INSTS_PER_GUARD);
-        if options.ignore_cost || insts <= options.version_max_insts_per_extension * own.len() {
+        if options.ignore_cost || insts <= options.version_max_insts_per_extension.saturating_mul(own.len()) {
             found.extend(own.iter().copied());
         }
         own.clear();
