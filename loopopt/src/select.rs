@@ -105,7 +105,8 @@ fn reasons(ctx: &Context, options: &Options, forest: &LoopForest) -> SecondaryMa
             Some(Skip::Dispatches { ways })
         } else if insts > max_insts {
             Some(Skip::TooLarge { insts, max: max_insts })
-        } else if calls > 0 && !inside[lp].has_other && insts <= calls.saturating_mul(options.select_max_insts_per_call) {
+        } else if calls > 0 && !inside[lp].has_other && insts <= calls.saturating_mul(options.select_max_insts_per_call)
+        {
             Some(Skip::SpentInCalls)
         } else if insts > options.full_effort_min_insts
             && insts <= own.hot_calls.saturating_mul(options.full_effort_min_insts_per_call)

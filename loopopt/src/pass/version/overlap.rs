@@ -108,7 +108,8 @@ impl<'a> Cells<'a> {
             let cells = found.iter().filter_map(|checks: &Vec<Check>| checks.first()?.cell());
             let gone: usize = cells.map(|cell| cell.accesses.len()).sum();
             if !options.ignore_cost
-                && count_insts(func, view.forest.blocks(lp)) > gone.saturating_mul(options.version_max_insts_per_cell_access)
+                && count_insts(func, view.forest.blocks(lp))
+                    > gone.saturating_mul(options.version_max_insts_per_cell_access)
             {
                 found.clear();
             }
