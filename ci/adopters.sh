@@ -50,6 +50,8 @@ assemble() {
     for arm in without with; do
         cp -R "$unpacked" "$work/$arm"
         chmod -R u+w "$work/$arm"
+        # Patches have the line ends of this repository, whatever the crate has.
+        find "$work/$arm" -name '*.rs' -exec sed -i 's/\r$//' {} +
         [[ ! -f $here/port.patch ]] || apply "$work/$arm" "$here/port.patch"
         # One workspace has both, so that they need two names. The library keeps its own.
         sed -i "0,/^name = \"\(.*\)\"/s//name = \"\1-$arm\"/" "$work/$arm/Cargo.toml"
@@ -73,7 +75,7 @@ adopter() {
     echo "attached with $(changed "$here/loopopt.patch")"
     cargo test --quiet --release --locked "${flags[@]}" --manifest-path "$work/with/Cargo.toml" "${tests[@]}" >"$work/tests.log" 2>&1 ||
         { cat "$work/tests.log"; fail "its own tests fail"; }
-    awk '/^test result: / { passed += $4; ignored += $8 } END { printf "its own tests with loopopt: %d passed, %d ignored\n", passed, ignored }' "$work/tests.log"
+    awk '/^test result: / { passed += $4 } END { print passed ? passed " of its own tests pass with loopopt" : "it has no tests of its own" }' "$work/tests.log"
     cargo run --quiet --release --locked "${flags[@]}" --manifest-path "$work/Cargo.toml"
 }
 
