@@ -1,0 +1,3 @@
+# shellcheck shell=bash disable=SC2034
+crate=rbpf version=0.4.1
+tests=(--features cranelift)
