@@ -14,7 +14,7 @@ if [ -z "$z3" ]; then
 fi
 start=$SECONDS
 # Each formula is named with its width and what the solver has to say of it, `unsat` unless it is wrong on purpose.
-"${lemmas[@]}" formulas | "$z3" -t:30000 -in | awk -F'|' '
+"${lemmas[@]}" formulas | "$z3" -t:120000 -in | awk -F'|' '
     NF == 3 { name = $1; width = $2; expected = $3; next }
     { answers++; widths[width]++; if (expected == "sat") wrong++ }
     $0 != expected { print name " (" width " bits): " $0 ", not " expected; failed++ }
