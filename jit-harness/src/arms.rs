@@ -31,7 +31,7 @@ pub struct Static {
 
 impl Arms {
     /// Compiles all arms and makes the large call with each of them. Gives what is wrong if one does something else.
-    pub fn new(agreed: &Agreed<'_>) -> Result<Result<Self, String>> {
+    pub fn new(agreed: &Agreed<'_>, baseline: Pipeline<'_>) -> Result<Result<Self, String>> {
         let mut arms = Self { compiled: Vec::with_capacity(PLACES) };
         let subject = agreed.subject;
         for placement in Placement::ALL {
@@ -40,9 +40,9 @@ impl Arms {
                 |program, pipeline| Compiled::new(program, pipeline, settings).with_context(|| subject.name.clone());
             let loopopt = Pipeline::LoopOpt(agreed.options);
             let mut compiled = vec![
-                compile(&subject.program, Pipeline::Speed)?,
+                compile(&subject.program, baseline)?,
                 compile(&subject.program, loopopt)?,
-                compile(&subject.program, Pipeline::Speed)?,
+                compile(&subject.program, baseline)?,
             ];
             if let Some(unchecked) = &subject.unchecked {
                 compiled.push(compile(unchecked, loopopt)?);

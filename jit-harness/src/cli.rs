@@ -2,11 +2,14 @@
 
 use crate::error::in_file;
 use crate::input::Input;
+use crate::recorded;
 use anyhow::{Result, bail};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use loopopt::oracle::file_options;
+use loopopt::profile::Profiling;
 use loopopt::{Effort, Options};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Compiles CLIF programs with and without loopopt, proves that both do the same, and measures native code.
 #[derive(Debug, Parser)]
@@ -24,6 +27,8 @@ pub enum Command {
     Bench(BenchArgs),
     /// Write pages for a browser: the figures of `bench`, and for each program what was done and its code before and after.
     Report(ReportArgs),
+    /// Record what loops do, compile again with that, and time both.
+    Profile(ProfileArgs),
     /// Compile with loopopt and run.
     Run(RunArgs),
     /// Say in words what loopopt does to each loop, and what it does not and why.
@@ -118,6 +123,32 @@ impl ReportArgs {
     pub fn settings(&self) -> String {
         settings(self.quick, &self.optimizer)
     }
+}
+
+/// Arguments of `profile`.
+#[derive(Debug, Args)]
+pub struct ProfileArgs {
+    /// CLIF files, `-` for the standard input, or names of sample programs: each `; bench:` line is recorded, without any each `; run:` line. Without
+    /// files: all samples.
+    pub files: Vec<PathBuf>,
+    /// Only programs with this in their name, or with this tag.
+    #[arg(long, value_name = "TEXT")]
+    pub filter: Option<String>,
+    /// Write the profile to this file, for `--profile`.
+    #[arg(long, value_name = "PATH")]
+    pub out: Option<PathBuf>,
+    /// Fewer samples: all sample programs within a minute.
+    #[arg(long)]
+    pub quick: bool,
+    /// Record and measure nothing.
+    #[arg(long, conflicts_with = "quick")]
+    pub no_time: bool,
+    /// Time the code that records, against Cranelift's alone.
+    #[arg(long, conflicts_with = "no_time")]
+    pub recording: bool,
+    /// The optimizer's settings.
+    #[command(flatten)]
+    pub optimizer: OptimizerArgs,
 }
 
 /// Arguments of `run`.
@@ -274,6 +305,9 @@ pub struct OptimizerArgs {
     /// Assert what each rewrite rests on, while the program runs: a claim that fails is a difference.
     #[arg(long)]
     pub assert_claims: bool,
+    /// Use what `profile --out` has recorded.
+    #[arg(long, value_name = "PATH")]
+    pub profile: Option<PathBuf>,
 }
 
 impl OptimizerArgs {
@@ -286,6 +320,7 @@ impl OptimizerArgs {
         given.extend(self.passes.iter().map(|passes| format!("--passes {}", passes.join(","))));
         given.extend(self.fuel.map(|fuel| format!("--fuel {fuel}")));
         given.extend(self.assert_claims.then(|| "--assert-claims".to_owned()));
+        given.extend(self.profile.as_ref().map(|path| format!("--profile {}", path.display())));
         given
     }
 
@@ -308,6 +343,9 @@ impl OptimizerArgs {
         options.lowers_directly = true;
         options.verify_each_pass |= self.verify;
         options.assert_claims |= self.assert_claims;
+        if let Some(path) = &self.profile {
+            options.profiling = Profiling::Use(Arc::new(recorded::read(path)?));
+        }
         for name in options.passes.iter().flatten() {
             if !loopopt::pass_names().any(|known| known == name) {
                 let known: Vec<&str> = loopopt::pass_names().collect();

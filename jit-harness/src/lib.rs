@@ -7,6 +7,7 @@
 //! names, older → input → subject → agree → arms → sample → stats     from a file to figures, one type per phase
 //!    │                                └ schedule
 //! native    the same kernels in C
+//! recorded  profiles in files
 //! report    figures as a table or as JSON
 //! listing → machine                                   what was emitted, and the loops in it
 //! traced → lowered                                    which line of code is from which
@@ -39,6 +40,7 @@ pub mod native;
 pub mod older;
 pub mod probe;
 pub mod progress;
+pub mod recorded;
 pub mod reduce;
 pub mod report;
 pub mod sample;

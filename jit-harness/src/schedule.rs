@@ -7,7 +7,7 @@
 /// What is sampled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Arm {
-    /// Cranelift at `opt_level=speed`.
+    /// Cranelift at `opt_level=speed`, unless something else is given.
     Baseline,
     /// The same, then loopopt.
     LoopOpt,

@@ -35,6 +35,10 @@ macro_rules! faults {
 
 #[cfg(feature = "fuzzing")]
 faults! {
+    /// `specialize`: the values are taken for known in the version that is for all others.
+    SpecializedElsewhere,
+    /// `specialize`: it is enough that one of the values is there.
+    AnyValueFits,
     /// `version`: only the first value is tested, not how far it moves (openj9#15477).
     OnlyTheFirstValue,
     /// `version`: what the loop has come to before its test is taken for what it has come to behind it (OMR 2c2cc0111).

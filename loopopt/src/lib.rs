@@ -58,6 +58,7 @@
 //! |---|---|
 //! | `mem2reg` | stack slots become values, also in functions without loops |
 //! | `canon` | the form that the others stand on: one preheader, one back edge, dedicated exits, closed form |
+//! | `specialize` | a loop gets a version for the values that a [`profile`] says are nearly always there |
 //! | `rotate` | a loop that tests at the top becomes a guard and a loop that tests at the bottom |
 //! | `guard_to_trap` | checked accesses through Spectre guards become checks that trap, if the embedder lets guards go |
 //! | `elide_checks` | checks that branches and checks before them imply are removed |
@@ -89,6 +90,7 @@
 //! # Features
 //!
 //! * `oracle`: `oracle`, which runs functions before and after and compares everything that can be observed.
+//! * `profile`: profiles as JSON.
 //! * `object`: `finish` on a `LoopOptModule<ObjectModule>`.
 //! * `fuzzing`: `fuzzing`, a generator of loop programs and the bodies of the fuzz targets.
 
@@ -112,6 +114,7 @@ mod options;
 pub mod oracle;
 mod pass;
 mod pipeline;
+pub mod profile;
 mod refusal;
 mod remark;
 mod select;

@@ -3,6 +3,7 @@
 use crate::analysis::memory::effects::all_mem_flags;
 use crate::embedder::{Embedder, Unknown, Writers};
 use crate::pipeline;
+use crate::profile::Profiling;
 use cranelift_codegen::ir::{Function, MemFlagsData};
 use std::sync::Arc;
 
@@ -50,6 +51,28 @@ pub struct Options {
 
     /// Ignore cost: do every rewrite that is legal. For tests.
     pub ignore_cost: bool,
+
+    /// Whether loops count what they do, or what they have counted decides what pays: see [`profile`](crate::profile). Neither by default.
+    pub profiling: Profiling,
+
+    /// `apply_profile`: a block is cold if it ran less than once in so many iterations. 100: what a rare part costs once it has left the loop is some ten
+    /// instructions.
+    pub profile_cold_ratio: u64,
+
+    /// `specialize`: in how many of 100 entries of a loop its values have to be those of the version. 75, as in Eclipse OMR.
+    pub specialize_min_share: u64,
+
+    /// `specialize`: the most values that one version is for. 4: each takes 2 instructions of the dispatch.
+    pub specialize_max_values: usize,
+
+    /// `specialize`: the most instructions of a loop, with those inside it, of which there is a second version. 300, as for `version`.
+    pub specialize_max_insts: usize,
+
+    /// `specialize`: the most instructions that are run for each one that is saved. 16.
+    pub specialize_max_insts_per_gain: u64,
+
+    /// `specialize`: the fewest instructions that have to be saved each time that the loop is entered. 8: the dispatch takes 2 to 8.
+    pub specialize_min_gain: u64,
 
     /// Whether the function is lowered as [`run`](crate::LoopOptimizer::run) leaves it: by `TargetIsa::compile_function`, or in a hook inside of
     /// `Context::compile` behind its mid-end, as in Wasmtime. [`LoopOptModule`](crate::LoopOptModule) does so if this is true: it says there what is lost.
@@ -310,6 +333,13 @@ impl Default for Options {
             verify_each_pass: false,
             dumps: false,
             ignore_cost: false,
+            profiling: Profiling::Off,
+            profile_cold_ratio: 100,
+            specialize_min_share: 75,
+            specialize_max_values: 4,
+            specialize_max_insts: 300,
+            specialize_max_insts_per_gain: 16,
+            specialize_min_gain: 8,
             lowers_directly: false,
             assert_claims: false,
             max_rounds: 8,

@@ -15,11 +15,11 @@ use crate::edit::ssa::params::detach_redundant_params;
 use crate::edit::ssa::rename::Replaced;
 use crate::optimizer::{Report, make_valid};
 use crate::pass::{
-    Form, Pass, PassCx, canon, cleanup, consolidate_guards, elide_checks, final_values, forward_select_load,
-    full_unroll, fuse_exit_tests, guard_to_trap, gvn_sink, layout, leave_canonical_form, licm, load_elimination,
-    mem2reg, order_latch, partial_unroll, peel, promote, propagate_equality, reassociate, rotate, save_at_cold_calls,
-    sink, split_at_cold_edges, split_latch, split_live_ranges, strip_mine, tail_duplicate, transfer, unswitch, version,
-    widen_indices,
+    Form, Pass, PassCx, apply_profile, canon, cleanup, consolidate_guards, elide_checks, final_values,
+    forward_select_load, full_unroll, fuse_exit_tests, guard_to_trap, gvn_sink, layout, leave_canonical_form, licm,
+    load_elimination, mem2reg, order_latch, partial_unroll, peel, promote, propagate_equality, reassociate,
+    record_profile, rotate, save_at_cold_calls, sink, specialize, split_at_cold_edges, split_latch, split_live_ranges,
+    strip_mine, tail_duplicate, transfer, unswitch, version, widen_indices,
 };
 use crate::select;
 use cranelift_codegen::entity::EntityRef;
@@ -45,6 +45,9 @@ static STEPS: &[Step] = &[
         mem2reg::PASS,
         guard_to_trap::PASS,
         canon::PASS,
+        record_profile::PASS,
+        apply_profile::PASS,
+        specialize::PASS,
         propagate_equality::PASS,
         gvn_sink::PASS,
         strip_mine::PASS,
@@ -87,6 +90,13 @@ static STEPS_WITHOUT_LOOPS: &[Step] = &[Step::Repeat(&[mem2reg::PASS, guard_to_t
 #[cfg(test)]
 static ORDER: &[(&str, &str, &str)] = &[
     ("forward_select_load", "licm", "a load at an address of which nothing is known is gone"),
+    ("canon", "record_profile", "a loop is entered by one edge and goes back by one"),
+    ("canon", "apply_profile", "loops have the form in which they were recorded"),
+    ("mem2reg", "record_profile", "a variable that was a stack slot is a value that can be recorded"),
+    ("apply_profile", "specialize", "what was recorded is found by what the loops were then"),
+    ("specialize", "propagate_equality", "what the dispatch has proved is known in the loop"),
+    ("specialize", "full_unroll", "a loop that was recorded to be short is known to be"),
+    ("apply_profile", "transfer", "a rare part is marked as cold"),
     ("canon", "propagate_equality", "what leaves a loop is an argument of the edge that decides it"),
     ("propagate_equality", "rotate", "a condition that is not carried needs no parameter"),
     ("mem2reg", "canon", "slots makes parameters, not all of them in closed form"),

@@ -17,6 +17,7 @@ use crate::subject::Subject;
 use crate::target::cpu;
 use anyhow::{Result, bail};
 use loopopt::Options;
+use loopopt::oracle::Pipeline;
 use std::fs::File;
 use std::io::Write;
 
@@ -35,7 +36,7 @@ pub(super) fn run(args: &BenchArgs, out: &mut dyn Write) -> Result<Ending> {
     }
     interrupt::listen()?;
     let effort = if args.quick { Effort::QUICK } else { Effort::FULL };
-    let work = Work { options: &options, effort, compiler: compiler.as_ref() };
+    let work = Work { compiler: compiler.as_ref(), ..Work::new(&options, effort) };
     let subjects: Vec<&Subject> = subjects.iter().collect();
     let trials = measure(&subjects, &work, |trials| outputs.update(trials))?;
     let bench = outputs.bench(&trials, !interrupt::is_asked());
@@ -50,16 +51,25 @@ pub(super) fn run(args: &BenchArgs, out: &mut dyn Write) -> Result<Ending> {
 }
 
 /// What is done with each program.
-struct Work<'a> {
-    options: &'a Options,
-    effort: Effort,
-    compiler: Option<&'a Compiler>,
+pub(super) struct Work<'a> {
+    pub(super) options: &'a Options,
+    /// What loopopt does in the baseline, if it is not Cranelift alone.
+    pub(super) baseline: Option<&'a Options>,
+    pub(super) effort: Effort,
+    pub(super) compiler: Option<&'a Compiler>,
+}
+
+impl<'a> Work<'a> {
+    /// Cranelift against loopopt.
+    pub(super) fn new(options: &'a Options, effort: Effort) -> Self {
+        Self { options, baseline: None, effort, compiler: None }
+    }
 }
 
 /// Checks and times programs for another command.
-pub(super) fn bench(subjects: &[&Subject], options: &Options, effort: Effort) -> Result<Bench> {
+pub(super) fn measured(subjects: &[&Subject], work: &Work<'_>) -> Result<Bench> {
     interrupt::listen()?;
-    let trials = measure(subjects, &Work { options, effort, compiler: None }, |_| Ok(()))?;
+    let trials = measure(subjects, work, |_| Ok(()))?;
     Ok(known(&trials, cpu(), !interrupt::is_asked()))
 }
 
@@ -75,7 +85,7 @@ fn measure<'a>(
     let mut trials: Vec<Trial<'_>> = Vec::with_capacity(subjects.len());
     for subject in subjects.iter().take_while(|_| !interrupt::is_asked()) {
         progress.set_message(format!("{}: compared", subject.name));
-        trials.push(Trial::new(subject, work.options)?);
+        trials.push(Trial::new(subject, work)?);
     }
     for step in 0..steps {
         for place in 0..trials.len() {
@@ -171,6 +181,7 @@ impl Outputs {
 /// A program on its way from the check to the figures.
 struct Trial<'a> {
     subject: &'a Subject,
+    baseline: Pipeline<'a>,
     /// Nothing if the arms do not agree.
     agreed: Option<Agreed<'a>>,
     rounds: Vec<Round>,
@@ -179,9 +190,10 @@ struct Trial<'a> {
 
 impl<'a> Trial<'a> {
     /// Checks a program.
-    fn new(subject: &'a Subject, options: &'a Options) -> Result<Self> {
-        let mut trial = Self { subject, agreed: None, rounds: Vec::new(), record: Record::new(subject) };
-        match agree(subject, options)? {
+    fn new(subject: &'a Subject, work: &Work<'a>) -> Result<Self> {
+        let baseline = work.baseline.map_or(Pipeline::Speed, Pipeline::LoopOpt);
+        let mut trial = Self { subject, baseline, agreed: None, rounds: Vec::new(), record: Record::new(subject) };
+        match agree(subject, work.options)? {
             Verdict::Differs(what) => trial.differs(what),
             Verdict::Agreed(agreed) => {
                 trial.record.count_fired(&agreed.reports);
@@ -202,7 +214,7 @@ impl<'a> Trial<'a> {
     /// Times a program, if it is right.
     fn visit(&mut self, effort: Effort) -> Result<()> {
         let Some(agreed) = &self.agreed else { return Ok(()) };
-        let mut arms = match Arms::new(agreed)? {
+        let mut arms = match Arms::new(agreed, self.baseline)? {
             Ok(arms) => arms,
             Err(what) => {
                 self.differs(what);

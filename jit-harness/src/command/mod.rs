@@ -5,6 +5,7 @@ mod bisect;
 mod compile_time;
 pub mod explain;
 mod list;
+mod profile;
 mod reduce;
 mod report;
 mod run;
@@ -48,6 +49,7 @@ pub fn run(cli: &Cli, out: &mut dyn Write) -> Result<Ending> {
         Command::Bench(args) if args.scaling => scaling::run(args, out),
         Command::Bench(args) => bench::run(args, out),
         Command::Report(args) => report::run(args, out),
+        Command::Profile(args) => profile::run(args, out),
         Command::Run(args) => run::run(args, out),
         Command::Explain(args) => explain::run(args, out),
         Command::Show(args) => show::run(args, out),

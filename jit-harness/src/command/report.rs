@@ -51,7 +51,7 @@ pub(super) fn run(args: &ReportArgs, out: &mut dyn Write) -> Result<Ending> {
     let subjects: Vec<&Subject> = sources.iter().flat_map(|source| &source.subjects).collect();
     let bench = match args.no_time {
         true => Bench::new(Vec::new(), cpu(), true),
-        false => bench::bench(&subjects, &options, effort)?,
+        false => bench::measured(&subjects, &bench::Work::new(&options, effort))?,
     };
     let mut programs = Vec::with_capacity(sources.len());
     for source in &sources {

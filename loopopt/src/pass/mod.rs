@@ -1,6 +1,7 @@
 //! The passes. Each proves that a rewrite is legal, judges whether it pays, and applies it.
 
 pub(crate) mod again;
+pub(crate) mod apply_profile;
 pub(crate) mod canon;
 pub(crate) mod cleanup;
 pub(crate) mod consolidate_guards;
@@ -23,9 +24,11 @@ pub(crate) mod peel;
 pub(crate) mod promote;
 pub(crate) mod propagate_equality;
 pub(crate) mod reassociate;
+pub(crate) mod record_profile;
 pub(crate) mod rotate;
 pub(crate) mod save_at_cold_calls;
 pub(crate) mod sink;
+pub(crate) mod specialize;
 pub(crate) mod split_at_cold_edges;
 pub(crate) mod split_latch;
 pub(crate) mod split_live_ranges;
@@ -53,6 +56,8 @@ use crate::fuel::Fuel;
 use crate::optimizer::Analyses;
 use crate::options::Options;
 use crate::pass::again::Again;
+use crate::pass::apply_profile::Recorded;
+use crate::profile::LoopProfile;
 use crate::refusal::Refusal;
 use crate::remark::RemarkLog;
 use cranelift_codegen::control::ControlPlane;
@@ -205,6 +210,12 @@ pub(crate) struct PassCx<'a> {
     pub(crate) told_apart: Rc<ToldApart>,
     /// What [`Pressure`](crate::analysis::pressure::Pressure) counts with.
     pub(crate) use_counts: Rc<Cell<UseCounts>>,
+    /// Whether the loops have got their counters, or what was recorded of them.
+    pub(crate) is_profiled: bool,
+    /// What was recorded of the loops, for `specialize`.
+    pub(crate) recorded: Option<Recorded>,
+    /// For headers of the function as it came in, how often the loop took its back edge each time that it was entered, on average, when it was recorded.
+    usual: FxHashMap<Block, u64>,
 }
 
 impl<'a> PassCx<'a> {
@@ -247,6 +258,9 @@ impl<'a> PassCx<'a> {
             bounds: FxHashMap::default(),
             told_apart: Rc::default(),
             use_counts: Rc::default(),
+            is_profiled: false,
+            recorded: None,
+            usual: FxHashMap::default(),
         }
     }
 
@@ -394,6 +408,17 @@ impl<'a> PassCx<'a> {
     /// How many iterations were taken out of the loop of `header`.
     pub(crate) fn peeled(&self, header: Block) -> usize {
         self.peeled.get(&header).copied().unwrap_or(0)
+    }
+
+    /// Remembers how often the loop of `header` takes its back edge.
+    pub(crate) fn add_usual(&mut self, header: Block, recorded: &LoopProfile) {
+        let origin = self.origin(header);
+        self.usual.extend(recorded.usual_back_edges().map(|usual| (origin, usual)));
+    }
+
+    /// How often the loop of `header` took its back edge each time that it was entered, on average, if a profile says so.
+    pub(crate) fn usual_back_edges(&self, header: Block) -> Option<u64> {
+        self.usual.get(&self.origin(header)).copied()
     }
 
     /// Remembers that there is one more loop that was the loop of `header` when the function came in.

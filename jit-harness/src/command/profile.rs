@@ -1,0 +1,76 @@
+//! `profile`: record what loops do, compile again with that, and time both.
+
+use super::Ending;
+use super::bench::{Work, measured};
+use crate::cli::ProfileArgs;
+use crate::error::guard;
+use crate::input::cannot_compile;
+use crate::recorded;
+use crate::report::table;
+use crate::sample::Effort;
+use crate::subject::Subject;
+use anyhow::{Result, bail};
+use loopopt::Options;
+use loopopt::oracle::{Compiled, Outcome, Pipeline, Settings};
+use loopopt::profile::{Profiling, Recorder};
+use std::io::Write;
+use std::sync::Arc;
+
+pub(super) fn run(args: &ProfileArgs, out: &mut dyn Write) -> Result<Ending> {
+    let options = args.optimizer.options()?;
+    let mut subjects = Subject::all(&args.files)?;
+    subjects.retain(|subject| subject.matches(args.filter.as_deref()));
+    if subjects.is_empty() {
+        bail!("no program is left to record; `list` names all sample programs");
+    }
+    let recorder = Arc::new(Recorder::new());
+    let recording = with(&options, Profiling::Record(recorder.clone()));
+    for subject in &subjects {
+        record(subject, &recording)?;
+    }
+    let profile = Arc::new(recorder.profile());
+    if let Some(path) = &args.out {
+        recorded::write(path, &profile)?;
+    }
+    let loops: usize = profile.functions.values().map(|function| function.loops.len()).sum();
+    let functions = profile.functions.len();
+    writeln!(out, "recorded: {loops} loops of {functions} functions")?;
+    if args.no_time {
+        return Ok(Ending::Fine);
+    }
+    let effort = if args.quick { Effort::QUICK } else { Effort::FULL };
+    let using = with(&options, Profiling::Use(profile));
+    let (what, work) = match args.recording {
+        true => ("baseline: Cranelift; loopopt: code that records", Work::new(&recording, effort)),
+        false => (
+            "baseline: loopopt without the profile; loopopt: with it",
+            Work { baseline: Some(&options), ..Work::new(&using, effort) },
+        ),
+    };
+    writeln!(out, "{what}\n")?;
+    let bench = measured(&subjects.iter().collect::<Vec<_>>(), &work)?;
+    table::print(&bench, false, out)?;
+    let agree = bench.programs.iter().all(|record| record.agree);
+    Ok(match (bench.complete, agree) {
+        (false, _) => Ending::Interrupted,
+        (true, true) => Ending::Fine,
+        (true, false) => Ending::Differs,
+    })
+}
+
+fn with(options: &Options, profiling: Profiling) -> Options {
+    let mut options = options.clone();
+    options.profiling = profiling;
+    options
+}
+
+/// Makes the call that is timed, while it is recorded.
+fn record(subject: &Subject, options: &Options) -> Result<()> {
+    let compile = || Compiled::new(&subject.program, Pipeline::LoopOpt(options), Settings::default());
+    let mut compiled = guard(compile).map_err(|error| cannot_compile(&subject.name, &error))?;
+    let call = &subject.large.call;
+    match compiled.observe(call, &subject.large.memory)?.outcome {
+        Outcome::Returned(_) => Ok(()),
+        outcome => bail!("{}: {call} {outcome}; a call that is recorded must return", subject.name),
+    }
+}

@@ -1,0 +1,173 @@
+//! What is recorded of a loop: its blocks, and the values that it would be faster to know.
+//!
+//! The same for the same loop, whether it is recorded or what was recorded is used: nothing but the loop decides.
+
+use super::key;
+use crate::analysis::cfg::edges::{Edge, edges_of};
+use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
+use crate::analysis::scev::linear_expr::constant_of;
+use cranelift_codegen::ir::{Block, Function, Inst, Opcode, Value};
+use cranelift_codegen::{Context, FxHashMap};
+
+/// Values of one loop that are recorded: each takes 30 instructions where the loop is entered.
+const MAX_VALUES: usize = 6;
+
+/// How many instructions are looked through for what a value is computed from.
+const MAX_CHAIN: usize = 8;
+
+/// What is recorded of a loop.
+#[derive(Clone, Debug)]
+pub(crate) struct LoopSites {
+    pub(crate) header: Block,
+    /// [`LoopProfile::key`](super::LoopProfile::key).
+    pub(crate) key: String,
+    /// The blocks that not each iteration runs through, those of loops inside not counted.
+    pub(crate) blocks: Vec<Block>,
+    /// The values.
+    pub(crate) values: Vec<ValueSite>,
+}
+
+/// A number that does not change while a loop runs.
+#[derive(Clone, Debug)]
+pub(crate) struct ValueSite {
+    pub(crate) value: Value,
+    /// Where it is used, it or what is computed from it alone.
+    pub(crate) uses: Vec<(Use, Inst)>,
+}
+
+/// What is made of a number that would be faster if it were a constant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Use {
+    /// A divisor.
+    Divisor,
+    /// A factor.
+    Factor,
+    /// By how much is shifted.
+    Shift,
+    /// The step of a number of the loop.
+    Step,
+    /// What a comparison has on one side, of which a branch of the loop is made.
+    Compared,
+    /// The start, or the bound, of what ends a loop inside.
+    Bound,
+    /// What a branch or a table asks.
+    Asked,
+}
+
+/// What is recorded of the loops of a function in canonical form, those around others first. Linear in the size of the function, but for the chains of
+/// instructions before loops, which are short.
+pub(crate) fn sites(ctx: &Context, forest: &LoopForest) -> Vec<LoopSites> {
+    let func = &ctx.func;
+    let mut same = FxHashMap::<u64, usize>::default();
+    let mut values: FxHashMap<Loop, Vec<ValueSite>> = FxHashMap::default();
+    for lp in forest.loops() {
+        for block in forest.own_blocks(lp) {
+            for inst in func.layout.block_insts(block) {
+                each_use(func, forest, lp, inst, |value, what| {
+                    add(func, forest, (lp, &mut values), value, (what, inst));
+                });
+            }
+        }
+    }
+    let loops = forest.loops().map(|lp| {
+        let hash = key::hash(func, forest, lp);
+        let before = same.entry(hash).or_default();
+        let key = format!("{hash:016x}#{before}");
+        *before += 1;
+        let is_rare = |&block: &Block| !forest.is_in_each_iteration(func, &ctx.domtree, lp, block);
+        LoopSites {
+            header: forest.data(lp).header,
+            key,
+            blocks: forest.own_blocks(lp).filter(is_rare).collect(),
+            values: values.remove(&lp).unwrap_or_default(),
+        }
+    });
+    loops.collect()
+}
+
+/// Adds a use in `lp` to the site of what `value` is computed from, which is one of the outermost loop that does not change it.
+fn add(
+    func: &Function,
+    forest: &LoopForest,
+    (lp, values): (Loop, &mut FxHashMap<Loop, Vec<ValueSite>>),
+    value: Value,
+    used: (Use, Inst),
+) {
+    let ty = func.dfg.value_type(value);
+    if !ty.is_int() || ty.bits() > 64 || !is_invariant(func, forest, lp, value) {
+        return;
+    }
+    let root = root(func, value, |operand| is_invariant(func, forest, lp, operand));
+    let Some(root) = root else { return };
+    let mut home = lp;
+    while let Some(around) = forest.data(home).parent.filter(|&around| is_invariant(func, forest, around, root)) {
+        home = around;
+    }
+    let sites = values.entry(home).or_default();
+    if let Some(site) = sites.iter_mut().find(|site| site.value == root) {
+        site.uses.push(used);
+    } else if sites.len() < MAX_VALUES {
+        sites.push(ValueSite { value: root, uses: vec![used] });
+    }
+}
+
+fn is_invariant(func: &Function, forest: &LoopForest, lp: Loop, value: Value) -> bool {
+    def_block(func, value).is_some_and(|home| !forest.contains(lp, home))
+}
+
+/// The number that alone decides `value`, as far as short chains of instructions without effect say. Nothing for constants.
+fn root(func: &Function, value: Value, stays: impl Fn(Value) -> bool) -> Option<Value> {
+    let mut root = value;
+    for _ in 0..MAX_CHAIN {
+        match only_operand(func, root).filter(|&operand| stays(operand)) {
+            Some(operand) => root = operand,
+            None => break,
+        }
+    }
+    constant_of(func, root).is_none().then_some(root)
+}
+
+/// The operand that alone decides `value`: of an instruction without effect whose other operands are constants.
+pub(crate) fn only_operand(func: &Function, value: Value) -> Option<Value> {
+    use Opcode::{Band, Bnot, Bor, Bxor, Iadd, Icmp, Imul, Ineg, Ireduce, Ishl, Isub, Sextend, Sshr, Uextend, Ushr};
+    let inst = func.dfg.value_def(value).inst()?;
+    let opcode = func.dfg.insts[inst].opcode();
+    let is_simple = matches!(
+        opcode,
+        Band | Bnot | Bor | Bxor | Iadd | Icmp | Imul | Ineg | Ireduce | Ishl | Isub | Sextend | Sshr | Uextend | Ushr
+    );
+    let mut open = func.dfg.inst_args(inst).iter().copied().filter(|&arg| constant_of(func, arg).is_none());
+    let operand = open.next().filter(|_| is_simple)?;
+    let ty = func.dfg.value_type(operand);
+    (ty.is_int() && ty.bits() <= 64 && open.all(|other| other == operand)).then_some(operand)
+}
+
+/// Calls `visit` with each operand of `inst`, in `lp`, that would be faster as a constant.
+fn each_use(func: &Function, forest: &LoopForest, lp: Loop, inst: Inst, mut visit: impl FnMut(Value, Use)) {
+    use Opcode::{BrTable, Brif, Iadd, Icmp, Imul, Ishl, Isub, Rotl, Rotr, Sdiv, Select, Srem, Sshr, Udiv, Urem, Ushr};
+    let args = func.dfg.inst_args(inst);
+    match func.dfg.insts[inst].opcode() {
+        Udiv | Sdiv | Urem | Srem => visit(args[1], Use::Divisor),
+        Imul => args.iter().for_each(|&arg| visit(arg, Use::Factor)),
+        Ishl | Ushr | Sshr | Rotl | Rotr => visit(args[1], Use::Shift),
+        Iadd | Isub if args.iter().any(|&arg| is_carried(func, forest, lp, arg)) => {
+            args.iter().for_each(|&arg| visit(arg, Use::Step));
+        }
+        Icmp => args.iter().for_each(|&arg| visit(arg, Use::Compared)),
+        Brif | BrTable | Select => visit(args[0], Use::Asked),
+        _ => {}
+    }
+    // Where a loop inside is entered, what it begins with may be what ends it.
+    let is_entry = |edge: &Edge| edge.branch == inst;
+    let inner = edges_of(func, inst).find_map(|edge| forest.loop_of_header(edge.target(func)));
+    if let Some(inner) = inner.filter(|&inner| inner != lp && forest.data(inner).entries.iter().any(is_entry)) {
+        for edge in forest.data(inner).entries.iter().filter(|edge| edge.branch == inst) {
+            edge.args(func).filter_map(|arg| arg.as_value()).for_each(|arg| visit(arg, Use::Bound));
+        }
+    }
+}
+
+/// Whether `value` is a parameter of the header of `lp`.
+fn is_carried(func: &Function, forest: &LoopForest, lp: Loop, value: Value) -> bool {
+    func.dfg.block_params(forest.data(lp).header).contains(&value)
+}
