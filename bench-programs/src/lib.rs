@@ -14,8 +14,8 @@ pub use limits::{Limit, Place};
 use cranelift_codegen::ir::Function;
 
 use programs::{
-    arrays, bytes, cells, checked, control, grids, guards, indexed, known, nests, objects, places, rare, reductions,
-    scalar, search, sums, widened,
+    arrays, bytes, cells, checked, control, grids, guards, indexed, known, nests, objects, places, profiled, rare,
+    reductions, scalar, search, sums, widened,
 };
 
 /// A sample loop.
@@ -26,7 +26,7 @@ pub struct Program {
     pub about: &'static str,
     /// What kind of code it is, for filters and for tables: `checked` (explicit checks of bounds, null, overflow or
     /// divisors), `memory` (loads or stores that a loop pass could move), `slots` (locals in stack slots), `float`, `call`,
-    /// `switch`, `dispatch` (one of its while loops is an interpreter, whose test stays at the top), `nest`.
+    /// `switch`, `profile` (faster if it is known what its caller nearly always gives), `dispatch` (one of its while loops is an interpreter, whose test stays at the top), `nest`.
     pub tags: &'static [&'static str],
     /// How many of its loops test at the top: all of its while loops. They have to be rotated, except for the one of a `dispatch`.
     pub while_loops: usize,
@@ -192,4 +192,14 @@ static ALL: &[Program] = &[
     indexed::STENCIL2D,
     grids::EDIT_DISTANCE,
     grids::GAME_OF_LIFE,
+    profiled::STRIDED_SUM,
+    profiled::QUOTIENTS,
+    profiled::BUCKETS,
+    profiled::DIGIT_SUMS,
+    profiled::POWERS,
+    profiled::CHANNELS,
+    profiled::NEAREST,
+    profiled::POLYNOMIALS,
+    profiled::FILTER,
+    profiled::SMALL_MATRICES,
 ];

@@ -164,6 +164,19 @@ macro_rules! shared {
         "nest less deeply"
     };
 
+    (doc UsuallyShort) => {
+        "The loop ends soon, as a profile says."
+    };
+    (slug UsuallyShort) => {
+        "usually-short"
+    };
+    (text UsuallyShort) => {
+        "its back edge was taken {usual} times on average when it was recorded, fewer than {min}"
+    };
+    (help UsuallyShort) => {
+        ""
+    };
+
     (doc FunctionTooLarge) => {
         "The function has grown too much already."
     };

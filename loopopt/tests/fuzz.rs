@@ -120,8 +120,14 @@ const CLAIMS: &[(Claim, f64)] = &[
 
 /// The bodies that look for a fault, one after the other, each with the programs that it may need: most faults change what a program does,
 /// some make a claim fail long before that, and some a branch to a handler.
-const FAULT_BODIES: &[(&str, u64)] =
-    &[("pipeline", 1_500), ("claims", 6_000), ("handlers", 1_000), ("interrupted", 2_000), ("guarded", 1_000)];
+const FAULT_BODIES: &[(&str, u64)] = &[
+    ("pipeline", 1_500),
+    ("claims", 6_000),
+    ("handlers", 1_000),
+    ("interrupted", 2_000),
+    ("guarded", 1_000),
+    ("profiled", 1_000),
+];
 
 /// Faults that more programs would be needed for, each with the body and the seed from which on the search finds it.
 const RARE_FAULTS: &[(Fault, &str, u64)] = &[

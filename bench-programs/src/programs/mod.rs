@@ -12,6 +12,7 @@ pub(crate) mod known;
 pub(crate) mod nests;
 pub(crate) mod objects;
 pub(crate) mod places;
+pub(crate) mod profiled;
 pub(crate) mod rare;
 pub(crate) mod reductions;
 pub(crate) mod scalar;

@@ -3,10 +3,12 @@
 use super::generate::{Shape, TestCase, generate, guarded_code, random_words};
 use super::guarded::{Guarding, guard_program};
 use super::polled::{Interrupting, interrupt};
+use super::profiles::distort;
 use super::statistics::Statistics;
 use crate::oracle::{Arm, Compiled, Difference, Pipeline, Rewrite, Settings, check_with, optimizing_isa, rewrite};
+use crate::profile::{Profile, Profiling, Recorder};
 use crate::{Embedder, LoopOptimizer, Options, SpectreGuards};
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, ensure};
 use arbitrary::Unstructured;
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
@@ -42,6 +44,7 @@ pub static BODIES: &[Body] = &[
     Body { name: "polls", run: polls },
     Body { name: "interrupted", run: interrupted },
     Body { name: "guarded", run: guarded },
+    Body { name: "profiled", run: profiled },
     Body { name: "handlers", run: handlers },
     Body { name: "settles", run: settles },
     Body { name: "fuel", run: fuel },
@@ -206,6 +209,29 @@ fn guarded(case: &TestCase, statistics: &mut Statistics) -> Result<()> {
     };
     options.embedder = Arc::new(Guarding(guards));
     compare(&case, &mut rewrite(&options), statistics).map_err(|error| error.context(format!("{guards:?}\n\n{case}")))
+}
+
+/// Code that is recorded does what it did, and so does code that uses what was recorded, or something else in its place.
+fn profiled(case: &TestCase, statistics: &mut Statistics) -> Result<()> {
+    let mut options = match case.seed % 4 {
+        0 => Options::stress(case.seed),
+        1 => Options { ignore_cost: true, ..Options::default() },
+        _ => Options { specialize_min_gain: 0, specialize_max_insts_per_gain: u64::MAX, ..strict() },
+    };
+    (options.verify_each_pass, options.assert_claims) = (true, (case.seed >> 24) % 8 < 5);
+    if (case.seed >> 32).is_multiple_of(2) {
+        options.embedder = Arc::new(Trusting);
+    }
+    let recorder = Arc::new(Recorder::new());
+    let recording = Options { profiling: Profiling::Record(recorder.clone()), ..options.clone() };
+    compare(case, &mut rewrite(&recording), statistics).map_err(|error| error.context("recording"))?;
+    let mut profile = recorder.profile();
+    distort(&mut profile, case.seed);
+    let text = profile.to_json();
+    let read = Profile::from_json(&text)?;
+    ensure!(read == profile, "the profile is another once it was written: {text}");
+    options.profiling = Profiling::Use(Arc::new(profile));
+    compare(case, &mut rewrite(&options), statistics).map_err(|error| error.context(text))
 }
 
 /// Addresses of exception handlers go on naming them.

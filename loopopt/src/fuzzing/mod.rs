@@ -23,6 +23,7 @@ mod generate;
 mod guarded;
 mod marked;
 mod polled;
+mod profiles;
 mod reduce;
 mod statistics;
 

@@ -1,5 +1,7 @@
 //! The `; options:` lines of a CLIF file: settings of the optimizer, and what an embedder says.
 
+use super::{Compiled, Pipeline, Program, Settings};
+use crate::profile::Profiling;
 use crate::{Embedder, Options, SpectreGuards, Writers};
 use anyhow::{Context as _, Result, anyhow, bail};
 use cranelift_codegen::ir::{AliasRegionData, TrapCode};
@@ -13,6 +15,8 @@ use std::sync::Arc;
 ///   ([`Embedder::writers`]), `checked=<names>` for accesses that trap with `heap_oob`, `never_shrink=<names>`, `confine=<names>`
 ///   ([`Embedder::extension_confines`]), `bounds=<name>:<least>:<largest>`; and `poll_latency=<number>`,
 ///   `spectre_guards=consolidate` or `drop`. An embedder of `base` stays if the file says nothing of the kind.
+/// * `profiling=record`, or `profiling=runs` to use what the `; run:` lines of the file record, which are run for that ([`profile`](crate::profile)).
+///   `mem` has 64 KiB of memory then.
 ///
 /// Fails with the line if there is no such option, or no such value.
 ///
@@ -26,6 +30,7 @@ use std::sync::Arc;
 pub fn file_options(text: &str, base: Options) -> Result<Options> {
     let mut options = base;
     let mut words = None;
+    let whole = text;
     for (line, text) in (1..).zip(text.lines()) {
         for setting in text.strip_prefix("; options: ").into_iter().flat_map(str::split_whitespace) {
             set(&mut options, &mut words, setting).map_err(|error| anyhow!("line {line}: {setting}: {error}"))?;
@@ -34,7 +39,30 @@ pub fn file_options(text: &str, base: Options) -> Result<Options> {
     if let Some(words) = words {
         options.embedder = Arc::new(words);
     }
+    if let Profiling::Record(recorder) = &options.profiling
+        && has_setting(whole, "profiling=runs")
+    {
+        record(whole, &options)?;
+        options.profiling = Profiling::Use(Arc::new(recorder.profile()));
+    }
     Ok(options)
+}
+
+/// Whether a file has this setting.
+fn has_setting(text: &str, wanted: &str) -> bool {
+    let mut settings = text.lines().filter_map(|line| line.strip_prefix("; options: ")).flat_map(str::split_whitespace);
+    settings.any(|setting| setting == wanted)
+}
+
+/// Makes the calls of the `; run:` lines.
+fn record(text: &str, recording: &Options) -> Result<()> {
+    let program = Program::parse(text)?;
+    let mut compiled = Compiled::new(&program, Pipeline::LoopOpt(recording), Settings::default())?;
+    let memory: Vec<u8> = (0..=250).cycle().take(64 << 10).collect();
+    for run in program.runs(text)? {
+        compiled.observe(&run.call, &memory)?;
+    }
+    Ok(())
 }
 
 fn set(options: &mut Options, words: &mut Option<Words>, setting: &str) -> Result<()> {
@@ -42,10 +70,19 @@ fn set(options: &mut Options, words: &mut Option<Words>, setting: &str) -> Resul
     match name {
         "passes" => options.passes = Some(list(value)),
         "fuel" => options.fuel = Some(value.parse()?),
+        "profiling" => options.profiling = profiling(value)?,
         _ if set_field(options, name, value)? => {}
         _ => words.get_or_insert_default().say(name, value)?,
     }
     Ok(())
+}
+
+/// What is recorded is known once all settings are.
+fn profiling(value: &str) -> Result<Profiling> {
+    match value {
+        "record" | "runs" => Ok(Profiling::Record(Arc::default())),
+        _ => bail!("profiling is record or runs"),
+    }
 }
 
 macro_rules! fields {
@@ -65,6 +102,12 @@ fields! {
     verify_each_pass,
     dumps,
     ignore_cost,
+    profile_cold_ratio,
+    specialize_min_share,
+    specialize_max_values,
+    specialize_max_insts,
+    specialize_max_insts_per_gain,
+    specialize_min_gain,
     lowers_directly,
     assert_claims,
     max_rounds,

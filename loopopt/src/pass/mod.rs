@@ -416,9 +416,10 @@ impl<'a> PassCx<'a> {
         self.usual.extend(recorded.usual_back_edges().map(|usual| (origin, usual)));
     }
 
-    /// How often the loop of `header` took its back edge each time that it was entered, on average, if a profile says so.
-    pub(crate) fn usual_back_edges(&self, header: Block) -> Option<u64> {
-        self.usual.get(&self.origin(header)).copied()
+    /// How often the loop of `header` takes its back edge on average, if a profile says that this is less than `min` times.
+    pub(crate) fn usually_short(&self, header: Block, min: usize) -> Option<u64> {
+        let usual = self.usual.get(&self.origin(header)).copied().filter(|_| !self.options.ignore_cost)?;
+        (usual < min as u64).then_some(usual)
     }
 
     /// Remembers that there is one more loop that was the loop of `header` when the function came in.

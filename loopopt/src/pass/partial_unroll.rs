@@ -138,7 +138,7 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
         let count = cx.bound(ctx, lp);
         let options = cx.options;
         let view = View { ctx, forest: &cx.forest(ctx) };
-        let found = Plan::prove(view, lp, count, (options, &cx.told_apart));
+        let found = Plan::prove(view, lp, count, (options, &cx.told_apart)).and_then(|plan| plan.runs_often(cx));
         match found {
             Ok(plan) => plans.push(plan),
             Err(why) => cx.declined(&ctx.func, NAME, header, &why),
@@ -167,6 +167,15 @@ struct Plan {
 }
 
 impl Plan {
+    /// (P5) The unrolled loop runs twice, as far as a profile says.
+    fn runs_often(self, cx: &PassCx<'_>) -> Result<Self, Decline> {
+        let min = 2 * self.factor;
+        match cx.usually_short(self.header, min) {
+            Some(usual) => Err(Decline::UsuallyShort(usual, min)),
+            None => Ok(self),
+        }
+    }
+
     fn prove(
         view: View<'_>,
         lp: Loop,

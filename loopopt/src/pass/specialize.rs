@@ -52,7 +52,7 @@ mod gain;
 use crate::analysis::cfg::edges::{Edge, edges_of};
 use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
 use crate::analysis::cfg::must_execute::Order;
-use crate::analysis::scev::const_eval::truncate;
+use crate::analysis::scev::const_eval::{signed, truncate};
 use crate::change::Change;
 use crate::claim::Claim;
 use crate::edit::copy::clone::Copies;
@@ -72,7 +72,7 @@ use constants::Constants;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{Block, Function, InstBuilder, Opcode, Value};
+use cranelift_codegen::ir::{Block, Function, InstBuilder, Opcode, Type, Value};
 use cranelift_codegen::{CodegenResult, Context};
 use gain::{Work, gain};
 
@@ -208,7 +208,7 @@ impl Plan {
             let value = truncate(u128::from(value), work.type_of(site.value)) as u64;
             let share = (u128::from(count) * 100 / u128::from(seen.total.max(1))) as u64;
             most = most.max(share);
-            let gain = gain(work, site, value);
+            let gain = if is_immediate(value, work.type_of(site.value)) { gain(work, site, value) } else { 0 };
             if share >= least && (gain > 0 || is_free) {
                 candidates.push((gain, share, (site.value, value)));
             }
@@ -293,6 +293,11 @@ impl Plan {
         }
         changed
     }
+}
+
+/// Whether a constant is an operand of an instruction, of 32 bits with a sign. Others, of which most are addresses, take an instruction each.
+fn is_immediate(value: u64, ty: Type) -> bool {
+    i32::try_from(signed(u128::from(value), ty)).is_ok()
 }
 
 /// Copies the loop, and enters it if the values are those of the plan, and the copy otherwise.

@@ -146,7 +146,7 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
             continue;
         }
         let mut look = Look { ctx, forest: &forest, lp, private: &mut private };
-        match look.prove(cx) {
+        match look.prove(cx).and_then(|plan| plan.runs_often(cx)) {
             Ok(plan) if cx.fuel.take() => plans.push(plan),
             Ok(_) => cx.declined(&ctx.func, NAME, header, &Decline::Withheld),
             Err(_) if cx.has_fired(NAME, header) => {}
@@ -187,6 +187,16 @@ struct Plan {
 impl Plan {
     fn header(&self) -> Block {
         self.polls.all[0].block
+    }
+
+    /// (P4) A loop around strips is not for one that ends soon, as far as a profile says.
+    fn runs_often(self, cx: &PassCx<'_>) -> Result<Self, Decline> {
+        /// What the loop around, and the count of the strip, take is some instructions each time that the loop is entered.
+        const MIN: usize = 8;
+        match cx.usually_short(self.header(), MIN).filter(|_| matches!(self.strip, Strip::Counted { .. })) {
+            Some(usual) => Err(Decline::UsuallyShort(usual, MIN)),
+            None => Ok(self),
+        }
     }
 
     fn describe(&self) -> String {
@@ -445,5 +455,5 @@ refusals! {
         /// (L2) What an iteration adds is not known.
         FuelUnknown(fuel: Value) => "fuel-unknown", "what an iteration adds to {fuel} is no sum of constants";
     }
-    shared { ColdLoop, Withheld }
+    shared { ColdLoop, Withheld, UsuallyShort(usual: u64, min: usize) }
 }

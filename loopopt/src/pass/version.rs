@@ -221,7 +221,9 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>, lengths: &Lengths) -> Vec<Plan> {
         if is_done || plans.iter().any(has_plan) || holds_slow(cx, &forest, lp) {
             continue;
         }
-        let found = Plan::prove(view, lp, &mut known, cx.options).and_then(|plan| plan.judge(ctx, &forest, cx.options));
+        let found = Plan::prove(view, lp, &mut known, cx.options)
+            .and_then(|plan| plan.judge(ctx, &forest, cx.options))
+            .and_then(|plan| plan.runs_often(cx));
         match found {
             Ok(plan) => plans.push(plan),
             Err(why) => cx.declined(&ctx.func, NAME, header, &why),
@@ -599,6 +601,16 @@ impl Plan {
             return Err(Decline::EndsEarly { requirements, checks });
         }
         Ok(self)
+    }
+
+    /// (P5) An innermost loop does not end soon, as far as a profile says.
+    fn runs_often(self, cx: &PassCx<'_>) -> Result<Self, Decline> {
+        let min =
+            if self.headers.len() == 1 && !self.requires.is_empty() { cx.options.version_min_iterations } else { 0 };
+        match cx.usually_short(self.header, min) {
+            Some(usual) => Err(Decline::UsuallyShort(usual, min)),
+            None => Ok(self),
+        }
     }
 
     /// What is told apart in the fast loop.

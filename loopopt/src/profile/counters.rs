@@ -52,7 +52,7 @@ impl Emitter<'_> {
     /// Adds `count` to a counter.
     pub(crate) fn add(&mut self, counter: Counter, count: Value) {
         let address = self.address(counter);
-        self.add_at(address, count);
+        self.add_at(Region::Single, address, count);
     }
 
     /// Adds 1 to a counter.
@@ -73,7 +73,7 @@ impl Emitter<'_> {
         let start = self.address(classes);
         let address = self.cursor.ins().iadd(start, offset);
         let one = self.cursor.ins().iconst(types::I64, 1);
-        self.add_at(address, one);
+        self.add_at(Region::Tables, address, one);
     }
 
     /// Counts `value` in its table: in the place that has it, or is free. If there is none, the last place counts down.
@@ -87,7 +87,7 @@ impl Emitter<'_> {
             std::array::from_fn(|place| self.address(Counter(table.0 + 8 + 16 * place as u64)));
         let mut found = None;
         for &place in places.iter().rev() {
-            let (held, count) = (self.load(place, 0), self.load(place, 8));
+            let (held, count) = (self.load(Region::Tables, place, 0), self.load(Region::Tables, place, 8));
             let is_it = self.cursor.ins().icmp(IntCC::Equal, held, value);
             let is_free = self.cursor.ins().icmp_imm_u(IntCC::Equal, count, 0);
             let fits = self.cursor.ins().bor(is_it, is_free);
@@ -106,14 +106,14 @@ impl Emitter<'_> {
             });
         }
         let (place, held, count) = found.expect("a table has places");
-        self.store(held, place, 0);
-        self.store(count, place, 8);
+        self.store(Region::Tables, held, place, 0);
+        self.store(Region::Tables, count, place, 8);
     }
 
-    fn add_at(&mut self, address: Value, count: Value) {
-        let old = self.load(address, 0);
+    fn add_at(&mut self, region: Region, address: Value, count: Value) {
+        let old = self.load(region, address, 0);
         let new = self.cursor.ins().iadd(old, count);
-        self.store(new, address, 0);
+        self.store(region, new, address, 0);
     }
 
     fn address(&mut self, counter: Counter) -> Value {
@@ -127,22 +127,33 @@ impl Emitter<'_> {
         }
     }
 
-    fn load(&mut self, address: Value, offset: i32) -> Value {
-        let flags = self.flags();
+    fn load(&mut self, region: Region, address: Value, offset: i32) -> Value {
+        let flags = self.flags(region);
         self.cursor.ins().load(types::I64, flags, address, offset)
     }
 
-    fn store(&mut self, value: Value, address: Value, offset: i32) {
-        let flags = self.flags();
+    fn store(&mut self, region: Region, value: Value, address: Value, offset: i32) {
+        let flags = self.flags(region);
         self.cursor.ins().store(flags, value, address, offset);
     }
 
-    fn flags(&mut self) -> MemFlagsData {
-        /// A number that no front end takes for its own regions: the letters "loopprof".
-        const ID: u32 = 0x6c70_726f;
-        // So that counters are told apart from what the program has regions for.
-        let data = AliasRegionData { user_id: ID, description: "loopopt: profile".into() };
+    /// Counters have regions of their own, so that they are told apart from what the program has regions for, and are carried in registers.
+    fn flags(&mut self, region: Region) -> MemFlagsData {
+        let (user_id, description) = match region {
+            Region::Single => (0x6c70_7265, "loopopt: counters"),
+            Region::Tables => (0x6c70_7266, "loopopt: tables of counters"),
+        };
+        let data = AliasRegionData { user_id, description: description.into() };
         let region = self.cursor.func.dfg.alias_regions.insert(data);
         MemFlagsData::trusted().with_alias_region(Some(region))
     }
+}
+
+/// What is counted where.
+#[derive(Clone, Copy)]
+enum Region {
+    /// At one address.
+    Single,
+    /// At an address that depends on what is counted.
+    Tables,
 }

@@ -3,7 +3,7 @@
 //! The same for the same loop, whether it is recorded or what was recorded is used: nothing but the loop decides.
 
 use super::key;
-use crate::analysis::cfg::edges::{Edge, edges_of};
+use crate::analysis::cfg::edges::edges_of;
 use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
 use crate::analysis::scev::linear_expr::constant_of;
 use cranelift_codegen::ir::{Block, Function, Inst, Opcode, Value};
@@ -50,8 +50,17 @@ pub(crate) enum Use {
     Compared,
     /// The start, or the bound, of what ends a loop inside.
     Bound,
-    /// What a branch or a table asks.
+    /// What a branch or a `select` asks.
     Asked,
+    /// What a table of ways asks.
+    Table,
+}
+
+impl Use {
+    /// Whether it saves as much as it takes to record the value, and to ask for it.
+    fn is_costly(self) -> bool {
+        matches!(self, Self::Divisor | Self::Table)
+    }
 }
 
 /// What is recorded of the loops of a function in canonical form, those around others first. Linear in the size of the function, but for the chains of
@@ -62,7 +71,7 @@ pub(crate) fn sites(ctx: &Context, forest: &LoopForest) -> Vec<LoopSites> {
     let mut values: FxHashMap<Loop, Vec<ValueSite>> = FxHashMap::default();
     for lp in forest.loops() {
         for block in forest.own_blocks(lp) {
-            for inst in func.layout.block_insts(block) {
+            for inst in func.layout.block_insts(block).filter(|&inst| changes(func, forest, lp, inst)) {
                 each_use(func, forest, lp, inst, |value, what| {
                     add(func, forest, (lp, &mut values), value, (what, inst));
                 });
@@ -103,12 +112,22 @@ fn add(
     while let Some(around) = forest.data(home).parent.filter(|&around| is_invariant(func, forest, around, root)) {
         home = around;
     }
+    // What an outer loop computes is recorded each time that it comes to the inner one, which may be a large part of what that one does.
+    if forest.data(home).parent.is_some() && !used.0.is_costly() {
+        return;
+    }
     let sites = values.entry(home).or_default();
     if let Some(site) = sites.iter_mut().find(|site| site.value == root) {
         site.uses.push(used);
     } else if sites.len() < MAX_VALUES {
         sites.push(ValueSite { value: root, uses: vec![used] });
     }
+}
+
+/// Whether `inst` is a branch or has an operand that `lp` changes. All else is computed once in front of it.
+fn changes(func: &Function, forest: &LoopForest, lp: Loop, inst: Inst) -> bool {
+    func.dfg.insts[inst].opcode().is_branch()
+        || func.dfg.inst_args(inst).iter().any(|&arg| !is_invariant(func, forest, lp, arg))
 }
 
 fn is_invariant(func: &Function, forest: &LoopForest, lp: Loop, value: Value) -> bool {
@@ -150,24 +169,43 @@ fn each_use(func: &Function, forest: &LoopForest, lp: Loop, inst: Inst, mut visi
         Udiv | Sdiv | Urem | Srem => visit(args[1], Use::Divisor),
         Imul => args.iter().for_each(|&arg| visit(arg, Use::Factor)),
         Ishl | Ushr | Sshr | Rotl | Rotr => visit(args[1], Use::Shift),
-        Iadd | Isub if args.iter().any(|&arg| is_carried(func, forest, lp, arg)) => {
-            args.iter().for_each(|&arg| visit(arg, Use::Step));
-        }
+        Iadd | Isub if is_stepped(func, forest, lp, inst) => args.iter().for_each(|&arg| visit(arg, Use::Step)),
         Icmp => args.iter().for_each(|&arg| visit(arg, Use::Compared)),
-        Brif | BrTable | Select => visit(args[0], Use::Asked),
+        Brif | Select => visit(args[0], Use::Asked),
+        BrTable => visit(args[0], Use::Table),
         _ => {}
     }
-    // Where a loop inside is entered, what it begins with may be what ends it.
-    let is_entry = |edge: &Edge| edge.branch == inst;
-    let inner = edges_of(func, inst).find_map(|edge| forest.loop_of_header(edge.target(func)));
-    if let Some(inner) = inner.filter(|&inner| inner != lp && forest.data(inner).entries.iter().any(is_entry)) {
-        for edge in forest.data(inner).entries.iter().filter(|edge| edge.branch == inst) {
-            edge.args(func).filter_map(|arg| arg.as_value()).for_each(|arg| visit(arg, Use::Bound));
+    // Where a loop inside is entered, what it begins to count with may be what ends it.
+    for edge in edges_of(func, inst) {
+        let Some(inner) = forest.loop_of_header(edge.target(func)).filter(|&inner| inner != lp) else { continue };
+        if forest.data(inner).entries.contains(&edge) {
+            let params = func.dfg.block_params(edge.target(func)).iter().zip(edge.args(func));
+            let counters = params.filter(|&(&param, _)| is_counter(func, forest, inner, param));
+            counters.filter_map(|(_, arg)| arg.as_value()).for_each(|arg| visit(arg, Use::Bound));
         }
     }
 }
 
-/// Whether `value` is a parameter of the header of `lp`.
-fn is_carried(func: &Function, forest: &LoopForest, lp: Loop, value: Value) -> bool {
-    func.dfg.block_params(forest.data(lp).header).contains(&value)
+/// What `lp` passes to its header for `param` the next time.
+fn next_of(func: &Function, forest: &LoopForest, lp: Loop, param: Value) -> impl Iterator<Item = Value> {
+    forest.data(lp).back_edges.iter().filter_map(move |edge| edge.passed_for(func, param))
+}
+
+/// Whether `inst` computes the next value of a parameter of the header from that.
+fn is_stepped(func: &Function, forest: &LoopForest, lp: Loop, inst: Inst) -> bool {
+    let result = func.dfg.first_result(inst);
+    let mut params =
+        func.dfg.inst_args(inst).iter().filter(|arg| func.dfg.block_params(forest.data(lp).header).contains(arg));
+    params.any(|&param| next_of(func, forest, lp, param).any(|next| next == result))
+}
+
+/// Whether something is added to `param`, or taken from it, in each iteration.
+fn is_counter(func: &Function, forest: &LoopForest, lp: Loop, param: Value) -> bool {
+    next_of(func, forest, lp, param).all(|next| {
+        let inst = func.dfg.value_def(next).inst();
+        inst.is_some_and(|inst| {
+            let opcode = func.dfg.insts[inst].opcode();
+            matches!(opcode, Opcode::Iadd | Opcode::Isub) && func.dfg.inst_args(inst).contains(&param)
+        })
+    })
 }

@@ -30,5 +30,5 @@ refusals! {
             help "if it hardly ever ends so, mark what it leaves to as cold. If it is a search, its own exit stays in each iteration \
                 whatever is done: test several elements at once, as 8 bytes of one load, and look for the one when they have it";
     }
-    shared { NotInnermost, ColdLoop, NotDuplicable(opcode: Opcode) }
+    shared { NotInnermost, ColdLoop, NotDuplicable(opcode: Opcode), UsuallyShort(usual: u64, min: usize) }
 }

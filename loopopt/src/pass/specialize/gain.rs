@@ -5,7 +5,7 @@ use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::memory::effects::is_constant;
 use crate::pass::apply_profile::Recorded;
 use crate::profile::{Frequencies, Use, ValueSite};
-use cranelift_codegen::ir::{Block, Function, Inst, Opcode, Type, Value};
+use cranelift_codegen::ir::{Block, Function, Inst, Type, Value};
 use cranelift_codegen::{Context, FxHashMap};
 
 /// What a division by a constant saves, in instructions: it takes 10 to 18 cycles on x86-64 and 3 to 4 by multiplication.
@@ -75,12 +75,10 @@ fn saved(work: &Work<'_>, what: Use, inst: Inst, value: u64) -> u64 {
         Use::Divisor => DIVISOR,
         Use::Factor => 1 + u64::from(value == 1 || value == 0),
         Use::Shift | Use::Step => 1,
-        Use::Asked if work.func.dfg.insts[inst].opcode() == Opcode::BrTable => TABLE,
-        Use::Asked => 2,
-        Use::Compared => match work.ended_by(inst) {
-            Some(lp) => unrolled(work, lp),
-            None => 1,
-        },
+        Use::Table => TABLE,
+        Use::Asked => 1,
+        // A comparison with a constant takes as long.
+        Use::Compared => work.ended_by(inst).map_or(0, |lp| unrolled(work, lp)),
         Use::Bound => edges_of(work.func, inst)
             .find_map(|edge| work.forest.loop_of_header(edge.target(work.func)))
             .map_or(0, |lp| unrolled(work, lp).saturating_mul(work.usual.get(&lp).map_or(0, |&usual| usual + 1))),

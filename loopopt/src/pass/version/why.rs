@@ -53,7 +53,7 @@ refusals! {
             "the loop may end at any time, and the test would compare {requirements} times for {checks} checks",
             help "compare the end of the range with the length once, before the loop: that implies the checks in it";
     }
-    shared { ColdLoop, NotDuplicable(opcode: Opcode) }
+    shared { ColdLoop, NotDuplicable(opcode: Opcode), UsuallyShort(usual: u64, min: usize) }
 }
 
 impl Shown for Box<Requirement> {

@@ -1,0 +1,10 @@
+#include <stdint.h>
+
+int64_t quotients(const int64_t *data, int64_t len, int64_t divisor, int64_t rounds) {
+    uint64_t total = 0;
+    for (int64_t round = 0; round < rounds; round++) {
+        for (int64_t i = 0; i < len; i++)
+            total += (uint64_t)data[i] / (uint64_t)divisor;
+    }
+    return (int64_t)total;
+}
