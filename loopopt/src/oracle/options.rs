@@ -1,7 +1,7 @@
 //! The `; options:` lines of a CLIF file: settings of the optimizer, and what an embedder says.
 
 use super::{Compiled, Pipeline, Program, Settings};
-use crate::profile::Profiling;
+use crate::profile::{Profile, Profiling};
 use crate::{Embedder, Options, SpectreGuards, Writers};
 use anyhow::{Context as _, Result, anyhow, bail};
 use cranelift_codegen::ir::{AliasRegionData, TrapCode};
@@ -15,8 +15,8 @@ use std::sync::Arc;
 ///   ([`Embedder::writers`]), `checked=<names>` for accesses that trap with `heap_oob`, `never_shrink=<names>`, `confine=<names>`
 ///   ([`Embedder::extension_confines`]), `bounds=<name>:<least>:<largest>`; and `poll_latency=<number>`,
 ///   `spectre_guards=consolidate` or `drop`. An embedder of `base` stays if the file says nothing of the kind.
-/// * `profiling=record`, or `profiling=runs` to use what the `; run:` lines of the file record, which are run for that ([`profile`](crate::profile)).
-///   `mem` has 64 KiB of memory then.
+/// * `profiling=record`, or a [`profile`](crate::profile) to use: `profiling=runs` for what the `; run:` lines of the file record, which are run for
+///   that with 64 KiB of memory at `mem`, or `profiling=` and JSON without a space.
 ///
 /// Fails with the line if there is no such option, or no such value.
 ///
@@ -81,7 +81,8 @@ fn set(options: &mut Options, words: &mut Option<Words>, setting: &str) -> Resul
 fn profiling(value: &str) -> Result<Profiling> {
     match value {
         "record" | "runs" => Ok(Profiling::Record(Arc::default())),
-        _ => bail!("profiling is record or runs"),
+        _ if value.starts_with('{') => Ok(Profiling::Use(Arc::new(Profile::from_json(value)?))),
+        _ => bail!("profiling is record, runs or a profile"),
     }
 }
 

@@ -128,6 +128,7 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>, recorded: &Recorded) -> Vec<Plan> {
         let lp = forest.loop_of_header(sites.header).expect("no edge has changed");
         let is_inside = |plan: &Plan| forest.loop_of_header(plan.header).is_some_and(|done| forest.encloses(done, lp));
         if plans.iter().any(is_inside) {
+            cx.declined(&ctx.func, NAME, sites.header, &Decline::Inside);
             continue;
         }
         let found = Plan::prove(ctx, cx, &forest, lp).and_then(|plan| plan.judge(&work, (sites, profile), cx.options));
@@ -347,6 +348,8 @@ refusals! {
         /// (P3) It would save little.
         LittleGain { gain: u64, insts: u64 } => "little-gain",
             "the values would save {gain} of {insts} instructions for each time that the loop is entered";
+        /// (P4) A loop around it has two versions now.
+        Inside => "inside-of-version", "a loop around it has got a version, and versions of versions are too many";
         /// (P4) There is too much to copy.
         TooLarge { insts: usize, max: usize } => "too-large", "the loop has {insts} instructions, more than {max}",
             help "raise Options::specialize_max_insts if the loop is hot";
