@@ -9,8 +9,8 @@ pub const CLAIM_TRAP: u8 = 12;
 /// What Wasmtime adds to the number of a trap.
 const TRAP_OFFSET: u8 = 3;
 
-/// Gives all assertions of claims a trap code that Wasmtime knows: [`CLAIM_TRAP`], which only `memory.atomic.wait` traps with beside them, and not in generated code.
-/// Done by [`Settings`](crate::Settings) wherever `Options::assert_claims` is on.
+/// Gives all assertions of claims a trap code that Wasmtime knows: [`CLAIM_TRAP`], which only `memory.atomic.wait` traps with beside them, and not
+/// in generated code. Done by [`Settings`](crate::Settings) wherever `Options::assert_claims` is on.
 ///
 /// # Errors
 ///

@@ -13,8 +13,8 @@ use std::sync::OnceLock;
 
 /// A pass that runs at the end of Cranelift's mid-end, on one thread: see `cranelift_codegen::MidEndHook`.
 pub trait Pass {
-    /// Runs it on `ctx.func`, which is fresh from the egraph pass, with a control-flow graph, a dominator tree and loops. The first two have to be right
-    /// afterwards, and no value may be an alias.
+    /// Runs it on `ctx.func`, which is fresh from the egraph pass, with a control-flow graph, a dominator tree and loops. The first two have to be
+    /// right afterwards, and no value may be an alias.
     ///
     /// It is not called for a function that it optimizes itself while it runs.
     ///

@@ -11,8 +11,8 @@
 //!
 //! The length of a memory, `VMMemoryDefinition+0x8`, never gets smaller, shared or not.
 //!
-//! A memory without a reservation and without guard pages is checked at each access, and the access carries a trap code all
-//! the same. A memory never has less bytes than the module declares, nor more. An access to an element of a table carries one if a guard is what checks it.
+//! A memory without a reservation and without guard pages is checked at each access, and the access carries a trap code all the same. A memory
+//! never has less bytes than the module declares, nor more. An access to an element of a table carries one if a guard is what checks it.
 
 use cranelift_codegen::ir::{AliasRegionData, TrapCode};
 use loopopt::{Embedder, SpectreGuards, Writers};
@@ -41,8 +41,8 @@ const ANY: RangeInclusive<u64> = 0..=u64::MAX;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Knowledge {
-    /// Each access to a memory is checked: none relies on a fault. True of engines with `memory_reservation(0)` and `memory_guard_size(0)`, and the same for the GC heap.
-    /// `false` by default.
+    /// Each access to a memory is checked: none relies on a fault. True of engines with `memory_reservation(0)` and `memory_guard_size(0)`, and the
+    /// same for the GC heap. `false` by default.
     pub checks_memories: bool,
     /// What may become of Spectre guards. `Consolidate` by default: one guard stands for all accesses near one address, as safe as one for each.
     /// `Keep` touches none of them. `Drop` is for those who trust all code in the process: guards become traps, as with Wasmtime's own
@@ -50,11 +50,12 @@ pub struct Knowledge {
     ///
     /// Memories with 4 GiB reserved have no guards; what is said of them is [`extensions_confine`](Self::extensions_confine).
     pub spectre_guards: SpectreGuards,
-    /// Nothing may take an access to a memory outside of its 4 GiB where the processor runs ahead of a branch: indices stay 32 bits, extended. Costs a part of what
-    /// `widen_indices` and `version` gain. `false` by default; set it if code of several tenants runs in one process, and not all memories are checked.
+    /// Nothing may take an access to a memory outside of its 4 GiB where the processor runs ahead of a branch: indices stay 32 bits, extended.
+    /// Costs a part of what `widen_indices` and `version` gain. `false` by default; set it if code of several tenants runs in one process, and not
+    /// all memories are checked.
     pub extensions_confine: bool,
-    /// How many instructions of a function may run between two looks at the epoch. 4,096 by default, a microsecond: an epoch that ends is seen so much later. With 0, each
-    /// iteration looks, as without loopopt. Fuel is always exact.
+    /// How many instructions of a function may run between two looks at the epoch. 4,096 by default, a microsecond: an epoch that ends is seen so
+    /// much later. With 0, each iteration looks, as without loopopt. Fuel is always exact.
     pub poll_latency: u32,
     /// How many bytes a memory of the module has, any of them. Any number by default.
     pub memory_bytes: RangeInclusive<u64>,

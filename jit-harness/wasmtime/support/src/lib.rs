@@ -34,21 +34,23 @@
 //! | inside of [`with_settings`], [`without`] or [`with_pass`], on this thread | what these were given |
 //! | elsewhere | what [`install`] was given, or without loopopt if it was not called |
 //!
-//! Wasmtime compiles the functions of a module on the thread that asks for the module if it is built without its feature
-//! `parallel-compilation`, or if `Config::parallel_compilation(false)` is set. Else it compiles them on the threads of the rayon pool that the caller is in:
-//! what [`install`] was given counts on all of them, and [`with_settings`] on the calling thread alone, so it is not of use there.
+//! Wasmtime compiles the functions of a module on the thread that asks for the module if it is built without its feature `parallel-compilation`, or
+//! if `Config::parallel_compilation(false)` is set. Else it compiles them on the threads of the rayon pool that the caller is in: what [`install`]
+//! was given counts on all of them, and [`with_settings`] on the calling thread alone, so it is not of use there. A pool whose threads each run
+//! inside of [`with_settings`] is: see the README.
 //!
 //! # What the knowledge rests on
 //!
-//! [`Knowledge`] reads the descriptions of Wasmtime's alias regions, which are no interface. So it is true of one version, [`WASMTIME`], and
-//! this crate depends on the one Cranelift that this Wasmtime uses: with another Wasmtime a program does not build. `tests/regions.rs` compiles modules
-//! with all that the knowledge is about, and compares the names.
+//! [`Knowledge`] reads the descriptions of Wasmtime's alias regions, which are no interface. So it is true of one version, [`WASMTIME`], and this
+//! crate depends on the one Cranelift that this Wasmtime uses: with another release of its line a program does not build. With another line it
+//! does, but that has a Cranelift of its own without the hook, and loopopt is never called. `tests/regions.rs` compiles modules with all that the
+//! knowledge is about, and compares the names.
 //!
 //! # Caches
 //!
 //! Code that loopopt made is no other code's to take. With Wasmtime's cache of modules, or modules that are serialized, set
-//! `Config::module_version` to [`Settings::module_version`]. Cranelift's incremental cache (`Config::enable_incremental_compilation`) needs nothing: the hook puts the
-//! settings into its keys.
+//! `Config::module_version` to [`Settings::module_version`]. Cranelift's incremental cache (`Config::enable_incremental_compilation`) needs
+//! nothing: the hook puts the settings into its keys.
 
 mod claims;
 mod error;
