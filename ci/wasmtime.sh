@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# loopopt inside Wasmtime: builds the patched Cranelift and the harness, and tests all programs in all modes.
+# loopopt inside Wasmtime: builds the patched Cranelift, the crate for embedders and the harness, and tests all programs in all modes.
 set -euo pipefail
 cd jit-harness/wasmtime
 ./patch.sh
-cargo fmt --check
+cargo fmt --all --check
 # Build scripts and procedural macros are those of the release build.
-cargo clippy --release --all-targets --locked -- -D warnings
-cargo test --release --locked
-cargo build --release --locked
+cargo clippy --release --workspace --all-targets --locked -- -D warnings
+cargo test --release --workspace --locked
+cargo build --release --workspace --locked

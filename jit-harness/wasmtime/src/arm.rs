@@ -76,7 +76,7 @@ impl CompiledArm {
         let engine = Engine::new(&mode.config()).map_err(failed)?;
         let start = Instant::now();
         let orders = Orders { options: options.as_ref(), keep_clif, shift };
-        let (module, compilation) = compile_with(orders, || Module::from_binary(&engine, &program.bytes));
+        let (module, compilation) = compile_with(orders, || Module::from_binary(&engine, &program.bytes))?;
         let time = start.elapsed();
         let module = module.map_err(failed)?;
         // A hook that is not called would make both arms the same, and all would agree.

@@ -1,22 +1,17 @@
-//! Where loopopt gets at what Wasmtime compiles: the hook that the patched cranelift-codegen calls after its egraph pass.
+//! What is seen of functions on their way through Wasmtime: how large they are, what loopopt does, how long that takes.
 //!
-//! The hook is one function for the whole process, and two arms are compiled in one process. What the hook does is up to
-//! the thread it runs on: loopopt, if the thread is inside of [`compile_with`] that was given options, and nothing
-//! otherwise. That is enough because Wasmtime is built without its feature `parallel-compilation` and compiles all
-//! functions of a module on the thread that asked for the module. An embedder that compiles on many threads and wants
-//! loopopt for all of its modules needs none of this: its hook makes a `LoopOptimizer` per thread and runs it.
+//! Two arms are compiled in one process, so the pass is that of the thread (`loopopt_wasmtime_support::with_pass`). That is enough because
+//! Wasmtime is built without its feature `parallel-compilation` and compiles all functions of a module on the thread that asked for the module.
 
 use crate::placement;
 use cranelift_codegen::control::ControlPlane;
-use cranelift_codegen::ir::{Function, InstructionData, TrapCode, UserFuncName};
 use cranelift_codegen::isa::TargetIsa;
-use cranelift_codegen::{CodegenResult, Context, set_mid_end_hook};
-use loopopt::claim::asserts_by_code;
+use cranelift_codegen::{CodegenResult, Context};
 use loopopt::{LoopOptimizer, Options, Report};
+use loopopt_wasmtime_support::{InstallError, Pass, defined_function, translate_claims, with_pass};
 use std::cell::RefCell;
-use std::sync::Once;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
-use wasmtime::Trap;
 
 /// What went through the hook on its way to machine code.
 #[derive(Debug, Default)]
@@ -54,6 +49,7 @@ pub struct Orders<'a> {
 }
 
 /// What compilations on this thread are for.
+#[derive(Default)]
 struct Session {
     optimizer: Option<LoopOptimizer>,
     keep_clif: bool,
@@ -61,36 +57,26 @@ struct Session {
     compilation: Compilation,
 }
 
-thread_local! {
-    static SESSION: RefCell<Option<Session>> = const { RefCell::new(None) };
-}
-
 /// Runs `compile`, with these orders for all functions that it compiles on this thread.
-pub fn compile_with<T>(orders: Orders<'_>, compile: impl FnOnce() -> T) -> (T, Compilation) {
-    static INSTALL: Once = Once::new();
-    INSTALL.call_once(|| set_mid_end_hook(run).expect("nobody else sets the hook"));
+pub fn compile_with<T>(orders: Orders<'_>, compile: impl FnOnce() -> T) -> Result<(T, Compilation), InstallError> {
     let Orders { options, keep_clif, shift } = orders;
     let optimizer = options.map(|options| LoopOptimizer::new(options.clone()));
-    let outer = SESSION.replace(Some(Session { optimizer, keep_clif, shift, compilation: Compilation::default() }));
-    let result = compile();
-    let session = SESSION.replace(outer).expect("the hook leaves the session in its place");
+    let session = Session { optimizer, keep_clif, shift, compilation: Compilation::default() };
+    let session = Rc::new(RefCell::new(session));
+    let result = with_pass(&session, compile)?;
+    let session = session.take();
     let rewrites = session.optimizer.map_or(0, |optimizer| optimizer.rewrites());
-    (result, Compilation { rewrites, ..session.compilation })
+    Ok((result, Compilation { rewrites, ..session.compilation }))
 }
 
-/// The hook.
-fn run(ctx: &mut Context, isa: &dyn TargetIsa, ctrl_plane: &mut ControlPlane) -> CodegenResult<()> {
-    SESSION.with_borrow_mut(|session| match session {
-        Some(session) => session.optimize(ctx, isa, ctrl_plane),
-        None => Ok(()),
-    })
-}
-
-impl Session {
-    fn optimize(&mut self, ctx: &mut Context, isa: &dyn TargetIsa, ctrl_plane: &mut ControlPlane) -> CodegenResult<()> {
+impl Pass for Session {
+    fn run(&mut self, ctx: &mut Context, isa: &dyn TargetIsa, ctrl_plane: &mut ControlPlane) -> CodegenResult<()> {
         let insts = ctx.func.dfg.num_insts();
         let has_loops = ctx.loop_analysis.loops().len() > 0;
-        let index = defined_index(&ctx.func);
+        let index = match defined_function(&ctx.func) {
+            Some((0, index)) => Some(index as usize),
+            _ => None,
+        };
         let before = self.keep_clif.then(|| ctx.func.display().to_string());
         let start = Instant::now();
         let report = match &mut self.optimizer {
@@ -98,7 +84,7 @@ impl Session {
             None => Report::default(),
         };
         if !report.claims.is_empty() {
-            translate_claims(&mut ctx.func);
+            translate_claims(&mut ctx.func)?;
         }
         let time = start.elapsed();
         let clif = before.map(|before| [before, ctx.func.display().to_string()]);
@@ -108,35 +94,9 @@ impl Session {
         self.compilation.functions.push(Compiled { index, insts, report, time, clif });
         Ok(())
     }
-}
 
-/// Wasmtime knows its own traps only, so a claim that fails shows as one that no program of ours has.
-fn translate_claims(func: &mut Function) {
-    /// What Wasmtime adds to the number of a trap.
-    const TRAP_OFFSET: u8 = 3;
-    let code = TrapCode::unwrap_user(Trap::AtomicWaitNonSharedMemory as u8 + TRAP_OFFSET);
-    let insts = func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
-    let claims: Vec<_> = insts.filter(|&inst| asserts_by_code(func, inst).is_some()).collect();
-    for inst in claims {
-        match func.dfg.insts[inst] {
-            InstructionData::CondTrap { opcode, arg, .. } => {
-                func.dfg.insts[inst] = InstructionData::CondTrap { opcode, arg, code };
-            }
-            InstructionData::Load { opcode, flags, offset, arg } => {
-                let flags = func.dfg.mem_flags[flags].with_trap_code(Some(code));
-                let flags = func.dfg.mem_flags.insert(flags).expect("as many flags as there were before");
-                func.dfg.insts[inst] = InstructionData::Load { opcode, flags, offset, arg };
-            }
-            _ => {}
-        }
-    }
-}
-
-/// Wasmtime names what it compiles by two numbers: the kind with the number of the module, and the index. Functions that
-/// the program defines are of the kind 0.
-fn defined_index(func: &Function) -> Option<usize> {
-    match &func.name {
-        UserFuncName::User(name) if name.namespace == 0 => Some(name.index as usize),
-        _ => None,
+    fn fingerprint(&self) -> String {
+        let options = self.optimizer.as_ref().map(|optimizer| optimizer.options().fingerprint());
+        format!("{options:?}, shifted by {:?}", self.shift)
     }
 }

@@ -5,11 +5,12 @@
 //!    │
 //! mode → arm → guest → observation     settings, a compiled module, a run, what can be seen of it
 //!         │      └ world, values       WASI without chance and time, arguments and results
-//!        hook                          where loopopt gets at what Wasmtime compiles
+//!        hook                          what is seen of functions on their way through Wasmtime
 //! programs, smith                      a list of programs with what they give, and programs by chance
 //! trial → figures → report, page           arms that agree, how long they take, and a table of that
 //! ```
 //!
+//! How loopopt gets into Wasmtime, and what Wasmtime knows, is the crate `loopopt-wasmtime-support`, for all who embed Wasmtime.
 //! What is not about WebAssembly is the harness's: statistics, tables, the order of samples, errors.
 
 pub mod arm;
@@ -18,7 +19,6 @@ pub mod command;
 pub mod figures;
 pub mod guest;
 pub mod hook;
-pub mod knowledge;
 pub mod mode;
 pub mod observation;
 pub mod page;

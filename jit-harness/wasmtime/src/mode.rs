@@ -1,11 +1,10 @@
 //! The modes: in which ways Wasmtime can be set up to compile a module.
 
-use crate::knowledge::Knowledge;
 use anyhow::{Error, Result, bail};
-use loopopt::Options;
+use loopopt::{Options, SpectreGuards};
+use loopopt_wasmtime_support::{Knowledge, Settings};
 use std::fmt;
 use std::str::FromStr;
-use std::sync::Arc;
 use wasmtime::{Collector, Config};
 
 /// One row of the table of settings.
@@ -41,7 +40,7 @@ static SETTINGS: &[Setting] = &[
         name: "trusting",
         what: "loopopt may drop Spectre guards whose conditions it proves, or tests by a branch; Wasmtime emits them",
         wasmtime: |_| {},
-        knows: |knowledge| knowledge.drops_guards = true,
+        knows: |knowledge| knowledge.spectre_guards = SpectreGuards::Drop,
     },
     Setting {
         name: "no-spectre",
@@ -140,12 +139,9 @@ impl Mode {
 
     /// The options with what Wasmtime knows of `module` in this mode.
     pub fn options(&self, options: &Options, module: &[u8]) -> Options {
-        let mut knowledge = Knowledge::of(module);
-        self.settings().for_each(|setting| (setting.knows)(&mut knowledge));
-        let mut options = options.clone();
-        options.embedder = Arc::new(knowledge);
-        options.lowers_directly = true;
-        options
+        let mut settings = Settings::new(options.clone()).for_module(module);
+        self.settings().for_each(|setting| (setting.knows)(&mut settings.knowledge));
+        settings.loopopt_options()
     }
 
     /// Whether this setting is one of the mode's.
