@@ -44,7 +44,7 @@ fn names_are_unique_and_kebab_case() {
 
 #[test]
 fn tags_are_known() {
-    const KNOWN: [&str; 8] = ["checked", "memory", "slots", "float", "call", "switch", "dispatch", "nest"];
+    const KNOWN: [&str; 9] = ["checked", "memory", "slots", "float", "call", "switch", "dispatch", "nest", "profile"];
     for program in all() {
         for tag in program.tags {
             assert!(KNOWN.contains(tag), "{}: {tag}", program.name);

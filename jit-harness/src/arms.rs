@@ -31,7 +31,12 @@ pub struct Static {
 
 impl Arms {
     /// Compiles all arms and makes the large call with each of them. Gives what is wrong if one does something else.
-    pub fn new(agreed: &Agreed<'_>, baseline: Pipeline<'_>) -> Result<Result<Self, String>> {
+    pub fn new(agreed: &Agreed<'_>) -> Result<Result<Self, String>> {
+        Self::against(Pipeline::Speed, agreed)
+    }
+
+    /// The same with another baseline than Cranelift alone.
+    pub fn against(baseline: Pipeline<'_>, agreed: &Agreed<'_>) -> Result<Result<Self, String>> {
         let mut arms = Self { compiled: Vec::with_capacity(PLACES) };
         let subject = agreed.subject;
         for placement in Placement::ALL {

@@ -358,7 +358,7 @@ fn names_that_nobody_knows() {
         bench.complains(&[command, &file, "--function", "nobody"], &["good.clif", "%nobody", "%sum, %half"]);
         bench.complains(&[command, &file, "--passes", "rotate,foo"], &["`foo`", "rotate", "order_latch"]);
     }
-    bench.complains(&["bench", "--passes", "foo"], &["`foo`", "canon, propagate_equality"]);
+    bench.complains(&["bench", "--passes", "foo"], &["`foo`", "canon, record_profile"]);
     bench.complains(&["bench", "--compile-time", "--passes", "foo"], &["`foo`"]);
     bench.complains(&["bench", "--filter", "no such program"], &["no such program"]);
     for command in ["run", "bisect", "reduce"] {

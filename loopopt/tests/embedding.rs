@@ -422,7 +422,7 @@ fn sums_numbers(mut module: LoopOptModule<JITModule>, id: FuncId) -> Result<()> 
     // SAFETY: `code` is a finalized function of this type, and the module is still there.
     let sum = unsafe { std::mem::transmute::<*const u8, extern "C" fn(i64) -> i64>(code) };
     for n in [-1, 0, 1, 2, 10] {
-        ensure!(sum(n) == (0..n).sum());
+        ensure!(sum(n) == (0..n).sum::<i64>());
     }
     Ok(())
 }

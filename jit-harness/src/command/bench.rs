@@ -214,7 +214,7 @@ impl<'a> Trial<'a> {
     /// Times a program, if it is right.
     fn visit(&mut self, effort: Effort) -> Result<()> {
         let Some(agreed) = &self.agreed else { return Ok(()) };
-        let mut arms = match Arms::new(agreed, self.baseline)? {
+        let mut arms = match Arms::against(self.baseline, agreed)? {
             Ok(arms) => arms,
             Err(what) => {
                 self.differs(what);

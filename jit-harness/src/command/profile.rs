@@ -34,7 +34,7 @@ pub(super) fn run(args: &ProfileArgs, out: &mut dyn Write) -> Result<Ending> {
     }
     let loops: usize = profile.functions.values().map(|function| function.loops.len()).sum();
     let functions = profile.functions.len();
-    writeln!(out, "recorded: {loops} loops of {functions} functions")?;
+    writeln!(out, "recorded loops: {loops}, of functions: {functions}")?;
     if args.no_time {
         return Ok(Ending::Fine);
     }

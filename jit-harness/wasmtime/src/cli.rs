@@ -63,6 +63,9 @@ pub struct BenchArgs {
     /// Time for the samples of each mode.
     #[arg(long, value_name = "N", default_value_t = 3.0)]
     pub seconds: f64,
+    /// Make the call once before, record what the loops do, and let loopopt use that.
+    #[arg(long)]
+    pub profile: bool,
     /// Write the figures to this file.
     #[arg(long, value_name = "PATH")]
     pub json: Option<PathBuf>,

@@ -231,7 +231,7 @@ fn profiled(case: &TestCase, statistics: &mut Statistics) -> Result<()> {
     let read = Profile::from_json(&text)?;
     ensure!(read == profile, "the profile is another once it was written: {text}");
     options.profiling = Profiling::Use(Arc::new(profile));
-    compare(case, &mut rewrite(&options), statistics).map_err(|error| error.context(text))
+    compare(case, &mut rewrite(&options), statistics).map_err(|error| anyhow!("{error:#}\n{text}"))
 }
 
 /// Addresses of exception handlers go on naming them.

@@ -69,7 +69,7 @@ impl Emitter<'_> {
         let most = self.cursor.ins().iconst(types::I64, EXIT_COUNT_CLASSES as i64 - 1);
         let class = self.cursor.ins().umin(bits, most);
         let offset = self.cursor.ins().ishl_imm_u(class, 3);
-        let offset = self.to_pointer(offset);
+        let offset = self.resize(offset);
         let start = self.address(classes);
         let address = self.cursor.ins().iadd(start, offset);
         let one = self.cursor.ins().iconst(types::I64, 1);
@@ -120,7 +120,7 @@ impl Emitter<'_> {
         self.cursor.ins().iconst(self.pointer, counter.0.cast_signed())
     }
 
-    fn to_pointer(&mut self, offset: Value) -> Value {
+    fn resize(&mut self, offset: Value) -> Value {
         match self.pointer {
             types::I64 => offset,
             pointer => self.cursor.ins().ireduce(pointer, offset),

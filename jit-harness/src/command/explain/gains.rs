@@ -21,6 +21,10 @@ const GAINS: &[&str] = &[
     "version: one test before the loop, of first and last values, takes the place of a check in each iteration. If it fails, \
      the loop runs as it was, with its checks, so that it traps where it did. Without the checks, loads and stores of the \
      fast loop are free to move; addresses that do not wrap have one base for all that lies next to each other",
+    "record_profile: the loop counts what it does, for the next compilation",
+    "apply_profile: what hardly ever ran when the profile was recorded is cold, and stands in the way of nothing",
+    "specialize: where the values are those that were recorded, the loop knows them: divisions become shifts or multiplications, and \
+     short loops inside are unrolled. One test in front of the loop says which version runs",
     "strip_mine: the loop asks once before many iterations, and runs these without a call",
     "fuse_exit_tests: one test ends the strip and the loop, so that a counter of the strip is not needed",
     "consolidate_guards: one Spectre guard protects all accesses near one address",

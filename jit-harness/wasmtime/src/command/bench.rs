@@ -1,13 +1,18 @@
 //! `bench`: a call in both arms, and how long it takes.
 
+use crate::arm::{CompiledArm, Program, Setup};
 use crate::cli::BenchArgs;
 use crate::figures::Samples;
+use crate::guest::{Call, Guest};
 use crate::report::{Record, Report, print};
 use crate::trial::Pair;
 use anyhow::Result;
 use jit_harness::command::Ending;
 use jit_harness::report::json::{create, write_json};
+use jit_harness::schedule::Arm;
+use loopopt::profile::{Profiling, Recorder};
 use std::io::Write;
+use std::sync::Arc;
 use std::time::Duration;
 
 pub(super) fn run(args: &BenchArgs, out: &mut dyn Write) -> Result<Ending> {
@@ -15,7 +20,10 @@ pub(super) fn run(args: &BenchArgs, out: &mut dyn Write) -> Result<Ending> {
     let call = args.call.call()?;
     let file = args.json.as_deref().map(create).transpose()?;
     let mut records = Vec::new();
-    for setup in args.setup.setups()? {
+    for mut setup in args.setup.setups()? {
+        if args.profile {
+            setup.options.profiling = recorded(&program, &setup, &call)?;
+        }
         let pair = Pair::new(&program, &setup)?;
         let compared = pair.compare(&call)?;
         let mut record = Record::new(&program.name, &pair, &compared);
@@ -32,4 +40,14 @@ pub(super) fn run(args: &BenchArgs, out: &mut dyn Write) -> Result<Ending> {
         write_json(file, &report)?;
     }
     Ok(if report.records.iter().all(|record| record.agree) { Ending::Fine } else { Ending::Differs })
+}
+
+/// Makes the call once, and returns what the loops did.
+fn recorded(program: &Program, setup: &Setup, call: &Call) -> Result<Profiling> {
+    let recorder = Arc::new(Recorder::new());
+    let mut recording = setup.clone();
+    recording.options.profiling = Profiling::Record(recorder.clone());
+    let arm = CompiledArm::new(program, &recording, Arm::LoopOpt)?;
+    Guest::new(&arm, call)?.run();
+    Ok(Profiling::Use(Arc::new(recorder.profile())))
 }
