@@ -5,7 +5,7 @@ use loopopt::profile::Profile;
 use std::fs;
 use std::path::Path;
 
-/// Reads what [`write`] has written.
+/// Reads what [`write()`] has written.
 pub fn read(path: &Path) -> Result<Profile> {
     let name = path.display();
     let text =

@@ -1,5 +1,6 @@
 //! Settings: their fingerprint, and the names of the passes.
 
+use loopopt::profile::Profiling;
 use loopopt::{Embedder, Options};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -80,6 +81,12 @@ fn numbers() -> Vec<(&'static str, Options)> {
         full_effort_min_insts_per_call,
         max_loops,
         reassociate_insts_per_cycle,
+        profile_cold_ratio,
+        specialize_min_share,
+        specialize_max_values,
+        specialize_max_insts,
+        specialize_max_insts_per_gain,
+        specialize_min_gain,
     ]
 }
 
@@ -93,6 +100,7 @@ fn variants() -> Vec<(&'static str, Options)> {
         changed("ignore_cost", |options| options.ignore_cost = true),
         changed("lowers_directly", |options| options.lowers_directly = true),
         changed("assert_claims", |options| options.assert_claims = true),
+        changed("profiling", |options| options.profiling = Profiling::Use(Arc::default())),
         changed("embedder", |options| options.embedder = Arc::new(Versioned { version: 1 })),
     ]);
     all
