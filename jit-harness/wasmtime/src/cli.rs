@@ -65,7 +65,7 @@ pub struct BenchArgs {
     pub seconds: f64,
     /// Make the call once before, record what the loops do, and let loopopt use that.
     #[arg(long)]
-    pub profile: bool,
+    pub record: bool,
     /// Write the figures to this file.
     #[arg(long, value_name = "PATH")]
     pub json: Option<PathBuf>,

@@ -74,8 +74,11 @@ fn figures_are_json() {
     assert!(text.contains("geometric mean"), "{text}");
     let text = std::fs::read_to_string(&path).expect("it is written");
     assert!(text.contains("\"ratio\"") && text.contains("\"agree\": true"), "{text}");
-    let text = fine(&["bench", "FILE", "--profile", "--invoke", "sum", "16000", "--seconds", "0.01"]);
-    assert!(text.contains("apply_profile"), "{text}");
+    assert!(
+        fine(&["bench", "FILE", "--record", "--invoke", "sum", "16000", "--seconds", "0.01", "--json", json])
+            .contains("mean")
+    );
+    assert!(std::fs::read_to_string(&path).expect("it is written").contains("apply_profile"));
     let text = fine(&["compile-time", "FILE", "--rounds", "1", "--top", "1", "--json", json]);
     assert!(text.contains("all of loopopt") && text.contains("what grows most"), "{text}");
     assert!(text.contains("loop forests") && text.contains("several rounds"), "{text}");

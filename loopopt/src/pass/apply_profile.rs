@@ -28,9 +28,10 @@
 //!
 //! GCC and LLVM for coldness from profiles (`hot-bb-count-fraction`, `profile-summary-cutoff-cold`).
 
+use crate::analysis::cfg::loops::LoopForest;
 use crate::change::Change;
 use crate::pass::{Form, Pass, PassCx};
-use crate::profile::{Frequencies, LoopProfile, LoopSites, Profiling, sites};
+use crate::profile::{Frequencies, LoopProfile, LoopSites, MAX_INSTS, Profiling, is_too_large, sites};
 use crate::refusal::refusals;
 use cranelift_codegen::ir::Block;
 use cranelift_codegen::{CodegenResult, Context};
@@ -42,7 +43,7 @@ pub(crate) const NAME: &str = "apply_profile";
 pub(crate) const PASS: Pass = Pass {
     name: NAME,
     run,
-    reasons: &[Decline::REASONS],
+    reasons: &[Decline::REASONS, Unrecorded::REASONS],
     pays_alone: false,
     needs: Form::Canonical,
     keeps: Form::Canonical,
@@ -61,6 +62,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     let forest = cx.forest(ctx);
     let recorded = profile.functions.get(&ctx.func.name.to_string()).map_or(&[][..], |function| &function.loops);
     let mut found = Vec::new();
+    decline_large(ctx, cx, &forest, NAME);
     for sites in sites(ctx, &forest) {
         match recorded.iter().find(|lp| lp.key == sites.key).map(|lp| (lp, lp.fits(&sites))) {
             Some((lp, true)) => found.push((sites, lp.clone())),
@@ -91,6 +93,13 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     Ok(change)
 }
 
+/// Says of the loops of which nothing is recorded why not.
+pub(super) fn decline_large(ctx: &Context, cx: &mut PassCx<'_>, forest: &LoopForest, pass: &'static str) {
+    for lp in forest.loops().filter(|&lp| is_too_large(&ctx.func, forest, lp)) {
+        cx.declined(&ctx.func, pass, forest.data(lp).header, &Unrecorded::TooLarge { max: MAX_INSTS });
+    }
+}
+
 /// What was recorded of the loops of a function.
 pub(crate) struct Recorded {
     pub(crate) loops: Vec<(LoopSites, LoopProfile)>,
@@ -117,6 +126,14 @@ fn describe(recorded: &LoopProfile, rare: &[Block]) -> String {
     match rare {
         [] => usual,
         _ => format!("{usual}; {} blocks are cold", rare.len()),
+    }
+}
+
+refusals! {
+    /// Why nothing is recorded of a loop.
+    pub(super) enum Unrecorded {
+        /// There is too much to tell it by.
+        TooLarge { max: usize } => "too-large", "the loop has more than {max} instructions";
     }
 }
 

@@ -35,6 +35,7 @@ use crate::analysis::cfg::edges::{Edge, edges_into};
 use crate::analysis::cfg::loops::{LoopData, LoopForest};
 use crate::change::Change;
 use crate::edit::cfg::split_edges::append_arg;
+use crate::pass::apply_profile::{Unrecorded, decline_large};
 use crate::pass::{Form, Pass, PassCx};
 use crate::profile::{Counters, Emitter, LoopSites, Profiling, sites};
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
@@ -46,8 +47,15 @@ use std::collections::BTreeSet;
 pub(crate) const NAME: &str = "record_profile";
 
 /// The pass.
-pub(crate) const PASS: Pass =
-    Pass { name: NAME, run, is_mandatory: true, needs: Form::Canonical, keeps: Form::Canonical, ..Pass::OPTIONAL };
+pub(crate) const PASS: Pass = Pass {
+    name: NAME,
+    run,
+    reasons: &[Unrecorded::REASONS],
+    is_mandatory: true,
+    needs: Form::Canonical,
+    keeps: Form::Canonical,
+    ..Pass::OPTIONAL
+};
 
 /// Does it in all loops, once. Linear in the size of the function.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
@@ -57,6 +65,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     }
     let forest = cx.forest(ctx);
     let all = sites(ctx, &forest);
+    decline_large(ctx, cx, &forest, NAME);
     let mut counters = recorder.add(ctx.func.name.to_string(), &all);
     for sites in &all {
         let what = format!("counts its iterations, {} blocks and {} values", sites.blocks.len(), sites.values.len());

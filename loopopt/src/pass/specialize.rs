@@ -25,7 +25,8 @@
 //!
 //! (L1) Each instruction may be copied. (L2) There is no Spectre guard in the function, unless these may be dropped: where the processor has
 //! mispredicted the test, a guard has to see the number. The values stand before the loop, so they are the same in each iteration, and what is computed from them
-//! alone is computed again from constants. (L3) An access at an address that is computed from such a constant stays where it is ([`pin_accesses_at`]).
+//! alone is computed again from constants. (L3) An access at such a constant, or at an address that is computed from one, stays where it is
+//! ([`pin_all`], [`pin_accesses_at`]).
 //!
 //! # Pays when
 //!
@@ -52,13 +53,14 @@ mod gain;
 use crate::analysis::cfg::edges::{Edge, edges_of};
 use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
 use crate::analysis::cfg::must_execute::Order;
+use crate::analysis::memory::alias::address_operand;
 use crate::analysis::scev::const_eval::{signed, truncate};
 use crate::change::Change;
 use crate::claim::Claim;
 use crate::edit::copy::clone::Copies;
 use crate::edit::copy::duplicate_loop::twin;
 use crate::edit::materialize::assertion::assert_equal;
-use crate::edit::materialize::pin::pin_accesses_at;
+use crate::edit::materialize::pin::{pin_accesses_at, pin_all};
 use crate::edit::ssa::rename::{each_use, rename_args, rename_in};
 use crate::embedder::SpectreGuards;
 use crate::fault::fault;
@@ -270,9 +272,12 @@ impl Plan {
             self.blocks.iter().map(|&block| if wrong { copies.block(block) } else { block }).collect();
         let known = constants.finish(ctx, forest);
         let func = &mut ctx.func;
-        let mut changed = Vec::new();
+        let (mut changed, mut accesses) = (Vec::new(), Vec::new());
         for &block in &blocks {
             for inst in func.layout.block_insts(block) {
+                if address_operand(func, inst).is_some_and(|address| known.contains_key(&address)) {
+                    accesses.push(inst);
+                }
                 let mut is_changed = false;
                 each_use(func, inst, |value| is_changed |= known.contains_key(&value));
                 if is_changed {
@@ -283,6 +288,7 @@ impl Plan {
             }
         }
         changed.extend_from_slice(func.dfg.block_params(self.header));
+        pin_all(func, accesses);
         rename_in(func, blocks.iter().copied(), &known);
         let edge = Edge { branch: self.entry.branch, slot: usize::from(wrong) };
         rename_args(func, edge, |value| known.get(&value).copied().unwrap_or(value));

@@ -12,6 +12,10 @@ use cranelift_codegen::{Context, FxHashMap};
 /// Values of one loop that are recorded: each takes 30 instructions where the loop is entered.
 const MAX_VALUES: usize = 6;
 
+/// Instructions of a loop, those of the loops inside counted, above which nothing is recorded of it. 1,000: nothing would be made of it, and each loop of a nest is
+/// hashed for itself, which takes time that grows with the square of the depth.
+pub(crate) const MAX_INSTS: usize = 1_000;
+
 /// How many instructions are looked through for what a value is computed from.
 const MAX_CHAIN: usize = 8;
 
@@ -78,7 +82,7 @@ pub(crate) fn sites(ctx: &Context, forest: &LoopForest) -> Vec<LoopSites> {
             }
         }
     }
-    let loops = forest.loops().map(|lp| {
+    let loops = forest.loops().filter(|&lp| !is_too_large(func, forest, lp)).map(|lp| {
         let hash = key::hash(func, forest, lp);
         let before = same.entry(hash).or_default();
         let key = format!("{hash:016x}#{before}");
@@ -92,6 +96,12 @@ pub(crate) fn sites(ctx: &Context, forest: &LoopForest) -> Vec<LoopSites> {
         }
     });
     loops.collect()
+}
+
+/// Whether nothing is recorded of `lp`.
+pub(crate) fn is_too_large(func: &Function, forest: &LoopForest, lp: Loop) -> bool {
+    let insts = forest.blocks(lp).iter().flat_map(|&block| func.layout.block_insts(block));
+    insts.take(MAX_INSTS + 1).count() > MAX_INSTS
 }
 
 /// Adds a use in `lp` to the site of what `value` is computed from, which is one of the outermost loop that does not change it.

@@ -21,7 +21,7 @@ pub(super) fn run(args: &BenchArgs, out: &mut dyn Write) -> Result<Ending> {
     let file = args.json.as_deref().map(create).transpose()?;
     let mut records = Vec::new();
     for mut setup in args.setup.setups()? {
-        if args.profile {
+        if args.record {
             setup.options.profiling = recorded(&program, &setup, &call)?;
         }
         let pair = Pair::new(&program, &setup)?;
