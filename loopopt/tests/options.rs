@@ -81,6 +81,12 @@ fn numbers() -> Vec<(&'static str, Options)> {
         full_effort_min_insts_per_call,
         max_loops,
         reassociate_insts_per_cycle,
+    ]
+}
+
+/// The same for what was recorded.
+fn numbers_of_profiles() -> Vec<(&'static str, Options)> {
+    each_number![
         profile_cold_ratio,
         specialize_min_share,
         specialize_max_values,
@@ -92,7 +98,7 @@ fn numbers() -> Vec<(&'static str, Options)> {
 
 /// For each field that changes code, settings that differ in it.
 fn variants() -> Vec<(&'static str, Options)> {
-    let mut all = numbers();
+    let mut all = [numbers(), numbers_of_profiles()].concat();
     all.extend([
         changed("passes", |options| options.passes = Some(vec!["licm".to_owned()])),
         changed("fuel", |options| options.fuel = Some(0)),
