@@ -167,9 +167,10 @@ struct Plan {
 }
 
 impl Plan {
-    /// (P5) The unrolled loop runs twice, as far as a profile says.
+    /// (P5) The unrolled loop comes to run, as far as a profile says. Once is enough: `polynomials` with 4 iterations in each takes 0.39 of Cranelift's
+    /// time if they are unrolled, and 0.58 if they are not (`jit-harness bench --filter polynomials`).
     fn runs_often(self, cx: &PassCx<'_>) -> Result<Self, Decline> {
-        let min = 2 * self.factor;
+        let min = self.factor;
         match cx.usually_short(self.header, min) {
             Some(usual) => Err(Decline::UsuallyShort(usual, min)),
             None => Ok(self),
