@@ -211,6 +211,16 @@ fn guards_are_consolidated() -> Result<()> {
     Ok(())
 }
 
+/// Recorded, and compiled again with what was recorded or with something else.
+#[test]
+fn profiles_change_no_program() -> Result<()> {
+    let statistics = run("profiled", 4_000)?;
+    println!("{statistics}");
+    let share = statistics.share("specialize");
+    ensure!(share >= 2.0, "loops are specialized in {share:.1} % of the programs only");
+    Ok(())
+}
+
 /// Flags and fuel, asked for in each loop.
 #[test]
 fn interrupts_are_found_as_often() -> Result<()> {
