@@ -67,6 +67,17 @@ impl Subject {
         Ok(subjects)
     }
 
+    /// Those of them that the filter selects, of which there must be some.
+    pub fn selected(files: &[PathBuf], filter: Option<&str>) -> Result<Vec<Self>> {
+        let mut subjects = Self::all(files)?;
+        subjects.retain(|subject| subject.matches(filter));
+        if subjects.is_empty() {
+            let filter = filter.unwrap_or_default();
+            bail!("no program has `{filter}` in its name or as a tag; `list` names them all");
+        }
+        Ok(subjects)
+    }
+
     /// The programs of a file, of which there must be some.
     fn of_file(input: &Input) -> Result<Vec<Self>> {
         let subjects = Self::of_input(input)?;

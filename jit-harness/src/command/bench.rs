@@ -15,7 +15,7 @@ use crate::sample::{Effort, Figures, Round, sample};
 use crate::schedule::Arm;
 use crate::subject::Subject;
 use crate::target::cpu;
-use anyhow::{Result, bail};
+use anyhow::Result;
 use loopopt::Options;
 use loopopt::oracle::Pipeline;
 use std::fs::File;
@@ -23,12 +23,7 @@ use std::io::Write;
 
 pub(super) fn run(args: &BenchArgs, out: &mut dyn Write) -> Result<Ending> {
     let options = args.optimizer.options()?;
-    let mut subjects = Subject::all(&args.files)?;
-    subjects.retain(|subject| subject.matches(args.filter.as_deref()));
-    if subjects.is_empty() {
-        let filter = args.filter.as_deref().unwrap_or_default();
-        bail!("no program has `{filter}` in its name or as a tag; `list` names them all");
-    }
+    let subjects = Subject::selected(&args.files, args.filter.as_deref())?;
     let outputs = Outputs::open(args)?;
     let compiler = if args.native { Compiler::find() } else { None };
     if args.native && compiler.is_none() {
@@ -42,12 +37,7 @@ pub(super) fn run(args: &BenchArgs, out: &mut dyn Write) -> Result<Ending> {
     let bench = outputs.bench(&trials, !interrupt::is_asked());
     table::print(&bench, compiler.is_some(), out)?;
     outputs.finish(args, &bench, out)?;
-    let agree = bench.programs.iter().all(|record| record.agree);
-    Ok(match (bench.complete, agree) {
-        (false, _) => Ending::Interrupted,
-        (true, true) => Ending::Fine,
-        (true, false) => Ending::Differs,
-    })
+    Ok(Ending::of(&bench))
 }
 
 /// What is done with each program.

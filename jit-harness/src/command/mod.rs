@@ -14,6 +14,7 @@ mod show;
 
 use crate::cli::{Cli, Command};
 use crate::interrupt;
+use crate::report::json::Bench;
 use anyhow::Result;
 use std::io::Write;
 
@@ -31,6 +32,15 @@ pub enum Ending {
 }
 
 impl Ending {
+    /// How a command ends that has measured this.
+    fn of(bench: &Bench) -> Self {
+        match (bench.complete, bench.programs.iter().all(|record| record.agree)) {
+            (false, _) => Self::Interrupted,
+            (true, true) => Self::Fine,
+            (true, false) => Self::Differs,
+        }
+    }
+
     /// The exit code.
     pub fn code(self) -> u8 {
         match self {

@@ -18,11 +18,7 @@ use std::sync::Arc;
 
 pub(super) fn run(args: &ProfileArgs, out: &mut dyn Write) -> Result<Ending> {
     let options = args.optimizer.options()?;
-    let mut subjects = Subject::all(&args.files)?;
-    subjects.retain(|subject| subject.matches(args.filter.as_deref()));
-    if subjects.is_empty() {
-        bail!("no program is left to record; `list` names all sample programs");
-    }
+    let subjects = Subject::selected(&args.files, args.filter.as_deref())?;
     let recorder = Arc::new(Recorder::new());
     let recording = with(&options, Profiling::Record(recorder.clone()));
     for subject in &subjects {
@@ -50,12 +46,7 @@ pub(super) fn run(args: &ProfileArgs, out: &mut dyn Write) -> Result<Ending> {
     writeln!(out, "{what}\n")?;
     let bench = measured(&subjects.iter().collect::<Vec<_>>(), &work)?;
     table::print(&bench, false, out)?;
-    let agree = bench.programs.iter().all(|record| record.agree);
-    Ok(match (bench.complete, agree) {
-        (false, _) => Ending::Interrupted,
-        (true, true) => Ending::Fine,
-        (true, false) => Ending::Differs,
-    })
+    Ok(Ending::of(&bench))
 }
 
 fn with(options: &Options, profiling: Profiling) -> Options {

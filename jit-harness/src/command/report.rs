@@ -65,12 +65,7 @@ pub(super) fn run(args: &ReportArgs, out: &mut dyn Write) -> Result<Ending> {
     write(folder, "passes.html", &passes::page())?;
     write(folder, "index.html", &index::page(&bench, &programs, args)?)?;
     writeln!(out, "{}", folder.join("index.html").display())?;
-    let agree = bench.programs.iter().all(|record| record.agree);
-    Ok(match (bench.complete, agree) {
-        (false, _) => Ending::Interrupted,
-        (true, true) => Ending::Fine,
-        (true, false) => Ending::Differs,
-    })
+    Ok(Ending::of(&bench))
 }
 
 /// A file or a sample program, which has a page.

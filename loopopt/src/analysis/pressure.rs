@@ -14,7 +14,7 @@
 //! What does not fit is spilled, and Cranelift's allocator reloads it in the loop.
 
 use crate::analysis::cfg::edges::each_use;
-use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
+use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::memory::effects::is_constant;
 use cranelift_codegen::FxHashMap;
 use cranelift_codegen::entity::SecondaryMap;
@@ -174,10 +174,7 @@ pub fn used_from_outside(func: &Function, forest: &LoopForest, (lp, around): (Lo
     }
     values.sort_unstable();
     values.dedup();
-    values.retain(|&value| {
-        let is_outside = def_block(func, value).is_some_and(|home| !forest.contains(around, home));
-        is_outside && !is_constant_value(func, value)
-    });
+    values.retain(|&value| forest.is_from_outside(func, around, value) && !is_constant_value(func, value));
     values
 }
 

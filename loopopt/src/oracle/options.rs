@@ -30,9 +30,10 @@ use std::sync::Arc;
 pub fn file_options(text: &str, base: Options) -> Result<Options> {
     let mut options = base;
     let mut words = None;
-    let whole = text;
-    for (line, text) in (1..).zip(text.lines()) {
-        for setting in text.strip_prefix("; options: ").into_iter().flat_map(str::split_whitespace) {
+    let mut uses_runs = false;
+    for (line, content) in (1..).zip(text.lines()) {
+        for setting in content.strip_prefix("; options: ").into_iter().flat_map(str::split_whitespace) {
+            uses_runs |= setting == "profiling=runs";
             set(&mut options, &mut words, setting).map_err(|error| anyhow!("line {line}: {setting}: {error}"))?;
         }
     }
@@ -40,18 +41,12 @@ pub fn file_options(text: &str, base: Options) -> Result<Options> {
         options.embedder = Arc::new(words);
     }
     if let Profiling::Record(recorder) = &options.profiling
-        && has_setting(whole, "profiling=runs")
+        && uses_runs
     {
-        record(whole, &options)?;
+        record(text, &options)?;
         options.profiling = Profiling::Use(Arc::new(recorder.profile()));
     }
     Ok(options)
-}
-
-/// Whether a file has this setting.
-fn has_setting(text: &str, wanted: &str) -> bool {
-    let mut settings = text.lines().filter_map(|line| line.strip_prefix("; options: ")).flat_map(str::split_whitespace);
-    settings.any(|setting| setting == wanted)
 }
 
 /// Makes the calls of the `; run:` lines.

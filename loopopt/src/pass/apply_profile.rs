@@ -28,13 +28,12 @@
 //!
 //! GCC and LLVM for coldness from profiles (`hot-bb-count-fraction`, `profile-summary-cutoff-cold`).
 
-use crate::analysis::cfg::loops::LoopForest;
 use crate::change::Change;
 use crate::pass::{Form, Pass, PassCx};
-use crate::profile::{Frequencies, LoopProfile, LoopSites, MAX_INSTS, Profiling, is_too_large, sites};
+use crate::profile::{Frequencies, LoopProfile, LoopSites, MAX_INSTS, Profiling, sites};
 use crate::refusal::refusals;
 use cranelift_codegen::ir::Block;
-use cranelift_codegen::{CodegenResult, Context};
+use cranelift_codegen::{CodegenResult, Context, FxHashMap, FxHashSet};
 
 /// The name of this pass.
 pub(crate) const NAME: &str = "apply_profile";
@@ -61,10 +60,13 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     }
     let forest = cx.forest(ctx);
     let recorded = profile.functions.get(&ctx.func.name.to_string()).map_or(&[][..], |function| &function.loops);
+    // Of several with one key, the first counts.
+    let by_key: FxHashMap<&str, &LoopProfile> = recorded.iter().rev().map(|lp| (&*lp.key, lp)).collect();
+    let all = sites(ctx, &forest);
+    decline_large(ctx, cx, &all, NAME);
     let mut found = Vec::new();
-    decline_large(ctx, cx, &forest, NAME);
-    for sites in sites(ctx, &forest) {
-        match recorded.iter().find(|lp| lp.key == sites.key).map(|lp| (lp, lp.fits(&sites))) {
+    for sites in all {
+        match by_key.get(&*sites.key).map(|&lp| (lp, lp.fits(&sites))) {
             Some((lp, true)) => found.push((sites, lp.clone())),
             Some((_, false)) => cx.declined(&ctx.func, NAME, sites.header, &Decline::Damaged),
             None => cx.declined(&ctx.func, NAME, sites.header, &Decline::Stale),
@@ -93,10 +95,12 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     Ok(change)
 }
 
-/// Says of the loops of which nothing is recorded why not.
-pub(super) fn decline_large(ctx: &Context, cx: &mut PassCx<'_>, forest: &LoopForest, pass: &'static str) {
-    for lp in forest.loops().filter(|&lp| is_too_large(&ctx.func, forest, lp)) {
-        cx.declined(&ctx.func, pass, forest.data(lp).header, &Unrecorded::TooLarge { max: MAX_INSTS });
+/// Says of the loops of which nothing is recorded, all but these, why not.
+pub(super) fn decline_large(ctx: &Context, cx: &mut PassCx<'_>, all: &[LoopSites], pass: &'static str) {
+    let recorded: FxHashSet<Block> = all.iter().map(|sites| sites.header).collect();
+    let forest = cx.forest(ctx);
+    for header in forest.loops().map(|lp| forest.data(lp).header).filter(|header| !recorded.contains(header)) {
+        cx.declined(&ctx.func, pass, header, &Unrecorded::TooLarge { max: MAX_INSTS });
     }
 }
 

@@ -264,6 +264,11 @@ impl<'a> PassCx<'a> {
         }
     }
 
+    /// Whether there are Spectre guards that may not go for good: what a branch proves of a number may not take the place of it then.
+    pub(crate) fn keeps_guards(&self) -> bool {
+        self.has_guards && self.options.embedder.spectre_guards() != SpectreGuards::Drop
+    }
+
     /// Which Spectre guards may go.
     pub(crate) fn guard_policy(&self) -> GuardPolicy<'a> {
         GuardPolicy { options: self.options, has_guards: self.has_guards, memories: self.memories.clone() }

@@ -65,7 +65,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     }
     let forest = cx.forest(ctx);
     let all = sites(ctx, &forest);
-    decline_large(ctx, cx, &forest, NAME);
+    decline_large(ctx, cx, &all, NAME);
     let mut counters = recorder.add(ctx.func.name.to_string(), &all);
     for sites in &all {
         let what = format!("counts its iterations, {} blocks and {} values", sites.blocks.len(), sites.values.len());

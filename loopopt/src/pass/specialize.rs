@@ -51,9 +51,10 @@ mod constants;
 mod gain;
 
 use crate::analysis::cfg::edges::{Edge, edges_of};
-use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
+use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::cfg::must_execute::Order;
 use crate::analysis::memory::alias::address_operand;
+use crate::analysis::pressure::used_from_outside;
 use crate::analysis::scev::const_eval::{signed, truncate};
 use crate::change::Change;
 use crate::claim::Claim;
@@ -62,7 +63,6 @@ use crate::edit::copy::duplicate_loop::twin;
 use crate::edit::materialize::assertion::assert_equal;
 use crate::edit::materialize::pin::{pin_accesses_at, pin_all};
 use crate::edit::ssa::rename::{each_use, rename_args, rename_in};
-use crate::embedder::SpectreGuards;
 use crate::fault::fault;
 use crate::options::Options;
 use crate::pass::apply_profile::Recorded;
@@ -72,7 +72,6 @@ use crate::profile::{LoopProfile, LoopSites};
 use crate::refusal::refusals;
 use constants::Constants;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
-use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, Function, InstBuilder, Opcode, Type, Value};
 use cranelift_codegen::{CodegenResult, Context};
@@ -168,7 +167,7 @@ struct Plan {
 
 impl Plan {
     fn prove(ctx: &Context, cx: &PassCx<'_>, forest: &LoopForest, lp: Loop) -> Result<Self, Decline> {
-        if cx.has_guards && cx.options.embedder.spectre_guards() != SpectreGuards::Drop {
+        if cx.keeps_guards() {
             return Err(Decline::Guarded);
         }
         let func = &ctx.func;
@@ -263,7 +262,9 @@ impl Plan {
     fn fold(&self, ctx: &mut Context, forest: &LoopForest, copies: &Copies) -> Vec<Value> {
         let func = &mut ctx.func;
         let mut constants = Constants::new(&self.values, self.entry.branch);
-        let outside = used_from_outside(func, &self.blocks, self.entry);
+        let lp = forest.loop_of_header(self.header).expect("the copy has another header");
+        let mut outside = used_from_outside(func, forest, (lp, lp));
+        outside.extend(self.entry.args(func).filter_map(|arg| arg.as_value()));
         for value in outside {
             constants.find(func, value);
         }
@@ -323,21 +324,6 @@ fn twin_of(func: &mut Function, plan: &Plan, order: &Order) -> Copies {
     }
     let all = all.expect("a plan has values");
     twin(func, &order.sorted(&plan.blocks), plan.entry, all)
-}
-
-/// The values from outside of a loop that it uses, or that it is entered with.
-fn used_from_outside(func: &Function, blocks: &[Block], entry: Edge) -> Vec<Value> {
-    let mut inside = EntitySet::new();
-    inside.extend(blocks.iter().copied());
-    let is_outside = |value: &Value| def_block(func, *value).is_some_and(|home| !inside.contains(home));
-    let mut found: Vec<Value> = entry.args(func).filter_map(|arg| arg.as_value()).collect();
-    for inst in blocks.iter().flat_map(|&block| func.layout.block_insts(block)) {
-        each_use(func, inst, |value| found.push(value));
-    }
-    found.sort_unstable();
-    found.dedup();
-    found.retain(is_outside);
-    found
 }
 
 refusals! {

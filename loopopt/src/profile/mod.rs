@@ -70,7 +70,7 @@ mod sites;
 pub(crate) use counters::{Counters, Emitter};
 pub(crate) use frequencies::Frequencies;
 pub use recorder::Recorder;
-pub(crate) use sites::{LoopSites, MAX_INSTS, Use, ValueSite, is_too_large, only_operand, sites};
+pub(crate) use sites::{LoopSites, MAX_CHAIN, MAX_INSTS, Use, ValueSite, only_operand, sites};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

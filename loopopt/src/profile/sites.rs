@@ -4,7 +4,7 @@
 
 use super::key;
 use crate::analysis::cfg::edges::edges_of;
-use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
+use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::scev::linear_expr::constant_of;
 use cranelift_codegen::ir::{Block, Function, Inst, Opcode, Value};
 use cranelift_codegen::{Context, FxHashMap};
@@ -17,7 +17,7 @@ const MAX_VALUES: usize = 6;
 pub(crate) const MAX_INSTS: usize = 1_000;
 
 /// How many instructions are looked through for what a value is computed from.
-const MAX_CHAIN: usize = 8;
+pub(crate) const MAX_CHAIN: usize = 8;
 
 /// What is recorded of a loop.
 #[derive(Clone, Debug)]
@@ -67,7 +67,7 @@ impl Use {
     }
 }
 
-/// What is recorded of the loops of a function in canonical form, those around others first. Linear in the size of the function, but for the chains of
+/// What is recorded of the loops of a function in canonical form, those around others first, and without those that are too large. Linear in the size of the function, but for the chains of
 /// instructions before loops, which are short.
 pub(crate) fn sites(ctx: &Context, forest: &LoopForest) -> Vec<LoopSites> {
     let func = &ctx.func;
@@ -99,7 +99,7 @@ pub(crate) fn sites(ctx: &Context, forest: &LoopForest) -> Vec<LoopSites> {
 }
 
 /// Whether nothing is recorded of `lp`.
-pub(crate) fn is_too_large(func: &Function, forest: &LoopForest, lp: Loop) -> bool {
+fn is_too_large(func: &Function, forest: &LoopForest, lp: Loop) -> bool {
     let insts = forest.blocks(lp).iter().flat_map(|&block| func.layout.block_insts(block));
     insts.take(MAX_INSTS + 1).count() > MAX_INSTS
 }
@@ -113,13 +113,13 @@ fn add(
     used: (Use, Inst),
 ) {
     let ty = func.dfg.value_type(value);
-    if !ty.is_int() || ty.bits() > 64 || !is_invariant(func, forest, lp, value) {
+    if !ty.is_int() || ty.bits() > 64 || !forest.is_from_outside(func, lp, value) {
         return;
     }
-    let root = root(func, value, |operand| is_invariant(func, forest, lp, operand));
+    let root = root(func, value, |operand| forest.is_from_outside(func, lp, operand));
     let Some(root) = root else { return };
     let mut home = lp;
-    while let Some(around) = forest.data(home).parent.filter(|&around| is_invariant(func, forest, around, root)) {
+    while let Some(around) = forest.data(home).parent.filter(|&around| forest.is_from_outside(func, around, root)) {
         home = around;
     }
     // What an outer loop computes is recorded each time that it comes to the inner one, which may be a large part of what that one does.
@@ -137,11 +137,7 @@ fn add(
 /// Whether `inst` is a branch or has an operand that `lp` changes. All else is computed once in front of it.
 fn changes(func: &Function, forest: &LoopForest, lp: Loop, inst: Inst) -> bool {
     func.dfg.insts[inst].opcode().is_branch()
-        || func.dfg.inst_args(inst).iter().any(|&arg| !is_invariant(func, forest, lp, arg))
-}
-
-fn is_invariant(func: &Function, forest: &LoopForest, lp: Loop, value: Value) -> bool {
-    def_block(func, value).is_some_and(|home| !forest.contains(lp, home))
+        || func.dfg.inst_args(inst).iter().any(|&arg| !forest.is_from_outside(func, lp, arg))
 }
 
 /// The number that alone decides `value`, as far as short chains of instructions without effect say. Nothing for constants.

@@ -7,6 +7,7 @@ use cranelift_codegen::ir::Function;
 use loopopt::{Options, Report};
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -67,8 +68,7 @@ impl Settings {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn for_module(&self, wasm: &[u8]) -> Self {
-        let memory_bytes = Knowledge::of(wasm).memory_bytes;
-        Self { knowledge: Knowledge { memory_bytes, ..self.knowledge.clone() }, ..self.clone() }
+        self.with_memory_bytes(Knowledge::of(wasm).memory_bytes)
     }
 
     /// Calls `callback` for each function, trampolines included, on the thread that has compiled it, before it is lowered.
@@ -118,11 +118,14 @@ impl Settings {
     /// # Ok::<(), wasmtime::Error>(())
     /// ```
     pub fn module_version(&self) -> String {
-        let memory_bytes = Knowledge::default().memory_bytes;
-        let of_any = Self { knowledge: Knowledge { memory_bytes, ..self.knowledge.clone() }, ..self.clone() };
+        let of_any = self.with_memory_bytes(Knowledge::default().memory_bytes);
         let mut hasher = DefaultHasher::new();
         of_any.fingerprint().hash(&mut hasher);
         format!("{WASMTIME} loopopt {:016x}", hasher.finish())
+    }
+
+    fn with_memory_bytes(&self, memory_bytes: RangeInclusive<u64>) -> Self {
+        Self { knowledge: Knowledge { memory_bytes, ..self.knowledge.clone() }, ..self.clone() }
     }
 
     /// Tells of a function, if somebody wants to know.

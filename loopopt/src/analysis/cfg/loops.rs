@@ -303,6 +303,11 @@ impl LoopForest {
         self.loops[outer].range.contains(&self.loops[inner].range.start)
     }
 
+    /// Whether `value` is defined outside of `lp`, so that it is the same in each iteration.
+    pub fn is_from_outside(&self, func: &Function, lp: Loop, value: Value) -> bool {
+        def_block(func, value).is_some_and(|home| !self.contains(lp, home))
+    }
+
     /// The blocks of a loop and of the loops inside it. The header comes first.
     pub fn blocks(&self, lp: Loop) -> &[Block] {
         &self.blocks[self.loops[lp].range.clone()]

@@ -2,10 +2,9 @@
 
 use super::{Is, Known, each_known_use};
 use crate::analysis::cfg::edges::{Edge, edge_dominates};
-use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
+use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::scev::comparison::Comparison;
 use crate::analysis::scev::linear_expr::constant_of;
-use crate::embedder::SpectreGuards;
 use crate::fault::fault;
 use crate::pass::PassCx;
 use cranelift_codegen::entity::EntitySet;
@@ -40,13 +39,13 @@ struct Equals {
 pub(super) fn known(ctx: &Context, cx: &PassCx<'_>, forest: &LoopForest) -> FxHashMap<Loop, Vec<Known>> {
     let func = &ctx.func;
     let equals = Equals::of(func);
-    if equals.count == 0 || (cx.options.embedder.spectre_guards() != SpectreGuards::Drop && cx.has_guards) {
+    if equals.count == 0 || cx.keeps_guards() {
         return FxHashMap::default();
     }
     let insts = |block| func.layout.block_insts(block).map(move |inst| (block, inst));
     let mut pays = vec![false; equals.count];
     for lp in forest.loops() {
-        let is_from_outside = |value| def_block(func, value).is_some_and(|home| !forest.contains(lp, home));
+        let is_from_outside = |value| forest.is_from_outside(func, lp, value);
         for place in forest.own_blocks(lp).flat_map(insts) {
             equals.each_known(ctx, place, is_from_outside, |_, place| pays[place] = true);
         }

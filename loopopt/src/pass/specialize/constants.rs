@@ -4,13 +4,10 @@ use crate::analysis::cfg::loops::LoopForest;
 use crate::analysis::scev::const_eval::Evaluator;
 use crate::edit::copy::clone::repeat_before;
 use crate::edit::ssa::rename::rename_uses;
-use crate::profile::only_operand;
+use crate::profile::{MAX_CHAIN, only_operand};
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::{Function, Inst, InstBuilder, Value};
 use cranelift_codegen::{Context, FxHashMap};
-
-/// Instructions that are looked through for what a value is computed from, as many as when it was recorded.
-const MAX_CHAIN: usize = 8;
 
 /// The constants that stand for values where some values are constants.
 pub(super) struct Constants {
