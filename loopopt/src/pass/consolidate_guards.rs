@@ -59,14 +59,14 @@
 //!
 //! P. Kocher et al., "Spectre Attacks", 2019; C. Carruth, "Speculative Load Hardening", LLVM 2018; F. Pizlo, "What Spectre and Meltdown mean for WebKit", 2018.
 
-use crate::analysis::cfg::edges::edges_from;
+mod groups;
+
 use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
 use crate::analysis::memory::alias::{Access, LoopStores};
 use crate::analysis::memory::available::KnownLoads;
 use crate::analysis::memory::checked_memory::{CheckedMemories, CheckedMemory, NULL_PAGE, Root, Roots};
-use crate::analysis::memory::effects::Effects;
 use crate::analysis::memory::spectre_guard::Guard;
-use crate::analysis::scev::linear_expr::{Sum, Term};
+use crate::analysis::scev::linear_expr::Term;
 use crate::change::Change;
 use crate::claim::Claim;
 use crate::edit::at;
@@ -77,10 +77,11 @@ use crate::fault::fault;
 use crate::options::Options;
 use crate::pass::{Form, Pass, PassCx};
 use crate::refusal::refusals;
-use cranelift_codegen::entity::{EntitySet, SecondaryMap};
+use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, Inst, InstBuilder, InstructionData, Opcode, Value, types};
 use cranelift_codegen::{CodegenError, CodegenResult, Context, FxHashMap};
+pub(crate) use groups::{Finder, Group, is_barrier, is_quiet};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 
@@ -119,8 +120,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
 fn guard_all(ctx: &mut Context, cx: &mut PassCx<'_>) -> Change {
     let forest = cx.forest(ctx);
     let memories = cx.memories.clone();
-    let groups =
-        Finder { ctx: &*ctx, forest: &forest, options: cx.options, memories: &memories, groups: Vec::new() }.find();
+    let groups = all_groups(ctx, &forest, &memories, cx.options);
     remark(ctx, cx, &forest, &groups);
     let mut guarding = Guarding {
         ctx,
@@ -136,6 +136,22 @@ fn guard_all(ctx: &mut Context, cx: &mut PassCx<'_>) -> Change {
     let made = guarding.made;
     reuse_loads(ctx, cx, &forest, &made);
     if groups.is_empty() { Change::Nothing } else { Change::Insts }
+}
+
+fn all_groups<'a>(
+    ctx: &Context,
+    forest: &LoopForest,
+    memories: &'a CheckedMemories,
+    options: &Options,
+) -> Vec<Group<'a>> {
+    let func = &ctx.func;
+    let finder = Finder {
+        ctx,
+        forest,
+        unguarded: &mut |inst| memories.unguarded(Roots::new(ctx, options), inst),
+        is_barrier: &|inst| is_barrier(func, inst),
+    };
+    finder.find(ctx.domtree.cfg_rpo().copied())
 }
 
 /// Lets the loads that were `made` be what the program has loaded, where that is known and lives in the same loop or one around it.
@@ -197,124 +213,6 @@ fn check(ctx: &Context, memories: &CheckedMemories, options: &Options) -> Result
         }
     }
     Ok(())
-}
-
-/// Accesses that one guard is for.
-struct Group<'a> {
-    memory: &'a CheckedMemory,
-    /// The operand that the first address is made of, and the constant part of that.
-    address: Value,
-    origin: i64,
-    block: Block,
-    /// The loop of which each iteration runs through the block.
-    always_in: Option<Loop>,
-    /// From where to where, in bytes behind the operand.
-    start: i64,
-    end: i64,
-    accesses: SmallVec<[Access; 4]>,
-}
-
-/// Gathers the groups.
-struct Finder<'a, 'c> {
-    ctx: &'c Context,
-    forest: &'c LoopForest,
-    options: &'a Options,
-    memories: &'a CheckedMemories,
-    groups: Vec<Group<'a>>,
-}
-
-impl<'a> Finder<'a, '_> {
-    fn find(mut self) -> Vec<Group<'a>> {
-        // The groups of addresses that differ by constants.
-        let mut by_address = FxHashMap::<Sum, SmallVec<[usize; 2]>>::default();
-        let ctx = self.ctx;
-        let func = &ctx.func;
-        // For each loop, from which on its groups may get larger in a later block.
-        let mut floors = SecondaryMap::<Loop, usize>::new();
-        for &block in ctx.domtree.cfg_rpo() {
-            let lp = self.forest.innermost(block);
-            let always_in = lp.filter(|&lp| self.always_executes(lp, block));
-            let mut open = always_in.map_or(self.groups.len(), |lp| floors[lp]);
-            // A loop inside need not end.
-            let around = lp.and_then(|lp| self.forest.data(lp).parent);
-            self.all_around(around).for_each(|around| floors[around] = self.groups.len());
-            for inst in func.layout.block_insts(block) {
-                if let Some((access, memory)) = self.memories.unguarded(Roots::new(ctx, self.options), inst) {
-                    let constant = access.address.constant_part().cast_signed();
-                    let key = access.address.clone().offset(constant.wrapping_neg());
-                    self.add(by_address.entry(key).or_default(), (block, always_in, open), (access, memory));
-                }
-                let effects = Effects::of(func, inst);
-                if effects.traps || effects.diverges {
-                    open = self.groups.len();
-                    self.all_around(lp).for_each(|lp| floors[lp] = open);
-                }
-            }
-            if let Some(lp) =
-                lp.filter(|&lp| edges_from(func, block).any(|edge| !self.forest.contains(lp, edge.target(func))))
-            {
-                floors[lp] = self.groups.len();
-            }
-        }
-        self.groups
-    }
-
-    /// A loop and those around it.
-    fn all_around(&self, lp: Option<Loop>) -> impl Iterator<Item = Loop> {
-        std::iter::successors(lp, |&lp| self.forest.data(lp).parent)
-    }
-
-    /// Whether each iteration of `lp` that ends runs through `block`, unless something before it traps, leaves the loop or does not end.
-    fn always_executes(&self, lp: Loop, block: Block) -> bool {
-        let Context { func, domtree, .. } = self.ctx;
-        self.forest.irreducible().is_empty() && self.forest.is_in_each_iteration(func, domtree, lp, block)
-    }
-
-    /// Adds an access to a group of its address that covers it or may get larger, or to a new one.
-    fn add(
-        &mut self,
-        known: &mut SmallVec<[usize; 2]>,
-        (block, always_in, open): (Block, Option<Loop>, usize),
-        (access, memory): (Access, &'a CheckedMemory),
-    ) {
-        let offset = self.ctx.func.dfg.insts[access.inst].load_store_offset().map_or(0, i64::from);
-        let origin = access.address.constant_part().cast_signed().wrapping_sub(offset);
-        let size = i64::from(access.size);
-        // Where the access is in a group, unless it is far from it.
-        let span = |origin: i64| {
-            let start = access.address.constant_part().cast_signed().wrapping_sub(origin);
-            i32::try_from(start).is_ok().then_some((start, start + size))
-        };
-        let found = known.iter().copied().find(|&index| {
-            let group = &self.groups[index];
-            // Two memories may begin at one address, and end at two.
-            if !std::ptr::eq(group.memory, memory) && !fault!(OneMemoryForAll) {
-                return false;
-            }
-            let Some((start, end)) = span(group.origin) else { return false };
-            let is_same = group.block == block || (always_in.is_some() && group.always_in == always_in);
-            let is_near = group.end.max(end) - group.start.min(start) <= MAX_SPAN;
-            let is_open = index >= open && is_same && is_near;
-            // What a guard in a loop gives does not leave it.
-            let is_inside = || self.forest.innermost(group.block).is_none_or(|lp| self.forest.contains(lp, block));
-            let covers = || {
-                let dominates = || self.ctx.domtree.block_dominates(group.block, block);
-                group.start <= start && end <= group.end && dominates() && is_inside()
-            };
-            is_open || covers()
-        });
-        let index = found.unwrap_or_else(|| {
-            let (address, accesses) = (access.operand, SmallVec::new());
-            let (start, end) = (offset, offset + size);
-            self.groups.push(Group { memory, address, origin, block, always_in, start, end, accesses });
-            known.push(self.groups.len() - 1);
-            self.groups.len() - 1
-        });
-        let group = &mut self.groups[index];
-        let (start, end) = span(group.origin).expect("an offset has 32 bits");
-        (group.start, group.end) = (group.start.min(start), group.end.max(end));
-        group.accesses.push(access);
-    }
 }
 
 /// Makes the guards.
@@ -455,11 +353,7 @@ impl Guarding<'_> {
     fn is_quiet(&mut self, lp: Loop, memory: &CheckedMemory) -> bool {
         let func = &self.ctx.func;
         let stores = self.stores.entry(lp).or_insert_with(|| LoopStores::of(func, self.forest.blocks(lp)));
-        let is_same = |root: &Root| {
-            let mut flags = root.loads();
-            flags.all(|flags| stores.not_kept_apart(func, func.dfg.mem_flags[flags]).is_none())
-        };
-        stores.fence.is_none() && [&memory.base, &memory.length].into_iter().all(is_same)
+        is_quiet(func, stores, memory)
     }
 
     /// (L3) Whether `root` may be loaded before `place`.

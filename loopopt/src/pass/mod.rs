@@ -85,7 +85,7 @@ pub(crate) struct GuardPolicy<'a> {
     pub(crate) options: &'a Options,
     /// Whether there is any.
     pub(crate) has_guards: bool,
-    memories: Rc<CheckedMemories>,
+    pub(crate) memories: Rc<CheckedMemories>,
 }
 
 impl GuardPolicy<'_> {

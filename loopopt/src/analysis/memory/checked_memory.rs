@@ -69,6 +69,11 @@ impl<'a> Roots<'a> {
 
     /// Whether `value` is what a guard gives, passed on or not. One that gives its address whatever happens is none.
     pub fn is_guarded(self, value: Value) -> bool {
+        self.stays_guarded(value, &|_| false)
+    }
+
+    /// The same once guards are gone.
+    fn stays_guarded(self, value: Value, is_gone: &dyn Fn(Inst) -> bool) -> bool {
         let Self { func, cfg, .. } = self;
         let (mut open, mut seen) = (vec![value], FxHashSet::default());
         while let Some(value) = open.pop() {
@@ -76,7 +81,8 @@ impl<'a> Roots<'a> {
                 continue;
             }
             match func.dfg.value_def(value) {
-                ValueDef::Result(inst, _) if Guard::of(func, inst).is_some_and(|guard| guard.asks(func)) => {}
+                ValueDef::Result(inst, _)
+                    if Guard::of(func, inst).is_some_and(|guard| guard.asks(func)) && !is_gone(inst) => {}
                 ValueDef::Param(block, _) if func.layout.entry_block() != Some(block) && seen.len() <= MAX_PASSED => {
                     for edge in edges_into(func, cfg, block) {
                         let Some(passed) = edge.passed_for(func, value) else { return false };
@@ -424,16 +430,31 @@ impl CheckedMemories {
 
     /// The memory that `inst`, a plain load or store, accesses without a guard, if it needs one.
     pub fn unguarded(&self, roots: Roots<'_>, inst: Inst) -> Option<(Access, &CheckedMemory)> {
+        self.unguarded_without(roots, inst, &|_| None)
+    }
+
+    /// The same once guards are gone, in the place of which is what `gone` says.
+    pub fn unguarded_without(
+        &self,
+        roots: Roots<'_>,
+        inst: Inst,
+        gone: &dyn Fn(Inst) -> Option<Value>,
+    ) -> Option<(Access, &CheckedMemory)> {
         let func = roots.func;
         let region = func.dfg.mem_flags[func.dfg.insts[inst].memflags()?].alias_region()?;
         let memory = self.known.iter().find(|memory| memory.regions.contains(&region))?;
-        let access = Access::of(func, inst)?;
+        let mut access = Access::of(func, inst)?;
+        if let Some(gives) = func.dfg.value_def(access.operand).inst().and_then(gone) {
+            let offset = func.dfg.insts[inst].load_store_offset().map_or(0, i64::from);
+            (access.operand, access.address) = (gives, Sum::of(func, gives).offset(offset));
+        }
         let is_near = |distance| memory.always_holds(distance, access.size);
         let is_fixed = || distance(roots, &access, memory).is_some_and(is_near);
         // What a guard gives that is known to fail.
         let end = |address: u64| address.saturating_add(access.size.into());
         let is_null = access.address.as_constant().is_some_and(|address| end(address) <= NULL_PAGE);
-        (!is_null && !is_fixed() && !roots.is_guarded(access.operand)).then_some((access, memory))
+        let is_guarded = || roots.stays_guarded(access.operand, &|guard| gone(guard).is_some());
+        (!is_null && !is_fixed() && !is_guarded()).then_some((access, memory))
     }
 }
 

@@ -45,8 +45,8 @@ refusals! {
         FewIterations { around: u128, min: usize }
             => "few-iterations", "the back edge is taken {around} times at most, fewer than {min}";
         /// (P8) Nothing would be won.
-        GuardsComeBack { checks: usize }
-            => "guards-come-back", "all {checks} checks are Spectre guards, which would come back, each for itself";
+        GuardsComeBack { guards: usize, back: usize }
+            => "guards-come-back", "{back} Spectre guards would come back for {guards} that are there, and not be executed more seldom";
         /// (P5) The loop may end soon, and the test is longer than what it saves in one iteration.
         EndsEarly { requirements: usize, checks: usize }
             => "ends-early",
