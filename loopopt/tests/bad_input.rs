@@ -166,6 +166,8 @@ fn limits_of_any_size() -> Result<()> {
             &mut options.transfer_max_inner_iterations,
             &mut options.version_max_requirements,
             &mut options.version_min_iterations,
+            &mut options.strip_mine_min_iterations,
+            &mut options.strip_mine_min_whole,
             &mut options.partial_unroll_min_iterations,
             &mut options.partial_unroll_max_insts,
             &mut options.partial_unroll_max_copied,

@@ -61,6 +61,8 @@ fn numbers() -> Vec<(&'static str, Options)> {
         version_max_insts_per_cell_access,
         version_max_requirements,
         version_min_iterations,
+        strip_mine_min_iterations,
+        strip_mine_min_whole,
         partial_unroll_max_iterations,
         partial_unroll_min_iterations,
         partial_unroll_max_insts,

@@ -145,6 +145,8 @@ fields! {
     partial_unroll_min_iterations,
     partial_unroll_max_insts,
     partial_unroll_max_copied,
+    strip_mine_min_iterations,
+    strip_mine_min_whole,
     reassociate_insts_per_cycle,
     widen_indices_max_accesses,
     widen_indices_min_saved_per_base,

@@ -55,7 +55,8 @@
 //! takes as long as the poll did, and most of them search something near: with strips, `string-search`, `dijkstra` and `utf8` of
 //! `bench-programs/wasm` take 1.05 to 1.06 of their time with epochs, and 0.89 to 1.00 without. With strips in loops that a count may end as well, `json-o1`
 //! takes 1.12 and not 1.07, `string-search-o1` 1.04 and not 0.91, `slices-o1` 0.97 and not 0.90, and `base64-o1` 0.67 and not 0.72 (`report --case test --mode epochs
-//! --filter=-o1 --seconds 0.04`, 44 programs together 0.99). `transfer` takes the rare part out of these.
+//! --filter=-o1 --seconds 0.04`, 44 programs together 0.99). `transfer` takes the rare part out of these. (P4) With fuel, the loop does not end soon, as far as its bound and what is known before it say:
+//! `nests` takes 0.811 of its time and not 1.068, `life-o1` 0.589 and not 0.817 (`report --case test --mode fuel`, busy).
 //!
 //! # Changes
 //!
@@ -74,11 +75,12 @@ mod apply;
 use crate::analysis::cfg::edges::{Edge, each_use};
 use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
 use crate::analysis::cfg::must_execute::Order;
+use crate::analysis::facts::known::{Conditions, Place};
 use crate::analysis::memory::alias::{Access, LoopStores, PrivateSlots};
 use crate::analysis::memory::effects::{is_constant, leads_to_failure};
 use crate::analysis::memory::polls::{Fuel, PollKind, Polls};
 use crate::analysis::scev::comparison::Comparison;
-use crate::analysis::scev::exit_test::ExitTest;
+use crate::analysis::scev::exit_test::{CountedTest, ExitTest};
 use crate::analysis::scev::invariant::invariant_chain;
 use crate::analysis::scev::recurrence::Recurrences;
 use crate::analysis::scev::view::View;
@@ -87,6 +89,7 @@ use crate::claim::Claim;
 use crate::options::Options;
 use crate::pass::{Form, Pass, PassCx, canon};
 use crate::refusal::refusals;
+use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, MemFlagsData, Opcode, Value, ValueDef};
 use cranelift_codegen::{CodegenResult, Context, FxHashSet};
 
@@ -191,10 +194,9 @@ impl Plan {
 
     /// (P4) A loop around strips is not for one that ends soon, as far as a profile says.
     fn runs_often(self, cx: &PassCx<'_>) -> Result<Self, Decline> {
-        /// What the loop around, and the count of the strip, take is some instructions each time that the loop is entered.
-        const MIN: usize = 8;
-        match cx.usually_short(self.header(), MIN).filter(|_| matches!(self.strip, Strip::Counted { .. })) {
-            Some(usual) => Err(Decline::UsuallyShort(usual, MIN)),
+        let min = cx.options.strip_mine_min_iterations;
+        match cx.usually_short(self.header(), min).filter(|_| matches!(self.strip, Strip::Counted { .. })) {
+            Some(usual) => Err(Decline::UsuallyShort(usual, min)),
             None => Ok(self),
         }
     }
@@ -308,6 +310,9 @@ impl Look<'_> {
             }
         }
         let bound = cx.bound(self.ctx, self.lp).most_iterations().and_then(|bound| u64::try_from(bound).ok());
+        if fuel.is_some() && !cx.options.ignore_cost {
+            self.judge_count(bound, cx.options)?;
+        }
         let bound = bound.filter(|&bound| bound <= MAX_WHOLE && self.may_copy(cx));
         if polls.all.iter().all(|poll| poll.kind != PollKind::Flag) {
             return Ok(bound.map_or(Strip::Counted { most: None, fuel }, |most| Strip::Whole { most, fuel }));
@@ -329,6 +334,29 @@ impl Look<'_> {
             Some(most) => Ok(Strip::Whole { most, fuel }),
             None => Ok(Strip::Counted { most: Some(most.min(1 << 30) as u32), fuel }),
         }
+    }
+
+    /// (P4) With fuel, nothing says that the loop ends soon.
+    fn judge_count(&self, bound: Option<u64>, options: &Options) -> Result<(), Decline> {
+        let Self { ctx, forest, lp, .. } = *self;
+        if let Some(most) = bound.filter(|&bound| bound <= MAX_WHOLE) {
+            let min = options.strip_mine_min_whole;
+            return if most < min as u64 { Err(Decline::FewIterations { most, min }) } else { Ok(()) };
+        }
+        let min = options.strip_mine_min_iterations;
+        let most = (min as u64).saturating_sub(1);
+        let view = View { ctx, forest };
+        let [entry] = forest.data(lp).entries[..] else { return Ok(()) };
+        let recurrences = Recurrences::of(view, lp);
+        let mut conditions = Conditions::new(&ctx.func, &ctx.cfg, &ctx.domtree).with_options(options);
+        let mut ends_soon = |test: &CountedTest| {
+            let is_order = !matches!(test.cond, IntCC::Equal | IntCC::NotEqual) && test.requires.is_none();
+            let last = test.first.plus(&test.distance(), if test.up { most } else { most.wrapping_neg() });
+            let place = Place::Before(entry.branch);
+            is_order && last.is_some_and(|last| conditions.holds(place, test.cond.complement(), [&last, &test.bound]))
+        };
+        let mut counted = ExitTest::all(view, lp).filter_map(|test| test.counted(view, lp, &recurrences));
+        if counted.any(|test| ends_soon(&test)) { Err(Decline::FewIterations { most, min }) } else { Ok(()) }
     }
 
     /// (P3) Each iteration compares an add-recurrence with something loop-invariant, computed in the loop or not, to end the loop, and nothing
@@ -447,6 +475,9 @@ refusals! {
         NotCounted => "not-counted", "no test of each iteration compares a number that moves steadily with one that does not change";
         /// (P3) It may find what it looks for soon.
         Searches(exit: Inst) => "searches", "{exit} may end the loop before its count does, so that it may be too short for a strip";
+        /// (P4) The loop ends soon.
+        FewIterations { most: u64, min: usize }
+            => "few-iterations", "there are {most} iterations at most, fewer than {min}: setting up a strip takes as long as their polls";
         /// (P2) No two iterations fit.
         LongIteration { insts: usize, max: usize }
             => "long-iteration",
