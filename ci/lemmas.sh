@@ -3,7 +3,7 @@
 # their rules at the widths of types. Installs the solver from PyPI if there is none.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-lemmas=(cargo run --quiet --release --locked --package jit-harness --example lemmas --)
+lemmas=(cargo run --quiet --locked --package jit-harness --example lemmas --)
 "${lemmas[@]}" "${LOOPOPT_LEMMAS:-4800}" 0 12
 
 z3=$(command -v z3 || true)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Every sample loop through the oracle and the harness, with as little timing as there is.
+# Every sample loop through the oracle and the harness, with as little timing as there is. In the profile of the tests: nothing is built twice.
 set -euo pipefail
-harness=(cargo run --quiet --release --locked --package jit-harness --)
+harness=(cargo run --quiet --locked --package jit-harness --)
 "${harness[@]}" bench --quick
 "${harness[@]}" list >/dev/null
 "${harness[@]}" explain sum-checked

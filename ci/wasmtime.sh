@@ -5,6 +5,6 @@ cd jit-harness/wasmtime
 ./patch.sh
 cargo fmt --all --check
 # Build scripts and procedural macros are those of the release build.
-cargo clippy --release --workspace --all-targets --locked -- -D warnings
-cargo test --release --workspace --locked
-cargo build --release --workspace --locked
+time cargo clippy --release --workspace --all-targets --locked -- -D warnings
+time cargo test --release --workspace --locked
+time cargo build --release --workspace --locked

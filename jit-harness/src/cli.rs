@@ -292,7 +292,7 @@ pub struct OptimizerArgs {
     /// How much compile time may be spent.
     #[arg(long, value_enum, default_value_t, conflicts_with = "passes")]
     pub effort: EffortArg,
-    /// Only these passes, separated by commas; `list` names them all.
+    /// Only these passes, separated by commas. A name that none of them has prints all names.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub passes: Option<Vec<String>>,
     /// At most this many optional rewrites in the whole program (`explain`: in each function). `bisect` finds the one

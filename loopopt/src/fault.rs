@@ -55,6 +55,8 @@ faults! {
     OnlyConditionsAsked,
     /// `consolidate_guards`: one guard is for accesses to two memories with one base.
     OneMemoryForAll,
+    /// `strip_mine`: polls inside ask what the polls around ask, whatever that is.
+    OtherFlagInside,
     /// `fuse_exit_tests`: the strip ends two iterations late.
     StripTooLong,
     /// `fuse_exit_tests`: a loop that an unrolled strip held is taken for the strip.

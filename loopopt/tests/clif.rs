@@ -102,6 +102,7 @@ fn what_the_generator_does_not_make_is_seen() -> Result<()> {
         ("bugs/region-of-a-variant-that-never-runs.clif", Fault::RegionOfOneVariant),
         ("bugs/store-beyond-a-slot-for-a-load-that-moved.clif", Fault::MovedLoadProvesSlot),
         ("consolidate_guards/fires-two-lengths-of-one-base.clif", Fault::OneMemoryForAll),
+        ("strip_mine/fires-other-flag-inside.clif", Fault::OtherFlagInside),
     ] {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clif").join(name);
         let text = std::fs::read_to_string(path)?;

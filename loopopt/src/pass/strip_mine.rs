@@ -48,6 +48,11 @@
 //! (L3) What the polls compute and the iteration uses is computed again in the strip: it is pure. What they load is used by them only. What an
 //! iteration gets from the polls is known at the end of the one before.
 //!
+//! (L4) **Nests**: where loops inside poll as well, a strip leaves their polls out too, as long as each of them asks what one of the loop asks: the same operations
+//! on the same values, if no rare edge is taken, and loads of the same memory, to which nothing in an iteration writes. So none of them would have taken its rare edge
+//! unless somebody else wrote, and (L1) bounds how late that is seen: loops inside count with the most iterations that they can have. If the loop's own poll
+//! finds something, the iteration runs as it was, with all its polls, in a copy that comes back to the poll.
+//!
 //! # Pays when
 //!
 //! (P1) The loop is not cold; (P2) more than one iteration fits into a strip; (P3) for flags, a recurrence may end the loop, as
@@ -55,7 +60,8 @@
 //! takes as long as the poll did, and most of them search something near: with strips, `string-search`, `dijkstra` and `utf8` of
 //! `bench-programs/wasm` take 1.05 to 1.06 of their time with epochs, and 0.89 to 1.00 without. With strips in loops that a count may end as well, `json-o1`
 //! takes 1.12 and not 1.07, `string-search-o1` 1.04 and not 0.91, `slices-o1` 0.97 and not 0.90, and `base64-o1` 0.67 and not 0.72 (`report --case test --mode epochs
-//! --filter=-o1 --seconds 0.04`, 44 programs together 0.99). `transfer` takes the rare part out of these. (P4) With fuel, the loop does not end soon, as far as its bound and what is known before it say:
+//! --filter=-o1 --seconds 0.04`, 44 programs together 0.99). `transfer` takes the rare part out of these. A nest (L4) has long iterations, for
+//! which the counter is nothing. (P4) With fuel, the loop does not end soon, as far as its bound and what is known before it say:
 //! `nests` takes 0.811 of its time and not 1.068, `life-o1` 0.589 and not 0.817 (`report --case test --mode fuel`, busy).
 //!
 //! # Changes
@@ -71,27 +77,23 @@
 //! Loop strip mining in HotSpot C2 (JDK-8186027).
 
 mod apply;
+mod judge;
+mod nest;
 
 use crate::analysis::cfg::edges::{Edge, each_use};
 use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
 use crate::analysis::cfg::must_execute::Order;
-use crate::analysis::facts::known::{Conditions, Place};
 use crate::analysis::memory::alias::{Access, LoopStores, PrivateSlots};
-use crate::analysis::memory::effects::{is_constant, leads_to_failure};
+use crate::analysis::memory::effects::is_constant;
 use crate::analysis::memory::polls::{Fuel, PollKind, Polls};
-use crate::analysis::scev::comparison::Comparison;
-use crate::analysis::scev::exit_test::{CountedTest, ExitTest};
-use crate::analysis::scev::invariant::invariant_chain;
-use crate::analysis::scev::recurrence::Recurrences;
-use crate::analysis::scev::view::View;
 use crate::change::Change;
 use crate::claim::Claim;
 use crate::options::Options;
 use crate::pass::{Form, Pass, PassCx, canon};
 use crate::refusal::refusals;
-use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, MemFlagsData, Opcode, Value, ValueDef};
-use cranelift_codegen::{CodegenResult, Context, FxHashSet};
+use cranelift_codegen::{CodegenResult, Context, FxHashMap, FxHashSet};
+use nest::Nest;
 
 /// The name of this pass.
 pub(crate) const NAME: &str = "strip_mine";
@@ -113,38 +115,49 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     if plans.is_empty() {
         return Ok(Change::Nothing);
     }
+    let questions = questions_inside(&ctx.func, &plans);
     for plan in &plans {
         let header = plan.header();
         cx.retract(NAME, header);
         cx.fired(&ctx.func, &PASS, header, plan.describe());
         let (strip, slow) = apply::apply(&mut ctx.func, plan);
         cx.header_moved(header, strip);
-        match slow {
-            None => cx.add_strips(header, true),
-            Some(slow) => {
-                for &header in &plan.headers {
-                    cx.header_moved(header, slow.block(header));
-                    cx.add_slow(slow.block(header));
-                }
+        if let Strip::Counted { .. } = plan.strip {
+            cx.add_strips(header, true);
+        }
+        if let Some(slow) = slow {
+            for &header in &plan.slow_headers() {
+                cx.header_moved(header, slow.block(header));
+                cx.add_slow(slow.block(header));
             }
         }
     }
     cx.keep_form(Form::Any);
     cx.invalidate_and_prune(ctx)?;
+    apply::remove_questions(&mut ctx.func, questions);
     canon::restore(ctx, cx)?;
     Ok(Change::Nothing)
 }
 
+/// The conditions of the polls of loops inside, and what they load, which does not trap.
+fn questions_inside(func: &Function, plans: &[Plan]) -> (Vec<Value>, Vec<Inst>) {
+    let inner = || plans.iter().flat_map(|plan| &plan.inner);
+    let branches = inner().flat_map(|polls| &polls.all).map(|poll| poll.usual.branch);
+    let conditions = branches.map(|branch| func.dfg.inst_args(branch)[0]).collect();
+    (conditions, inner().flat_map(|polls| &polls.loads).copied().collect())
+}
+
 fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
     let forest = cx.forest(ctx);
-    let mut plans = Vec::<Plan>::new();
     let mut private = None;
+    let (mut plans, why_no_nest) = plan_nests(ctx, cx, &mut private);
     for lp in forest.loops().rev() {
         let header = forest.data(lp).header;
         if cx.is_slow(header) {
             continue;
         }
-        if plans.iter().any(|plan| forest.contains(lp, plan.header())) {
+        let is_near = |plan: &Plan| forest.contains(lp, plan.header()) || plan.copied.contains(&header);
+        if plans.iter().any(is_near) {
             cx.look_again(ctx, header);
             continue;
         }
@@ -153,10 +166,34 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
             Ok(plan) if cx.fuel.take() => plans.push(plan),
             Ok(_) => cx.declined(&ctx.func, NAME, header, &Decline::Withheld),
             Err(_) if cx.has_fired(NAME, header) => {}
-            Err(why) => cx.declined(&ctx.func, NAME, header, &why),
+            Err(why) => cx.declined(&ctx.func, NAME, header, why_no_nest.get(&lp).unwrap_or(&why)),
         }
     }
     plans
+}
+
+/// Plans for the outermost loops that can be strips of which the loops inside do not poll, and why others cannot.
+fn plan_nests(
+    ctx: &Context,
+    cx: &mut PassCx<'_>,
+    private: &mut Option<PrivateSlots>,
+) -> (Vec<Plan>, FxHashMap<Loop, Decline>) {
+    let forest = cx.forest(ctx);
+    let (mut plans, mut refused) = (Vec::<Plan>::new(), FxHashMap::default());
+    for lp in forest.loops() {
+        let header = forest.data(lp).header;
+        if forest.is_innermost(lp) || cx.is_slow(header) || plans.iter().any(|plan| plan.copied.contains(&header)) {
+            continue;
+        }
+        let mut look = Look { ctx, forest: &forest, lp, private };
+        let Some(found) = look.prove_nest(cx) else { continue };
+        match found.and_then(|plan| plan.runs_often(cx)) {
+            Ok(plan) if cx.fuel.take() => plans.push(plan),
+            Ok(_) => drop(refused.insert(lp, Decline::Withheld)),
+            Err(why) => drop(refused.insert(lp, why)),
+        }
+    }
+    (plans, refused)
 }
 
 /// The most iterations of a loop that is one strip: more than any loop that ends within the delay of a poll has, and so few that what they
@@ -175,9 +212,11 @@ enum Strip {
 /// A loop to be strip-mined.
 struct Plan {
     polls: Polls,
+    /// The polls of loops inside, which strips leave out too.
+    inner: Vec<Polls>,
     back_edge: Edge,
     /// The blocks of the loop in an order in which they can be copied, if they are to be.
-    whole: Vec<Block>,
+    copied: Vec<Block>,
     /// The headers among these.
     headers: Vec<Block>,
     /// The blocks of an iteration without those of the polls.
@@ -192,6 +231,12 @@ impl Plan {
         self.polls.all[0].block
     }
 
+    /// The headers of which the copies are those of loops that run when a poll has found something. Around strips, only an iteration is copied.
+    fn slow_headers(&self) -> Vec<Block> {
+        let is_iterated = matches!(self.strip, Strip::Whole { .. });
+        self.headers.iter().copied().filter(|&header| is_iterated || header != self.header()).collect()
+    }
+
     /// (P4) A loop around strips is not for one that ends soon, as far as a profile says.
     fn runs_often(self, cx: &PassCx<'_>) -> Result<Self, Decline> {
         let min = cx.options.strip_mine_min_iterations;
@@ -202,6 +247,14 @@ impl Plan {
     }
 
     fn describe(&self) -> String {
+        let polls = self.describe_strip();
+        match self.inner.len() {
+            0 => polls,
+            inner => format!("{polls}, and not in the loops inside, {inner} of which did"),
+        }
+    }
+
+    fn describe_strip(&self) -> String {
         match self.strip {
             Strip::Whole { most, .. } => format!("polls before the loop only, of at most {most} iterations"),
             Strip::Counted { most: Some(most), fuel: None } => format!("polls before each strip of {most} iterations"),
@@ -230,28 +283,73 @@ struct Look<'a> {
 impl Look<'_> {
     fn prove(&mut self, cx: &mut PassCx<'_>) -> Result<Plan, Decline> {
         let Self { ctx, forest, lp, .. } = *self;
-        let func = &ctx.func;
         let options = cx.options;
-        let asynchronous = |load: Inst| is_asynchronous(func, options, load);
+        let asynchronous = |load: Inst| is_asynchronous(&ctx.func, options, load);
         let polls = Polls::of(ctx, forest, lp, &asynchronous).ok_or(Decline::NoPoll)?;
-        if func.is_effectively_cold(forest.data(lp).header) {
-            return Err(Decline::ColdLoop);
-        }
-        if forest.irreducible().iter().any(|&entry| forest.contains(lp, entry)) {
-            return Err(Decline::Irreducible);
-        }
+        self.prove_form()?;
         let is_apart =
             |block: &&Block| !polls.rare.contains(block) && polls.all.iter().all(|poll| poll.block != **block);
         let body: Vec<_> = forest.blocks(lp).iter().filter(is_apart).copied().collect();
         let used = self.used(&polls, &body)?;
         let strip = self.strip((&polls, &used), &body, cx)?;
-        let whole = match strip {
-            Strip::Whole { .. } => Order::of(func, &ctx.domtree).sorted(forest.blocks(lp)),
-            Strip::Counted { .. } => Vec::new(),
+        Ok(self.plan((polls, Vec::new()), body, used, strip))
+    }
+
+    /// (L4) The same if loops inside poll as well. None if none does, or a poll is for fuel.
+    fn prove_nest(&mut self, cx: &mut PassCx<'_>) -> Option<Result<Plan, Decline>> {
+        let Self { ctx, forest, lp, .. } = *self;
+        let options = cx.options;
+        let asynchronous = |load: Inst| is_asynchronous(&ctx.func, options, load);
+        // What is not copied is not asked more.
+        let fits = self.may_copy(cx);
+        let nest = fits.then(|| Nest::of(ctx, forest, lp, &asynchronous)).flatten()?;
+        Some(self.prove_nest_of(nest, cx))
+    }
+
+    fn prove_nest_of(&mut self, nest: Nest, cx: &mut PassCx<'_>) -> Result<Plan, Decline> {
+        let Self { ctx, forest, lp, .. } = *self;
+        self.prove_form()?;
+        nest.prove_same(ctx, forest, lp)?;
+        let body = nest.executed(forest.blocks(lp));
+        let used = self.used(&nest.polls, &body)?;
+        self.prove_unwritten(&nest.polls, &nest.body(forest.blocks(lp)))?;
+        let bound = self.most_iterations(cx);
+        let strip = self.strip_of_flags((&nest.polls, &used), &body, (bound, None), cx)?;
+        Ok(self.plan((nest.polls, nest.inner), body, used, strip))
+    }
+
+    /// The loop may be strip-mined, as far as blocks and edges say.
+    fn prove_form(&self) -> Result<(), Decline> {
+        let Self { ctx, forest, lp, .. } = *self;
+        if ctx.func.is_effectively_cold(forest.data(lp).header) {
+            return Err(Decline::ColdLoop);
+        }
+        if forest.irreducible().iter().any(|&entry| forest.contains(lp, entry)) {
+            return Err(Decline::Irreducible);
+        }
+        Ok(())
+    }
+
+    fn plan(
+        &self,
+        (polls, inner): (Polls, Vec<Polls>),
+        body: Vec<Block>,
+        used: FxHashSet<Value>,
+        strip: Strip,
+    ) -> Plan {
+        let Self { ctx, forest, lp, .. } = *self;
+        let copied = match strip {
+            Strip::Counted { .. } if inner.is_empty() => Vec::new(),
+            _ => Order::of(&ctx.func, &ctx.domtree).sorted(forest.blocks(lp)),
         };
         let is_header = |block: &Block| forest.loop_of_header(*block).is_some();
-        let headers = whole.iter().copied().filter(is_header).collect();
-        Ok(Plan { polls, back_edge: forest.data(lp).back_edges[0], whole, headers, body, used, strip })
+        let headers = copied.iter().copied().filter(is_header).collect();
+        Plan { polls, inner, back_edge: forest.data(lp).back_edges[0], copied, headers, body, used, strip }
+    }
+
+    /// The most iterations of the loop, if that is known.
+    fn most_iterations(&self, cx: &mut PassCx<'_>) -> Option<u64> {
+        cx.bound(self.ctx, self.lp).most_iterations().and_then(|bound| u64::try_from(bound).ok())
     }
 
     /// (L3)
@@ -309,7 +407,7 @@ impl Look<'_> {
                 fuel = found;
             }
         }
-        let bound = cx.bound(self.ctx, self.lp).most_iterations().and_then(|bound| u64::try_from(bound).ok());
+        let bound = self.most_iterations(cx);
         if fuel.is_some() && !cx.options.ignore_cost {
             self.judge_count(bound, cx.options)?;
         }
@@ -321,6 +419,17 @@ impl Look<'_> {
         if fuel.is_none() && bound.is_none() && !cx.options.ignore_cost {
             self.judge(polls)?;
         }
+        self.strip_of_flags((polls, used), body, (bound, fuel), cx)
+    }
+
+    /// (L1) How many iterations a strip may have: all of a loop of no more than `bound`, if it may be copied, or as many as the delay allows.
+    fn strip_of_flags(
+        &self,
+        (polls, used): (&Polls, &FxHashSet<Value>),
+        body: &[Block],
+        (bound, fuel): (Option<u64>, Option<Fuel>),
+        cx: &mut PassCx<'_>,
+    ) -> Result<Strip, Decline> {
         let latency = u64::from(cx.options.embedder.poll_latency());
         let insts = self.insts(body, cx)?.saturating_add(self.repeated(polls, used));
         let most = latency / insts;
@@ -333,59 +442,6 @@ impl Look<'_> {
         match bound.filter(|&bound| bound <= most) {
             Some(most) => Ok(Strip::Whole { most, fuel }),
             None => Ok(Strip::Counted { most: Some(most.min(1 << 30) as u32), fuel }),
-        }
-    }
-
-    /// (P4) With fuel, nothing says that the loop ends soon.
-    fn judge_count(&self, bound: Option<u64>, options: &Options) -> Result<(), Decline> {
-        let Self { ctx, forest, lp, .. } = *self;
-        if let Some(most) = bound.filter(|&bound| bound <= MAX_WHOLE) {
-            let min = options.strip_mine_min_whole;
-            return if most < min as u64 { Err(Decline::FewIterations { most, min }) } else { Ok(()) };
-        }
-        let min = options.strip_mine_min_iterations;
-        let most = (min as u64).saturating_sub(1);
-        let view = View { ctx, forest };
-        let [entry] = forest.data(lp).entries[..] else { return Ok(()) };
-        let recurrences = Recurrences::of(view, lp);
-        let mut conditions = Conditions::new(&ctx.func, &ctx.cfg, &ctx.domtree).with_options(options);
-        let mut ends_soon = |test: &CountedTest| {
-            let is_order = !matches!(test.cond, IntCC::Equal | IntCC::NotEqual) && test.requires.is_none();
-            let last = test.first.plus(&test.distance(), if test.up { most } else { most.wrapping_neg() });
-            let place = Place::Before(entry.branch);
-            is_order && last.is_some_and(|last| conditions.holds(place, test.cond.complement(), [&last, &test.bound]))
-        };
-        let mut counted = ExitTest::all(view, lp).filter_map(|test| test.counted(view, lp, &recurrences));
-        if counted.any(|test| ends_soon(&test)) { Err(Decline::FewIterations { most, min }) } else { Ok(()) }
-    }
-
-    /// (P3) Each iteration compares an add-recurrence with something loop-invariant, computed in the loop or not, to end the loop, and nothing
-    /// else ends it but what fails.
-    fn judge(&self, polls: &Polls) -> Result<(), Decline> {
-        let Self { ctx, forest, lp, .. } = *self;
-        let func = &ctx.func;
-        let view = View { ctx, forest };
-        let recurrences = Recurrences::of(view, lp);
-        let is_invariant = |value| invariant_chain(func, forest, lp, value).is_some();
-        let counts = |test: &ExitTest| {
-            let mut sides = test.comparison.sides();
-            let compares = |side: &Comparison| {
-                recurrences.of_value(view, side.left).is_some() && side.right.is_none_or(is_invariant)
-            };
-            sides.any(|side| compares(&side)) || test.counted(view, lp, &recurrences).is_some()
-        };
-        let counted: Vec<Edge> = ExitTest::all(view, lp).filter(counts).map(|test| test.exit).collect();
-        if counted.is_empty() {
-            return Err(Decline::NotCounted);
-        }
-        let is_of_polls =
-            |block: Block| polls.rare.contains(&block) || polls.all.iter().any(|poll| poll.block == block);
-        let finds = |exit: &&Edge| {
-            !counted.contains(exit) && !is_of_polls(exit.source(func)) && !leads_to_failure(func, exit.target(func))
-        };
-        match forest.data(lp).exits.iter().find(finds) {
-            Some(exit) => Err(Decline::Searches(exit.branch)),
-            None => Ok(()),
         }
     }
 
@@ -478,6 +534,8 @@ refusals! {
         /// (P4) The loop ends soon.
         FewIterations { most: u64, min: usize }
             => "few-iterations", "there are {most} iterations at most, fewer than {min}: setting up a strip takes as long as their polls";
+        /// (L4) A loop inside polls something else.
+        OtherFlagInside(branch: Inst) => "other-flag-inside", "{branch} in a loop inside asks something else than the polls of this loop";
         /// (P2) No two iterations fit.
         LongIteration { insts: usize, max: usize }
             => "long-iteration",

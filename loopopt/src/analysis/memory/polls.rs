@@ -75,6 +75,16 @@ pub struct Polls {
 impl Polls {
     /// The polls of `lp`, which has one back edge, if there are any. `is_asynchronous` says of a load whether others write there.
     pub fn of(ctx: &Context, forest: &LoopForest, lp: Loop, is_asynchronous: &dyn Fn(Inst) -> bool) -> Option<Self> {
+        Self::around(ctx, (forest, lp), &EntitySet::new(), is_asynchronous)
+    }
+
+    /// The same, as long as `rare` blocks, those of polls in loops inside, do not run.
+    pub fn around(
+        ctx: &Context,
+        (forest, lp): (&LoopForest, Loop),
+        rare: &EntitySet<Block>,
+        is_asynchronous: &dyn Fn(Inst) -> bool,
+    ) -> Option<Self> {
         let &[back_edge] = &forest.data(lp).back_edges[..] else { return None };
         if back_edge.args(&ctx.func).any(|arg| arg.as_value().is_none()) {
             // What a call returns to the header.
@@ -82,7 +92,7 @@ impl Polls {
         }
         let header = forest.data(lp).header;
         let polls = Self { all: Vec::new(), body: header, rare: Vec::new(), loads: Vec::new() };
-        let mut search = Search { ctx, forest, lp, back_edge, is_asynchronous, polls };
+        let mut search = Search { ctx, forest, lp, back_edge, is_asynchronous, rare: rare.clone(), polls };
         while search.add(search.polls.body) {}
         let polls = search.polls;
         let stays = polls.all.iter().all(|poll| search.forest.is_duplicable(&ctx.func, poll.usual.branch));
@@ -129,12 +139,44 @@ pub fn rare_region(ctx: &Context, forest: &LoopForest, lp: Loop, (rare, body): (
     entered.all(|block| ctx.cfg.pred_iter(block).all(|pred| is_inside(pred.block))).then_some(region)
 }
 
+/// What `value` is in an iteration of `lp` in which no rare block runs, if joins and the loops inside only pass it on: a parameter of the header of `lp`, what an
+/// instruction makes, or a value from before the loop. Parameters that pass each other on in a loop inside are what that loop is entered with.
+pub fn usual_value(
+    ctx: &Context,
+    (forest, lp): (&LoopForest, Loop),
+    is_rare: &dyn Fn(Block) -> bool,
+    value: Value,
+) -> Option<Value> {
+    let func = &ctx.func;
+    let header = forest.data(lp).header;
+    let (mut open, mut seen, mut usual) = (vec![value], FxHashSet::default(), None);
+    while let Some(value) = open.pop() {
+        let passed_on = match func.dfg.value_def(value) {
+            ValueDef::Param(block, _) if block != header && forest.contains(lp, block) => block,
+            _ if *usual.get_or_insert(value) != value => return None,
+            _ => continue,
+        };
+        if !seen.insert(value) {
+            continue;
+        }
+        if seen.len() > MAX_VALUES {
+            return None;
+        }
+        for edge in edges_into(func, &ctx.cfg, passed_on).filter(|edge| !is_rare(edge.source(func))) {
+            open.push(edge.passed_for(func, value)?);
+        }
+    }
+    usual
+}
+
 struct Search<'a> {
     ctx: &'a Context,
     forest: &'a LoopForest,
     lp: Loop,
     back_edge: Edge,
     is_asynchronous: &'a dyn Fn(Inst) -> bool,
+    /// What does not run while no rare edge is taken, as far as is known.
+    rare: EntitySet<Block>,
     polls: Polls,
 }
 
@@ -156,7 +198,7 @@ impl Search<'_> {
             }
             let Some(region) = rare_region(self.ctx, self.forest, self.lp, (rare, body)) else { continue };
             let mut loads = Vec::new();
-            let mut is_flag = || leads_to_failure(func, rare.target(func)) && self.is_steady(arg, &mut loads);
+            let mut is_flag = || leads_to_failure(func, rare.target(func)) && self.is_steady(arg, &region, &mut loads);
             let is_rare = || {
                 let mut blocks = region.iter().copied().chain([rare.target(func)]);
                 leads_to_failure(func, rare.target(func)) || blocks.any(|block| calls(func, block))
@@ -171,6 +213,7 @@ impl Search<'_> {
                 continue;
             }
             self.polls.loads.append(&mut loads);
+            self.rare.extend(region.iter().copied());
             self.polls.rare.extend(region);
             self.polls.all.push(Poll { block, usual, kind });
             self.polls.body = body;
@@ -188,9 +231,9 @@ impl Search<'_> {
         })
     }
 
-    /// Whether `condition` is the same in each iteration as long as no rare edge is taken and nobody writes what it is loaded from. Adds the
-    /// loads that it is made of.
-    fn is_steady(&self, condition: Value, loads: &mut Vec<Inst>) -> bool {
+    /// Whether `condition` is the same in each iteration as long as no rare edge is taken, that to `region` neither, and nobody writes what it is
+    /// loaded from. Adds the loads that it is made of.
+    fn is_steady(&self, condition: Value, region: &[Block], loads: &mut Vec<Inst>) -> bool {
         let func = &self.ctx.func;
         let mut seen = FxHashSet::default();
         let mut stack = vec![condition];
@@ -204,7 +247,7 @@ impl Search<'_> {
                 continue;
             }
             let Some(inst) = func.dfg.value_def(value).inst() else {
-                if self.is_passed_on(value) {
+                if self.is_passed_on(value, region) {
                     continue;
                 }
                 return false;
@@ -225,24 +268,11 @@ impl Search<'_> {
         true
     }
 
-    /// Whether the back edge passes for the parameter `param` of the header what it is, or was by the usual edge.
-    fn is_passed_on(&self, param: Value) -> bool {
-        let func = &self.ctx.func;
-        let passed = self.back_edge.passed_for(func, param);
-        passed.is_some_and(|passed| self.polls.resolve(func, passed) == param || self.is_kept(passed, param))
-    }
-
-    /// Whether `passed`, which the back edge passes for the parameter `param` of the header, is what the last block got for it by
-    /// the usual edge that is being looked at.
-    fn is_kept(&self, passed: Value, param: Value) -> bool {
-        let func = &self.ctx.func;
-        let ValueDef::Param(block, _) = func.dfg.value_def(passed) else { return false };
-        let mut edges = edges_into(func, &self.ctx.cfg, block);
-        let current = self.polls.body;
-        edges.any(|edge| {
-            let given = (edge.source(func) == current).then(|| edge.passed_for(func, passed)).flatten();
-            given.is_some_and(|given| self.polls.resolve(func, given) == param)
-        })
+    /// Whether the back edge passes for the parameter `param` of the header what it is, unless a rare block runs, those of `region` among them.
+    fn is_passed_on(&self, param: Value, region: &[Block]) -> bool {
+        let Some(passed) = self.back_edge.passed_for(&self.ctx.func, param) else { return false };
+        let is_rare = |block| self.rare.contains(block) || region.contains(&block);
+        usual_value(self.ctx, (self.forest, self.lp), &is_rare, passed) == Some(param)
     }
 
     /// The parameter of the header that is below zero if `usual` is taken.

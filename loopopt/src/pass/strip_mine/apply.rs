@@ -1,13 +1,14 @@
 //! Takes the polls out of the inner loop.
 
 use super::{Plan, Strip};
-use crate::analysis::cfg::edges::{Edge, edges_from};
+use crate::analysis::cfg::edges::{Edge, count_uses, edges_from};
 use crate::analysis::memory::polls::{Fuel, PollKind};
 use crate::claim::{Claim, is_marked};
 use crate::edit::at;
-use crate::edit::cfg::split_edges::{append_arg, set_edge};
+use crate::edit::cfg::split_edges::{append_arg, retarget, set_edge};
 use crate::edit::copy::clone::{Copies, clone_blocks, repeat_before};
 use crate::edit::materialize::assertion::assert_truth;
+use crate::edit::materialize::dce::remove_unused;
 use crate::edit::ssa::labels::copy_labels;
 use crate::edit::ssa::rename::{rename_in, rename_uses};
 use crate::fault::fault;
@@ -23,7 +24,8 @@ pub(super) fn apply(func: &mut Function, plan: &Plan) -> (Block, Option<Copies>)
     for &block in &plan.polls.rare {
         func.layout.set_cold(block);
     }
-    let slow = matches!(plan.strip, Strip::Whole { .. }).then(|| leave_by_rare_edges(func, plan));
+    let slow = (!plan.copied.is_empty()).then(|| leave_by_rare_edges(func, plan));
+    leave_out_inner_polls(func, plan);
     let strip = func.dfg.make_block();
     let first = func.layout.first_inst(body).expect("a block has a terminator");
     func.layout.split_block(strip, first);
@@ -47,12 +49,38 @@ pub(super) fn apply(func: &mut Function, plan: &Plan) -> (Block, Option<Copies>)
     (strip, slow)
 }
 
-/// Lets the loop be entered once more, as it was, where a rare edge is taken.
+/// Removes what the polls of loops inside have loaded and computed, if it is used no more.
+pub(super) fn remove_questions(func: &mut Function, (conditions, loads): (Vec<Value>, Vec<Inst>)) {
+    remove_unused(func, conditions);
+    let uses = count_uses(func);
+    for load in loads {
+        let is_unused = func.dfg.inst_results(load).iter().all(|&result| uses[result] == 0);
+        if is_unused && func.layout.inst_block(load).is_some() {
+            func.layout.remove_inst(load);
+        }
+    }
+}
+
+/// Lets the polls of loops inside take their usual edges.
+fn leave_out_inner_polls(func: &mut Function, plan: &Plan) {
+    for poll in plan.inner.iter().flat_map(|polls| &polls.all) {
+        let usual = poll.usual;
+        let (target, args) = (usual.target(func), usual.args(func).collect::<Vec<_>>());
+        func.replace(usual.branch).jump(target, &args);
+    }
+}
+
+/// Lets the loop be entered once more, as it was, where a rare edge is taken. Around strips, it is one iteration, which comes back to the polls.
 fn leave_by_rare_edges(func: &mut Function, plan: &Plan) -> Copies {
     let header = plan.header();
-    let copies = clone_blocks(func, &plan.whole);
+    let copies = clone_blocks(func, &plan.copied);
     let slow = copies.block(header);
-    plan.whole.iter().for_each(|&block| func.layout.set_cold(copies.block(block)));
+    if let Strip::Counted { .. } = plan.strip {
+        let branch =
+            func.layout.last_inst(copies.block(plan.back_edge.source(func))).expect("a block has a terminator");
+        retarget(func, Edge { branch, ..plan.back_edge }, header);
+    }
+    plan.copied.iter().for_each(|&block| func.layout.set_cold(copies.block(block)));
     let args: Vec<_> = func.dfg.block_params(header).iter().copied().map(BlockArg::Value).collect();
     for poll in &plan.polls.all {
         let rare = Edge { slot: 1 - poll.usual.slot, ..poll.usual };
@@ -92,6 +120,10 @@ fn count_by_flags(func: &mut Function, plan: &Plan, most: u32) -> Value {
         at(func, before).ins().iconst(types::I32, i64::from(number))
     };
     let mut count = constant(func, plan.header(), most);
+    if !plan.inner.is_empty() {
+        // After a rare edge, the iteration runs as it was.
+        return count;
+    }
     for poll in &plan.polls.all {
         let next = poll.usual.target(func);
         append_arg(func, poll.usual, count);

@@ -1,0 +1,70 @@
+//! Whether strips pay.
+
+use super::{Decline, Look, MAX_WHOLE};
+use crate::analysis::cfg::edges::Edge;
+use crate::analysis::facts::known::{Conditions, Place};
+use crate::analysis::memory::effects::leads_to_failure;
+use crate::analysis::memory::polls::Polls;
+use crate::analysis::scev::comparison::Comparison;
+use crate::analysis::scev::exit_test::{CountedTest, ExitTest};
+use crate::analysis::scev::invariant::invariant_chain;
+use crate::analysis::scev::recurrence::Recurrences;
+use crate::analysis::scev::view::View;
+use crate::options::Options;
+use cranelift_codegen::ir::Block;
+use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
+
+impl Look<'_> {
+    /// (P4) With fuel, nothing says that the loop ends soon.
+    pub(super) fn judge_count(&self, bound: Option<u64>, options: &Options) -> Result<(), Decline> {
+        let Self { ctx, forest, lp, .. } = *self;
+        if let Some(most) = bound.filter(|&bound| bound <= MAX_WHOLE) {
+            let min = options.strip_mine_min_whole;
+            return if most < min as u64 { Err(Decline::FewIterations { most, min }) } else { Ok(()) };
+        }
+        let min = options.strip_mine_min_iterations;
+        let most = (min as u64).saturating_sub(1);
+        let view = View { ctx, forest };
+        let [entry] = forest.data(lp).entries[..] else { return Ok(()) };
+        let recurrences = Recurrences::of(view, lp);
+        let mut conditions = Conditions::new(&ctx.func, &ctx.cfg, &ctx.domtree).with_options(options);
+        let mut ends_soon = |test: &CountedTest| {
+            let is_order = !matches!(test.cond, IntCC::Equal | IntCC::NotEqual) && test.requires.is_none();
+            let last = test.first.plus(&test.distance(), if test.up { most } else { most.wrapping_neg() });
+            let place = Place::Before(entry.branch);
+            is_order && last.is_some_and(|last| conditions.holds(place, test.cond.complement(), [&last, &test.bound]))
+        };
+        let mut counted = ExitTest::all(view, lp).filter_map(|test| test.counted(view, lp, &recurrences));
+        if counted.any(|test| ends_soon(&test)) { Err(Decline::FewIterations { most, min }) } else { Ok(()) }
+    }
+
+    /// (P3) Each iteration compares an add-recurrence with something loop-invariant, computed in the loop or not, to end the loop, and nothing
+    /// else ends it but what fails.
+    pub(super) fn judge(&self, polls: &Polls) -> Result<(), Decline> {
+        let Self { ctx, forest, lp, .. } = *self;
+        let func = &ctx.func;
+        let view = View { ctx, forest };
+        let recurrences = Recurrences::of(view, lp);
+        let is_invariant = |value| invariant_chain(func, forest, lp, value).is_some();
+        let counts = |test: &ExitTest| {
+            let mut sides = test.comparison.sides();
+            let compares = |side: &Comparison| {
+                recurrences.of_value(view, side.left).is_some() && side.right.is_none_or(is_invariant)
+            };
+            sides.any(|side| compares(&side)) || test.counted(view, lp, &recurrences).is_some()
+        };
+        let counted: Vec<Edge> = ExitTest::all(view, lp).filter(counts).map(|test| test.exit).collect();
+        if counted.is_empty() {
+            return Err(Decline::NotCounted);
+        }
+        let is_of_polls =
+            |block: Block| polls.rare.contains(&block) || polls.all.iter().any(|poll| poll.block == block);
+        let finds = |exit: &&Edge| {
+            !counted.contains(exit) && !is_of_polls(exit.source(func)) && !leads_to_failure(func, exit.target(func))
+        };
+        match forest.data(lp).exits.iter().find(finds) {
+            Some(exit) => Err(Decline::Searches(exit.branch)),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! The polls of the loops inside, which a strip leaves out as well.
+
+use super::Decline;
+use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
+use crate::analysis::memory::effects::Effects;
+use crate::analysis::memory::polls::{Poll, PollKind, Polls, usual_value};
+use crate::fault::fault;
+use cranelift_codegen::Context;
+use cranelift_codegen::entity::EntitySet;
+use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Value};
+
+/// A loop that polls for flags, and holds loops that do.
+pub(super) struct Nest {
+    /// The polls of the loop.
+    pub(super) polls: Polls,
+    /// Those of the loops inside.
+    pub(super) inner: Vec<Polls>,
+    /// What only their rare edges lead to, and those of the loop.
+    rare: EntitySet<Block>,
+}
+
+/// Pairs of values that are compared to see whether two polls ask the same. 64, as many as the condition of a poll is made of.
+const MAX_PAIRS: usize = 64;
+
+impl Nest {
+    /// The nest of `lp`, if all its polls are for flags and a loop inside has some.
+    pub(super) fn of(
+        ctx: &Context,
+        forest: &LoopForest,
+        lp: Loop,
+        is_asynchronous: &dyn Fn(Inst) -> bool,
+    ) -> Option<Self> {
+        let (mut rare, mut inner) = (EntitySet::new(), Vec::new());
+        let is_inside = |&other: &Loop| other != lp && forest.encloses(lp, other);
+        // From the inside out: what a loop passes on depends on those inside.
+        for inside in forest.loops().rev().filter(is_inside) {
+            if let Some(polls) = Polls::around(ctx, (forest, inside), &rare, is_asynchronous) {
+                rare.extend(polls.rare.iter().copied());
+                inner.push(polls);
+            }
+        }
+        if inner.is_empty() {
+            return None;
+        }
+        let polls = Polls::around(ctx, (forest, lp), &rare, is_asynchronous)?;
+        rare.extend(polls.rare.iter().copied());
+        let all_flags =
+            inner.iter().chain([&polls]).flat_map(|polls| &polls.all).all(|poll| poll.kind == PollKind::Flag);
+        all_flags.then_some(Self { polls, inner, rare })
+    }
+
+    /// The blocks of an iteration that do more than poll, those of rare edges left out.
+    pub(super) fn body(&self, blocks: &[Block]) -> Vec<Block> {
+        let is_poll = |block: Block| self.all().any(|poll| poll.block == block);
+        blocks.iter().copied().filter(|&block| !self.rare.contains(block) && !is_poll(block)).collect()
+    }
+
+    /// The blocks that run in an iteration of a strip, but for the polls of the loop: those of the polls inside compute what an iteration may need.
+    pub(super) fn executed(&self, blocks: &[Block]) -> Vec<Block> {
+        let is_poll = |block: Block| self.polls.all.iter().any(|poll| poll.block == block);
+        blocks.iter().copied().filter(|&block| !self.rare.contains(block) && !is_poll(block)).collect()
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Poll> {
+        self.inner.iter().chain([&self.polls]).flat_map(|polls| &polls.all)
+    }
+
+    /// (L4) Each poll inside asks what one of the loop asks.
+    pub(super) fn prove_same(&self, ctx: &Context, forest: &LoopForest, lp: Loop) -> Result<(), Decline> {
+        let questions = Questions { ctx, forest, lp, nest: self };
+        for poll in self.inner.iter().flat_map(|polls| &polls.all) {
+            if !self.polls.all.iter().any(|outer| questions.are_same(poll, outer)) && !fault!(OtherFlagInside) {
+                return Err(Decline::OtherFlagInside(poll.usual.branch));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What polls ask.
+struct Questions<'a> {
+    ctx: &'a Context,
+    forest: &'a LoopForest,
+    lp: Loop,
+    nest: &'a Nest,
+}
+
+impl Questions<'_> {
+    /// Whether two polls ask the same as long as no rare edge is taken, and take the usual edge for the same answer.
+    fn are_same(&self, inner: &Poll, outer: &Poll) -> bool {
+        let func = &self.ctx.func;
+        let condition = |poll: &Poll| func.dfg.inst_args(poll.usual.branch)[0];
+        inner.usual.slot == outer.usual.slot && self.compute_same(condition(inner), condition(outer))
+    }
+
+    fn compute_same(&self, left: Value, right: Value) -> bool {
+        let func = &self.ctx.func;
+        let mut pairs = vec![(left, right)];
+        let mut count = 0;
+        while let Some((left, right)) = pairs.pop() {
+            let (left, right) = (self.usual(left), self.usual(right));
+            if left == right {
+                continue;
+            }
+            count += 1;
+            let insts = (func.dfg.value_def(left).inst(), func.dfg.value_def(right).inst());
+            let (Some(left), Some(right)) = insts else { return false };
+            if count > MAX_PAIRS || !self.is_operation_same(left, right) {
+                return false;
+            }
+            pairs.extend(func.dfg.inst_args(left).iter().copied().zip(func.dfg.inst_args(right).iter().copied()));
+        }
+        true
+    }
+
+    /// What `value` is while no rare edge is taken.
+    fn usual(&self, value: Value) -> Value {
+        let is_inside = def_block(&self.ctx.func, value).is_some_and(|home| self.forest.contains(self.lp, home));
+        let is_rare = |block| self.nest.rare.contains(block);
+        let usual = || usual_value(self.ctx, (self.forest, self.lp), &is_rare, value);
+        is_inside.then(usual).flatten().unwrap_or(value)
+    }
+
+    /// Whether both do the same to their operands: they are pure, or load what polls load.
+    fn is_operation_same(&self, left: Inst, right: Inst) -> bool {
+        let func = &self.ctx.func;
+        let is_polled =
+            |inst: &Inst| self.nest.inner.iter().chain([&self.nest.polls]).any(|polls| polls.loads.contains(inst));
+        let is_known = |inst: &Inst| Effects::of(func, *inst).is_pure() || is_polled(inst);
+        let types = |inst: Inst| func.dfg.inst_results(inst).iter().map(|&result| func.dfg.value_type(result));
+        [left, right].iter().all(is_known)
+            && types(left).eq(types(right))
+            && func.dfg.inst_args(left).len() == func.dfg.inst_args(right).len()
+            && without_operands(func, left) == without_operands(func, right)
+    }
+}
+
+/// What an instruction is but for the values that it gets.
+fn without_operands(func: &Function, inst: Inst) -> InstructionData {
+    let mut data = func.dfg.insts[inst];
+    data.arguments_mut(&mut Default::default()).fill(Value::from_u32(0));
+    data
+}
