@@ -80,11 +80,11 @@ mod apply;
 mod judge;
 mod nest;
 
-use crate::analysis::cfg::edges::{Edge, each_use};
+use crate::analysis::cfg::edges::{Edge, each_use, edges_from};
 use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
 use crate::analysis::cfg::must_execute::Order;
 use crate::analysis::memory::alias::{Access, LoopStores, PrivateSlots};
-use crate::analysis::memory::effects::is_constant;
+use crate::analysis::memory::effects::{is_constant, leads_to_failure};
 use crate::analysis::memory::polls::{Fuel, PollKind, Polls};
 use crate::change::Change;
 use crate::claim::Claim;
@@ -300,9 +300,12 @@ impl Look<'_> {
         let Self { ctx, forest, lp, .. } = *self;
         let options = cx.options;
         let asynchronous = |load: Inst| is_asynchronous(&ctx.func, options, load);
-        // What is not copied is not asked more.
-        let fits = self.may_copy(cx);
-        let nest = fits.then(|| Nest::of(ctx, forest, lp, &asynchronous)).flatten()?;
+        // Most loops ask nothing, and what cannot be copied need not be looked at.
+        let mut exits = edges_from(&ctx.func, forest.data(lp).header);
+        if !exits.any(|edge| leads_to_failure(&ctx.func, edge.target(&ctx.func))) || !self.may_copy(cx) {
+            return None;
+        }
+        let nest = Nest::of(ctx, forest, lp, &asynchronous)?;
         Some(self.prove_nest_of(nest, cx))
     }
 
@@ -450,10 +453,12 @@ impl Look<'_> {
         let Self { ctx, forest, lp, .. } = *self;
         let blocks = forest.blocks(lp);
         let insts = || blocks.iter().flat_map(|&block| ctx.func.layout.block_insts(block));
-        let count = insts().count();
-        !blocks.iter().any(|&block| forest.is_named(block))
+        let max = cx.options.version_max_insts;
+        let count = insts().take(max.saturating_add(1)).count();
+        count <= max
+            && count <= cx.room(&ctx.func)
+            && !blocks.iter().any(|&block| forest.is_named(block))
             && insts().all(|inst| forest.is_duplicable(&ctx.func, inst))
-            && count <= cx.options.version_max_insts.min(cx.room(&ctx.func))
     }
 
     /// (L1): nothing in an iteration writes to what the polls load.
