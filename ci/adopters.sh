@@ -1,25 +1,37 @@
 #!/usr/bin/env bash
-# Other people's compilers with loopopt in them: `ci/adopters.sh [name…]`, all of ci/adopters/ if none is named. Each is got from the registry and is
-# there twice: as it is but for Cranelift's version and opt_level (port.patch), and with loopopt as well (loopopt.patch). Its own tests run with
-# loopopt in it, then programs in both. ci/adopters/NAME/ is the driver; all is built in target/adopters/.
+# Other people's compilers with loopopt in them: `ci/adopters.sh [--quick] [name…]`, all of ci/adopters/ if none is named. Each is got from the registry
+# and is there twice: as it is but for Cranelift's version and opt_level (port.patch), and with loopopt as well (loopopt.patch). Its own tests run with
+# loopopt in it, then programs in both. With --quick, the compilers are built without optimization, which takes a fraction of the time and makes the
+# same code. ci/adopters/NAME/ is the driver; all are in one workspace in target/adopters/, so that Cranelift is built once.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
 folder=$root/target/adopters
-export CARGO_TARGET_DIR=$folder/target
+export CARGO_TARGET_DIR=${LOOPOPT_ADOPTERS_TARGET:-$folder/target}
+profile=release
+if [[ ${1:-} == --quick ]]; then
+    profile=dev
+    shift
+fi
 
 fail() {
     echo "error: $1" >&2
     exit 1
 }
 
-# Runs cargo, quietly if it succeeds. 3 if the registry cannot be reached.
+# Runs cargo in the workspace, quietly if it succeeds. 3 if the registry cannot be reached.
 online() {
     local log=$folder/cargo.log
     cargo "$@" 2>"$log" && return
     grep -qE 'Could not resolve|Could not connect|Connection|timed out|offline|403|50[0-9]' "$log" && return 3
     cat "$log" >&2
     return 1
+}
+
+# Ends the script with a word if there is no registry, and with an error if something else is wrong.
+reached() {
+    [[ $1 != 3 ]] || { echo "skipped: the registry cannot be reached"; exit 0; }
+    [[ $1 == 0 ]] || fail "$2"
 }
 
 # Prints the folder in which cargo unpacks this version of a crate.
@@ -59,24 +71,55 @@ assemble() {
     apply "$work/with" "$here/loopopt.patch"
 }
 
+# Makes the workspace, with all adopters: Cargo.lock is for all of them.
+workspace() {
+    local here crate version unpacked status
+    for here in ci/adopters/*/adopter.sh; do
+        # shellcheck source=/dev/null
+        source "$here"
+        here=$(dirname "$here") status=0
+        unpacked=$(source_of "$crate" "$version") || status=$?
+        reached $status "cargo cannot get $crate $version"
+        assemble "$root/$here" "$folder/$(basename "$here")" "$unpacked"
+    done
+    cp ci/adopters/workspace.toml "$folder/Cargo.toml"
+    cp ci/adopters/workspace.lock "$folder/Cargo.lock"
+    status=0
+    online fetch --manifest-path "$folder/Cargo.toml" || status=$?
+    reached $status "workspace.lock does not fit; run cargo fetch in $folder, and make its Cargo.lock the new ci/adopters/workspace.lock"
+}
+
+# Builds the compilers, the drivers and the tests of all that are named, in one go: then they share what they need.
+build() {
+    local name crate version
+    local -a packages=(--locked --ignore-rust-version --profile "$profile" --manifest-path "$folder/Cargo.toml")
+    for name in "$@"; do
+        # shellcheck source=/dev/null
+        source "ci/adopters/$name/adopter.sh"
+        packages+=(--package "adopter-$name" --package "$crate-with" --package "$crate-without")
+    done
+    online build "${packages[@]}" || fail "cargo cannot build them"
+    online test --no-run --message-format json "${packages[@]}" >"$folder/built.json" || fail "cargo cannot build their tests"
+}
+
+# Runs the tests of the crate with loopopt in it, where cargo would run them. Tests in documents are left out.
+own_tests() {
+    local log=$folder/$1/tests.log test
+    : >"$log"
+    while read -r test; do
+        (cd "$folder/$1/with" && "$test") >>"$log" 2>&1 || { cat "$log"; fail "its own tests fail"; }
+    done < <(grep "/$1/with#" "$folder/built.json" | grep '"test":true' | sed -n 's/.*"executable":"\([^"]*\)".*/\1/p')
+    awk '/^test result: / { passed += $4 } END { print passed ? passed " of its own tests pass with loopopt" : "it has no tests of its own" }' "$log"
+}
+
 adopter() {
-    local here=$root/ci/adopters/$1 work=$folder/$1 crate version unpacked status=0
-    local -a tests=() flags=()
+    local crate version
     # shellcheck source=/dev/null
-    source "$here/adopter.sh"
+    source "ci/adopters/$1/adopter.sh"
     echo "== $crate $version"
-    unpacked=$(source_of "$crate" "$version") || status=$?
-    [[ $status != 3 ]] || { echo "skipped: the registry cannot be reached"; return; }
-    [[ $status == 0 ]] || fail "cargo cannot get $crate $version"
-    assemble "$here" "$work" "$unpacked"
-    online fetch --locked --manifest-path "$work/Cargo.toml" || status=$?
-    [[ $status != 3 ]] || { echo "skipped: the registry cannot be reached"; return; }
-    [[ $status == 0 ]] || fail "Cargo.lock does not fit; remove it from ${here#"$root/"}, run this again and commit $work/Cargo.lock"
-    echo "attached with $(changed "$here/loopopt.patch")"
-    cargo test --quiet --release --locked "${flags[@]}" --manifest-path "$work/with/Cargo.toml" "${tests[@]}" >"$work/tests.log" 2>&1 ||
-        { cat "$work/tests.log"; fail "its own tests fail"; }
-    awk '/^test result: / { passed += $4 } END { print passed ? passed " of its own tests pass with loopopt" : "it has no tests of its own" }' "$work/tests.log"
-    cargo run --quiet --release --locked "${flags[@]}" --manifest-path "$work/Cargo.toml"
+    echo "attached with $(changed "ci/adopters/$1/loopopt.patch")"
+    own_tests "$1"
+    "$CARGO_TARGET_DIR/${profile/dev/debug}/adopter-$1"
 }
 
 mkdir -p "$folder"
@@ -84,5 +127,7 @@ names=("$@")
 [[ $# != 0 ]] || for file in ci/adopters/*/adopter.sh; do names+=("$(basename "$(dirname "$file")")"); done
 for name in "${names[@]}"; do
     [[ -f ci/adopters/$name/adopter.sh ]] || fail "no adopter $name; there are: $(cd ci/adopters && dirname -- */adopter.sh | xargs)"
-    adopter "$name"
 done
+workspace
+build "${names[@]}"
+for name in "${names[@]}"; do adopter "$name"; done

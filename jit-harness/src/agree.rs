@@ -5,17 +5,15 @@ use crate::input::cannot_compile;
 use crate::subject::Subject;
 use anyhow::{Result, bail};
 use cranelift_codegen::data_value::{DataValue, DisplayDataValues};
+use loopopt::Report;
 use loopopt::oracle::{
     Call, Case, Compiled, Difference, Expectation, Observation, Outcome, Pipeline, Program, Run, Settings, check,
 };
-use loopopt::{Options, Report};
 
 /// A program of which all arms do the same.
 pub struct Agreed<'a> {
     /// The program.
     pub subject: &'a Subject,
-    /// The optimizer's settings.
-    pub options: &'a Options,
     /// What loopopt did to each function.
     pub reports: Vec<(String, Report)>,
     /// What the large call must give, if the program says.
@@ -31,7 +29,8 @@ pub enum Verdict<'a> {
 }
 
 /// Compares all arms with each other on the small call, without checks as well if the program has any, and if they agree, makes them ready for the large one.
-pub fn agree<'a>(subject: &'a Subject, options: &'a Options) -> Result<Verdict<'a>> {
+pub fn agree(subject: &Subject) -> Result<Verdict<'_>> {
+    let options = &subject.options;
     let compare = |program| guard(|| check(program, std::slice::from_ref(&subject.small), options));
     let unchecked = subject.unchecked.as_ref().map_or(Ok(()), |program| compare(program).map(|_| ()));
     let agreement = match unchecked.and_then(|()| compare(&subject.program)) {
@@ -44,19 +43,19 @@ pub fn agree<'a>(subject: &'a Subject, options: &'a Options) -> Result<Verdict<'
     if agreement.compared == 0 {
         bail!("{}: {} did not end in time, or used up the stack; give it less to do", subject.name, subject.small.call);
     }
-    if let Some(wrong) = wrong_run(subject, options)? {
+    if let Some(wrong) = wrong_run(subject)? {
         return Ok(Verdict::Differs(wrong));
     }
-    let agreed = Agreed { subject, options, reports: agreement.reports, expected: subject.expected(true) };
+    let agreed = Agreed { subject, reports: agreement.reports, expected: subject.expected(true) };
     Ok(Verdict::Agreed(agreed))
 }
 
 /// The first call of a `; run:` line that does not return what the line says.
-fn wrong_run(subject: &Subject, options: &Options) -> Result<Option<String>> {
+fn wrong_run(subject: &Subject) -> Result<Option<String>> {
     if subject.runs.is_empty() {
         return Ok(None);
     }
-    let compile = || Compiled::new(&subject.program, Pipeline::LoopOpt(options), Settings::default());
+    let compile = || Compiled::new(&subject.program, Pipeline::LoopOpt(&subject.options), Settings::default());
     let mut compiled = guard(compile).map_err(|error| cannot_compile(&subject.name, &error))?;
     for Run { line, call, expectation } in &subject.runs {
         let outcome = compiled.observe(call, &subject.large.memory)?.outcome;

@@ -32,18 +32,14 @@ pub struct Static {
 impl Arms {
     /// Compiles all arms and makes the large call with each of them. Gives what is wrong if one does something else.
     pub fn new(agreed: &Agreed<'_>) -> Result<Result<Self, String>> {
-        Self::against(Pipeline::Speed, agreed)
-    }
-
-    /// The same with another baseline than Cranelift alone.
-    pub fn against(baseline: Pipeline<'_>, agreed: &Agreed<'_>) -> Result<Result<Self, String>> {
         let mut arms = Self { compiled: Vec::with_capacity(PLACES) };
         let subject = agreed.subject;
+        let baseline = subject.baseline.as_ref().map_or(Pipeline::Speed, Pipeline::LoopOpt);
         for placement in Placement::ALL {
             let settings = Settings { placement, verifier: false, ..Settings::default() };
             let compile =
                 |program, pipeline| Compiled::new(program, pipeline, settings).with_context(|| subject.name.clone());
-            let loopopt = Pipeline::LoopOpt(agreed.options);
+            let loopopt = Pipeline::LoopOpt(&subject.options);
             let mut compiled = vec![
                 compile(&subject.program, baseline)?,
                 compile(&subject.program, loopopt)?,

@@ -4,6 +4,7 @@ use crate::error::in_file;
 use crate::input::Input;
 use crate::recorded;
 use anyhow::{Result, bail};
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use loopopt::oracle::file_options;
 use loopopt::profile::Profiling;
@@ -64,10 +65,10 @@ pub struct BenchArgs {
     #[arg(long, value_name = "PATH", conflicts_with_all = ["compile_time", "scaling"])]
     pub page: Option<PathBuf>,
     /// Keep the run, to compare others with it: in `target/loopopt-bench/NAME.json`, or at a path, which has a `/` or ends in `.json`.
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["compile_time", "scaling"])]
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new(), conflicts_with_all = ["compile_time", "scaling"])]
     pub save: Option<String>,
     /// Compare with a run of this machine that `--save` has kept.
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["compile_time", "scaling"])]
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new(), conflicts_with_all = ["compile_time", "scaling"])]
     pub compare: Option<String>,
     /// Time the programs' C kernels as well, compiled by `cc -O2` without vectorization.
     #[arg(long, conflicts_with_all = ["compile_time", "scaling"])]
@@ -331,8 +332,13 @@ impl OptimizerArgs {
 
     /// The settings for the functions of a file: what is given here counts more than the `; options:` lines there.
     pub fn options_for(&self, input: &Input) -> Result<Options> {
-        let of_file = file_options(&input.text, Options::from(self.effort));
-        self.over(of_file.map_err(|error| in_file(&input.name, &error, "`oracle::file_options` says what there is"))?)
+        self.options_of(&input.name, &input.text)
+    }
+
+    /// The same for a file of this name that holds this text.
+    pub fn options_of(&self, name: &str, text: &str) -> Result<Options> {
+        let of_file = file_options(text, Options::from(self.effort));
+        self.over(of_file.map_err(|error| in_file(name, &error, "`oracle::file_options` says what there is"))?)
     }
 
     fn over(&self, mut options: Options) -> Result<Options> {

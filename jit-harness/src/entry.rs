@@ -4,7 +4,7 @@ use crate::command::Ending;
 use crate::error::{guard, is_broken_pipe, one_line, silence_panics};
 use anyhow::Result;
 use clap::Parser;
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ErrorKind};
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -41,7 +41,10 @@ fn answer(program: &str, error: &clap::Error) -> ExitCode {
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => "no command".to_owned(),
         _ => what.join(" ").trim_start_matches("error: ").to_owned(),
     };
-    complain(&format!("{what}; `{program} --help` lists what there is"));
+    let near = [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand, ContextKind::SuggestedValue];
+    let near = near.into_iter().find_map(|kind| error.get(kind));
+    let near = near.map_or(String::new(), |name| format!("is `{name}` meant? "));
+    complain(&format!("{what}; {near}`{program} --help` lists what there is"));
     ExitCode::from(2)
 }
 

@@ -187,15 +187,15 @@ pub fn calls(program: &Program, text: &str) -> Result<Vec<(usize, Call)>> {
     Ok(calls)
 }
 
-/// The functions of a file whatever machine they are for, with the name of the file. They are not verified.
-pub fn functions_for_any_target(path: &Path) -> Result<(String, Vec<Function>)> {
+/// The functions of a file whatever machine they are for, with the name of the file and what it holds. They are not verified.
+pub fn functions_for_any_target(path: &Path) -> Result<(String, String, Vec<Function>)> {
     let (name, text) = load(path)?;
-    let text = without_header(&text);
-    let parsed = parse_test(&text, ParseOptions::default())
+    let plain = without_header(&text);
+    let parsed = parse_test(&plain, ParseOptions::default())
         .map_err(|error| cannot_read(&name, &anyhow!("line {}: {}", error.location.line_number, error.message)))?;
     let functions: Vec<Function> = parsed.functions.into_iter().map(|(function, _)| function).collect();
     ensure!(!functions.is_empty(), "{name}: there is no function; {CORRECT}");
-    Ok((name, functions))
+    Ok((name, text, functions))
 }
 
 /// The text with empty lines in front of the first function: the reader takes some headers for wrong that are not.

@@ -1,5 +1,6 @@
 //! What is measured: a program, and a small and a large call to it.
 
+use crate::cli::OptimizerArgs;
 use crate::error::in_file;
 use crate::input::{self, Input};
 use anyhow::{Context as _, Result, bail};
@@ -8,6 +9,7 @@ use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::Function;
 use cranelift_codegen::ir::immediates::Ieee64;
 use cranelift_reader::parse_functions;
+use loopopt::Options;
 use loopopt::oracle::{Arg, Call, Case, Program, Run};
 use std::path::PathBuf;
 
@@ -32,6 +34,10 @@ pub struct Subject {
     pub runs: Vec<Run>,
     /// The sample that this is, which knows what must come out.
     pub sample: Option<&'static samples::Program>,
+    /// The settings that loopopt has for it.
+    pub options: Options,
+    /// Those that it has in the baseline, if that is not Cranelift alone.
+    pub baseline: Option<Options>,
 }
 
 impl Subject {
@@ -52,24 +58,26 @@ impl Subject {
             unchecked,
             runs: Vec::new(),
             sample: Some(sample),
+            options: Options::default(),
+            baseline: None,
         })
     }
 
-    /// All sample programs, or those of the files.
-    pub fn all(files: &[PathBuf]) -> Result<Vec<Self>> {
-        if files.is_empty() {
-            return samples::all().iter().map(Self::of_sample).collect();
-        }
-        let mut subjects = Vec::new();
-        for path in files {
-            subjects.extend(Self::of_file(&Input::open(path)?)?);
-        }
-        Ok(subjects)
+    /// All sample programs.
+    pub fn samples() -> Result<Vec<Self>> {
+        samples::all().iter().map(Self::of_sample).collect()
     }
 
-    /// Those of them that the filter selects, of which there must be some.
-    pub fn selected(files: &[PathBuf], filter: Option<&str>) -> Result<Vec<Self>> {
-        let mut subjects = Self::all(files)?;
+    /// All sample programs, or those of the files, that the filter selects. There must be some. Each has the settings of the command line
+    /// and of its file.
+    pub fn selected(files: &[PathBuf], filter: Option<&str>, optimizer: &OptimizerArgs) -> Result<Vec<Self>> {
+        let mut subjects = if files.is_empty() { Self::samples()? } else { Vec::new() };
+        let options = optimizer.options()?;
+        subjects.iter_mut().for_each(|subject| subject.options = options.clone());
+        for path in files {
+            let input = Input::open(path)?;
+            subjects.extend(Self::of_file(&input, &optimizer.options_for(&input)?)?);
+        }
         subjects.retain(|subject| subject.matches(filter));
         if subjects.is_empty() {
             let filter = filter.unwrap_or_default();
@@ -79,8 +87,8 @@ impl Subject {
     }
 
     /// The programs of a file, of which there must be some.
-    fn of_file(input: &Input) -> Result<Vec<Self>> {
-        let subjects = Self::of_input(input)?;
+    fn of_file(input: &Input, options: &Options) -> Result<Vec<Self>> {
+        let subjects = Self::of_input(input, options)?;
         if subjects.is_empty() {
             bail!("{}: there is nothing to time; add a line like `; bench: %f(mem, 1000)`", input.name);
         }
@@ -88,7 +96,7 @@ impl Subject {
     }
 
     /// The programs of a file: its `; bench:` lines, without any its `; run:` lines.
-    pub fn of_input(input: &Input) -> Result<Vec<Self>> {
+    pub fn of_input(input: &Input, options: &Options) -> Result<Vec<Self>> {
         if let Some(sample) = sample_named(&input.name) {
             let mut subject = Self::of_sample(sample)?;
             if input.name.ends_with(UNCHECKED)
@@ -96,6 +104,7 @@ impl Subject {
             {
                 (subject.program, subject.name) = (program, input.name.clone());
             }
+            subject.options = options.clone();
             return Ok(vec![subject]);
         }
         let advice = "write it as in `; bench: %f(mem, 1000)`";
@@ -106,11 +115,11 @@ impl Subject {
         if calls.is_empty() {
             calls.extend(runs.iter().map(|run| (run.line, run.call.clone())));
         }
-        Ok(calls.into_iter().map(|(line, call)| Self::of_call(input, line, call, &runs)).collect())
+        Ok(calls.into_iter().map(|(line, call)| Self::of_call(input, line, call, &runs, options)).collect())
     }
 
     /// A call of a file. What the `; run:` lines say of the function is checked before it is timed.
-    fn of_call(input: &Input, line: usize, call: Call, runs: &[Run]) -> Self {
+    fn of_call(input: &Input, line: usize, call: Call, runs: &[Run], options: &Options) -> Self {
         let runs = runs.iter().filter(|run| run.call.function == call.function).cloned().collect();
         let case = Case { call, memory: input::image() };
         Self {
@@ -122,6 +131,8 @@ impl Subject {
             large: case,
             runs,
             sample: None,
+            options: options.clone(),
+            baseline: None,
         }
     }
 

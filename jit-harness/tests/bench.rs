@@ -57,6 +57,19 @@ fn bench_times_the_calls_of_a_file() {
 }
 
 #[test]
+fn bench_goes_by_the_options_of_a_file() {
+    let bench = Bench::new();
+    let fired = |line: &str, more: &[&str]| {
+        let file = bench.file("options.clif", format!("{line}\n{GOOD}"));
+        bench.measures(&[&["bench", &file, "--quick", "--json", "out.json"], more].concat());
+        json(&bench, "out.json")["programs"][0]["fired"].as_object().expect("an object").len()
+    };
+    assert!(fired("", &[]) > 1);
+    assert_eq!(fired("; options: fuel=0", &[]), 0);
+    assert_eq!(fired("; options: fuel=0", &["--fuel", "1"]), 1);
+}
+
+#[test]
 fn bench_times_nothing_that_returns_another_value() {
     let bench = Bench::new();
     for text in [GOOD.replace("== 10", "== 11"), GOOD.replace("== 10", "== 11").replace("; bench", "; no bench")] {

@@ -48,11 +48,19 @@ fn a_file_says_which_options_it_is_for() {
     assert!(bench.prints(&["explain", &none]).contains("left as it is"));
     // What is given counts more.
     assert!(bench.prints(&["explain", &none, "--fuel", "1"]).contains("changed"));
+    // So do the options of a file that another machine runs.
+    let diff = ["show", &none, "--target", "aarch64", "--diff"];
+    assert!(bench.prints(&diff).contains("machine code of %sum: no change"));
+    assert!(!bench.prints(&[&diff[..], &["--fuel", "1"]].concat()).contains("machine code of %sum: no change"));
     for (line, what) in [("fule=1", "no option fule"), ("fuel=x", "invalid digit"), ("passes", "name=value")] {
         let output = bench.run(&["bisect", &with(&format!("; options: {line}"))]);
         assert_eq!(output.status.code(), Some(2));
         let error = text(&output.stderr);
         assert!(error.contains("options.clif:1: ") && error.contains(what), "{error}");
+    }
+    let wrong = with("; options: fule=1");
+    for command in [&["bench"][..], &["profile"], &["report", "--out", "pages"], &["show", "--target", "aarch64"]] {
+        bench.complains(&[command, &[&wrong]].concat(), &["options.clif:1: ", "no option fule"]);
     }
 }
 
@@ -162,6 +170,21 @@ fn explain_has_colours_on_a_terminal_only() {
     let (Some(with), Some(without)) = (on_a_terminal(""), on_a_terminal("NO_COLOR=1")) else { return };
     assert!(with.contains("\u{1b}[32mdone:\u{1b}[0m"), "{with}");
     assert!(!without.contains('\u{1b}') && without.contains("done:"), "{without}");
+}
+
+#[test]
+fn explain_fits_the_terminal() {
+    let Some(text) = on_a_terminal("stty cols 60; NO_COLOR=1") else { return };
+    assert!(text.contains("rotate: done:"), "{text}");
+    assert!(text.lines().all(|line| line.trim_end().chars().count() <= 60), "{text}");
+}
+
+/// The unrolled loop and its rest are two, and have one name.
+#[test]
+fn explain_says_once_what_was_done_to_a_loop_and_its_copy() {
+    let output = Bench::new().prints(&["explain", "sum"]);
+    let said: Vec<&str> = output.lines().filter(|line| line.contains("split_latch: done: ")).collect();
+    assert!(said.len() == 1 && said[0].ends_with(" (2 times)"), "{output}");
 }
 
 /// What has twice as many loops takes twice as long, also in one function: seconds, not minutes.
@@ -371,6 +394,7 @@ fn calls_that_do_not_fit() {
     let bench = Bench::new();
     let file = bench.file("good.clif", GOOD);
     bench.complains(&["run", &file, "--invoke", "sum(mem)"], &["good.clif", "2 arguments"]);
+    bench.complains(&["run", &file, "--invoke", "half()"], &["good.clif", "1 argument, not 0"]);
     bench.complains(&["run", &file, "--invoke", "sum(mem, x)"], &["good.clif", "`x`"]);
     bench.complains(&["run", &file, "--invoke", "half(mem)"], &["good.clif", "f64"]);
     bench.complains(&["run", &file, "--invoke", "sum"], &["good.clif", "call"]);
@@ -407,6 +431,10 @@ fn wrong_command_lines() {
     let bench = Bench::new();
     bench.complains(&[], &["no command"]);
     bench.complains(&["frobnicate"], &["frobnicate"]);
+    bench.complains(&["explian", "sum"], &["explian", "is `explain` meant?"]);
+    bench.complains(&["bench", "--fliter", "sum"], &["--fliter", "is `--filter` meant?"]);
+    bench.complains(&["bench", "--effort", "fll"], &["fll", "is `full` meant?"]);
+    bench.complains(&["bench", "--filter", "sum", "--save", ""], &["--save"]);
     bench.complains(&["run"], &["<FILE>"]);
     bench.complains(&["run", "x.clif", "--wrong"], &["--wrong"]);
     bench.complains(&["show", "x.clif", "--fuel", "x"], &["--fuel"]);

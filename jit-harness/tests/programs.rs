@@ -7,7 +7,7 @@ use loopopt::oracle::{Compiled, Expectation, Outcome, Pipeline, Settings};
 use loopopt::{Options, Remark};
 
 fn subjects() -> Vec<Subject> {
-    Subject::all(&[]).expect("the sample programs are valid")
+    Subject::samples().expect("the sample programs are valid")
 }
 
 #[test]
@@ -23,9 +23,10 @@ fn what_rewrites_rest_on_holds_on_both_inputs() {
 }
 
 fn agree_on_both_inputs(options: &Options) {
-    for subject in subjects() {
+    for mut subject in subjects() {
+        subject.options = options.clone();
         let name = &subject.name;
-        let agreed = match agree(&subject, options).unwrap_or_else(|error| panic!("{name}: {error:#}")) {
+        let agreed = match agree(&subject).unwrap_or_else(|error| panic!("{name}: {error:#}")) {
             Verdict::Agreed(agreed) => agreed,
             Verdict::Differs(what) => panic!("{name}: {what}"),
         };

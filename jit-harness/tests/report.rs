@@ -111,7 +111,7 @@ fn all_samples_have_a_page() {
         );
         let graphs = all(page, ".graph").len();
         assert!(graphs > 0 && all(page, ".graph > svg").len() == graphs, "{}: a graph cannot be drawn", sample.name);
-        assert!(all(page, "ul.remarks li").len() + all(page, "details li").len() > 0, "{}", sample.name);
+        assert!(all(page, "ul.remarks li").len() + all(page, "p.key").len() > 0, "{}", sample.name);
     }
 }
 
@@ -189,6 +189,18 @@ fn figures_are_those_of_a_measurement() {
     assert!(index.root_element().text().any(|text| text.contains("--quick --passes rotate")), "options are named");
     let tiles = texts(pages.page("good-clif.html"), ".tile strong");
     assert_eq!(tiles[0], format!("{ratio:.3}"));
+}
+
+#[test]
+fn the_options_of_a_file_count() {
+    let bench = Bench::new();
+    let changes = |line: &str| {
+        bench.file("options.clif", format!("{line}\n{GOOD}"));
+        bench.prints(&["report", "options.clif", "--no-time", "--out", "pages"]);
+        texts(Pages::open(&bench.path("pages")).page("options-clif.html"), "h2 small").remove(0)
+    };
+    assert_eq!(changes(""), "1 loop, changed");
+    assert_eq!(changes("; options: fuel=0"), "1 loop, left as it is");
 }
 
 #[test]

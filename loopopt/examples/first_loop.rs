@@ -49,10 +49,8 @@ fn time(name: &str, module: &mut JITModule, id: FuncId) -> Result<(), Box<dyn Er
 }
 
 pub(crate) fn main() -> Result<(), Box<dyn Error>> {
-    let module = |level| -> Result<JITModule, Box<dyn Error>> {
-        Ok(JITModule::new(JITBuilder::with_flags(&[("opt_level", level)], default_libcall_names())?))
-    };
-    let (mut without, none) = (module("speed")?, module("none")?);
+    let at = |level| JITBuilder::with_flags(&[("opt_level", level)], default_libcall_names());
+    let (mut without, none) = (JITModule::new(at("speed")?), JITModule::new(at("none")?));
     let mut with = LoopOptModule::with_opt_level(none, OptLevel::Speed, Options::default())?;
     let ids = [define(&mut without)?, define(&mut with)?];
     with.last_report().remarks.iter().filter(|remark| remark.fired()).for_each(|remark| println!("{remark}"));

@@ -158,6 +158,43 @@ impl<M: Module> LoopOptModule<M> {
 #[cfg(feature = "object")]
 impl LoopOptModule<cranelift_object::ObjectModule> {
     /// As `ObjectModule::finish`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use cranelift_codegen::settings::{self, Configurable};
+    /// use cranelift_codegen::Context;
+    /// use cranelift_module::{Linkage, Module, default_libcall_names};
+    /// use cranelift_object::{ObjectBuilder, ObjectModule};
+    /// use loopopt::{LoopOptModule, Options, lowering_isa};
+    ///
+    /// let mut flags = settings::builder();
+    /// flags.set("opt_level", "speed")?;
+    /// let isa = cranelift_native::builder()?.finish(settings::Flags::new(flags))?;
+    /// let object = ObjectModule::new(ObjectBuilder::new(lowering_isa(&*isa)?, "loops", default_libcall_names())?);
+    /// let mut module = LoopOptModule::new(object, isa, Options::default())?;
+    /// let text = "function u0:0(i64) system_v {
+    /// block0(v0: i64):
+    ///     v1 = iconst.i64 0
+    ///     jump block1(v1)
+    /// block1(v2: i64):
+    ///     v3 = icmp ult v2, v0
+    ///     brif v3, block2, block3
+    /// block2:
+    ///     v4 = iconst.i64 1
+    ///     v5 = iadd v2, v4
+    ///     jump block1(v5)
+    /// block3:
+    ///     return
+    /// }";
+    /// let mut ctx = Context::for_function(cranelift_reader::parse_functions(text)?.remove(0));
+    /// let id = module.declare_function("wait", Linkage::Export, &ctx.func.signature)?;
+    /// module.define_function(id, &mut ctx)?;
+    /// assert!(module.last_report().changed);
+    /// let file: Vec<u8> = module.finish().emit()?;
+    /// assert!(!file.is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn finish(self) -> cranelift_object::ObjectProduct {
         self.inner.finish()
     }

@@ -8,6 +8,15 @@ fn runs() {
     first_loop::main().expect("it compiles and runs its loop");
 }
 
+/// The reader has a loop in CLIF and no more than this to write.
+#[test]
+fn is_short() {
+    let (before, rest) = include_str!("../examples/first_loop.rs").split_once("/// Adds up").expect("it has a loop");
+    let (_, after) = rest.split_once("}\";").expect("the loop ends");
+    let is_code = |line: &&str| !line.trim().is_empty() && !line.trim().starts_with("//");
+    assert!(before.lines().chain(after.lines()).filter(is_code).count() <= 30);
+}
+
 /// Not in a package of the library alone, which is without the guide.
 #[test]
 fn is_in_the_guide() {

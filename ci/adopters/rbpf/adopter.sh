@@ -1,3 +1,2 @@
 # shellcheck shell=bash disable=SC2034
 crate=rbpf version=0.4.1
-tests=(--features cranelift)

@@ -16,14 +16,11 @@ use crate::schedule::Arm;
 use crate::subject::Subject;
 use crate::target::cpu;
 use anyhow::Result;
-use loopopt::Options;
-use loopopt::oracle::Pipeline;
 use std::fs::File;
 use std::io::Write;
 
 pub(super) fn run(args: &BenchArgs, out: &mut dyn Write) -> Result<Ending> {
-    let options = args.optimizer.options()?;
-    let subjects = Subject::selected(&args.files, args.filter.as_deref())?;
+    let subjects = Subject::selected(&args.files, args.filter.as_deref(), &args.optimizer)?;
     let outputs = Outputs::open(args)?;
     let compiler = if args.native { Compiler::find() } else { None };
     if args.native && compiler.is_none() {
@@ -31,7 +28,7 @@ pub(super) fn run(args: &BenchArgs, out: &mut dyn Write) -> Result<Ending> {
     }
     interrupt::listen()?;
     let effort = if args.quick { Effort::QUICK } else { Effort::FULL };
-    let work = Work { compiler: compiler.as_ref(), ..Work::new(&options, effort) };
+    let work = Work { effort, compiler: compiler.as_ref() };
     let subjects: Vec<&Subject> = subjects.iter().collect();
     let trials = measure(&subjects, &work, |trials| outputs.update(trials))?;
     let bench = outputs.bench(&trials, !interrupt::is_asked());
@@ -41,32 +38,22 @@ pub(super) fn run(args: &BenchArgs, out: &mut dyn Write) -> Result<Ending> {
 }
 
 /// What is done with each program.
-pub(super) struct Work<'a> {
-    pub(super) options: &'a Options,
-    /// What loopopt does in the baseline, if it is not Cranelift alone.
-    pub(super) baseline: Option<&'a Options>,
-    pub(super) effort: Effort,
-    pub(super) compiler: Option<&'a Compiler>,
-}
-
-impl<'a> Work<'a> {
-    /// Cranelift against loopopt.
-    pub(super) fn new(options: &'a Options, effort: Effort) -> Self {
-        Self { options, baseline: None, effort, compiler: None }
-    }
+struct Work<'a> {
+    effort: Effort,
+    compiler: Option<&'a Compiler>,
 }
 
 /// Checks and times programs for another command.
-pub(super) fn measured(subjects: &[&Subject], work: &Work<'_>) -> Result<Bench> {
+pub(super) fn measured(subjects: &[&Subject], effort: Effort) -> Result<Bench> {
     interrupt::listen()?;
-    let trials = measure(subjects, work, |_| Ok(()))?;
+    let trials = measure(subjects, &Work { effort, compiler: None }, |_| Ok(()))?;
     Ok(known(&trials, cpu(), !interrupt::is_asked()))
 }
 
 /// Checks and times all programs, or as many as it can before somebody asks to stop. `update` takes what is known after each visit.
 fn measure<'a>(
     subjects: &[&'a Subject],
-    work: &Work<'a>,
+    work: &Work<'_>,
     update: impl Fn(&[Trial<'_>]) -> Result<()>,
 ) -> Result<Vec<Trial<'a>>> {
     let visits = work.effort.visits;
@@ -75,7 +62,7 @@ fn measure<'a>(
     let mut trials: Vec<Trial<'_>> = Vec::with_capacity(subjects.len());
     for subject in subjects.iter().take_while(|_| !interrupt::is_asked()) {
         progress.set_message(format!("{}: compared", subject.name));
-        trials.push(Trial::new(subject, work)?);
+        trials.push(Trial::new(subject)?);
     }
     for step in 0..steps {
         for place in 0..trials.len() {
@@ -171,7 +158,6 @@ impl Outputs {
 /// A program on its way from the check to the figures.
 struct Trial<'a> {
     subject: &'a Subject,
-    baseline: Pipeline<'a>,
     /// Nothing if the arms do not agree.
     agreed: Option<Agreed<'a>>,
     rounds: Vec<Round>,
@@ -180,10 +166,9 @@ struct Trial<'a> {
 
 impl<'a> Trial<'a> {
     /// Checks a program.
-    fn new(subject: &'a Subject, work: &Work<'a>) -> Result<Self> {
-        let baseline = work.baseline.map_or(Pipeline::Speed, Pipeline::LoopOpt);
-        let mut trial = Self { subject, baseline, agreed: None, rounds: Vec::new(), record: Record::new(subject) };
-        match agree(subject, work.options)? {
+    fn new(subject: &'a Subject) -> Result<Self> {
+        let mut trial = Self { subject, agreed: None, rounds: Vec::new(), record: Record::new(subject) };
+        match agree(subject)? {
             Verdict::Differs(what) => trial.differs(what),
             Verdict::Agreed(agreed) => {
                 trial.record.count_fired(&agreed.reports);
@@ -204,7 +189,7 @@ impl<'a> Trial<'a> {
     /// Times a program, if it is right.
     fn visit(&mut self, effort: Effort) -> Result<()> {
         let Some(agreed) = &self.agreed else { return Ok(()) };
-        let mut arms = match Arms::against(self.baseline, agreed)? {
+        let mut arms = match Arms::new(agreed)? {
             Ok(arms) => arms,
             Err(what) => {
                 self.differs(what);

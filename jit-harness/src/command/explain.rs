@@ -14,6 +14,7 @@ use crate::target;
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use anyhow::{Result, anyhow, bail};
+use comfy_table::Table;
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::{Block, Function};
@@ -26,9 +27,17 @@ use loopopt::{LoopOptimizer, Options, Remark, Report, Verdict};
 use origin::Origins;
 use std::collections::{BTreeSet, HashMap};
 use std::io::{self, Write};
+use std::sync::LazyLock;
 
 /// The most characters of a line, as far as words allow.
 const WIDTH: usize = 120;
+
+/// What a line has at least, however narrow the terminal is.
+const NARROW: usize = 40;
+
+/// The characters of a line on this terminal.
+static LINE: LazyLock<usize> =
+    LazyLock::new(|| Table::new().width().map_or(WIDTH, |width| usize::from(width).clamp(NARROW, WIDTH)));
 
 /// The most instructions of a function whose machine code is looked at. 20,000: they take a second, and Cranelift's register allocator takes time
 /// that grows with the square of the size of functions without branches in their loops.
@@ -104,6 +113,13 @@ pub(super) struct Shown<'a> {
     pub(super) all: bool,
 }
 
+/// What is said of a loop.
+struct Said {
+    remark: Remark,
+    /// How often: of a loop and its copies the same can be said.
+    times: usize,
+}
+
 /// A function with its loops as they were, and what became of them.
 struct Explained {
     before: LoopForest,
@@ -111,7 +127,7 @@ struct Explained {
     entry: Option<Block>,
     report: Report,
     /// For each loop, and for what is of none, the remarks.
-    remarks: HashMap<Option<Loop>, Vec<Remark>>,
+    remarks: HashMap<Option<Loop>, Vec<Said>>,
     /// For each loop, the loops of machine code that it was and that it has become.
     emitted: HashMap<Loop, [Vec<Emitted>; 2]>,
     /// Whether machine code was looked at.
@@ -170,10 +186,13 @@ impl Explained {
             let is_cycle = self.before.irreducible().contains(&remark.header);
             let owner = if is_cycle { None } else { self.before.innermost(remark.header) };
             let known = self.remarks.entry(owner).or_default();
-            // Of a loop and its copy, the same can be refused twice.
-            let is_same = |other: &Remark| (other.pass, &other.message) == (remark.pass, &remark.message);
-            if remark.fired() || !known.iter().any(is_same) {
-                known.push(remark);
+            let is_same = |said: &&mut Said| {
+                let Said { remark: other, .. } = said;
+                (other.pass, other.fired(), &other.message) == (remark.pass, remark.fired(), &remark.message)
+            };
+            match known.iter_mut().find(is_same) {
+                Some(said) => said.times += 1,
+                None => known.push(Said { remark, times: 1 }),
             }
         }
         for (when, loops) in emitted.into_iter().enumerate() {
@@ -186,16 +205,17 @@ impl Explained {
     }
 
     /// The remarks of a loop, or of none.
-    fn remarks(&self, lp: Option<Loop>) -> impl Iterator<Item = &Remark> {
+    fn remarks(&self, lp: Option<Loop>) -> impl Iterator<Item = &Said> {
         self.remarks.get(&lp).into_iter().flatten()
     }
 
     /// How many iterations at a time the fast loop of `lp` does, if that is one number. `partial_unroll` says it first.
     fn unrolled(&self, lp: Loop) -> Option<usize> {
-        let mut fired = self.remarks(Some(lp)).filter(|remark| remark.pass == "partial_unroll" && remark.fired());
-        let message = &fired.next()?.message;
-        let number = message.split(' ').next()?.parse().ok();
-        number.filter(|_| fired.next().is_none())
+        let is_unrolled = |said: &&Said| said.remark.pass == "partial_unroll" && said.remark.fired();
+        let mut fired = self.remarks(Some(lp)).filter(is_unrolled);
+        let Said { remark, times } = fired.next()?;
+        let number = remark.message.split(' ').next()?.parse().ok();
+        number.filter(|_| *times == 1 && fired.next().is_none())
     }
 }
 
@@ -221,10 +241,10 @@ impl Printer<'_> {
         for lp in before.loops() {
             hidden += self.print_loop(lp, out)?;
         }
-        let (of_cycles, of_none): (Vec<&Remark>, Vec<&Remark>) =
-            self.explained.remarks(None).partition(|remark| before.irreducible().contains(&remark.header));
+        let (of_cycles, of_none): (Vec<&Said>, Vec<&Said>) =
+            self.explained.remarks(None).partition(|said| before.irreducible().contains(&said.remark.header));
         for (title, remarks) in [("cycles that are no loops", of_cycles), ("the function as a whole", of_none)] {
-            let shown: Vec<&Remark> = remarks.iter().copied().filter(|remark| self.is_shown(remark)).collect();
+            let shown: Vec<&Said> = remarks.iter().copied().filter(|said| self.is_shown(&said.remark)).collect();
             hidden += remarks.len() - shown.len();
             if !shown.is_empty() {
                 writeln!(out, "\n    {title}")?;
@@ -259,8 +279,8 @@ impl Printer<'_> {
         let line = self.line(data.header).map_or(String::new(), |line| format!(" (line {line})"));
         let title = self.paint(Style::new().bold(), &format!("{kind} at {}{line}", data.header));
         writeln!(out, "\n{indent}{title}")?;
-        let all: Vec<&Remark> = self.explained.remarks(Some(lp)).collect();
-        let shown: Vec<&Remark> = all.iter().copied().filter(|remark| self.is_shown(remark)).collect();
+        let all: Vec<&Said> = self.explained.remarks(Some(lp)).collect();
+        let shown: Vec<&Said> = all.iter().copied().filter(|said| self.is_shown(&said.remark)).collect();
         if shown.is_empty() {
             let what = if all.is_empty() { "no pass found anything to do" } else { "nothing was done" };
             writeln!(out, "{indent}  {what}")?;
@@ -316,10 +336,14 @@ impl Printer<'_> {
         Ok(())
     }
 
-    fn print_remark(&self, indent: &str, remark: &Remark, out: &mut dyn Write) -> io::Result<()> {
+    fn print_remark(&self, indent: &str, said: &Said, out: &mut dyn Write) -> io::Result<()> {
+        let mut remark = said.remark.clone();
+        if said.times > 1 && remark.fired() {
+            remark.message = format!("{} ({} times)", remark.message, said.times).into();
+        }
         let mut text = Vec::new();
-        print_remark(indent, remark, &mut text)?;
-        for (line, instruction) in self.places(remark) {
+        print_remark(indent, &remark, &mut text)?;
+        for (line, instruction) in self.places(&said.remark) {
             print_wrapped(&format!("{indent}      "), &format!("line {line}: {instruction}"), &mut text)?;
         }
         let text = String::from_utf8_lossy(&text);
@@ -367,7 +391,7 @@ fn print_wrapped(indent: &str, text: &str, out: &mut dyn Write) -> io::Result<()
     let mut line = indent.to_owned();
     let mut is_empty = true;
     for word in text.split(' ') {
-        if !is_empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
+        if !is_empty && line.chars().count() + 1 + word.chars().count() > *LINE {
             writeln!(out, "{line}")?;
             line = format!("{indent}    ");
             is_empty = true;

@@ -1,7 +1,7 @@
 //! `profile`: record what loops do, compile again with that, and time both.
 
 use super::Ending;
-use super::bench::{Work, measured};
+use super::bench::measured;
 use crate::cli::ProfileArgs;
 use crate::error::guard;
 use crate::input::cannot_compile;
@@ -14,15 +14,15 @@ use loopopt::Options;
 use loopopt::oracle::{Compiled, Outcome, Pipeline, Settings};
 use loopopt::profile::{Profiling, Recorder};
 use std::io::Write;
+use std::mem;
 use std::sync::Arc;
 
 pub(super) fn run(args: &ProfileArgs, out: &mut dyn Write) -> Result<Ending> {
-    let options = args.optimizer.options()?;
-    let subjects = Subject::selected(&args.files, args.filter.as_deref())?;
+    let mut subjects = Subject::selected(&args.files, args.filter.as_deref(), &args.optimizer)?;
     let recorder = Arc::new(Recorder::new());
-    let recording = with(&options, Profiling::Record(recorder.clone()));
+    let recording = Profiling::Record(recorder.clone());
     for subject in &subjects {
-        record(subject, &recording)?;
+        record(subject, &with(&subject.options, &recording))?;
     }
     let profile = Arc::new(recorder.profile());
     if let Some(path) = &args.out {
@@ -35,23 +35,24 @@ pub(super) fn run(args: &ProfileArgs, out: &mut dyn Write) -> Result<Ending> {
         return Ok(Ending::Fine);
     }
     let effort = if args.quick { Effort::QUICK } else { Effort::FULL };
-    let using = with(&options, Profiling::Use(profile));
-    let (what, work) = match args.recording {
-        true => ("baseline: Cranelift; loopopt: code that records", Work::new(&recording, effort)),
-        false => (
-            "baseline: loopopt without the profile; loopopt: with it",
-            Work { baseline: Some(&options), ..Work::new(&using, effort) },
-        ),
+    let (what, profiling) = match args.recording {
+        true => ("baseline: Cranelift; loopopt: code that records", recording),
+        false => ("baseline: loopopt without the profile; loopopt: with it", Profiling::Use(profile)),
     };
+    for subject in &mut subjects {
+        let options = with(&subject.options, &profiling);
+        let without = mem::replace(&mut subject.options, options);
+        subject.baseline = (!args.recording).then_some(without);
+    }
     writeln!(out, "{what}\n")?;
-    let bench = measured(&subjects.iter().collect::<Vec<_>>(), &work)?;
+    let bench = measured(&subjects.iter().collect::<Vec<_>>(), effort)?;
     table::print(&bench, false, out)?;
     Ok(Ending::of(&bench))
 }
 
-fn with(options: &Options, profiling: Profiling) -> Options {
+fn with(options: &Options, profiling: &Profiling) -> Options {
     let mut options = options.clone();
-    options.profiling = profiling;
+    options.profiling = profiling.clone();
     options
 }
 

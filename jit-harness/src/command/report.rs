@@ -43,7 +43,6 @@ const STYLE: &str = include_str!("report/report.css");
 const MAX_SHOWN: usize = 5_000;
 
 pub(super) fn run(args: &ReportArgs, out: &mut dyn Write) -> Result<Ending> {
-    let options = args.optimizer.options()?;
     let sources = sources(args)?;
     let folder = &args.out;
     write(folder, "report.css", STYLE)?;
@@ -51,11 +50,11 @@ pub(super) fn run(args: &ReportArgs, out: &mut dyn Write) -> Result<Ending> {
     let subjects: Vec<&Subject> = sources.iter().flat_map(|source| &source.subjects).collect();
     let bench = match args.no_time {
         true => Bench::new(Vec::new(), cpu(), true),
-        false => bench::measured(&subjects, &bench::Work::new(&options, effort))?,
+        false => bench::measured(&subjects, effort)?,
     };
     let mut programs = Vec::with_capacity(sources.len());
     for source in &sources {
-        programs.push(program::Program::new(source, &bench, &options)?);
+        programs.push(program::Program::new(source, &bench)?);
     }
     for (place, program) in programs.iter().enumerate() {
         let beside =
@@ -75,6 +74,8 @@ struct Source {
     page: String,
     /// What is timed of it.
     subjects: Vec<Subject>,
+    /// What loopopt has been told, by the command line and by the file.
+    options: Options,
 }
 
 /// What there is a page for.
@@ -87,7 +88,8 @@ fn sources(args: &ReportArgs) -> Result<Vec<Source>> {
     let mut pages = BTreeSet::from(["index.html".to_owned(), "passes.html".to_owned()]);
     let mut sources = Vec::new();
     for input in inputs? {
-        let mut subjects = Subject::of_input(&input)?;
+        let options = args.optimizer.options_for(&input)?;
+        let mut subjects = Subject::of_input(&input, &options)?;
         let is_meant = filter.is_none_or(|filter| input.name.contains(filter));
         subjects.retain(|subject| subject.matches(filter));
         if subjects.is_empty() && !args.no_time && is_meant {
@@ -97,7 +99,7 @@ fn sources(args: &ReportArgs) -> Result<Vec<Source>> {
             );
         }
         if is_meant || !subjects.is_empty() {
-            sources.push(Source { page: page_name(&input.name, &mut pages), input, subjects });
+            sources.push(Source { page: page_name(&input.name, &mut pages), input, subjects, options });
         }
     }
     if sources.is_empty() {
@@ -126,7 +128,7 @@ fn write(folder: &Path, name: &str, text: &str) -> Result<()> {
 }
 
 /// What is done to the functions of a file.
-fn functions(input: &Input, options: &Options) -> Result<Vec<program::Function>> {
+fn functions(Source { input, options, .. }: &Source) -> Result<Vec<program::Function>> {
     let shown = explain::Shown { passes: &[], all: true };
     let records = explain::records(input, &input.function_names(), options, shown)?;
     let isa = host()?;

@@ -23,7 +23,7 @@ const WIDE: u16 = 140;
 
 pub(super) fn run(args: &ShowArgs, out: &mut dyn Write) -> Result<Ending> {
     if let Some(target) = &args.target {
-        return show_foreign(args, target, &args.optimizer.options()?, out);
+        return show_foreign(args, target, out);
     }
     let input = Input::open(&args.file)?;
     let options = args.optimizer.options_for(&input)?;
@@ -45,9 +45,10 @@ pub(super) fn run(args: &ShowArgs, out: &mut dyn Write) -> Result<Ending> {
 }
 
 /// The same for another machine, with its code as Cranelift prints it.
-fn show_foreign(args: &ShowArgs, target: &str, options: &Options, out: &mut dyn Write) -> Result<Ending> {
+fn show_foreign(args: &ShowArgs, target: &str, out: &mut dyn Write) -> Result<Ending> {
     let isa = target::named(target)?;
-    let (file, functions) = functions_for_any_target(&args.file)?;
+    let (file, text, functions) = functions_for_any_target(&args.file)?;
+    let options = args.optimizer.options_of(&file, &text)?;
     let wanted = args.function.as_deref().map(|name| format!("%{}", name.trim_start_matches('%')));
     let wanted: Vec<Function> = functions
         .into_iter()
@@ -56,7 +57,7 @@ fn show_foreign(args: &ShowArgs, target: &str, options: &Options, out: &mut dyn 
     ensure!(!wanted.is_empty(), "{file}: there is no such function; `show` without --function shows all");
     for function in wanted {
         let name = function.name.to_string();
-        let arms = guard(|| foreign_arms(function, &*isa, options));
+        let arms = guard(|| foreign_arms(function, &*isa, &options));
         let [before, after] = arms.map_err(|error| {
             in_file(&file, &error.context(name.clone()), &format!("use what Cranelift supports for {target}"))
         })?;

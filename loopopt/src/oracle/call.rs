@@ -87,6 +87,9 @@ impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Returned(values) => write!(f, "returned {}", DisplayDataValues(values)),
+            Self::Trapped { code, function, srcloc } if srcloc.is_default() => {
+                write!(f, "trapped with {code} in %{function}")
+            }
             Self::Trapped { code, function, srcloc } => write!(f, "trapped with {code} in %{function} {srcloc}"),
             Self::TimedOut => write!(f, "did not end in time"),
         }

@@ -174,7 +174,7 @@ impl Program {
         let function = self.function(name).with_context(|| format!("there is no function %{name}"))?;
         let args: Vec<&str> = if args.trim().is_empty() { Vec::new() } else { args.split(',').collect() };
         let params = &function.signature.params;
-        ensure!(args.len() == params.len(), "%{name} takes {} arguments, not {}", params.len(), args.len());
+        run::require_count(name, args.len(), &function.signature)?;
         let args = args.iter().zip(params).map(|(arg, param)| parse_arg(arg.trim(), param.value_type));
         let call = Call { function: name.to_owned(), args: args.collect::<Result<_>>()? };
         run::require_args(&call, &function.signature)?;

@@ -159,10 +159,18 @@ impl Prepared<'_> {
     }
 }
 
+/// Fails if there are more or fewer arguments than parameters.
+pub(super) fn require_count(name: &str, given: usize, signature: &Signature) -> Result<()> {
+    let count = signature.params.len();
+    let s = if count == 1 { "" } else { "s" };
+    ensure!(given == count, "%{name} takes {count} argument{s}, not {given}");
+    Ok(())
+}
+
 /// Fails if the arguments are not of the parameters' types.
 pub(super) fn require_args(call: &Call, signature: &Signature) -> Result<()> {
-    let (name, count) = (&call.function, signature.params.len());
-    ensure!(call.args.len() == count, "%{name} takes {count} arguments, not {}", call.args.len());
+    let name = &call.function;
+    require_count(name, call.args.len(), signature)?;
     for (index, (arg, param)) in call.args.iter().zip(&signature.params).enumerate() {
         let ty = param.value_type;
         let fits = match arg {

@@ -1,8 +1,8 @@
 //! The record of `explain --json`.
 
-use super::Printer;
 use super::emitted::{Emitted, in_words};
-use loopopt::{Remark, Verdict};
+use super::{Printer, Said};
+use loopopt::Verdict;
 use serde::Serialize;
 
 /// What is printed.
@@ -41,6 +41,8 @@ pub(in crate::command) struct RemarkRecord {
     pub(in crate::command) header: String,
     pub(in crate::command) line: Option<usize>,
     pub(in crate::command) done: bool,
+    /// How often it is said of the loop and its copies.
+    pub(in crate::command) times: usize,
     pub(in crate::command) message: String,
     pub(in crate::command) reason: Option<&'static str>,
     pub(in crate::command) help: Option<&'static str>,
@@ -82,9 +84,9 @@ impl Printer<'_> {
         }
     }
 
-    fn remark_records<'r>(&self, remarks: impl Iterator<Item = &'r Remark>) -> Vec<RemarkRecord> {
-        let wanted = |remark: &&Remark| self.shown.passes.is_empty() || self.is_shown(remark);
-        let record = |remark: &Remark| {
+    fn remark_records<'r>(&self, remarks: impl Iterator<Item = &'r Said>) -> Vec<RemarkRecord> {
+        let wanted = |said: &&Said| self.shown.passes.is_empty() || self.is_shown(&said.remark);
+        let record = |Said { remark, times }: &Said| {
             let (reason, help) = match remark.verdict {
                 Verdict::Fired => (None, None),
                 Verdict::Declined { reason, help } => (Some(reason), Some(help).filter(|help| !help.is_empty())),
@@ -94,6 +96,7 @@ impl Printer<'_> {
                 header: remark.header.to_string(),
                 line: self.line(remark.header),
                 done: remark.fired(),
+                times: *times,
                 message: remark.message.to_string(),
                 reason,
                 help,

@@ -9,7 +9,6 @@ use crate::report::json::{Bench, Measured, Record};
 
 use crate::traced::{State, Traced};
 use anyhow::Result;
-use loopopt::Options;
 use maud::{Markup, html};
 
 /// A function with what was done to it.
@@ -29,10 +28,10 @@ pub(super) struct Program<'a> {
 
 impl<'a> Program<'a> {
     /// Finds what was measured of a file, and what is done to its functions.
-    pub(super) fn new(source: &'a Source, bench: &'a Bench, options: &Options) -> Result<Self> {
+    pub(super) fn new(source: &'a Source, bench: &'a Bench) -> Result<Self> {
         let is_of = |record: &&Record| source.subjects.iter().any(|subject| subject.name == record.name);
         let records = bench.programs.iter().filter(is_of).collect();
-        Ok(Self { source, records, functions: functions(&source.input, options)? })
+        Ok(Self { source, records, functions: functions(source)? })
     }
 
     /// Instructions of an iteration before and after, one text for each loop of which it is one number.
@@ -47,7 +46,8 @@ impl<'a> Program<'a> {
         let records = || self.functions.iter().map(|function| &function.record);
         let remarks =
             || records().flat_map(|record| record.loops.iter().flat_map(|lp| &lp.remarks).chain(&record.others));
-        let count = |pass: &str| remarks().filter(|remark| remark.done && remark.pass == pass).count();
+        let of = |pass: &'static str| remarks().filter(move |remark| remark.done && remark.pass == pass);
+        let count = |pass| of(pass).map(|remark| remark.times).sum::<usize>();
         let counts = loopopt::pass_names().map(|pass| (pass, count(pass))).filter(|(_, count)| *count > 0);
         let words = counts.map(|(pass, count)| if count == 1 { pass.to_owned() } else { format!("{pass} {count}") });
         words.collect::<Vec<_>>().join(", ")

@@ -4,7 +4,6 @@ use super::super::explain::{FunctionRecord, LoopRecord, RemarkRecord};
 use super::source::Placed;
 use crate::listing::count;
 use maud::{Markup, html};
-use std::collections::BTreeMap;
 
 /// The remarks of a function, with names for their places. Those about which nothing can be done have none.
 pub(super) fn placed<'a>(function: &'a FunctionRecord, prefix: &str) -> Vec<Placed<'a>> {
@@ -63,6 +62,7 @@ fn list(remarks: &[RemarkRecord], placed: &[Placed<'_>]) -> Markup {
 fn one(remark: &RemarkRecord) -> Markup {
     html! {
         strong { a href={ "passes.html#" (remark.pass) } { (remark.pass) } } " " em { (if remark.done { "done" } else { "not done" }) } " " (remark.message)
+        @if remark.done && remark.times > 1 { " (" (remark.times) " times)" }
         @if let Some(reason) = remark.reason { " " small { "(" (reason) ")" } }
         @for place in &remark.places {
             p { a href={ "#L" (place.line) } { "line " (place.line) } " " code { (place.text) } }
@@ -72,23 +72,13 @@ fn one(remark: &RemarkRecord) -> Markup {
     }
 }
 
-/// What was refused and cannot be helped, for those who want to know.
+/// How much was refused that cannot be helped. The same stands on most pages, so it is not said here what.
 fn refusals(function: &FunctionRecord) -> Markup {
     let of_loops = function.loops.iter().flat_map(|lp| &lp.remarks);
-    let hidden: Vec<&RemarkRecord> = of_loops.chain(&function.others).filter(|remark| !is_shown(remark)).collect();
-    // The same can be said of several loops.
-    let mut refused = BTreeMap::<(&str, &str), Vec<&str>>::new();
-    for remark in &hidden {
-        refused.entry((remark.pass, &remark.message)).or_default().push(&remark.header);
-    }
+    let hidden = of_loops.chain(&function.others).filter(|remark| !is_shown(remark)).count();
     html! {
-        @if !hidden.is_empty() {
-            details {
-                summary { (count(hidden.len(), "refusal")) " about which nothing can be done" }
-                ul { @for ((pass, message), headers) in &refused {
-                    li { b { (pass) } ": " (message) @if headers.len() < function.loops.len() { " (" (headers.join(", ")) ")" } }
-                } }
-            }
+        @if hidden > 0 {
+            p.key { (count(hidden, "refusal")) " about which nothing can be done: " code { "explain --all" } " shows them." }
         }
     }
 }

@@ -30,11 +30,19 @@ pub(super) fn source(lines: &[(usize, String)], remarks: &[Placed<'_>]) -> Marku
                 div id=[is_named(number)] {
                     b { (number) } (text)
                     @for Placed { remark, id } in on_line.get(number).into_iter().flatten() {
-                        " " a class=(if remark.done { "chip done" } else { "chip" }) href={ "#" (id) } title=(remark.message) { (remark.pass) }
+                        " " a class=(if remark.done { "chip done" } else { "chip" }) href={ "#" (id) } title=(shortened(&remark.message)) { (remark.pass) }
                     }
                 }
             }
         }
+    }
+}
+
+/// The beginning of a message, of as many characters as can be read while the pointer is there. All of it stands beside the source.
+fn shortened(message: &str) -> String {
+    match message.char_indices().nth(80) {
+        Some((end, _)) => format!("{}…", &message[..end]),
+        None => message.to_owned(),
     }
 }
 
