@@ -1,18 +1,13 @@
 #!/usr/bin/env bash
-# Other people's compilers with loopopt in them: `ci/adopters.sh [--quick] [name…]`, all of ci/adopters/ if none is named. Each is got from the registry
+# Other people's compilers with loopopt in them: `ci/adopters.sh [name…]`, all of ci/adopters/ if none is named. Each is got from the registry
 # and is there twice: as it is but for Cranelift's version and opt_level (port.patch), and with loopopt as well (loopopt.patch). Its own tests run with
-# loopopt in it, then programs in both. With --quick, the compilers are built without optimization, which takes a fraction of the time and makes the
-# same code. ci/adopters/NAME/ is the driver; all are in one workspace in target/adopters/, so that Cranelift is built once.
+# loopopt in it, then programs in both. The compilers are built without optimization: they make the same code, and building them is what takes time.
+# ci/adopters/NAME/ is the driver; all are in one workspace in target/adopters/, so that Cranelift is built once.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
 folder=$root/target/adopters
-export CARGO_TARGET_DIR=${LOOPOPT_ADOPTERS_TARGET:-$folder/target}
-profile=release
-if [[ ${1:-} == --quick ]]; then
-    profile=dev
-    shift
-fi
+export CARGO_TARGET_DIR=$folder/target
 
 fail() {
     echo "error: $1" >&2
@@ -71,34 +66,45 @@ assemble() {
     apply "$work/with" "$here/loopopt.patch"
 }
 
-# Makes the workspace, with all adopters: Cargo.lock is for all of them.
+# Makes the workspace, of those that are named. What it has of Cargo.lock is what ci/adopters/workspace.lock has for them.
 workspace() {
-    local here crate version unpacked status
-    for here in ci/adopters/*/adopter.sh; do
+    local name crate version unpacked status members=
+    for name in "$@"; do
         # shellcheck source=/dev/null
-        source "$here"
-        here=$(dirname "$here") status=0
+        source "ci/adopters/$name/adopter.sh"
+        members+="\"$name\", \"$name/without\", \"$name/with\", "
+        status=0
         unpacked=$(source_of "$crate" "$version") || status=$?
         reached $status "cargo cannot get $crate $version"
-        assemble "$root/$here" "$folder/$(basename "$here")" "$unpacked"
+        assemble "$root/ci/adopters/$name" "$folder/$name" "$unpacked"
     done
-    cp ci/adopters/workspace.toml "$folder/Cargo.toml"
+    sed "s|^members = .*|members = [${members%, }]|" ci/adopters/workspace.toml >"$folder/Cargo.toml"
     cp ci/adopters/workspace.lock "$folder/Cargo.lock"
+    # Those that are not named go out of it, and nothing else changes.
     status=0
-    online fetch --manifest-path "$folder/Cargo.toml" || status=$?
-    reached $status "workspace.lock does not fit; run cargo fetch in $folder, and make its Cargo.lock the new ci/adopters/workspace.lock"
+    online update --workspace --manifest-path "$folder/Cargo.toml" || status=$?
+    reached $status "cargo cannot read the workspace in $folder"
+    [[ $# != $(all | wc -l) ]] || cmp --silent ci/adopters/workspace.lock "$folder/Cargo.lock" ||
+        fail "ci/adopters/workspace.lock does not fit; put $folder/Cargo.lock in its place"
+}
+
+# The names of all adopters.
+all() {
+    (cd ci/adopters && dirname -- */adopter.sh)
 }
 
 # Builds the compilers, the drivers and the tests of all that are named, in one go: then they share what they need.
 build() {
     local name crate version
-    local -a packages=(--locked --ignore-rust-version --profile "$profile" --manifest-path "$folder/Cargo.toml")
+    local -a packages=(--locked --ignore-rust-version --manifest-path "$folder/Cargo.toml")
     for name in "$@"; do
         # shellcheck source=/dev/null
         source "ci/adopters/$name/adopter.sh"
         packages+=(--package "adopter-$name" --package "$crate-with" --package "$crate-without")
     done
-    online build "${packages[@]}" || fail "cargo cannot build them"
+    local status=0
+    online build "${packages[@]}" || status=$?
+    reached $status "cargo cannot build them"
     online test --no-run --message-format json "${packages[@]}" >"$folder/built.json" || fail "cargo cannot build their tests"
 }
 
@@ -119,15 +125,14 @@ adopter() {
     echo "== $crate $version"
     echo "attached with $(changed "ci/adopters/$1/loopopt.patch")"
     own_tests "$1"
-    "$CARGO_TARGET_DIR/${profile/dev/debug}/adopter-$1"
+    "$CARGO_TARGET_DIR/debug/adopter-$1"
 }
 
 mkdir -p "$folder"
-names=("$@")
-[[ $# != 0 ]] || for file in ci/adopters/*/adopter.sh; do names+=("$(basename "$(dirname "$file")")"); done
+mapfile -t names < <(if [[ $# == 0 ]]; then all; else printf '%s\n' "$@"; fi)
 for name in "${names[@]}"; do
-    [[ -f ci/adopters/$name/adopter.sh ]] || fail "no adopter $name; there are: $(cd ci/adopters && dirname -- */adopter.sh | xargs)"
+    [[ -f ci/adopters/$name/adopter.sh ]] || fail "no adopter $name; there are: $(all | xargs)"
 done
-workspace
+workspace "${names[@]}"
 build "${names[@]}"
 for name in "${names[@]}"; do adopter "$name"; done

@@ -36,8 +36,9 @@ const WIDTH: usize = 120;
 const NARROW: usize = 40;
 
 /// The characters of a line on this terminal.
-static LINE: LazyLock<usize> =
-    LazyLock::new(|| Table::new().width().map_or(WIDTH, |width| usize::from(width).clamp(NARROW, WIDTH)));
+static LINE: LazyLock<usize> = LazyLock::new(|| {
+    Table::new().width().filter(|&width| width > 0).map_or(WIDTH, |width| usize::from(width).clamp(NARROW, WIDTH))
+});
 
 /// The most instructions of a function whose machine code is looked at. 20,000: they take a second, and Cranelift's register allocator takes time
 /// that grows with the square of the size of functions without branches in their loops.
@@ -257,16 +258,20 @@ impl Printer<'_> {
             self.print_gains(out)?;
             match (self.explained.is_lowered, self.explained.stack_accesses) {
                 (true, [before, after]) => {
-                    writeln!(out, "\n    accesses to the stack frame in innermost loops: {before} → {after}")?;
+                    let text = format!("accesses to the stack frame in innermost loops: {before} → {after}");
+                    print_paragraph(&text, out)?;
                 }
-                (false, _) => writeln!(
-                    out,
-                    "\n    machine code: not looked at, the function has more than {MAX_LOWERED} instructions; `show --asm` does"
-                )?,
+                (false, _) => {
+                    let text = format!(
+                        "machine code: not looked at, the function has more than {MAX_LOWERED} instructions; `show --asm` does"
+                    );
+                    print_paragraph(&text, out)?;
+                }
             }
         }
         if hidden > 0 && self.shown.passes.is_empty() {
-            writeln!(out, "\n    {} about which nothing can be done: --all shows them", count(hidden, "refusal"))?;
+            let text = format!("{} about which nothing can be done: --all shows them", count(hidden, "refusal"));
+            print_paragraph(&text, out)?;
         }
         writeln!(out)
     }
@@ -292,7 +297,7 @@ impl Printer<'_> {
             && let Some([before, after]) = self.explained.emitted.get(&lp)
             && let Some(words) = in_words(before, after, self.explained.unrolled(lp))
         {
-            writeln!(out, "{indent}  machine code: instructions {words}")?;
+            print_wrapped(&format!("{indent}  "), &format!("machine code: instructions {words}"), out)?;
         }
         Ok(all.len() - shown.len())
     }
@@ -383,6 +388,12 @@ pub fn print_remark(indent: &str, remark: &Remark, out: &mut dyn Write) -> io::R
             print_wrapped(&format!("{indent}      "), &format!("what would help: {help}"), out)
         }
     }
+}
+
+/// Prints what is said of a function below its loops.
+fn print_paragraph(text: &str, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out)?;
+    print_wrapped("    ", text, out)
 }
 
 /// Prints a text in lines that are not too wide; all but the first stand further in. Entry tests of loops with many checks are
