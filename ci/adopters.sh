@@ -96,14 +96,15 @@ all() {
 # Builds the compilers, the drivers and the tests of all that are named, in one go: then they share what they need.
 build() {
     local name crate version
-    local -a packages=(--locked --ignore-rust-version --manifest-path "$folder/Cargo.toml")
+    local -a packages=(--locked --ignore-rust-version --manifest-path "$folder/Cargo.toml") without=()
     for name in "$@"; do
         # shellcheck source=/dev/null
         source "ci/adopters/$name/adopter.sh"
-        packages+=(--package "adopter-$name" --package "$crate-with" --package "$crate-without")
+        packages+=(--package "adopter-$name" --package "$crate-with")
+        without+=(--package "$crate-without")
     done
     local status=0
-    online build "${packages[@]}" || status=$?
+    online build "${packages[@]}" "${without[@]}" || status=$?
     reached $status "cargo cannot build them"
     online test --no-run --message-format json "${packages[@]}" >"$folder/built.json" || fail "cargo cannot build their tests"
 }

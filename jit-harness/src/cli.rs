@@ -62,7 +62,7 @@ pub struct BenchArgs {
     #[arg(long, value_name = "PATH", conflicts_with_all = ["compile_time", "scaling"])]
     pub csv: Option<PathBuf>,
     /// Write the table to this file, as a page in Markdown.
-    #[arg(long, value_name = "PATH", conflicts_with_all = ["compile_time", "scaling"])]
+    #[arg(long, visible_alias = "markdown", value_name = "PATH", conflicts_with_all = ["compile_time", "scaling"])]
     pub page: Option<PathBuf>,
     /// Keep the run, to compare others with it: in `target/loopopt-bench/NAME.json`, or at a path, which has a `/` or ends in `.json`.
     #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new(), conflicts_with_all = ["compile_time", "scaling"])]
