@@ -18,7 +18,8 @@ pub(super) fn page(title: &str, body: &Markup) -> String {
             body { (body) }
         }
     };
-    page.into_string()
+    // There are thousands of them. What is drawn may be closed like this, unlike other elements.
+    page.into_string().replace("></path>", "/>").replace("></rect>", "/>")
 }
 
 /// A figure with what it is.

@@ -25,7 +25,7 @@ const AROUND: f64 = 0.2;
 /// Room for the names of programs.
 const NAMES: u32 = 120;
 /// How much room a program has in the plot of all.
-const COLUMN: u32 = 13;
+const COLUMN: u32 = 12;
 
 type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
 
