@@ -18,7 +18,8 @@ fail() {
 online() {
     local log=$folder/cargo.log
     cargo "$@" 2>"$log" && return
-    grep -qE 'Could not resolve|Could not connect|Connection|timed out|offline|403|50[0-9]' "$log" && return 3
+    local unreachable='Could not resolve host|Could not connect|Connection (timed out|refused|reset)|Timeout was reached|offline mode|--offline|got (403|50[0-9])'
+    grep -qE -e "$unreachable" "$log" && return 3
     cat "$log" >&2
     return 1
 }
@@ -116,6 +117,7 @@ own_tests() {
     while read -r test; do
         (cd "$folder/$1/with" && "$test") >>"$log" 2>&1 || { cat "$log"; fail "its own tests fail"; }
     done < <(grep "/$1/with#" "$folder/built.json" | grep '"test":true' | sed -n 's/.*"executable":"\([^"]*\)".*/\1/p')
+    grep -q '^test result: ' "$log" || fail "cargo has built no tests of $1"
     awk '/^test result: / { passed += $4 } END { print passed ? passed " of its own tests pass with loopopt" : "it has no tests of its own" }' "$log"
 }
 
