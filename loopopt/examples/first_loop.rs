@@ -49,9 +49,9 @@ fn time(name: &str, module: &mut JITModule, id: FuncId) -> Result<(), Box<dyn Er
 }
 
 pub(crate) fn main() -> Result<(), Box<dyn Error>> {
-    let at = |level| JITBuilder::with_flags(&[("opt_level", level)], default_libcall_names());
-    let (mut without, none) = (JITModule::new(at("speed")?), JITModule::new(at("none")?));
-    let mut with = LoopOptModule::with_opt_level(none, OptLevel::Speed, Options::default())?;
+    let mut without = JITModule::new(JITBuilder::with_flags(&[("opt_level", "speed")], default_libcall_names())?);
+    let unoptimized = JITModule::new(JITBuilder::new(default_libcall_names())?);
+    let mut with = LoopOptModule::with_opt_level(unoptimized, OptLevel::Speed, Options::default())?;
     let ids = [define(&mut without)?, define(&mut with)?];
     with.last_report().remarks.iter().filter(|remark| remark.fired()).for_each(|remark| println!("{remark}"));
     time("Cranelift alone", &mut without, ids[0])?;
