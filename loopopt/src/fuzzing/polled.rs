@@ -43,12 +43,13 @@ struct Interrupts<'a> {
     ask: FuncRef,
 }
 
-/// Lets each loop of `func` ask. Which for what is up to `seed`.
-pub(super) fn interrupt(func: &mut Function, seed: u64) {
+/// Lets each loop of `func` ask, or only those that are in no other one. Which for what is up to `seed`.
+pub(super) fn interrupt(func: &mut Function, seed: u64, outermost_only: bool) {
     let mut context = Context::for_function(func.clone());
     context.flowgraph();
     let forest = LoopForest::new(&context.func, &context.cfg, &context.domtree);
-    let headers: Vec<Block> = forest.loops().map(|lp| forest.data(lp).header).collect();
+    let asks = |lp: &_| !outermost_only || forest.data(*lp).parent.is_none();
+    let headers: Vec<Block> = forest.loops().filter(asks).map(|lp| forest.data(lp).header).collect();
     let mut signature = Signature::new(CallConv::SystemV);
     signature.params.extend([types::I64, types::I64].map(AbiParam::new));
     signature.returns.push(AbiParam::new(types::I64));

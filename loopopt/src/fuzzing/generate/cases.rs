@@ -9,7 +9,7 @@ use super::choices::{Choices, wrap};
 use super::effects::main_name;
 use super::features::{Feature, Shape};
 use super::interface::Interface;
-use super::memory::{IMAGE, POINTERS};
+use super::memory::{IMAGE, POINTERS, STAGE};
 use super::ranges::{Counting, Ending};
 use crate::oracle::{Arg, Call, Case};
 use cranelift_codegen::data_value::DataValue;
@@ -29,14 +29,21 @@ pub(super) fn draw(random: &mut Choices<'_, '_>, interface: &Interface) -> Vec<C
 fn case(random: &mut Choices<'_, '_>, interface: &Interface) -> Case {
     let has_memory = interface.features.has(Feature::Memory);
     let mut args = Vec::new();
+    let last = interface.functions[0].params.len() - 1;
     for (index, param) in interface.functions[0].params.iter().enumerate() {
         args.push(match index {
             0 if has_memory => Arg::Memory(0),
+            _ if index == last && interface.features.has(Feature::Chosen) => address_or_null(random),
             _ => Arg::Value(value(random, param.value_type)),
         });
     }
     let memory = if has_memory { image(random, interface) } else { Vec::new() };
     Case { call: Call { function: main_name(), args }, memory }
+}
+
+/// The last argument of programs with chosen addresses.
+fn address_or_null(random: &mut Choices<'_, '_>) -> Arg {
+    if random.chance(50) { Arg::Memory(0) } else { Arg::Value(DataValue::I64(0)) }
 }
 
 fn value(random: &mut Choices<'_, '_>, ty: Type) -> DataValue {
@@ -62,8 +69,10 @@ fn image(random: &mut Choices<'_, '_>, interface: &Interface) -> Vec<u8> {
         state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
         (state >> 56) as u8 & mask
     };
-    let pointers = if interface.features.has(Feature::Pointers) { POINTERS } else { 0 };
-    (0..IMAGE + pointers).map(|_| next()).collect()
+    let features = interface.features;
+    let pointers = if features.has(Feature::Pointers) { POINTERS } else { 0 };
+    let behind = if features.scene().is_some() { STAGE } else { pointers };
+    (0..IMAGE + behind).map(|_| next()).collect()
 }
 
 /// Calls at edges.
@@ -169,8 +178,12 @@ fn neighbours(case: &Case) -> Vec<Case> {
 fn edge_case(random: &mut Choices<'_, '_>, interface: &Interface, pool: &[i128]) -> Case {
     let mut case = case(random, interface);
     let mut last = 0_i128;
-    for arg in &mut case.call.args {
+    let count = case.call.args.len();
+    for (index, arg) in case.call.args.iter_mut().enumerate() {
         let Arg::Value(value) = arg else { continue };
+        if index + 1 == count && interface.features.has(Feature::Chosen) {
+            continue;
+        }
         let ty = value.ty();
         if !ty.is_int() || ty.bits() > 64 {
             continue;

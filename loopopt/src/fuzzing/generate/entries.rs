@@ -144,6 +144,6 @@ impl Draft<'_, '_, '_> {
     }
 }
 
-fn frame(exit: Block, is_loop: bool) -> Frame {
+pub(super) fn frame(exit: Block, is_loop: bool) -> Frame {
     Frame { again: None, exit: Some(exit), front: 0, controls: Vec::new(), is_loop, walk: None }
 }

@@ -84,6 +84,20 @@ pub(super) enum Feature {
     SlotNests = 36,
     /// Loops that only a trap ends.
     Doomed = 37,
+    /// An exit test of a loop in the middle of one inside of it.
+    MidExits = 38,
+    /// Loads that can be moved, at addresses that are chosen, and null on the other way.
+    Chosen = 39,
+    /// Loops of which an iteration counts down in loops inside.
+    Countdowns = 42,
+    /// Places that have one alias region where they are accessed, and another one in what never runs.
+    Variants = 43,
+    /// Addresses that are computed from a slot and are not in it, of accesses that never run, and of accesses to another slot.
+    Beyond = 44,
+    /// Several elements around a counter are loaded, and one of an array that may be the same is stored.
+    Stencils = 45,
+    /// Two memories that begin at one place, and have a length each.
+    Twins = 46,
     /// Loops walk over arrays with checks, in all shapes. This bit keeps the programs as they are that show the rarest faults.
     Checks = 51,
     /// Carried values to which an iteration applies several operations in a row.
@@ -204,6 +218,26 @@ pub enum Shape {
     Doomed,
     /// Some call is made because it just differs from another in what ends a loop.
     EdgeCall,
+    /// The exit test of a loop is in the middle of one inside of it.
+    MidExit,
+    /// A load that can be moved is at an address that is chosen, and null on the other way.
+    ChosenLoad,
+    /// A load at an address that is selected from two, both of which are loaded just before.
+    SelectedLoad,
+    /// An iteration of a loop counts down in loops inside.
+    Countdown,
+    /// An access that never runs has another alias region than those to the same place that run.
+    IdleRegion,
+    /// An access that never runs is beyond the slot that its address is computed from.
+    BeyondSlot,
+    /// The distance of two slots leads from one to the other.
+    SlotDistance,
+    /// Elements around a counter are loaded, one of an array that may be the same is stored.
+    Stencil,
+    /// Accesses to two memories with one base.
+    TwoMemories,
+    /// A guard is by a length near 2^64.
+    LongMemory,
     /// A loop looks at something in each iteration that another thread may write.
     PollingLoop,
     /// The address of an exception handler is taken.
@@ -226,6 +260,7 @@ impl Features {
         let mut features = Self(bits >> 8);
         let is_special = features.0 & SPECIAL_PROGRAM == SPECIAL_PROGRAM;
         features.remove(&SPECIAL);
+        SCENES.iter().for_each(|&(_, scene)| features.remove(&[scene]));
         if features.0 & SUMS_PROGRAM != SUMS_PROGRAM {
             features.remove(&[Feature::Sums]);
         }
@@ -241,6 +276,9 @@ impl Features {
         }
         if is_special {
             features.specialize(random);
+        }
+        if a as u8 >= SCENE_PROGRAM {
+            features.stage(random);
         }
         features
     }
@@ -273,13 +311,33 @@ impl Features {
         }
     }
 
+    /// Makes it a program around one of the scenes.
+    fn stage(&mut self, random: &mut Choices<'_, '_>) {
+        let scene = random.weighted(&SCENES);
+        self.remove(&SPECIAL);
+        self.remove(&NOISE);
+        // What scenes keep behind the image is theirs, and only of calls from outside is it known what they pass.
+        self.remove(&[Feature::OutOfRange, Feature::Functions, Feature::Endless]);
+        self.add(Feature::Memory);
+        self.add(Feature::Trusted);
+        self.add(scene);
+        if random.chance(80) {
+            self.add(Feature::Sparse);
+        }
+    }
+
+    /// The scene that the program is made around, if it is one of those.
+    pub(super) fn scene(self) -> Option<Feature> {
+        SCENES.iter().map(|&(_, scene)| scene).find(|&scene| self.has(scene))
+    }
+
     fn add(&mut self, feature: Feature) {
         self.0 |= 1 << feature as u64;
     }
 
     /// Whether it has one of the special features.
     pub(super) fn is_special(self) -> bool {
-        SPECIAL.iter().any(|&feature| self.has(feature))
+        self.scene().is_some() || SPECIAL.iter().any(|&feature| self.has(feature))
     }
 
     pub(super) fn has(self, feature: Feature) -> bool {
@@ -322,6 +380,20 @@ const SPECIAL_SHARES: [(usize, Feature); 6] = [
     (4, Feature::Pointers),
     (5, Feature::SlotNests),
     (1, Feature::Doomed),
+];
+
+/// Programs are made around scenes if the lowest eight bits, which stand for no feature, are at least this: one in thirteen.
+const SCENE_PROGRAM: u8 = 236;
+
+/// What proofs went wrong with that takes several blocks, and how often programs are made around it. They have no other special feature.
+const SCENES: [(usize, Feature); 7] = [
+    (2, Feature::MidExits),
+    (3, Feature::Chosen),
+    (2, Feature::Countdowns),
+    (2, Feature::Variants),
+    (3, Feature::Beyond),
+    (2, Feature::Stencils),
+    (2, Feature::Twins),
 ];
 
 /// What is in the way of special features.

@@ -8,9 +8,12 @@
 //! addresses of the stack and of code stay where they are, NaNs do not get into memory or integers, and memory flags
 //! promise nothing that does not hold.
 
+mod beyond;
 mod cases;
 mod cells;
 mod choices;
+mod chosen;
+mod countdowns;
 mod disguises;
 mod dominance;
 mod effects;
@@ -25,14 +28,19 @@ mod known;
 mod locals;
 mod loops;
 mod memory;
+mod mid_exits;
 mod outline;
 mod plan;
 mod pointers;
 mod ranges;
 mod reductions;
+mod scenes;
 mod series;
 mod statements;
+mod stencils;
 mod sums;
+mod twins;
+mod variants;
 mod walks;
 
 use crate::oracle::{Case, Program};
@@ -79,6 +87,8 @@ pub struct TestCase {
     pub shapes: BTreeSet<Shape>,
     /// Whether it is one of the programs, about one in four, that are made around what proofs went wrong with, and have little else.
     pub is_special: bool,
+    /// Whether no access is outside of the memory image, wherever its address is computed.
+    pub stays_in_memory: bool,
     /// For choices of who runs it, for example of rewrites to be done.
     pub seed: u64,
 }
@@ -115,7 +125,9 @@ pub fn generate(bytes: &mut Unstructured<'_>) -> arbitrary::Result<TestCase> {
     shapes.extend(calls.shape);
     let program =
         Program::new(functions).unwrap_or_else(|error| panic!("the generator makes valid programs: {error:#}"));
-    Ok(TestCase { program, cases, endless, shapes, is_special: interface.features.is_special(), seed })
+    let features = interface.features;
+    let (is_special, stays_in_memory) = (features.is_special(), features.scene().is_some());
+    Ok(TestCase { program, cases, endless, shapes, is_special, stays_in_memory, seed })
 }
 
 /// Random bytes, always the same for a seed.

@@ -119,7 +119,9 @@ impl Draft<'_, '_, '_> {
             // There is no end to what they can be.
             self.outline.counters.retain(|counter, _| !plan.starts.contains(counter));
         }
-        let may_walk = self.features().has(Feature::Memory) && !self.features().has(Feature::Pointers);
+        let features = self.features();
+        let keeps_more = features.has(Feature::Pointers) || features.scene().is_some();
+        let may_walk = features.has(Feature::Memory) && !keeps_more;
         let walks = may_walk && self.random.chance(30);
         if walks && (ends || !matches!(plan.test.fuel, Fuel::None)) {
             self.walk(at, &mut plan);

@@ -11,15 +11,15 @@ use cranelift_codegen::ir::{
 };
 
 /// A small loop in the making.
-struct Small {
-    header: Block,
-    counter: Value,
-    bound: Value,
+pub(super) struct Small {
+    pub(super) header: Block,
+    pub(super) counter: Value,
+    pub(super) bound: Value,
 }
 
 impl Draft<'_, '_, '_> {
     /// A loop that counts up to a small number, and tests at the bottom.
-    fn small_loop(&mut self, at: Block, most: i128) -> Small {
+    pub(super) fn small_loop(&mut self, at: Block, most: i128) -> Small {
         let zero = self.constant(at, types::I64, 0);
         let bound = if self.random.chance(30) {
             let count = 1 + self.random.below(most as usize) as i128;
@@ -40,7 +40,7 @@ impl Draft<'_, '_, '_> {
     }
 
     /// Tests at the end of `latch`. Gives the block behind the loop.
-    fn end_small_loop(&mut self, latch: Block, small: &Small) -> Block {
+    pub(super) fn end_small_loop(&mut self, latch: Block, small: &Small) -> Block {
         self.frames.pop();
         let exit = self.block();
         self.pos.goto_bottom(latch);
@@ -51,7 +51,8 @@ impl Draft<'_, '_, '_> {
         exit
     }
 
-    fn image(&self) -> Value {
+    /// The address of the memory image.
+    pub(super) fn image(&self) -> Value {
         let entry = self.pos.func.layout.entry_block().expect("there is a block");
         self.pos.func.dfg.block_params(entry)[0]
     }

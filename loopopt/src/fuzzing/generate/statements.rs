@@ -119,6 +119,11 @@ impl Draft<'_, '_, '_> {
     /// A statement that only special programs have.
     pub(super) fn special(&mut self, at: Block) -> Option<Block> {
         let features = self.features();
+        if let Some(scene) = features.scene()
+            && self.random.chance(80)
+        {
+            return self.scene(at, scene);
+        }
         let may_count = self.countings_fit();
         match self.random.weighted(&SPECIAL_STATEMENTS) {
             Feature::Ranges if features.has(Feature::Ranges) && may_count => Some(self.ranges(at)),

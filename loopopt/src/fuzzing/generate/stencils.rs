@@ -1,0 +1,45 @@
+//! Elements around a counter are loaded, and one of an array is stored that begins a few elements further, as the arguments say: what
+//! comes back in a later iteration may have changed until then.
+
+use super::features::Shape;
+use super::memory::HIGH;
+use super::outline::Draft;
+use cranelift_codegen::cursor::Cursor;
+use cranelift_codegen::ir::{Block, InstBuilder, types};
+
+impl Draft<'_, '_, '_> {
+    /// Such a loop. Gives the block behind it, if a way goes on.
+    pub(super) fn stencil(&mut self, at: Block) -> Option<Block> {
+        self.note(Shape::Stencil);
+        let ty = self.random.pick(&[types::I32, types::I64]);
+        let size = i64::from(ty.bytes());
+        let flags = self.trusted(HIGH.index);
+        let number = self.small_number(at, if size == 4 { 16 } else { 8 });
+        let first = self.element(at, HIGH.start.into(), number, size);
+        // The elements are in the middle of what the other array can be.
+        let start = i64::from(HIGH.start) + size * self.random.pick(&[0, 4, 6]);
+        let lp = self.small_loop(at, 7);
+        self.pos.goto_bottom(lp.header);
+        let index = if self.random.chance(30) {
+            let last = self.pos.ins().iconst(types::I64, 7);
+            self.pos.ins().isub(last, lp.counter)
+        } else {
+            lp.counter
+        };
+        let elements = self.element(lp.header, start, index, size);
+        let mut sum = self.pos.ins().load(ty, flags, elements, 0);
+        for element in 1..2 + self.random.below(2) as i32 {
+            let next = self.pos.ins().load(ty, flags, elements, element * size as i32);
+            sum = self.pos.ins().iadd(sum, next);
+        }
+        let distance = self.pos.ins().imul_imm_s(index, size);
+        let to = self.pos.ins().iadd(first, distance);
+        self.outline.private.extend([elements, distance, to]);
+        if self.random.chance(85) {
+            let more = self.pos.ins().iadd_imm_s(sum, 1);
+            self.pos.ins().store(flags, more, to, 0);
+        }
+        let latch = self.some(lp.header, 15);
+        self.end_nest(latch, &lp)
+    }
+}
