@@ -5,11 +5,13 @@ use super::interpret::{Interpreted, interpret};
 use super::run::Fault;
 use super::{Call, HostCall, Observation, Outcome, Pipeline, Program, Rewrite, Settings};
 use crate::analysis::cfg::edges::{edges_of, jump_target};
+use crate::analysis::memory::alias::Access;
 use crate::{LoopOptimizer, Options, Report};
 use anyhow::{Context as _, Result};
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::data_value::DataValue;
-use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, SourceLoc, TrapCode, Type, types};
+use cranelift_codegen::ir::immediates::Offset32;
+use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, SourceLoc, TrapCode, Type, Value, types};
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_codegen::{CodegenResult, Context};
 use std::fmt;
@@ -119,7 +121,7 @@ pub enum Mismatch {
 /// as arguments of host functions; in memory, bytes are compared. The source location of a trap is compared if the two arms
 /// without loopopt agree on it, and not if Cranelift has let another access trap in the place of that: its egraph pass, which
 /// runs again, removes a store that a later one to the same address makes dead, lets a branch to a block that only traps trap itself, and its lowering makes one instruction of a
-/// load and a store of the same address, or of a load and what uses it.
+/// load and a store of the same address, of a load and what uses it, or of all three.
 /// A function that is reported as unchanged has to be the same to the letter.
 ///
 /// The error is a [`Difference`] if one was found. It is something else if the program could not be compiled or called, or
@@ -306,7 +308,7 @@ fn srcloc(outcome: &Outcome) -> Option<SourceLoc> {
 }
 
 /// Whether it is Cranelift that lets one instruction trap in the place of the other: a store that a later one makes dead, a
-/// load and a store of one place that become one instruction, a load that becomes a part of its user, or a branch to a block that does
+/// load and a store of one place that become one instruction, with or without what is done in between, a load that becomes a part of its user, or a branch to a block that does
 /// nothing but trap, which becomes a trap at the branch.
 fn trap_for_each_other(program: &Program, a: &Outcome, b: &Outcome) -> bool {
     let (Some((func, a)), Some((_, b))) = (insts_at_trap(program, a), insts_at_trap(program, b)) else { return false };
@@ -317,7 +319,7 @@ fn trap_for_each_other(program: &Program, a: &Outcome, b: &Outcome) -> bool {
 fn can_stand_for(func: &Function, first: Inst, second: Inst) -> bool {
     use InstructionData::{Brif, Load, Store, Trap};
     match (func.dfg.insts[first], func.dfg.insts[second]) {
-        (Store { .. }, Store { .. }) => true,
+        (Store { .. }, Store { .. }) => is_same_place(func, first, second),
         (Load { arg, offset, .. }, Store { args: [_, other], offset: other_offset, .. })
             if (arg, offset) == (other, other_offset) =>
         {
@@ -327,10 +329,28 @@ fn can_stand_for(func: &Function, first: Inst, second: Inst) -> bool {
             let loaded = func.dfg.first_result(first);
             func.dfg.inst_values(second).any(|value| func.dfg.resolve_aliases(value) == loaded)
         }
+        (_, Store { args: [stored, address], offset, .. }) => {
+            func.dfg.value_def(func.dfg.resolve_aliases(stored)).inst() == Some(first)
+                && func.dfg.inst_values(first).any(|value| is_loaded_from(func, value, address, offset))
+        }
         (Trap { .. }, Brif { .. }) => edges_of(func, second)
             .any(|edge| func.layout.inst_block(first) == Some(behind_jumps(func, edge.target(func)))),
         _ => false,
     }
+}
+
+/// Whether two stores are to the same bytes, as far as sums say.
+fn is_same_place(func: &Function, first: Inst, second: Inst) -> bool {
+    let [first, second] = [first, second].map(|inst| Access::of(func, inst));
+    first.zip(second).is_some_and(|(first, second)| (first.address, first.size) == (second.address, second.size))
+}
+
+/// Whether a value is what a load gave, from there. A load, an operation and a store of what it gives can become one instruction, which traps at the
+/// place of the store; where only the load and the operation do, it is that of the operation.
+fn is_loaded_from(func: &Function, value: Value, address: Value, from: Offset32) -> bool {
+    let load = func.dfg.value_def(func.dfg.resolve_aliases(value)).inst().map(|inst| func.dfg.insts[inst]);
+    matches!(load, Some(InstructionData::Load { arg, offset, .. })
+        if offset == from && func.dfg.resolve_aliases(arg) == func.dfg.resolve_aliases(address))
 }
 
 /// The block that `block` comes to, if it and those behind it only jump on.

@@ -5,6 +5,10 @@
 //! from the first to the last; a vector result is zero. An integer that is an address on the program's stack counts as
 //! zero, because frames differ from arm to arm.
 //!
+//! Two kinds do more, by the beginning of their names. If the first argument of a function `write…` is the address of eight bytes of the memory image
+//! or of the program's stack, the sum of the other arguments and one is added to the number there. For a function `read…`, the number there counts as the
+//! first argument, and is logged: so a slot whose address has escaped is seen.
+//!
 //! For each of them the program has a shim, machine code that puts the arguments into slots and calls [`host_call`].
 
 #![allow(unsafe_code, reason = "slots and imports come from machine code as pointers")]
@@ -37,6 +41,8 @@ pub(super) fn is_running() -> bool {
 /// What the host functions of a compiled program share.
 #[derive(Debug, Default)]
 pub(super) struct Session {
+    /// Address and size of the memory image.
+    pub(super) image: (usize, usize),
     /// What is logged, if anything.
     pub(super) log: Option<Log>,
 }
@@ -91,14 +97,44 @@ pub(super) unsafe extern "C" fn host_call(import: *const Import, args: *const Sl
         let args = slice::from_raw_parts(args, import.signature.params.len());
         (import, args, slice::from_raw_parts_mut(results, import.signature.returns.len()))
     };
-    let args: Vec<DataValue> =
+    let address = pointed_to(import, args);
+    let mut args: Vec<DataValue> =
         args.iter().zip(&import.signature.params).map(|(slot, param)| argument(slot, param.value_type)).collect();
+    if let Some(address) = address {
+        touch(&import.name, address, &mut args);
+    }
     for (slot, result) in results.iter_mut().zip(&import.signature.returns) {
         meaning(&args, result.value_type).write_to_slice_ne(&mut slot.0);
     }
     let go_on = lock(&import.session).log.as_mut().is_none_or(|log| record(log, &import.name, args));
     RUNNING.set(false);
     u8::from(!go_on)
+}
+
+/// The first argument, if a function of this name may access eight bytes there.
+fn pointed_to(import: &Import, args: &[Slot]) -> Option<usize> {
+    let accesses = import.name.starts_with("read") || import.name.starts_with("write");
+    let is_number = import.signature.params.first().is_some_and(|param| param.value_type == types::I64);
+    let slot = args.first().filter(|_| accesses && is_number)?;
+    let DataValue::I64(address) = DataValue::read_from_slice_ne(&slot.0, types::I64) else { return None };
+    let (first, last) = (address as usize, (address as usize).checked_add(7)?);
+    let (start, len) = lock(&import.session).image;
+    let in_image = first >= start && last < start.saturating_add(len);
+    let on_stack = native::on_program_stack(first) && native::on_program_stack(last);
+    (in_image || on_stack).then_some(first)
+}
+
+/// Reads or writes the number at an address that [`pointed_to`] gives.
+fn touch(name: &str, address: usize, args: &mut [DataValue]) {
+    // SAFETY: the eight bytes are of the memory image or of the program's stack, and the program is not running meanwhile.
+    let number = unsafe { &mut *(address as *mut [u8; 8]) };
+    let old = i64::from_ne_bytes(*number);
+    if name.starts_with("read") {
+        args[0] = DataValue::I64(old);
+    } else {
+        let sum = args[1..].iter().filter_map(integer).fold(1, i128::wrapping_add);
+        *number = old.wrapping_add(sum as i64).to_ne_bytes();
+    }
 }
 
 /// Logs a call, and says whether the program may go on.

@@ -49,6 +49,8 @@
 //!   signature of integers, `f32`, `f64` and vectors of up to 128 bits. An integer result is the wrapping sum of all
 //!   integer arguments, cut off or sign-extended to the result's type; a float result is the sum of all float arguments of
 //!   its type; a vector is zero. Addresses on the stack count as zero, as they differ from arm to arm.
+//!   One whose name begins with `write` changes the eight bytes that its first argument points to, and one whose name begins with `read` takes them for
+//!   that argument.
 //! * Cranelift's library calls.
 //!
 //! # Traps and endless loops

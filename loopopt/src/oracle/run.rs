@@ -105,6 +105,7 @@ impl Compiled {
     ) -> Result<(Outcome, Vec<HostCall>, Duration)> {
         let image = arena.load(prepared.memory)?;
         prepared.set_slots(image);
+        lock(&self.session).image = (image, prepared.memory.len());
         lock(&self.session).log = log.then(|| Log::new((image, prepared.memory.len()), Instant::now() + self.limit));
         let entry = Entry {
             trampoline: prepared.trampoline,

@@ -1,7 +1,7 @@
 //! Addresses that are computed from a stack slot and are not in it: of accesses that never run, and by the distance of two slots, which is
 //! loaded and leads from one to the other.
 
-use super::features::{Feature, Shape};
+use super::features::Shape;
 use super::memory::{IMAGE, LOW, STAGE};
 use super::outline::{Draft, End, On, Way};
 use cranelift_codegen::cursor::Cursor;
@@ -46,7 +46,7 @@ impl Draft<'_, '_, '_> {
         let zero = self.pos.ins().iconst(types::I64, 0);
         let is_inside = self.pos.ins().icmp(IntCC::Equal, distance, zero);
         let tag = self.pos.ins().select(is_inside, word, zero);
-        let tag_flags = self.tag_flags();
+        let tag_flags = self.stage_flags(9);
         self.pos.ins().store(tag_flags, tag, image, TAGS);
         self.outline.private.extend([number, distance, place, tag]);
         if self.random.chance(40) {
@@ -85,16 +85,10 @@ impl Draft<'_, '_, '_> {
         Some(exit)
     }
 
-    /// The tags are in a region of their own, if there are any.
-    fn tag_flags(&mut self) -> MemFlagsData {
-        let region = self.features().has(Feature::Regions).then(|| self.region_of_its_own(9));
-        MemFlagsData::trusted().with_alias_region(region)
-    }
-
     /// A load that its tag says to do, and perhaps a store.
     fn tagged_load(&mut self, at: Block, counter: Value, place: Value) -> Option<Block> {
         let image = self.image();
-        let tag_flags = self.tag_flags();
+        let tag_flags = self.stage_flags(9);
         let flags = MemFlagsData::trusted();
         let may_move = if self.random.chance(60) { flags.with_can_move() } else { flags };
         self.pos.goto_bottom(at);

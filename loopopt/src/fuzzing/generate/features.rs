@@ -321,6 +321,9 @@ impl Features {
         self.add(Feature::Memory);
         self.add(Feature::Trusted);
         self.add(scene);
+        if scene == Feature::Variants {
+            self.add(Feature::Regions);
+        }
         if random.chance(80) {
             self.add(Feature::Sparse);
         }

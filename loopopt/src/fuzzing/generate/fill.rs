@@ -43,6 +43,8 @@ pub(super) struct Fill<'a, 'u, 'd> {
     is_cold: bool,
     /// Whether the block has no effect.
     is_quiet: bool,
+    /// Whether the block has what is drafted, and nothing else.
+    is_bare: bool,
     shapes: &'a mut BTreeSet<Shape>,
 }
 
@@ -73,6 +75,7 @@ impl<'a, 'u, 'd> Fill<'a, 'u, 'd> {
             is_invariant: false,
             is_cold: false,
             is_quiet: false,
+            is_bare: false,
             shapes,
         };
         fill.declare();
@@ -119,6 +122,7 @@ impl<'a, 'u, 'd> Fill<'a, 'u, 'd> {
     fn block(&mut self, block: Block, is_entry: bool) {
         self.known.enter(self.outline.depths.get(&block).copied().unwrap_or(0));
         self.is_quiet = self.outline.quiet.contains(&block);
+        self.is_bare = self.outline.bare.contains(&block);
         self.is_cold = self.pos.func.layout.is_cold(block);
         for param in self.pos.func.dfg.block_params(block).to_vec() {
             self.learn(param);
@@ -220,6 +224,9 @@ impl<'a, 'u, 'd> Fill<'a, 'u, 'd> {
     }
 
     fn instructions(&mut self, most: usize) {
+        if self.is_bare {
+            return;
+        }
         let most = if self.features().has(Feature::Sparse) { most.div_ceil(2) } else { most };
         for _ in 0..self.random.below(most) {
             let may_be = self.features().has(Feature::Invariants) && self.known.depth() > 0;

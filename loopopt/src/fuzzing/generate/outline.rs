@@ -95,6 +95,8 @@ pub(super) struct Outline {
     pub(super) calling: HashSet<Block>,
     /// Blocks that have no effect: a rare call is all that a loop of them does to others.
     pub(super) quiet: HashSet<Block>,
+    /// Blocks with what is drafted, and nothing else: many a pass looks at small loops only.
+    pub(super) bare: HashSet<Block>,
     /// Whether there is a loop that need not end.
     pub(super) endless: bool,
     pub(super) regions: Regions,
@@ -132,6 +134,8 @@ pub(super) struct Draft<'a, 'u, 'd> {
     pub(super) room: usize,
     /// Whether what is being drafted has no effect.
     pub(super) is_quiet: bool,
+    /// Whether what is being drafted has no other instructions.
+    pub(super) is_bare: bool,
     /// How often the block that is being drafted may still be repeated.
     pub(super) work: u64,
     /// Integers that are known everywhere.
@@ -157,6 +161,7 @@ impl<'a, 'u, 'd> Draft<'a, 'u, 'd> {
             frames: Vec::new(),
             room,
             is_quiet: false,
+            is_bare: false,
             work,
             params: Vec::new(),
         };
@@ -204,6 +209,9 @@ impl<'a, 'u, 'd> Draft<'a, 'u, 'd> {
         self.outline.depths.insert(block, self.depth());
         if self.is_quiet {
             self.outline.quiet.insert(block);
+        }
+        if self.is_bare {
+            self.outline.bare.insert(block);
         }
         block
     }

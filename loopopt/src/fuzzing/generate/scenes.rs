@@ -4,7 +4,7 @@
 //! Behind the memory image there are [`STAGE`](super::memory::STAGE) bytes that only scenes access.
 
 use super::features::Feature;
-use super::memory::{HIGH, IMAGE};
+use super::memory::{IMAGE, STAGE};
 use super::outline::{Draft, End, Way};
 use cranelift_codegen::cursor::Cursor;
 use cranelift_codegen::ir::{
@@ -13,8 +13,8 @@ use cranelift_codegen::ir::{
 };
 use cranelift_codegen::isa::CallConv;
 
-/// Where what is loaded is put together, the last number of the image.
-const SUM: i32 = IMAGE as i32 - 8;
+/// Where what is loaded is put together.
+const SUM: i32 = IMAGE as i32 + STAGE as i32 - 24;
 
 impl Draft<'_, '_, '_> {
     /// A scene. Gives the block behind it, if one of its ways goes on.
@@ -22,6 +22,7 @@ impl Draft<'_, '_, '_> {
         let work = self.work;
         // They run for some iterations, in two loops.
         self.work /= 32;
+        let was_bare = std::mem::replace(&mut self.is_bare, self.random.chance(60));
         let end = match scene {
             Feature::MidExits => self.mid_exit(at),
             Feature::Chosen => self.chosen(at),
@@ -31,7 +32,7 @@ impl Draft<'_, '_, '_> {
             Feature::Stencils => self.stencil(at),
             _ => self.twins(at),
         };
-        self.work = work;
+        (self.work, self.is_bare) = (work, was_bare);
         end
     }
 
@@ -65,7 +66,7 @@ impl Draft<'_, '_, '_> {
     /// Lets a number of 64 bits make a difference.
     pub(super) fn absorb(&mut self, at: Block, value: Value) {
         let image = self.image();
-        let flags = self.trusted(HIGH.index);
+        let flags = self.stage_flags(10);
         self.pos.goto_bottom(at);
         let old = self.pos.ins().load(types::I64, flags, image, SUM);
         let times = self.pos.ins().imul_imm_s(old, 3);
@@ -74,7 +75,13 @@ impl Draft<'_, '_, '_> {
         self.outline.private.extend([old, times, new]);
     }
 
-    /// An alias region that nothing else is in.
+    /// Flags of accesses to something behind the image, which is in a region of this number if the program has regions.
+    pub(super) fn stage_flags(&mut self, user_id: u32) -> MemFlagsData {
+        let region = self.features().has(Feature::Regions).then(|| self.region_of_its_own(user_id));
+        MemFlagsData::trusted().with_alias_region(region)
+    }
+
+    /// The alias region of this number, which is none of those of the image.
     pub(super) fn region_of_its_own(&mut self, user_id: u32) -> AliasRegion {
         self.pos.func.dfg.alias_regions.insert(AliasRegionData { user_id, description: "".into() })
     }

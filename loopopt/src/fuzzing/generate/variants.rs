@@ -18,8 +18,9 @@ impl Draft<'_, '_, '_> {
             let region = self.region_of_its_own(user_id);
             MemFlagsData::trusted().with_alias_region(Some(region))
         });
+        let most = self.random.pick(&[2, 2, 4]);
         let fields = [(); 2].map(|()| {
-            let number = self.small_number(at, 4);
+            let number = self.small_number(at, most);
             self.element(at, IMAGE as i64, number, 8)
         });
         let image = self.image();
