@@ -31,6 +31,7 @@
 //! | a poll is late by no more than the embedder allows | it is about instructions, not values; that a strip ends is asserted | tests that stop endless loops |
 //! | a variable that was a stack slot has this value | its memory is gone with the slot | the oracle |
 //! | a cell at an index of a stack slot holds this value, if only a load that may move says that the index is one | the load may run where the program does not get to it, at an index beyond the slot | the oracle: the value is not used there |
+//! | a load that may move is in the region that it says, and so not where accesses of other regions are; or in the slot that its address is an index of | it may run where the program does not get to it, and where something else is | the oracle: the value is not used there |
 //! | a stack slot is not seen from outside | it is about what others do with an address that they do not have | the oracle |
 //! | numbers lie in a range, one thing implies another | the check that they are used for is asserted; alone they change nothing | the lemmas |
 

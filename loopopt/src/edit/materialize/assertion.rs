@@ -125,12 +125,16 @@ pub(crate) fn assert_equal(func: &mut Function, before: Inst, claim: Claim, [a, 
     }
 }
 
-/// Asserts in front of `before` that `load`, a plain one of which the address is there, would give `value`: it is done once more.
+/// Asserts in front of `before` that `load`, a plain one of which the address is there, would give `value`: it is done once more. Nothing of a load
+/// that [need not be where it says](need_not_be_there).
 pub(crate) fn assert_loads(func: &mut Function, before: Inst, load: Inst, value: Value) {
     if !is_marked(func) {
         return;
     }
     let InstructionData::Load { opcode, flags, offset, arg } = func.dfg.insts[load] else { return };
+    if need_not_be_there(func, load, func.dfg.mem_flags[flags]) {
+        return;
+    }
     let ty = func.dfg.value_type(value);
     let again = pinned(func.dfg.mem_flags[flags]).with_trap_code(Some(Claim::Readable.trap_code()));
     let Ok(flags) = func.dfg.mem_flags.insert(again) else { return };
@@ -152,9 +156,23 @@ pub(crate) fn assert_same_place(func: &mut Function, access: Inst, (address, off
     assert_equal(func, access, Claim::SamePlace, [now, then]);
 }
 
-/// Asserts in front of `before` that the two accesses, whose addresses are there, have no byte in common.
+/// Whether an access may have been moved to where the program does not get to it, so that it need not be in the region that it says: then what it
+/// gives is not used. Whoever has moved it knows no more.
+fn region_need_not_hold(flags: MemFlagsData) -> bool {
+    flags.can_move() && flags.alias_region().is_some()
+}
+
+/// Whether a load [need not be](region_need_not_hold) in its region, or, at an index, in its slot.
+fn need_not_be_there(func: &Function, load: Inst, flags: MemFlagsData) -> bool {
+    let is_at_index = |access: Access| access.address.slot().is_some() && access.address.terms().len() > 1;
+    region_need_not_hold(flags) || flags.can_move() && Access::of(func, load).is_some_and(is_at_index)
+}
+
+/// Asserts in front of `before` that the two accesses, whose addresses are there, have no byte in common. Nothing of two that are told apart by their
+/// regions, one of which [need not hold](region_need_not_hold).
 pub(crate) fn assert_apart(func: &mut Function, before: Inst, [a, b]: [&Access; 2]) {
-    if !is_marked(func) {
+    let by_region = [a, b].iter().any(|access| region_need_not_hold(access.flags)) && a.is_kept_apart(b);
+    if !is_marked(func) || by_region {
         return;
     }
     let mut cursor = at(func, before);
