@@ -46,9 +46,10 @@ pub(super) fn guard_program(case: &TestCase) -> Result<TestCase> {
         // Only of calls from outside is it known that they pass a length.
         let length = if number == 0 { length_param(func, case) } else { None };
         let more = case.cases.first().map_or(0, |case| case.memory.len().saturating_sub(USUAL)) as i64;
-        let mut guards = Guards { length: None, more, may_be_null: None, seed: case.seed };
+        let twins = case.shapes.contains(&Shape::TwoMemories);
+        let mut guards = Guards { length: None, more, may_be_null: None, twins, seed: case.seed };
         let Some(entry) = func.layout.entry_block() else { continue };
-        if number == 0 && case.shapes.contains(&Shape::ChosenLoad) {
+        if number == 0 && last_is_address(case) {
             guards.may_be_null = func.dfg.block_params(entry).last().copied();
         }
         if let Some(index) = length {
@@ -64,11 +65,20 @@ pub(super) fn guard_program(case: &TestCase) -> Result<TestCase> {
     Ok(TestCase { program: case.program.with_functions(functions)?, cases, shapes, ..case.clone() })
 }
 
+/// Whether the last argument is an address, or null.
+fn last_is_address(case: &TestCase) -> bool {
+    case.shapes.contains(&Shape::ChosenLoad) || case.shapes.contains(&Shape::Stencil)
+}
+
 /// The index of the parameter that is the length of the memory, if one is to be: the last number of 64 bits.
 fn length_param(func: &Function, case: &TestCase) -> Option<usize> {
-    let share = if case.stays_in_memory { 3 } else { 12 };
+    let share = match case.stays_in_memory {
+        _ if case.shapes.contains(&Shape::TwoMemories) => 1,
+        true => 3,
+        false => 12,
+    };
     let entry = func.layout.entry_block().filter(|_| case.seed.is_multiple_of(share))?;
-    if case.shapes.contains(&Shape::ChosenLoad) {
+    if last_is_address(case) {
         return None;
     }
     let params = func.dfg.block_params(entry);
@@ -96,6 +106,8 @@ struct Guards {
     more: i64,
     /// A parameter that is no memory.
     may_be_null: Option<Value>,
+    /// Whether there are two memories for sure.
+    twins: bool,
     seed: u64,
 }
 
@@ -119,7 +131,7 @@ impl Guards {
             if let Some(&base) = wide.iter().find(is_term) {
                 // Half of the memories that have a length of their own begin where one of a constant length does, which is another memory.
                 let is_other = access.flags.alias_region().is_some_and(|region| region.as_u32() % 2 == 1);
-                let is_apart = is_other && (self.seed >> 40).is_multiple_of(2);
+                let is_apart = is_other && (self.twins || (self.seed >> 40).is_multiple_of(2));
                 let place = (func.layout.inst_block(inst), access.address.clone(), access.size, is_apart);
                 let length = self.length.filter(|&length| length != base && !is_apart);
                 let guard = *guards.entry(place).or_insert_with(|| self.guard(func, &access, base, length));

@@ -34,6 +34,7 @@ fn case(random: &mut Choices<'_, '_>, interface: &Interface) -> Case {
         args.push(match index {
             0 if has_memory => Arg::Memory(0),
             _ if index == last && interface.features.has(Feature::Chosen) => address_or_null(random),
+            _ if index == last && interface.features.ends_in_address() => Arg::Memory(4 * random.below(16)),
             _ => Arg::Value(value(random, param.value_type)),
         });
     }
@@ -181,7 +182,7 @@ fn edge_case(random: &mut Choices<'_, '_>, interface: &Interface, pool: &[i128])
     let count = case.call.args.len();
     for (index, arg) in case.call.args.iter_mut().enumerate() {
         let Arg::Value(value) = arg else { continue };
-        if index + 1 == count && interface.features.has(Feature::Chosen) {
+        if index + 1 == count && interface.features.ends_in_address() {
             continue;
         }
         let ty = value.ty();

@@ -45,7 +45,7 @@ impl Draft<'_, '_, '_> {
         let start = 8 * self.random.below(4) as i64;
         self.pos.goto_bottom(at);
         let other = self.pos.ins().iadd_imm_s(image, start);
-        self.outline.private.extend([pointer, other]);
+        self.outline.private.push(other);
         [pointer, other]
     }
 

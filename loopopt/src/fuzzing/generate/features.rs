@@ -321,12 +321,17 @@ impl Features {
         self.add(Feature::Memory);
         self.add(Feature::Trusted);
         self.add(scene);
-        if scene == Feature::Variants {
+        if matches!(scene, Feature::Variants | Feature::Countdowns) {
             self.add(Feature::Regions);
         }
         if random.chance(80) {
             self.add(Feature::Sparse);
         }
+    }
+
+    /// Whether the last argument of the first function is an address.
+    pub(super) fn ends_in_address(self) -> bool {
+        self.has(Feature::Chosen) || self.has(Feature::Stencils)
     }
 
     /// The scene that the program is made around, if it is one of those.

@@ -23,7 +23,7 @@ impl Interface {
         if features.has(Feature::Ranges) {
             functions[0].params.extend([types::I32, types::I32, types::I64].map(AbiParam::new));
         }
-        if features.has(Feature::Chosen) || features.has(Feature::Twins) {
+        if features.ends_in_address() || features.has(Feature::Twins) {
             functions[0].params.push(AbiParam::new(types::I64));
         }
         let hosts = (0..3).map(|_| host(random, features)).collect();

@@ -181,10 +181,13 @@ impl<'a, 'u, 'd> Draft<'a, 'u, 'd> {
     fn entry(&mut self) -> Block {
         let entry = self.block();
         let has_memory = self.features().has(Feature::Memory);
+        let last = self.pos.func.signature.params.len() - 1;
         let types: Vec<Type> = self.pos.func.signature.params.iter().map(|param| param.value_type).collect();
         for (index, ty) in types.into_iter().enumerate() {
             let param = self.pos.func.dfg.append_block_param(entry, ty);
-            if ty.is_int() && ty != types::I128 && !(has_memory && index == 0) {
+            if index == last && self.features().ends_in_address() {
+                self.outline.private.push(param);
+            } else if ty.is_int() && ty != types::I128 && !(has_memory && index == 0) {
                 self.params.push(param);
             }
         }

@@ -1,5 +1,5 @@
-//! Elements around a counter are loaded, and one of an array is stored that begins a few elements further, as the arguments say: what
-//! comes back in a later iteration may have changed until then.
+//! Elements around a counter are loaded, and one of an array is stored that begins where an argument says, some
+//! elements further or before: what comes back in a later iteration may have changed until then.
 
 use super::features::Shape;
 use super::memory::HIGH;
@@ -14,8 +14,11 @@ impl Draft<'_, '_, '_> {
         let ty = self.random.pick(&[types::I32, types::I64]);
         let size = i64::from(ty.bytes());
         let flags = self.trusted(HIGH.index);
-        let number = self.small_number(at, if size == 4 { 16 } else { 8 });
-        let first = self.element(at, HIGH.start.into(), number, size);
+        let entry = self.pos.func.layout.entry_block().expect("there is a block");
+        let address = *self.pos.func.dfg.block_params(entry).last().expect("it has an address");
+        self.pos.goto_bottom(at);
+        let first = self.pos.ins().iadd_imm_s(address, i64::from(HIGH.start));
+        self.outline.private.push(first);
         // The elements are in the middle of what the other array can be.
         let start = i64::from(HIGH.start) + size * self.random.pick(&[0, 4, 6]);
         let lp = self.small_loop(at, 7);
