@@ -99,6 +99,15 @@ const SPECIAL_SHAPES: &[(Shape, f64)] = &[
     (Shape::SlotNest, 0.3),
     (Shape::Doomed, 0.7),
     (Shape::EdgeCall, 3.0),
+    (Shape::MidExit, 0.4),
+    (Shape::ChosenLoad, 0.6),
+    (Shape::SelectedLoad, 0.15),
+    (Shape::Countdown, 0.5),
+    (Shape::IdleRegion, 0.5),
+    (Shape::BeyondSlot, 0.5),
+    (Shape::SlotDistance, 0.15),
+    (Shape::Stencil, 0.4),
+    (Shape::TwoMemories, 0.4),
 ];
 
 /// The share of programs, in percent, in which each claim is asserted at least: some way below what it is.
@@ -208,6 +217,8 @@ fn guards_are_consolidated() -> Result<()> {
     println!("{statistics}");
     let share = statistics.share("consolidate_guards");
     ensure!(share >= 1.5, "guards are consolidated in {share:.1} % of the programs only");
+    let long = statistics.share_with(Shape::LongMemory);
+    ensure!(long >= 0.3, "{long:.1} % of the programs have a length near 2^64");
     Ok(())
 }
 

@@ -427,6 +427,30 @@ mod host_functions {
     }
 
     #[test]
+    fn read_and_write_what_they_are_passed() {
+        let text = "function %f(i64) -> i64 {
+            ss0 = explicit_slot 8
+            fn0 = %read_number(i64, i64) -> i64
+            fn1 = %write_number(i64, i64) -> i64
+        block0(v0: i64):
+            v1 = iconst.i64 40
+            v2 = stack_addr.i64 ss0
+            store v1, v2
+            v3 = call fn1(v2, v1)
+            v4 = call fn0(v2, v1)
+            v5 = call fn1(v0, v4)
+            v6 = load.i64 v2
+            return v6
+        }";
+        let observation = observe(text, "f(mem)", &[0; 8]);
+        // One more than the second argument, each time.
+        assert_eq!(observation.outcome, Outcome::Returned(vec![DataValue::I64(81)]));
+        assert_eq!(observation.calls[1].args, [DataValue::I64(81), DataValue::I64(40)]);
+        assert_eq!(observation.memory, 122_i64.to_le_bytes());
+        assert_eq!(observe(text, "f(mem+8)", &[0; 8]).memory, [0; 8], "beyond the image nothing is written");
+    }
+
+    #[test]
     fn return_normally_to_try_call() {
         let text = "function %f(i64) -> i64 system_v {
                 sig0 = (i64) -> i64 tail
@@ -744,6 +768,46 @@ mod broken_optimizers {
         }));
         let text = "the first trapped with user5 in %f @0009, the second trapped with user5 in %f @000a";
         assert_eq!(mismatch.to_string(), text);
+    }
+
+    /// A load, a sum and a store of one place, one instruction or two, and a store to another place.
+    const AT_ONE_PLACE: &str = "function %f(i64, i64) {
+        block0(v0: i64, v1: i64):
+            @1 v2 = load.i64 v0
+            @2 v3 = iadd v2, v1
+            @3 store v3, v0
+            @4 store v3, v1
+            return
+        }";
+
+    #[test]
+    fn none_is_found_where_one_instruction_stands_for_three() {
+        let cases: [(&str, &[u8]); 1] = [("f(0, 1)", &[])];
+        let found = agreement(AT_ONE_PLACE, &cases, Settings::default(), &mut |func| {
+            // What is added is another value, so that the load is a part of the sum, and the store is not.
+            let (sum, store) = (find(func, Opcode::Iadd), find(func, Opcode::Store));
+            let sum = func.dfg.first_result(sum);
+            let mut pos = FuncCursor::new(func).at_inst(store);
+            let same = pos.ins().bnot(sum);
+            let same = pos.ins().bnot(same);
+            func.dfg.inst_args_mut(store)[0] = same;
+            true
+        });
+        found.expect("the trap of the sum is that of the store");
+    }
+
+    #[test]
+    fn one_that_moves_a_trap_to_a_store_elsewhere_is_found() {
+        let cases: [(&str, &[u8]); 1] = [("f(0, mem)", &[0; 8])];
+        let mismatch = mismatch(agreement(AT_ONE_PLACE, &cases, Settings::default(), &mut |func| {
+            let [first, second] = all(func, Opcode::Store)[..] else { panic!("there are two stores") };
+            let third = func.srcloc(second);
+            func.set_srcloc(first, third);
+            all(func, Opcode::Iadd).into_iter().for_each(|sum| func.set_srcloc(sum, third));
+            all(func, Opcode::Load).into_iter().for_each(|load| func.set_srcloc(load, third));
+            true
+        }));
+        assert!(mismatch.to_string().ends_with("@0004"), "{mismatch}");
     }
 
     #[test]

@@ -2,20 +2,25 @@
 //! loaded and leads from one to the other.
 
 use super::features::Shape;
-use super::memory::{IMAGE, LOW, STAGE};
+use super::memory::{IMAGE, LOW};
 use super::outline::{Draft, End, On, Way};
 use cranelift_codegen::cursor::Cursor;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Value, types};
 
-/// Where it is said whether the accesses run: eight bytes that are all zero, or one somewhere.
-const TAGS: i32 = IMAGE as i32 + STAGE as i32 - 16;
+/// Where it is said whether the accesses run: eight bytes for each scene, which are all zero, or one is not.
+const TAGS: i32 = IMAGE as i32 + 64;
+/// Scenes that there is room for.
+const MOST: usize = 16;
 /// Bytes of a slot.
 const SIZE: i64 = 64;
 
 impl Draft<'_, '_, '_> {
     /// A loop with one of them. Gives the block behind it, if a way goes on.
     pub(super) fn beyond(&mut self, at: Block) -> Option<Block> {
+        if self.outline.tags == MOST {
+            return Some(at);
+        }
         let (_, first) = self.zeroed_slot(at, SIZE as u32);
         let (_, second) = self.zeroed_slot(at, SIZE as u32);
         self.see(at, first);
@@ -35,6 +40,8 @@ impl Draft<'_, '_, '_> {
     /// there is a store to the slot beside.
     fn out_of_range(&mut self, at: Block, beside: Value, slot: Value) -> Option<Block> {
         self.note(Shape::BeyondSlot);
+        let tags = TAGS + 8 * self.outline.tags as i32;
+        self.outline.tags += 1;
         let image = self.image();
         let flags = MemFlagsData::trusted();
         let number = self.small_number(at, 4);
@@ -47,7 +54,7 @@ impl Draft<'_, '_, '_> {
         let is_inside = self.pos.ins().icmp(IntCC::Equal, distance, zero);
         let tag = self.pos.ins().select(is_inside, word, zero);
         let tag_flags = self.stage_flags(9);
-        self.pos.ins().store(tag_flags, tag, image, TAGS);
+        self.pos.ins().store(tag_flags, tag, image, tags);
         self.outline.private.extend([number, distance, place, tag]);
         if self.random.chance(40) {
             self.see(at, slot);
@@ -56,7 +63,7 @@ impl Draft<'_, '_, '_> {
         let mut behind = outer.header;
         if self.random.chance(70) {
             self.pos.goto_bottom(outer.header);
-            let tag = self.pos.ins().uload8(types::I64, tag_flags, image, TAGS);
+            let tag = self.pos.ins().uload8(types::I64, tag_flags, image, tags);
             let store = self.block();
             behind = self.block();
             self.finish(outer.header, End::Branch(On::Just(tag), [Way::to(store), Way::to(behind)]));
@@ -65,7 +72,7 @@ impl Draft<'_, '_, '_> {
             self.finish(store, End::Jump(Way::to(behind)));
         }
         let inner = self.small_loop(behind, 7);
-        let latch = self.tagged_load(inner.header, inner.counter, place);
+        let latch = self.tagged_load(inner.header, (inner.counter, tags), place);
         let exit = self.end_nest(latch, &inner);
         if let Some(exit) = exit {
             self.pos.goto_bottom(exit);
@@ -86,7 +93,7 @@ impl Draft<'_, '_, '_> {
     }
 
     /// A load that its tag says to do, and perhaps a store.
-    fn tagged_load(&mut self, at: Block, counter: Value, place: Value) -> Option<Block> {
+    fn tagged_load(&mut self, at: Block, (counter, tags): (Value, i32), place: Value) -> Option<Block> {
         let image = self.image();
         let tag_flags = self.stage_flags(9);
         let flags = MemFlagsData::trusted();
@@ -94,7 +101,7 @@ impl Draft<'_, '_, '_> {
         self.pos.goto_bottom(at);
         let address = self.pos.ins().iadd(image, counter);
         self.outline.private.push(address);
-        let tag = self.pos.ins().uload8(types::I64, tag_flags, address, TAGS);
+        let tag = self.pos.ins().uload8(types::I64, tag_flags, address, tags);
         let (load, meet) = (self.block(), self.block());
         self.finish(at, End::Branch(On::Just(tag), [Way::to(load), Way::to(meet)]));
         self.pos.goto_bottom(load);

@@ -18,7 +18,7 @@ pub(super) const IMAGE: usize = 512;
 /// Bytes behind the image for pointers, in programs that keep some.
 pub(super) const POINTERS: usize = 64;
 /// The same for programs around a scene.
-pub(super) const STAGE: usize = 128;
+pub(super) const STAGE: usize = 256;
 /// Size of a stack slot for data.
 pub(super) const SLOT: u32 = 32;
 

@@ -97,6 +97,8 @@ pub(super) struct Outline {
     pub(super) quiet: HashSet<Block>,
     /// Blocks with what is drafted, and nothing else: many a pass looks at small loops only.
     pub(super) bare: HashSet<Block>,
+    /// How many scenes have said in memory which accesses run.
+    pub(super) tags: usize,
     /// Whether there is a loop that need not end.
     pub(super) endless: bool,
     pub(super) regions: Regions,

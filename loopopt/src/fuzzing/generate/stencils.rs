@@ -11,7 +11,7 @@ impl Draft<'_, '_, '_> {
     /// Such a loop. Gives the block behind it, if a way goes on.
     pub(super) fn stencil(&mut self, at: Block) -> Option<Block> {
         self.note(Shape::Stencil);
-        let ty = self.random.pick(&[types::I32, types::I64]);
+        let ty = self.random.pick(&[types::I32, types::I32, types::I16]);
         let size = i64::from(ty.bytes());
         let flags = self.trusted(HIGH.index);
         let entry = self.pos.func.layout.entry_block().expect("there is a block");
@@ -21,10 +21,10 @@ impl Draft<'_, '_, '_> {
         self.outline.private.push(first);
         // The elements are in the middle of what the other array can be.
         let start = i64::from(HIGH.start) + size * self.random.pick(&[0, 4, 6]);
-        let lp = self.small_loop(at, 7);
+        let lp = self.small_loop(at, 31);
         self.pos.goto_bottom(lp.header);
         let index = if self.random.chance(30) {
-            let last = self.pos.ins().iconst(types::I64, 7);
+            let last = self.pos.ins().iconst(types::I64, 31);
             self.pos.ins().isub(last, lp.counter)
         } else {
             lp.counter
