@@ -731,6 +731,33 @@ fn a_number_that_was_tested_is_known_in_the_loop() {
     assert!(found.iter().filter(|one| one.is_innermost).all(|one| one.loads >= 4), "{}", listing(&count));
 }
 
+/// What a loop by hand would not ask in each iteration, nor do: whether the counter has come to a middle or an end, a condition that is the same in all
+/// of them, a division that could be done before, and a count that is 3 at most.
+#[test]
+fn what_is_known_of_a_part_is_not_asked_in_the_loop() {
+    let options = Options::default();
+    let code = |name| sample_code(name, Pipeline::LoopOpt(&options));
+    let innermost = |code: &[u8]| loops(code).into_iter().filter(|one| one.is_innermost).collect::<Vec<_>>();
+    let in_loops = |code: &[u8], unwanted: fn(Mnemonic) -> bool| {
+        let found = innermost(code);
+        let insts = Decoder::new(64, code, DecoderOptions::NONE).into_iter();
+        let insts = insts.filter(|inst| found.iter().any(|one| one.offsets.contains(&inst.ip())));
+        insts.filter(|inst| unwanted(inst.mnemonic())).count()
+    };
+    let parts = code("two-parts");
+    assert!(innermost(&parts).iter().all(|one| one.conditional_jumps == 1), "{}", listing(&parts));
+    let clamped = code("clamped-neighbours");
+    let largest = innermost(&clamped).into_iter().max_by_key(|one| one.insts).expect("there are loops");
+    assert_eq!(largest.conditional_jumps, 1, "{}", listing(&clamped));
+    let both = code("both-conditions");
+    let sets = |mnemonic| matches!(mnemonic, Mnemonic::Setg | Mnemonic::Setge | Mnemonic::Setl | Mnemonic::Setle);
+    assert_eq!(in_loops(&both, sets), 0, "{}", listing(&both));
+    let division = code("guarded-division");
+    assert_eq!(in_loops(&division, |mnemonic| mnemonic == Mnemonic::Div), 0, "{}", listing(&division));
+    let few = code("few-each");
+    assert!(innermost(&few).iter().all(|one| one.loads >= 4 && one.conditional_jumps >= 4), "{}", listing(&few));
+}
+
 /// A sum that two edges pass, and the loads that it is made of: three of a group of four are operands, and no register is moved.
 #[test]
 fn loads_are_operands_of_the_sums_that_an_iteration_passes_on() {

@@ -57,6 +57,12 @@ faults! {
     OneMemoryForAll,
     /// `strip_mine`: polls inside ask what the polls around ask, whatever that is.
     OtherFlagInside,
+    /// `full_unroll`: one iteration of a few that may run is forgotten (off by one).
+    FewerIterations,
+    /// `split_iterations`: the first loop has an iteration in which the branch has changed (off by one).
+    SplitTooLate,
+    /// `split_iterations`: the first loop goes on where the loop as it was ends.
+    SplitRunsOn,
     /// `fuse_exit_tests`: the strip ends two iterations late.
     StripTooLong,
     /// `fuse_exit_tests`: a loop that an unrolled strip held is taken for the strip.

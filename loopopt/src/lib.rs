@@ -66,6 +66,7 @@
 //! | `unswitch` | a branch that goes the same way in each iteration is taken in front of the loop, which is there once for each way |
 //! | `version` | a loop whose checks can all be tested in front of it is there twice: without them, and as it was |
 //! | `transfer` | a rare part of a loop becomes a part of a loop around it, where it no longer stands in the way of the rest |
+//! | `split_iterations` | a loop with a branch that its counter decides becomes two, one behind the other: for the iterations before it changes, and for the rest |
 //! | `full_unroll` | a loop that runs a few times becomes its iterations |
 //! | `peel` | the first iterations are taken out, so that the others need not do again what they did |
 //! | `cleanup` | Cranelift's egraph pass once more, without memory, and loads that are known, if a pass has left something to fold |

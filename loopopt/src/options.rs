@@ -155,6 +155,13 @@ pub struct Options {
     /// (`max-completely-peeled-insns`).
     pub full_unroll_max_insts: usize,
 
+    /// `full_unroll`: the most iterations of a loop of which it is known that there are not more, but not how many. 8, as in LLVM
+    /// (`UnrollMaxUpperBound`).
+    pub full_unroll_max_few: usize,
+
+    /// `full_unroll`: the most instructions, without constants and jumps, in these iterations. 64, as for `partial_unroll`.
+    pub full_unroll_max_insts_of_few: usize,
+
     /// `full_unroll`: the most instructions that the copies of one loop may add, before folding and also if cost does not count.
     /// 1,000: it bounds the time of nests.
     pub full_unroll_max_copied: usize,
@@ -233,6 +240,14 @@ pub struct Options {
     /// `version`: how often an innermost loop has to take its back edge at least, if that is known. 8: a loop that runs less often
     /// is better unrolled.
     pub version_min_iterations: usize,
+
+    /// `split_iterations`: the most instructions, without constants and jumps, of a loop that becomes two, times the versions that there are of it
+    /// already. 50, as for `unswitch`.
+    pub split_iterations_max_insts: usize,
+
+    /// `split_iterations`: how many iterations have to be on the first side of the branch at least, if that is known, and in the loop. 16: the first few are
+    /// taken out by `peel`, and short loops are unrolled.
+    pub split_iterations_min_iterations: usize,
 
     /// `partial_unroll`: the most iterations at a time. 4, as in V8.
     pub partial_unroll_max_iterations: usize,
@@ -366,6 +381,8 @@ impl Default for Options {
             final_values_max_loop: 1_000,
             full_unroll_max_iterations: 16,
             full_unroll_max_insts: 200,
+            full_unroll_max_few: 8,
+            full_unroll_max_insts_of_few: 64,
             full_unroll_max_copied: 1_000,
             peel_max_iterations: 7,
             peel_max_insts: 100,
@@ -386,6 +403,8 @@ impl Default for Options {
             transfer_max_insts: 100,
             transfer_max_inner_iterations: 64,
             transfer_max_copied: 1_000,
+            split_iterations_max_insts: 50,
+            split_iterations_min_iterations: 16,
             partial_unroll_max_iterations: 4,
             partial_unroll_min_iterations: 16,
             partial_unroll_max_insts: 64,

@@ -11,6 +11,7 @@ pub(crate) mod indexed;
 pub(crate) mod known;
 pub(crate) mod nests;
 pub(crate) mod objects;
+pub(crate) mod parts;
 pub(crate) mod places;
 pub(crate) mod profiled;
 pub(crate) mod rare;

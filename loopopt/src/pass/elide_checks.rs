@@ -142,6 +142,8 @@ enum Worth {
     Branch { rare: usize },
     /// It may overflow.
     Operation,
+    /// A branch of what is left after a loop that was split at one.
+    OfRest,
     /// Anything else.
     Little,
 }
@@ -154,7 +156,7 @@ impl Worth {
     /// Whether it is worth a search that edge `slot` of a branch, or operand `slot` of a choice, is the one that is taken.
     fn is_thorough(self, slot: usize) -> bool {
         match self {
-            Self::Check | Self::Operation => true,
+            Self::Check | Self::Operation | Self::OfRest => true,
             Self::Branch { rare } => slot != rare,
             Self::Little => false,
         }
@@ -172,7 +174,11 @@ fn checks(ctx: &Context, cx: &PassCx<'_>, forest: &LoopForest) -> Vec<Check> {
                 Opcode::Trapz | Opcode::Trapnz if asserted(func, inst).is_some() => continue,
                 Opcode::Trapz | Opcode::Trapnz | Opcode::UaddOverflowTrap | Opcode::SelectSpectreGuard => Worth::Check,
                 Opcode::Brif if is_latch_test(ctx, inst) => continue,
-                Opcode::Brif => rare_way(func, inst).map_or(Worth::Little, |rare| Worth::Branch { rare }),
+                Opcode::Brif => match rare_way(func, inst) {
+                    Some(rare) => Worth::Branch { rare },
+                    None if cx.is_rest(forest.data(lp).header) => Worth::OfRest,
+                    None => Worth::Little,
+                },
                 Opcode::Select => Worth::Little,
                 Opcode::UaddOverflow
                 | Opcode::UsubOverflow

@@ -1,7 +1,7 @@
 //! Undo what canonical form no longer serves.
 //!
 //! Closed form leaves parameters that have one value only where no copy of the loop was made, and a rotated header is
-//! entered by its latch alone. Such parameters go, blocks that form a chain are merged, and the one edge into a latch that
+//! entered by its latch alone. Such parameters go, and those that nothing needs, blocks that form a chain are merged, and the one edge into a latch that
 //! only jumps goes to the header itself, so that the branch that it belongs to ends the loop. Constants that edits have moved
 //! away from their uses are made again beside them. Preheaders, single back
 //! edges and dedicated exits stay: Cranelift would have to split those edges again, with worse places for the blocks.
@@ -24,6 +24,7 @@ use crate::change::Change;
 use crate::edit::cfg::merge::merge_all;
 use crate::edit::cfg::split_edges::skip_block;
 use crate::edit::materialize::constants::replace_and_localize;
+use crate::edit::ssa::dead_params::remove_dead_params;
 use crate::edit::ssa::params::detach_redundant_params;
 use crate::edit::ssa::rename::Replaced;
 use crate::pass::{Form, Pass, PassCx};
@@ -46,7 +47,9 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     let merged = merge_all(&mut ctx.func, (&ctx.cfg, &ctx.domtree), named, &mut replaced);
     let has_replaced = !replaced.is_empty();
     let localized = replace_and_localize(&mut ctx.func, replaced);
-    Ok(match (skipped || merged, has_replaced || localized) {
+    let named = cx.named(&ctx.func);
+    let died = remove_dead_params(&mut ctx.func, &named);
+    Ok(match (skipped || merged, has_replaced || localized || died) {
         (true, _) => Change::Cfg,
         (false, true) => Change::Insts,
         (false, false) => Change::Nothing,

@@ -30,7 +30,8 @@
 //!   may trap, (L3) has to hold. If the same load has been hoisted already, it is that one;
 //! * (L3) an instruction that may trap: it runs on every entry of the loop and nothing that can be observed comes before it,
 //!   so that its trap is the first thing that anyone notices, as it was
-//!   ([`FirstIteration`](crate::analysis::cfg::must_execute::FirstIteration)).
+//!   ([`FirstIteration`](crate::analysis::cfg::must_execute::FirstIteration));
+//! * (L4) a division of which the branches and checks in front of the loop say that it does not trap there: always, as if it were pure.
 //!
 //! In later iterations it would do the same again: it has trapped in the first, or never does.
 //!
@@ -54,6 +55,7 @@
 //! WebKit's `B3HoistLoopInvariantValues.cpp` for the first-trap rule; GCC's `tree-ssa-loop-im.cc` for coldness; wasmtime#10340,
 //! dotnet#54118 for what goes wrong.
 
+mod division;
 mod why;
 
 use crate::analysis::cfg::loops::{Loop, LoopForest};
@@ -72,6 +74,7 @@ use cranelift_codegen::entity::{SecondaryMap, packed_option::PackedOption};
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, MemFlagsData, Opcode, Value, ValueDef};
 use cranelift_codegen::{CodegenResult, Context, FxHashSet};
+use division::divides_well;
 use why::Decline;
 
 /// The name of this pass.
@@ -379,8 +382,11 @@ impl<'a, 'b> Motion<'a, 'b> {
         }
     }
 
-    /// (L3)
+    /// (L3) (L4)
     fn prove_first(&self, block: Block, inst: Inst) -> Result<(), Decline> {
+        if divides_well(self.func, &self.place, inst, self.cx.options) {
+            return Ok(());
+        }
         if !self.first.reaches(block) {
             return Err(Decline::not_certain(self.func, inst));
         }

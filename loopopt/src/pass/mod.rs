@@ -30,6 +30,7 @@ pub(crate) mod save_at_cold_calls;
 pub(crate) mod sink;
 pub(crate) mod specialize;
 pub(crate) mod split_at_cold_edges;
+pub(crate) mod split_iterations;
 pub(crate) mod split_latch;
 pub(crate) mod split_live_ranges;
 pub(crate) mod strip_mine;
@@ -185,6 +186,8 @@ pub(crate) struct PassCx<'a> {
     slow: FxHashSet<Block>,
     /// The headers of loops around a fast loop, which they come back to from the rare part that has left it.
     around: FxHashSet<Block>,
+    /// The headers of loops that do what is left after another loop, by `split_iterations`.
+    rests: FxHashSet<Block>,
     /// The headers of loops of which an iteration is several of the loop as it came in, by `partial_unroll`.
     pub(crate) unrolled: FxHashSet<Block>,
     /// The headers of loops around strips, and whether the strip is counted by a test of its own.
@@ -244,6 +247,7 @@ impl<'a> PassCx<'a> {
             open_checks: FxHashSet::default(),
             slow: FxHashSet::default(),
             around: FxHashSet::default(),
+            rests: FxHashSet::default(),
             unrolled: FxHashSet::default(),
             strips: FxHashMap::default(),
             analyses: Analyses::default(),
@@ -392,7 +396,7 @@ impl<'a> PassCx<'a> {
         if let Some(&iterations) = self.peeled.get(&old) {
             self.peeled.insert(new, iterations);
         }
-        for marked in [&mut self.slow, &mut self.around] {
+        for marked in [&mut self.slow, &mut self.around, &mut self.rests] {
             if marked.contains(&old) {
                 marked.insert(new);
             }
@@ -440,6 +444,16 @@ impl<'a> PassCx<'a> {
     /// Remembers that the loop of `header` is a slow version, which stays as it is.
     pub(crate) fn add_slow(&mut self, header: Block) {
         self.slow.insert(header);
+    }
+
+    /// Remembers that the loop of `header` does what is left after another loop, which was split from it.
+    pub(crate) fn add_rest(&mut self, header: Block) {
+        self.rests.insert(header);
+    }
+
+    /// Whether the loop of `header` is such a loop.
+    pub(crate) fn is_rest(&self, header: Block) -> bool {
+        self.rests.contains(&header)
     }
 
     /// Remembers that `header` is that of a loop around a fast one, which stays as it is.

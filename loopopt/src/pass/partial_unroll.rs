@@ -43,8 +43,8 @@
 //!
 //! # Pays when
 //!
-//! (P1) an iteration is small: the test, the jump and the counters are a large part of it; (P2) it calls nothing, divides nothing and
-//! has no `br_table`, which take the time; (P3) there is no loop inside; (P4) the loop is not cold, and (P5) runs more than a few times, as
+//! (P1) an iteration is small, without its cold blocks: the test, the jump and the counters are a large part of it; (P2) it calls nothing there, divides nothing but what
+//! only the end needs, and has no `br_table`, which take the time; (P3) there is no loop inside; (P4) the loop is not cold, and (P5) runs more than a few times, as
 //! far as is known: of a loop that something else than its count can end, such as a search, nothing is. (P6) The function may not grow
 //! without limit.
 //!
@@ -65,11 +65,11 @@
 mod guard;
 mod why;
 
-use crate::analysis::cfg::edges::Edge;
+use crate::analysis::cfg::edges::{Edge, edges_of};
 use crate::analysis::cfg::loops::Loop;
 use crate::analysis::cfg::must_execute::Order;
 use crate::analysis::memory::alias::address_operand;
-use crate::analysis::memory::effects::is_constant;
+use crate::analysis::memory::effects::{Effects, is_constant};
 use crate::analysis::memory::told_apart::ToldApart;
 use crate::analysis::scev::exit_count::TripCount;
 use crate::analysis::scev::linear_expr::mask;
@@ -160,6 +160,8 @@ struct Plan {
     factor: usize,
     /// When there are enough iterations for the unrolled loop; nothing if there is no remainder.
     guard: Option<Guard>,
+    /// Divisions that only the end of the loop needs, of the last iteration.
+    leaving: Vec<Value>,
     /// Instructions of an iteration, without constants.
     size: usize,
     /// Instructions that the copies add.
@@ -197,7 +199,7 @@ impl Plan {
             return Err(Decline::NotDuplicable(func.dfg.insts[inst].opcode()));
         }
         let counts = |inst: &_| !is_constant(func, *inst) && func.dfg.insts[*inst].opcode() != Opcode::Jump;
-        let (all, size) = (insts().count(), insts().filter(counts).count());
+        let (all, size) = (insts().count(), usual_insts(view, lp).filter(counts).count());
         let factor = factor(size, options)?;
         if !options.ignore_cost {
             judge(view, lp)?;
@@ -215,6 +217,7 @@ impl Plan {
             address.is_some_and(|address| view.is_invariant(lp, &address))
         };
         Ok(Self {
+            leaving: leaving(view, lp),
             fixed: insts().filter(|&inst| told_apart.is_member(inst)).filter(is_fixed).collect(),
             header: data.header,
             entry,
@@ -244,6 +247,8 @@ impl Plan {
         let always = |block| ctx.domtree.block_dominates(block, latch);
         let mut unused = stride(func, (blocks, self.back_edge), &copies, &self.steps, always);
         let (last, others) = copies.split_last().expect("a factor of two or more");
+        unused.extend_from_slice(&self.leaving);
+        unused.extend(others.iter().flat_map(|copy| self.leaving.iter().map(|&value| copy.value(value))));
         retarget(func, self.back_edge, copies[0].block(self.header));
         let again = copied_edge(func, last, self.back_edge);
         retarget(func, again, self.header);
@@ -378,21 +383,48 @@ fn is_slow(opcode: Opcode) -> bool {
     matches!(opcode, Opcode::Udiv | Opcode::Sdiv | Opcode::Urem | Opcode::Srem | Opcode::BrTable)
 }
 
+/// The instructions of a loop that are not in cold blocks.
+fn usual_insts(view: View<'_>, lp: Loop) -> impl Iterator<Item = Inst> {
+    let func = view.func();
+    let blocks = view.forest.blocks(lp).iter().filter(|&&block| !func.is_effectively_cold(block));
+    blocks.flat_map(|&block| func.layout.block_insts(block))
+}
+
+/// Whether `inst` does nothing but compute what is used behind the loop alone: `sink` puts it there.
+fn only_leaves(view: View<'_>, lp: Loop, inst: Inst) -> bool {
+    let (func, forest) = (view.func(), view.forest);
+    let [result] = *func.dfg.inst_results(inst) else { return false };
+    let is_inside = |user: Inst| {
+        let stays = |edge: &Edge| forest.contains(lp, edge.target(func));
+        let mut passed = edges_of(func, user).filter(stays).flat_map(|edge| edge.args(func));
+        func.dfg.inst_args(user).contains(&result) || passed.any(|arg| arg.as_value() == Some(result))
+    };
+    let mut users = forest.blocks(lp).iter().flat_map(|&block| func.layout.block_insts(block));
+    Effects::of(func, inst).is_pure() && !users.any(is_inside)
+}
+
+/// The results of divisions that do nothing but that.
+fn leaving(view: View<'_>, lp: Loop) -> Vec<Value> {
+    let func = view.func();
+    let insts = view.forest.blocks(lp).iter().flat_map(|&block| func.layout.block_insts(block));
+    let slow = insts.filter(|&inst| is_slow(func.dfg.insts[inst].opcode()));
+    slow.filter(|&inst| only_leaves(view, lp, inst)).map(|inst| func.dfg.first_result(inst)).collect()
+}
+
 /// Whether it pays, whatever counts the loop.
 fn judge(view: View<'_>, lp: Loop) -> Result<(), Decline> {
     let func = view.func();
     if func.is_effectively_cold(view.forest.data(lp).header) {
         return Err(Decline::ColdLoop);
     }
-    let opcodes = || {
-        let insts = view.forest.blocks(lp).iter().flat_map(|&block| func.layout.block_insts(block));
-        insts.map(|inst| func.dfg.insts[inst].opcode())
-    };
-    if opcodes().any(Opcode::is_call) {
+    let insts = || usual_insts(view, lp);
+    let opcode = |inst: Inst| func.dfg.insts[inst].opcode();
+    if insts().any(|inst| opcode(inst).is_call()) {
         return Err(Decline::Calls);
     }
-    if let Some(opcode) = opcodes().find(|&opcode| is_slow(opcode)) {
-        return Err(Decline::Slow(opcode));
+    let mut slow = insts().filter(|&inst| is_slow(opcode(inst)) && !only_leaves(view, lp, inst));
+    if let Some(inst) = slow.next() {
+        return Err(Decline::Slow(opcode(inst)));
     }
     if view.forest.may_end_early(func, lp) {
         return Err(Decline::EndsEarly);

@@ -25,7 +25,7 @@
 //!
 //! A header parameter that starts with one value and then always is another (a flag for the first iteration, the
 //! previous value of something invariant) becomes that other value. A comparison of a counter that gives something else in
-//! the first iterations only (`i == 0`, `i < 3`) becomes a constant; that the counter does not come around again follows
+//! the first iterations only (`i == 0`, `i < 3`) becomes a constant, and so does a counter that a branch asks for; that the counter does not come around again follows
 //! from the largest exit count of the loop.
 //!
 //! # Needs
@@ -67,6 +67,7 @@ use crate::analysis::memory::spectre_guard::asked_by_guards;
 use crate::analysis::scev::exit_count::TripCount;
 use crate::change::Change;
 use crate::claim::{Claim, is_marked};
+use crate::edit::at;
 use crate::edit::cfg::split_edges::{copy_edge, retarget, set_edge};
 use crate::edit::cfg::unreachable::forget_removed_insts;
 use crate::edit::copy::clone::{Copies, repeat_before};
@@ -289,9 +290,15 @@ impl Plan {
         }
     }
 
-    /// Makes constants of the comparisons that are settled.
+    /// Makes constants of the comparisons, and of the conditions of branches, that are settled.
     fn settle(&self, func: &mut Function) {
         for &(inst, holds) in &self.gain.settled {
+            if let InstructionData::Brif { arg, .. } = func.dfg.insts[inst] {
+                assert_truth(func, inst, Claim::ConditionKnown, (arg, holds));
+                let condition = at(func, inst).ins().iconst(types::I8, i64::from(holds));
+                func.dfg.inst_args_mut(inst)[0] = condition;
+                continue;
+            }
             if is_marked(func) {
                 let compared = repeat_before(func, inst, inst);
                 assert_truth(func, inst, Claim::ConditionKnown, (compared, holds));

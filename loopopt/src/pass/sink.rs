@@ -29,7 +29,8 @@
 //!
 //! # Legal when
 //!
-//! * (L1) The instruction is pure, or loads what never changes from where a load is always possible.
+//! * (L1) The instruction is pure, or loads what never changes from where a load is always possible. Behind a loop, it may load without a trap from memory
+//!   that nothing in this loop writes, if nobody else does: it has been done on the way, in the same iteration ([`loads`]).
 //! * (L2) All its uses are arguments of edges that leave its loop, or all are in cold blocks, or belong to instructions
 //!   that move to the same places. Operands dominate these places, because the value does.
 //! * (L3) The parameter that it leaves the loop by is the same value on each edge into the exit block.
@@ -56,6 +57,7 @@
 
 mod apply;
 mod engine;
+mod loads;
 mod places;
 
 use crate::change::Change;
@@ -67,6 +69,7 @@ use apply::apply;
 use cranelift_codegen::ir::{Block, Function, Inst, Opcode};
 use cranelift_codegen::{CodegenResult, Context};
 use engine::{Engine, Limits};
+use loads::Loads;
 use places::Places;
 use std::collections::BTreeMap;
 
@@ -108,7 +111,8 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
 fn sink(ctx: &mut Context, cx: &mut PassCx<'_>, places: &Places) -> Change {
     let forest = cx.forest(ctx);
     let limits = Limits::of(cx.options);
-    let mut engine = Engine::new(&ctx.func, &forest, places, limits);
+    let loads = Loads::new(&ctx.func, &forest, (places.kind, cx.options));
+    let mut engine = Engine::new(&ctx.func, &forest, places, (limits, &loads));
     let moves = engine.run(&mut || cx.fuel.take());
     let mut fired = BTreeMap::<Block, usize>::new();
     for step in &moves {

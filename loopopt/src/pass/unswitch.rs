@@ -24,6 +24,8 @@
 //!
 //! Other branches on the same condition are settled along with the first.
 //!
+//! Of a branch on `a & b` or `a | b`, of which one side does not change, one version asks for the other side, and the other one for nothing.
+//!
 //! # Needs
 //!
 //! Canonical form, and makes it if there is something to do and it was lost.
@@ -33,7 +35,8 @@
 //! (L1) The condition is computed outside the loop, or by a few pure instructions that can go in front of it. Computing it early
 //! is no effect: there is no undefined value in CLIF. A condition that hangs on a load in the loop waits for `licm`. (L2) What is in
 //! more than one version may be copied. (L3) A `select` of which a Spectre guard asks stays, unless guards may be dropped: the branch that would decide it
-//! can be mispredicted, and a choice by data cannot ([`asked_by_guards`]).
+//! can be mispredicted, and a choice by data cannot ([`asked_by_guards`]). (L4) A part of a condition decides it if both parts are 0 or 1: `a & b` is 0 if `a` is, and
+//! `b` if not; `a | b` is 1 if `a` is, and `b` if not.
 //!
 //! # Pays when
 //!
@@ -52,7 +55,7 @@
 //!
 //! # Not done
 //!
-//! Conditions that are a part of an invariant one (`a && b` with `b` from the loop) stay in the loop.
+//! A `select` on a condition of which a part is invariant. A part of a part.
 //!
 //! # References
 //!
@@ -71,14 +74,14 @@ use crate::change::Change;
 use crate::claim::Claim;
 use crate::edit::copy::clone::{Copies, clone_blocks};
 use crate::edit::copy::copy_iterations::settle;
-use crate::edit::materialize::assertion::{assert_chooses, assert_takes};
+use crate::edit::materialize::assertion::{assert_chooses, assert_equal, assert_takes};
 use crate::edit::materialize::dce::remove_all_unused;
 use crate::edit::ssa::params::remove_redundant_params;
 use crate::fault::fault;
 use crate::options::Options;
 use crate::pass::copying::{Denied, granted};
 use crate::pass::{Form, Pass, PassCx};
-use candidates::{Candidate, Deciders, Decision, Found, MAX_CANDIDATES, candidates, known_way};
+use candidates::{Candidate, Deciders, Decision, Found, MAX_CANDIDATES, Other, candidates, known_way};
 use cranelift_codegen::entity::{EntitySet, SecondaryMap};
 use cranelift_codegen::ir::{
     Block, BlockArg, BlockCall, Function, Inst, InstBuilder, JumpTableData, Opcode, Value, ValueDef,
@@ -456,8 +459,13 @@ impl Plan {
             let home = func.layout.inst_block(branch);
             if let Some(home) = home.filter(|&home| part.blocks.contains(home)) {
                 let branch = func.layout.last_inst(copies.block(home)).expect("a branch, or its copy");
-                assert_takes(func, branch, Claim::BranchTaken, slots[way]);
-                settle(func, branch, slots[way]);
+                match slots[way] {
+                    Some(slot) => {
+                        assert_takes(func, branch, Claim::BranchTaken, slot);
+                        settle(func, branch, slot);
+                    }
+                    None => self.leave_other(func, copies, branch),
+                }
             }
         }
         for &select in &self.decision.selects {
@@ -472,6 +480,14 @@ impl Plan {
                 func.layout.remove_inst(select);
             }
         }
+    }
+
+    /// Lets `branch`, on both sides of a condition, ask for the other one alone.
+    fn leave_other(&self, func: &mut Function, copies: &Copies, branch: Inst) {
+        let Some(Other { value, .. }) = self.candidate.other else { return };
+        let (whole, other) = (func.dfg.inst_args(branch)[0], copies.value(value));
+        assert_equal(func, branch, Claim::ConditionKnown, [whole, other]);
+        func.dfg.inst_args_mut(branch)[0] = other;
     }
 
     /// Lets the preheader enter the version of each way.

@@ -30,6 +30,8 @@ const GAINS: &[&str] = &[
     "consolidate_guards: one Spectre guard protects all accesses near one address",
     "transfer: an iteration that needs the rare part is finished in a copy, and the loop is entered anew. What only the rare \
      part changes is read once in between",
+    "split_iterations: a branch that changes once in all iterations is asked for by the test that ends the loop; what is left is done by \
+     a second loop",
     "widen_indices: an index is counted and added up in 64 bits, as the machine adds it up in an address, so that nothing is extended \
      in each iteration",
     "promote: an iteration does not wait for the store of the one before it to be loaded again. If the store has left \

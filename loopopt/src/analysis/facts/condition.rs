@@ -98,7 +98,7 @@ fn is_condition(func: &Function, value: Value) -> bool {
 }
 
 /// Whether `value` is known to be 0 or 1.
-pub(in crate::analysis) fn is_truth(func: &Function, value: Value) -> bool {
+pub fn is_truth(func: &Function, value: Value) -> bool {
     let bits = func.dfg.value_type(value).bits();
     is_flag(func, value) || limits_of(func, value, bits).is_some_and(|(_, largest)| largest <= 1)
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod close;
 pub(crate) mod construct;
+pub(crate) mod dead_params;
 pub(crate) mod frontier;
 pub(crate) mod labels;
 pub(crate) mod own_values;

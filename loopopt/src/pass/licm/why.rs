@@ -32,7 +32,7 @@ refusals! {
         /// (L3) It divides, and does not run on every entry of the loop.
         DividesUncertainly { inst: Inst } => "division-not-certain",
             "{inst} may trap, and does not run on every entry of the loop",
-            help "divide by what is not 0 by its bits, such as a number with 1 in its lowest bit, or before the loop";
+            help "divide by what is not 0 by its bits, such as a number with 1 in its lowest bit, or test the divisor before the loop";
         /// (L3) It traps, and does not run on every entry of the loop.
         TrapsUncertainly { inst: Inst } => "trap-not-certain",
             "{inst} may trap, and does not run on every entry of the loop",

@@ -97,7 +97,7 @@ pub(super) struct Gain {
     pub(super) others: usize,
     /// About how many instructions an iteration is shorter, a slow one counting for several.
     pub(super) weight: usize,
-    /// Comparisons that give the same from then on, and what.
+    /// Comparisons that give the same from then on, and what, and branches on numbers, and whether these are not zero.
     pub(super) settled: Vec<(Inst, bool)>,
     /// Numbers of the header's parameters that are the same from then on.
     pub(super) params: Vec<usize>,
@@ -122,7 +122,7 @@ pub(super) struct Levels<'a> {
     polls: OnceCell<Vec<Inst>>,
     most: usize,
     levels: &'a mut Scratch,
-    /// Comparisons that settle: after how many iterations, and what they give then.
+    /// Comparisons, and branches on numbers, that settle: after how many iterations, and what they give then.
     settling: FxHashMap<Inst, (usize, bool)>,
     /// Something may leave the loop or fold.
     may_gain: bool,
@@ -354,7 +354,16 @@ impl Drop for Levels<'_> {
     }
 }
 
-/// The comparisons of the loop that give the same from some iteration on, which is not the first.
+/// What a comparison gives, or the number that a branch asks for: whether it is zero.
+fn compared_by(func: &Function, inst: Inst) -> Option<Value> {
+    match func.dfg.insts[inst] {
+        InstructionData::IntCompare { .. } => Some(func.dfg.first_result(inst)),
+        InstructionData::Brif { arg, .. } if !func.dfg.value_def(arg).inst().is_some_and(|inst| is_comparison(func, inst)) => Some(arg),
+        _ => None,
+    }
+}
+
+/// The comparisons of the loop, and branches on numbers, that give the same from some iteration on, which is not the first.
 fn settling(
     ctx: &Context,
     (forest, lp): (&LoopForest, Loop),
@@ -366,15 +375,14 @@ fn settling(
     let view = View { ctx, forest };
     let recurrences = Recurrences::with_constant_steps(view, lp);
     let insts = forest.blocks(lp).iter().flat_map(|&block| func.layout.block_insts(block));
-    let compares = insts.filter(|&inst| matches!(func.dfg.insts[inst], InstructionData::IntCompare { .. }));
-    let find = |inst| {
-        let comparison = Comparison::of(func, func.dfg.first_result(inst), true);
-        let comparison = Tested::of(view, &recurrences, comparison)?;
+    let compares = insts.filter_map(|inst| Some((inst, compared_by(func, inst)?)));
+    let find = |(inst, value)| {
+        let comparison = Tested::of(view, &recurrences, Comparison::of(func, value, true))?;
         let last = usize::try_from(around).unwrap_or(usize::MAX).min(most);
         let (level, holds) = (0..=last).find_map(|level| Some((level, settled(&comparison, level, around)?)))?;
         let level = if fault!(SettledTooEarly) { level.saturating_sub(1) } else { level };
         // The count is what the test of the loop says, ahead of which the processor may run.
-        (level > 0 && !is_asked(func.dfg.first_result(inst))).then_some((inst, (level, holds)))
+        (level > 0 && !is_asked(value)).then_some((inst, (level, holds)))
     };
     compares.filter_map(find).collect()
 }

@@ -1,10 +1,10 @@
 //! Numbers that a branch has found equal to a constant.
 
 use super::{Is, Known, each_known_use};
-use crate::analysis::cfg::edges::{Edge, edge_dominates};
+use crate::analysis::cfg::edges::{Edge, edge_dominates, edges_of};
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::scev::comparison::Comparison;
-use crate::analysis::scev::linear_expr::constant_of;
+use crate::analysis::scev::linear_expr::{constant_of, mask, signed};
 use crate::fault::fault;
 use crate::pass::PassCx;
 use cranelift_codegen::entity::EntitySet;
@@ -75,8 +75,13 @@ impl Equals {
     fn of(func: &Function) -> Self {
         let mut equals = Self::default();
         for branch in func.layout.blocks().filter_map(|block| func.layout.last_inst(block)) {
-            if func.dfg.insts[branch].opcode() != Opcode::Brif {
-                continue;
+            match func.dfg.insts[branch].opcode() {
+                Opcode::Brif => {}
+                Opcode::BrTable => {
+                    equals.add_table(func, branch);
+                    continue;
+                }
+                _ => continue,
             }
             let Comparison { cond, left, right } = Comparison::of(func, func.dfg.inst_args(branch)[0], true);
             let slot = match cond {
@@ -95,6 +100,19 @@ impl Equals {
             }
         }
         equals
+    }
+
+    /// The index of a `br_table` is the number of an entry on its edge. On the edge of the default it is any other number. (The entries come
+    /// after the default among the edges.)
+    fn add_table(&mut self, func: &Function, branch: Inst) {
+        let index = func.dfg.inst_args(branch)[0];
+        if constant_of(func, index).is_some() {
+            return;
+        }
+        for edge in edges_of(func, branch).skip(1).take(MAX_CONSTANTS) {
+            let constant = edge.slot as u64 - u64::from(!fault!(EqualElsewhere));
+            self.add(index, edge, constant);
+        }
     }
 
     fn add(&mut self, number: Value, edge: Edge, constant: u64) {
@@ -116,7 +134,7 @@ impl Equals {
     ) {
         let func = &ctx.func;
         let is_known = |value, edge: Option<Edge>| {
-            let equals = &self.by_number[&value];
+            let equals = &self.by_number[&self.number_in(func, value)?];
             let on_edge = edge.and_then(|edge| equals.iter().find(|equal| equal.edge == edge));
             let here = || equals.iter().find(|equal| edge_dominates(ctx, equal.edge, block));
             on_edge.or_else(here).filter(|_| !is_check(func, inst))
@@ -124,12 +142,42 @@ impl Equals {
         each_known_use(
             func,
             inst,
-            |value| self.numbers.contains(value) && is_asked(value),
+            |value| self.number_in(func, value).is_some() && is_asked(value),
             is_known,
             |slot, value, equal| {
-                visit(Known { inst, slot, value, is: Is::Number(equal.constant) }, equal.place);
+                let constant = as_in(func, value, equal.constant);
+                visit(Known { inst, slot, value, is: Is::Number(constant) }, equal.place);
             },
         );
+    }
+
+    /// The number that branches speak of which `value` is, or is made of by one change of width. That is computed anew whenever the number is, before
+    /// it comes to any use of it: the definition of the one dominates that of the other.
+    fn number_in(&self, func: &Function, value: Value) -> Option<Value> {
+        if self.numbers.contains(value) {
+            return Some(value);
+        }
+        resized(func, value).map(|(_, number)| number).filter(|&number| self.numbers.contains(number))
+    }
+}
+
+/// The change of width that `value` is, and of what.
+fn resized(func: &Function, value: Value) -> Option<(Opcode, Value)> {
+    let inst = func.dfg.value_def(value).inst()?;
+    let opcode = func.dfg.insts[inst].opcode();
+    let is_narrow = func.dfg.value_type(value).bits() <= 64;
+    let resizes = matches!(opcode, Opcode::Uextend | Opcode::Sextend | Opcode::Ireduce) && is_narrow;
+    resizes.then(|| (opcode, func.dfg.inst_args(inst)[0]))
+}
+
+/// What `value` is if the number in it is `constant`.
+fn as_in(func: &Function, value: Value, constant: u64) -> u64 {
+    let bits = |value| func.dfg.value_type(value).bits();
+    match resized(func, value) {
+        Some((Opcode::Sextend, number)) => signed(constant, bits(number)).cast_unsigned() & mask(bits(value)),
+        Some((Opcode::Ireduce, _)) => constant & mask(bits(value)),
+        Some((_, number)) => constant & mask(bits(number)),
+        None => constant,
     }
 }
 

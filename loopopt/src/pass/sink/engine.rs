@@ -1,5 +1,6 @@
 //! Decides what moves where: the last user first, then what only it used, and so on.
 
+use super::loads::Loads;
 use super::places::{Kind, Places};
 use super::{Decline, is_movable};
 use crate::analysis::cfg::loops::LoopForest;
@@ -52,15 +53,25 @@ pub(super) struct Engine<'a> {
     forest: &'a LoopForest,
     places: &'a Places,
     limits: Limits,
+    loads: &'a Loads<'a>,
     /// Where no step may take one more register.
     is_tight: Vec<bool>,
     declined: BTreeMap<Block, Decline>,
 }
 
 impl<'a> Engine<'a> {
-    pub(super) fn new(func: &'a Function, forest: &'a LoopForest, places: &'a Places, limits: Limits) -> Self {
+    pub(super) fn new(
+        func: &'a Function,
+        forest: &'a LoopForest,
+        places: &'a Places,
+        (limits, loads): (Limits, &'a Loads<'a>),
+    ) -> Self {
         let is_tight = vec![false; places.list.len()];
-        Self { func, forest, places, limits, is_tight, declined: BTreeMap::new() }
+        Self { func, forest, places, limits, loads, is_tight, declined: BTreeMap::new() }
+    }
+
+    fn is_movable(&self, inst: Inst) -> bool {
+        is_movable(self.func, inst) || self.loads.may_wait(inst)
     }
 
     /// Tries what would come of it if registers did not count. Where they turn out to be too few, no step may take one
@@ -98,7 +109,7 @@ impl<'a> Engine<'a> {
             let used_at = state.used_at.get(&value).map_or(0, |used| used.0);
             if used_at + count == self.places.uses[value]
                 && let Some((inst, header)) = self.in_loop(value)
-                && is_movable(self.func, inst)
+                && self.is_movable(inst)
             {
                 self.declined.entry(header).or_insert(Decline::SeveralValues);
             }
@@ -173,7 +184,7 @@ impl<'a> Engine<'a> {
                 let lp = blocks().find_map(|block| self.forest.innermost(block))?;
                 let is_hot = !self.func.is_effectively_cold(home);
                 let is_worth_it =
-                    is_hot && is_movable(self.func, inst) && blocks().all(|block| self.is_rare(home, block));
+                    is_hot && self.is_movable(inst) && blocks().all(|block| self.is_rare(home, block));
                 is_worth_it.then_some((inst, self.forest.data(lp).header))
             }
         }
@@ -200,7 +211,7 @@ impl<'a> Engine<'a> {
     }
 
     fn judge(&self, state: &State, value: Value, inst: Inst) -> Result<(), Decline> {
-        if !is_movable(self.func, inst) {
+        if !self.is_movable(inst) {
             return Err(Decline::HasEffects(self.func.dfg.insts[inst].opcode()));
         }
         let places = &state.used_at[&value].1;

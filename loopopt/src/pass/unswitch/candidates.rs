@@ -3,7 +3,8 @@
 use super::why::Decline;
 use crate::analysis::cfg::edges::{Edge, count_uses, destinations, edges_of, jump_target, only_edge_into, ways_from};
 use crate::analysis::cfg::loops::{Loop, LoopForest};
-use crate::analysis::memory::effects::Effects;
+use crate::analysis::facts::condition::is_truth;
+use crate::analysis::memory::effects::{Effects, is_constant};
 use crate::analysis::scev::invariant::invariant_chain;
 use crate::options::Options;
 use cranelift_codegen::entity::SecondaryMap;
@@ -29,6 +30,8 @@ pub(super) struct Candidate {
     pub(super) condition: Value,
     /// Instructions of the loop that compute the condition, operands first.
     pub(super) chain: Vec<Inst>,
+    /// For a branch on more than the condition, what else it is on.
+    pub(super) other: Option<Other>,
     /// For a `br_table`, which way each of its destinations is: those that pass the same to the same block are one.
     pub(super) table: Option<Vec<usize>>,
     /// Whether the innermost loop around it has another loop inside.
@@ -38,6 +41,14 @@ pub(super) struct Candidate {
     /// For a `select`, how many instructions of the loop serve one of its values alone.
     saved: usize,
     min_saved: usize,
+}
+
+/// The other side of `a && b` or `a || b`, where `a` is the condition and both are 0 or 1.
+#[derive(Clone, Copy)]
+pub(super) struct Other {
+    pub(super) value: Value,
+    /// The way of the condition, and so of the branch, in which it does not matter.
+    pub(super) decided: usize,
 }
 
 /// Why a branch may not be worth it.
@@ -132,8 +143,12 @@ impl Finder<'_> {
     fn candidate(&mut self, lp: Loop, inst: Inst) -> Option<Candidate> {
         let func = self.func;
         let opcode = func.dfg.insts[inst].opcode();
-        let condition = func.dfg.inst_args(inst)[0];
-        let chain = invariant_chain(func, self.forest, lp, condition)?;
+        let whole = func.dfg.inst_args(inst)[0];
+        let (condition, chain, other) = match invariant_chain(func, self.forest, lp, whole) {
+            Some(chain) => (whole, chain, None),
+            None if opcode == Opcode::Brif => self.part(lp, whole)?,
+            None => return None,
+        };
         let table = (opcode == Opcode::BrTable).then(|| ways_of_table(func, inst));
         if let Some(table) = &table
             && table.iter().all(|&way| way == 0)
@@ -153,7 +168,27 @@ impl Finder<'_> {
         };
         let saved = if opcode == Opcode::Select { self.saved(lp, inst) } else { 0 };
         let min_saved = if self.options.ignore_cost { 0 } else { self.options.unswitch_min_saved };
-        Some(Candidate { inst, condition, chain, table, is_beside_loop, opcode, heat, saved, min_saved })
+        Some(Candidate { inst, condition, chain, other, table, is_beside_loop, opcode, heat, saved, min_saved })
+    }
+
+    /// The side of `whole` that does not change, what computes it, and the other side.
+    fn part(&self, lp: Loop, whole: Value) -> Option<(Value, Vec<Inst>, Option<Other>)> {
+        let func = self.func;
+        let inst = func.dfg.value_def(whole).inst()?;
+        let decided = match func.dfg.insts[inst].opcode() {
+            Opcode::Band => 1,
+            Opcode::Bor => 0,
+            _ => return None,
+        };
+        let [a, b] = *func.dfg.inst_args(inst) else { return None };
+        if !is_truth(func, a) || !is_truth(func, b) {
+            return None;
+        }
+        let is_known = |value| func.dfg.value_def(value).inst().is_some_and(|inst| is_constant(func, inst));
+        [(a, b), (b, a)].into_iter().filter(|&(side, _)| !is_known(side)).find_map(|(side, value)| {
+            let chain = invariant_chain(func, self.forest, lp, side)?;
+            Some((side, chain, Some(Other { value, decided })))
+        })
     }
 
     /// The instructions that one version of the loop does without if the `select` is decided: the larger number of the two.
@@ -280,8 +315,8 @@ impl Key {
 
 /// What is settled in a loop once the way of a candidate is known.
 pub(super) struct Decision {
-    /// Branches, with the number of their destination for each way.
-    pub(super) branches: BTreeMap<Inst, Vec<usize>>,
+    /// Branches, with the number of their destination for each way, if that is decided.
+    pub(super) branches: BTreeMap<Inst, Vec<Option<usize>>>,
     /// Each takes its first value if the way is the first.
     pub(super) selects: Vec<Inst>,
 }
@@ -295,6 +330,9 @@ impl Decision {
         is_inside: impl Fn(Block) -> bool,
     ) -> Self {
         let mut decision = Self { branches: BTreeMap::new(), selects: Vec::new() };
+        if let Some(Other { decided, .. }) = candidate.other {
+            decision.branches.insert(candidate.inst, [0, 1].map(|way| (way == decided).then_some(way)).to_vec());
+        }
         for &inst in deciders.on(func, candidate.condition) {
             if !func.layout.inst_block(inst).is_some_and(&is_inside) {
                 continue;
@@ -302,10 +340,10 @@ impl Decision {
             let is_on_it = is_same(func, func.dfg.inst_args(inst)[0], candidate.condition);
             match (func.dfg.insts[inst].opcode(), &candidate.table) {
                 (Opcode::BrTable, Some(table)) => {
-                    decision.branches.extend(slots_of_table(func, inst, (candidate, table)).map(|slots| (inst, slots)));
+                    decision.branches.extend(slots_of_table(func, inst, (candidate, table)).map(|slots| (inst, slots.into_iter().map(Some).collect())));
                 }
                 (Opcode::Brif, None) if is_on_it => {
-                    decision.branches.insert(inst, vec![0, 1]);
+                    decision.branches.insert(inst, vec![Some(0), Some(1)]);
                 }
                 (Opcode::Select, None) if is_on_it => decision.selects.push(inst),
                 _ => {}
@@ -317,7 +355,7 @@ impl Decision {
     /// Calls `visit` with the blocks that `block` goes on to if the candidate goes `way`.
     pub(super) fn ways_from(&self, func: &Function, block: Block, way: usize, mut visit: impl FnMut(Block)) {
         let Some(last) = func.layout.last_inst(block) else { return };
-        let slot = self.branches.get(&last).map(|slots| slots[way]);
+        let slot = self.branches.get(&last).and_then(|slots| slots[way]);
         for (index, call) in destinations(func, last).iter().enumerate() {
             if slot.is_none_or(|slot| slot == index) {
                 visit(call.block(&func.dfg.value_lists));

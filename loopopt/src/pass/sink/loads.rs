@@ -1,0 +1,51 @@
+//! Loads that may be done behind their loop.
+//!
+//! A place is a block that only a loop enters, by edges that leave it. The load dominates each of these edges if its value is passed there, so that it
+//! has been done in the same iteration, at the same address: what does not trap there does not trap behind the edge. Between the two, only blocks of the
+//! loop run. If none of them writes, nor lets others write, memory holds the same.
+
+use super::places::Kind;
+use crate::analysis::cfg::loops::{Loop, LoopForest};
+use crate::analysis::memory::effects::Effects;
+use crate::fault::fault;
+use crate::options::Options;
+use cranelift_codegen::FxHashMap;
+use cranelift_codegen::ir::{Function, Inst, InstructionData};
+use std::cell::RefCell;
+
+/// Which loads may be done later.
+pub(super) struct Loads<'a> {
+    func: &'a Function,
+    forest: &'a LoopForest,
+    kind: Kind,
+    options: &'a Options,
+    /// Whether a loop, with those inside, leaves memory as it is, once that was asked for.
+    quiet: RefCell<FxHashMap<Loop, bool>>,
+}
+
+impl<'a> Loads<'a> {
+    pub(super) fn new(func: &'a Function, forest: &'a LoopForest, (kind, options): (Kind, &'a Options)) -> Self {
+        Self { func, forest, kind, options, quiet: RefCell::default() }
+    }
+
+    /// Whether `inst` loads what it would load behind its loop.
+    pub(super) fn may_wait(&self, inst: Inst) -> bool {
+        let func = self.func;
+        let InstructionData::Load { flags, .. } = func.dfg.insts[inst] else { return false };
+        let flags = func.dfg.mem_flags[flags];
+        let home = func.layout.inst_block(inst).and_then(|block| self.forest.innermost(block));
+        self.kind == Kind::Exits
+            && flags.notrap()
+            && !Effects::of(func, inst).asserts
+            && !self.options.is_asynchronous(func, flags)
+            && home.is_some_and(|lp| self.is_quiet(lp))
+    }
+
+    fn is_quiet(&self, lp: Loop) -> bool {
+        let find = || {
+            let insts = self.forest.blocks(lp).iter().flat_map(|&block| self.func.layout.block_insts(block));
+            insts.map(|inst| Effects::of(self.func, inst)).all(|effects| !effects.writes && !effects.fences)
+        };
+        *self.quiet.borrow_mut().entry(lp).or_insert_with(find) || fault!(SunkLoad)
+    }
+}
