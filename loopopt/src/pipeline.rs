@@ -18,8 +18,8 @@ use crate::pass::{
     Form, Pass, PassCx, apply_profile, canon, cleanup, consolidate_guards, elide_checks, final_values,
     forward_select_load, full_unroll, fuse_exit_tests, guard_to_trap, gvn_sink, layout, leave_canonical_form, licm,
     load_elimination, mem2reg, order_latch, partial_unroll, peel, promote, propagate_equality, reassociate,
-    record_profile, rotate, save_at_cold_calls, sink, specialize, split_at_cold_edges, split_iterations, split_latch, split_live_ranges,
-    strip_mine, tail_duplicate, transfer, unswitch, version, widen_indices,
+    record_profile, rotate, save_at_cold_calls, sink, specialize, split_at_cold_edges, split_iterations, split_latch,
+    split_live_ranges, strip_mine, tail_duplicate, transfer, unswitch, version, widen_indices,
 };
 use crate::select;
 use cranelift_codegen::entity::EntityRef;

@@ -67,7 +67,7 @@ fn numbers() -> Vec<(&'static str, Options)> {
         strip_mine_min_whole,
         split_iterations_max_insts,
         split_iterations_min_iterations,
-    partial_unroll_max_iterations,
+        partial_unroll_max_iterations,
         partial_unroll_min_iterations,
         partial_unroll_max_insts,
         partial_unroll_max_copied,

@@ -43,7 +43,7 @@
 //!
 //! # Pays when
 //!
-//! (P1) an iteration is small, without its cold blocks: the test, the jump and the counters are a large part of it; (P2) it calls nothing there, divides nothing but what
+//! (P1) an iteration is small, without its cold blocks: the test, the jump and the counters are a large part of it; (P2) it calls nothing there, and in its cold blocks once at most, divides nothing but what
 //! only the end needs, and has no `br_table`, which take the time; (P3) there is no loop inside; (P4) the loop is not cold, and (P5) runs more than a few times, as
 //! far as is known: of a loop that something else than its count can end, such as a search, nothing is. (P6) The function may not grow
 //! without limit.
@@ -201,6 +201,10 @@ impl Plan {
         let counts = |inst: &_| !is_constant(func, *inst) && func.dfg.insts[*inst].opcode() != Opcode::Jump;
         let (all, size) = (insts().count(), usual_insts(view, lp).filter(counts).count());
         let factor = factor(size, options)?;
+        let (copied, max) = (all.saturating_mul(factor), options.partial_unroll_max_copied);
+        if copied > max {
+            return Err(Decline::TooLarge { insts: copied, max });
+        }
         if !options.ignore_cost {
             judge(view, lp)?;
         }
@@ -365,6 +369,9 @@ pub(crate) fn most_iterations(options: &Options) -> usize {
 /// The same if cost does not count.
 const MAX_STRESSED: usize = 4;
 
+/// Calls in cold blocks of a loop that is unrolled. 1: each copy of one saves and loads all registers that live across it.
+const MAX_RARE_CALLS: usize = 1;
+
 /// How many iterations of so many instructions are unrolled.
 fn factor(size: usize, options: &Options) -> Result<usize, Decline> {
     if options.ignore_cost {
@@ -419,7 +426,9 @@ fn judge(view: View<'_>, lp: Loop) -> Result<(), Decline> {
     }
     let insts = || usual_insts(view, lp);
     let opcode = |inst: Inst| func.dfg.insts[inst].opcode();
-    if insts().any(|inst| opcode(inst).is_call()) {
+    let calls = |&block: &Block| func.layout.block_insts(block).filter(|&inst| opcode(inst).is_call()).count();
+    let rare_calls: usize = view.forest.blocks(lp).iter().map(calls).sum();
+    if rare_calls > MAX_RARE_CALLS || insts().any(|inst| opcode(inst).is_call()) {
         return Err(Decline::Calls);
     }
     let mut slow = insts().filter(|&inst| is_slow(opcode(inst)) && !only_leaves(view, lp, inst));

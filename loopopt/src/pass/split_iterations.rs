@@ -101,8 +101,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         cx.look_again(ctx, plan.header);
         cx.retract(NAME, plan.header);
         cx.fired(&ctx.func, &PASS, plan.header, plan.describe(&ctx.func));
-        let (rest, condition) = plan.apply(&mut ctx.func, &order);
-        unused.push(condition);
+        let rest = plan.apply(&mut ctx.func, &order, &mut unused);
         cx.add_version(plan.header);
         cx.header_moved(plan.header, rest);
         cx.add_rest(rest);
@@ -126,17 +125,18 @@ struct Limits {
 }
 
 impl Plan {
-    /// Makes the loop the first one. Gives the header of the second one, and the condition of the loop as it was, which may not be needed.
-    fn apply(&self, func: &mut Function, order: &Order) -> (Block, Value) {
+    /// Makes the loop the first one. Gives the header of the second one, and adds to `unused` what may not be needed.
+    fn apply(&self, func: &mut Function, order: &Order, unused: &mut Vec<Value>) -> Block {
         let copies = clone_blocks(func, &order.sorted(&self.blocks));
         let rest = copies.block(self.header);
         let limits = self.limits(func);
         self.enter(func, limits, rest);
-        let condition = self.leave(func, limits, rest);
+        unused.push(self.leave(func, limits, rest));
         let Split { branch, way, .. } = self.split;
         assert_takes(func, branch, Claim::BranchTaken, way);
+        unused.extend_from_slice(func.dfg.inst_args(branch));
         settle(func, branch, way);
-        (rest, condition)
+        rest
     }
 
     /// The lesser of two numbers, or the greater one, as the test of the loop reads them.

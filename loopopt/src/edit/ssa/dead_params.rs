@@ -34,7 +34,9 @@ pub(crate) fn remove_dead_params(func: &mut Function, named: &NamedBlocks) -> bo
         }
     }
     dead.retain(|(_, _, keeps)| keeps.contains(&false));
-    dead.iter().for_each(|(block, entering, keeps): &(Block, Vec<Edge>, Vec<bool>)| keep_params(func, (*block, entering), keeps));
+    dead.iter().for_each(|(block, entering, keeps): &(Block, Vec<Edge>, Vec<bool>)| {
+        keep_params(func, (*block, entering), keeps)
+    });
     !dead.is_empty()
 }
 

@@ -35,7 +35,8 @@ impl<'a> Few<'a> {
         let (func, forest) = (view.func(), view.forest);
         let data = forest.data(lp);
         let [back_edge] = data.back_edges[..] else { return None };
-        let exit = data.exits.iter().find(|exit| exit.branch == back_edge.branch).filter(|_| forest.is_innermost(lp))?;
+        let exit =
+            data.exits.iter().find(|exit| exit.branch == back_edge.branch).filter(|_| forest.is_innermost(lp))?;
         let preheader = forest.preheader(func, lp)?;
         let test = ExitTest::of(func, *exit)?.counted(view, lp, &Recurrences::with_constant_steps(view, lp))?;
         let step = test.step.as_constant().filter(|_| test.requires.is_none())?;

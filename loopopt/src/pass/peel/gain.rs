@@ -358,7 +358,11 @@ impl Drop for Levels<'_> {
 fn compared_by(func: &Function, inst: Inst) -> Option<Value> {
     match func.dfg.insts[inst] {
         InstructionData::IntCompare { .. } => Some(func.dfg.first_result(inst)),
-        InstructionData::Brif { arg, .. } if !func.dfg.value_def(arg).inst().is_some_and(|inst| is_comparison(func, inst)) => Some(arg),
+        InstructionData::Brif { arg, .. }
+            if !func.dfg.value_def(arg).inst().is_some_and(|inst| is_comparison(func, inst)) =>
+        {
+            Some(arg)
+        }
         _ => None,
     }
 }

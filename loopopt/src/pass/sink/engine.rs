@@ -183,8 +183,7 @@ impl<'a> Engine<'a> {
             Kind::Cold => {
                 let lp = blocks().find_map(|block| self.forest.innermost(block))?;
                 let is_hot = !self.func.is_effectively_cold(home);
-                let is_worth_it =
-                    is_hot && self.is_movable(inst) && blocks().all(|block| self.is_rare(home, block));
+                let is_worth_it = is_hot && self.is_movable(inst) && blocks().all(|block| self.is_rare(home, block));
                 is_worth_it.then_some((inst, self.forest.data(lp).header))
             }
         }

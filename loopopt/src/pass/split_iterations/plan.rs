@@ -83,7 +83,9 @@ impl Plan {
     fn prove(view: View<'_>, lp: Loop, options: &Options) -> Result<Self, Decline> {
         let (func, forest) = (view.func(), view.forest);
         let data = forest.data(lp);
-        let (&[entry], &[back_edge]) = (&data.entries[..], &data.back_edges[..]) else { return Err(Decline::NotCounted) };
+        let (&[entry], &[back_edge]) = (&data.entries[..], &data.back_edges[..]) else {
+            return Err(Decline::NotCounted);
+        };
         if !forest.is_innermost(lp) {
             return Err(Decline::NotInnermost);
         }
@@ -180,10 +182,7 @@ impl Split {
             let step = number.step.reduced(bits).filter(|step| *step == own.step)?;
             let ahead = number.start.plus(&step, 1)?.minus(&own.first)?.as_constant()?;
             let goes_on = view.forest.contains(lp, ways[usize::from(!holds)]);
-            let is_legal = goes_on
-                && bound.bits() == bits
-                && view.is_invariant(lp, &bound)
-                && ahead <= MAX_AHEAD;
+            let is_legal = goes_on && bound.bits() == bits && view.is_invariant(lp, &bound) && ahead <= MAX_AHEAD;
             let is_equality = matches!(cond, IntCC::Equal | IntCC::NotEqual);
             is_legal.then_some(Self { branch, way: usize::from(!holds), bound, is_inclusive, ahead, is_equality })
         })

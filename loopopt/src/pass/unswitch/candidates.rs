@@ -340,7 +340,10 @@ impl Decision {
             let is_on_it = is_same(func, func.dfg.inst_args(inst)[0], candidate.condition);
             match (func.dfg.insts[inst].opcode(), &candidate.table) {
                 (Opcode::BrTable, Some(table)) => {
-                    decision.branches.extend(slots_of_table(func, inst, (candidate, table)).map(|slots| (inst, slots.into_iter().map(Some).collect())));
+                    decision.branches.extend(
+                        slots_of_table(func, inst, (candidate, table))
+                            .map(|slots| (inst, slots.into_iter().map(Some).collect())),
+                    );
                 }
                 (Opcode::Brif, None) if is_on_it => {
                     decision.branches.insert(inst, vec![Some(0), Some(1)]);
