@@ -14,8 +14,8 @@ pub use limits::{Limit, Place};
 use cranelift_codegen::ir::Function;
 
 use programs::{
-    arrays, bytes, cells, checked, control, grids, guards, indexed, known, nests, objects, places, profiled, rare,
-    reductions, scalar, search, sums, widened,
+    arrays, bytes, cells, checked, control, grids, guards, indexed, known, nests, objects, parts, places, profiled,
+    rare, reductions, scalar, search, sums, widened,
 };
 
 /// A sample loop.
