@@ -13,51 +13,49 @@ use crate::analysis::cfg::edges::{Edge, EdgesByTarget, own_uses};
 use crate::analysis::cfg::handlers::NamedBlocks;
 use crate::edit::ssa::params::keep_params;
 use cranelift_codegen::entity::EntitySet;
-use cranelift_codegen::ir::{Block, BlockArg, Function, Value, ValueDef};
+use cranelift_codegen::ir::{BlockArg, Function, Value, ValueDef};
 
-/// Removes all of them but those of blocks that are `named`, and those that calls pass something for. Returns whether there was any. Linear in the size of the function.
+/// Removes all of them but those of blocks that are `named`, and those that calls pass something for: these count as needed. Returns whether there was
+/// any. Linear in the size of the function.
 pub(crate) fn remove_dead_params(func: &mut Function, named: &NamedBlocks) -> bool {
     let entry = func.layout.entry_block();
     let edges = EdgesByTarget::new(func, |block| func.dfg.num_block_params(block) > 0);
-    let needed = needed(func, &edges);
-    let mut dead = Vec::new();
-    for block in func.layout.blocks().filter(|&block| Some(block) != entry && !named.contains(block)) {
-        let entering = edges.entering(block);
-        let stays = |(index, param): (usize, &Value)| {
-            let is_passed_by_call = |edge: &Edge| !matches!(edge.args(func).nth(index), Some(BlockArg::Value(_)));
-            needed.contains(*param) || entering.iter().any(is_passed_by_call)
-        };
-        let params = func.dfg.block_params(block);
-        if params.iter().any(|param| !needed.contains(*param)) {
-            let keeps: Vec<_> = params.iter().enumerate().map(stays).collect();
-            dead.push((block, entering.to_vec(), keeps));
-        }
+    let needed = needed(func, named, &edges);
+    let is_dead = |param: &Value| !needed.contains(*param);
+    let blocks = func.layout.blocks().filter(|&block| Some(block) != entry);
+    let dying = blocks.filter(|&block| func.dfg.block_params(block).iter().any(is_dead));
+    let dying: Vec<_> = dying
+        .map(|block| {
+            let keeps: Vec<_> = func.dfg.block_params(block).iter().map(|param| !is_dead(param)).collect();
+            (block, edges.entering(block).to_vec(), keeps)
+        })
+        .collect();
+    for (block, entering, keeps) in &dying {
+        keep_params(func, (*block, entering), keeps);
     }
-    dead.retain(|(_, _, keeps)| keeps.contains(&false));
-    dead.iter().for_each(|(block, entering, keeps): &(Block, Vec<Edge>, Vec<bool>)| {
-        keep_params(func, (*block, entering), keeps)
-    });
-    !dead.is_empty()
+    !dying.is_empty()
 }
 
-/// The values that instructions have as operands, and the parameters and values that these come from by edges.
-fn needed(func: &Function, edges: &EdgesByTarget) -> EntitySet<Value> {
+/// The values that instructions have as operands, the parameters that stay in any case, and what all of these come from by edges.
+fn needed(func: &Function, named: &NamedBlocks, edges: &EdgesByTarget) -> EntitySet<Value> {
     let mut needed = EntitySet::with_capacity(func.dfg.num_values());
-    let mut open: Vec<Value> = Vec::new();
     let insts = func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
-    for value in insts.flat_map(|inst| own_uses(func, inst)) {
-        let value = func.dfg.resolve_aliases(value);
-        if needed.insert(value) {
-            open.push(value);
+    let mut open: Vec<Value> = insts.flat_map(|inst| own_uses(func, inst)).collect();
+    for block in func.layout.blocks() {
+        for (index, &param) in func.dfg.block_params(block).iter().enumerate() {
+            let is_passed_by_call = |edge: &Edge| !matches!(edge.args(func).nth(index), Some(BlockArg::Value(_)));
+            if named.contains(block) || edges.entering(block).iter().any(is_passed_by_call) {
+                open.push(param);
+            }
         }
     }
     while let Some(value) = open.pop() {
-        let ValueDef::Param(block, index) = func.dfg.value_def(value) else { continue };
-        let passed = edges.entering(block).iter().filter_map(|edge| edge.args(func).nth(index)?.as_value());
-        for value in passed.map(|value| func.dfg.resolve_aliases(value)) {
-            if needed.insert(value) {
-                open.push(value);
-            }
+        let value = func.dfg.resolve_aliases(value);
+        if !needed.insert(value) {
+            continue;
+        }
+        if let ValueDef::Param(block, index) = func.dfg.value_def(value) {
+            open.extend(edges.entering(block).iter().filter_map(|edge| edge.args(func).nth(index)?.as_value()));
         }
     }
     needed
