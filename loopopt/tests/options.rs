@@ -79,6 +79,13 @@ fn numbers() -> Vec<(&'static str, Options)> {
         promote_max_pairs,
         save_at_cold_calls_max_calls,
         max_closing_args,
+        reassociate_insts_per_cycle,
+    ]
+}
+
+/// The same for what is looked at at all.
+fn numbers_of_selection() -> Vec<(&'static str, Options)> {
+    each_number![
         select_max_dispatched,
         select_max_insts_per_call,
         select_max_own_insts,
@@ -86,7 +93,6 @@ fn numbers() -> Vec<(&'static str, Options)> {
         full_effort_min_insts,
         full_effort_min_insts_per_call,
         max_loops,
-        reassociate_insts_per_cycle,
     ]
 }
 
@@ -104,7 +110,7 @@ fn numbers_of_profiles() -> Vec<(&'static str, Options)> {
 
 /// For each field that changes code, settings that differ in it.
 fn variants() -> Vec<(&'static str, Options)> {
-    let mut all = [numbers(), numbers_of_profiles()].concat();
+    let mut all = [numbers(), numbers_of_selection(), numbers_of_profiles()].concat();
     all.extend([
         changed("passes", |options| options.passes = Some(vec!["licm".to_owned()])),
         changed("fuel", |options| options.fuel = Some(0)),
