@@ -104,8 +104,8 @@ pub(crate) const BOTH_CONDITIONS: Program = Program {
     tags: &["nest"],
     while_loops: 2,
     source: Source::Built(both_conditions),
-    small: || Input::new().array(&ints(1, 9, 1000)).int(9).int(7).int(2),
-    large: || Input::new().array(&ints(1, 4_000, 1000)).int(4_000).int(0).int(20),
+    small: || Input::new().array(&ints(1, 9, 1000)).int(9).int(5).int(2),
+    large: || Input::new().array(&ints(1, 4_000, 1000)).int(4_000).int(7).int(20),
     reference: |input, memory| {
         let numbers = read::<i64>(memory, input.at(0), input.size(1));
         let large = |x: &&i64| input.get_int(2) > 5 && **x > 500;
