@@ -134,6 +134,7 @@ const FAULT_BODIES: &[(&str, u64)] = &[
     ("claims", 6_000),
     ("handlers", 1_000),
     ("interrupted", 2_000),
+    ("halves", 1_000),
     ("guarded", 1_000),
     ("profiled", 1_000),
 ];
@@ -220,6 +221,16 @@ fn profiles_change_no_program() -> Result<()> {
     println!("{statistics}");
     let share = statistics.share("specialize");
     ensure!(share >= 2.0, "loops are specialized in {share:.1} % of the programs only");
+    Ok(())
+}
+
+/// A branch in each innermost loop that goes the other way from some iteration on.
+#[test]
+fn loops_are_split() -> Result<()> {
+    let statistics = run("halves", 4_000)?;
+    println!("{statistics}");
+    let share = statistics.share("split_iterations");
+    ensure!(share >= 2.0, "loops are split in {share:.1} % of the programs only");
     Ok(())
 }
 

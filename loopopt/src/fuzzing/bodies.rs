@@ -2,6 +2,7 @@
 
 use super::generate::{Shape, TestCase, generate, guarded_code, random_words};
 use super::guarded::{Guarding, guard_program};
+use super::halves::halve;
 use super::polled::{Interrupting, interrupt};
 use super::profiles::distort;
 use super::statistics::Statistics;
@@ -43,6 +44,7 @@ pub static BODIES: &[Body] = &[
     Body { name: "effects", run: effects },
     Body { name: "polls", run: polls },
     Body { name: "interrupted", run: interrupted },
+    Body { name: "halves", run: halves },
     Body { name: "guarded", run: guarded },
     Body { name: "profiled", run: profiled },
     Body { name: "handlers", run: handlers },
@@ -196,6 +198,21 @@ fn interrupted(case: &TestCase, statistics: &mut Statistics) -> Result<()> {
     let late = if has_countdowns { [100, 1024, 4096, 4096] } else { [0, 16, 100, 4096] };
     let latency = late[(case.seed >> 8) as usize % 4];
     options.embedder = Arc::new(Interrupting { latency });
+    compare(&case, &mut rewrite(&options), statistics)
+}
+
+/// Loops of which the iterations differ from some number on do the same when they are split there.
+fn halves(case: &TestCase, statistics: &mut Statistics) -> Result<()> {
+    let mut functions = case.program.functions().to_vec();
+    let seeds = [0, 3, 7, 11, 19].map(|by| case.seed.rotate_left(by));
+    functions.iter_mut().zip(seeds.iter().cycle()).for_each(|(func, &seed)| halve(func, seed));
+    let case = TestCase { program: case.program.with_functions(functions)?, ..case.clone() };
+    let mut options = match case.seed % 4 {
+        0 => Options::stress(case.seed),
+        1 => Options { ignore_cost: true, ..Options::default() },
+        _ => Options::default(),
+    };
+    (options.verify_each_pass, options.assert_claims) = (true, case.seed % 8 < 5);
     compare(&case, &mut rewrite(&options), statistics)
 }
 

@@ -21,6 +21,7 @@ mod bodies;
 mod effects;
 mod generate;
 mod guarded;
+mod halves;
 mod marked;
 mod polled;
 mod profiles;

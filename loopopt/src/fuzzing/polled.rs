@@ -1,7 +1,7 @@
 //! Programs that are interrupted: each loop asks for a flag, for fuel, or for both, as Wasmtime's front end lets them.
 //!
 //! The flag is a word on the stack whose address a host function knows, in a region that others write. Nobody does while a test runs but the rare code
-//! of the polls, which sets and clears it: a flag that is set is found as often as before. What is left of the fuel is passed to a host function at each
+//! of the polls, which sets and clears it: a flag that is set is found as often as before. In one program of five, every other loop asks for a second flag. What is left of the fuel is passed to a host function at each
 //! return.
 
 use crate::analysis::cfg::loops::LoopForest;
@@ -39,6 +39,8 @@ struct Interrupts<'a> {
     func: &'a mut Function,
     seed: u64,
     flag: Option<(StackSlot, AliasRegion)>,
+    /// Where the next loop finds its flag, in bytes behind the first.
+    offset: i32,
     fuel: Option<StackSlot>,
     ask: FuncRef,
 }
@@ -60,14 +62,23 @@ pub(super) fn interrupt(func: &mut Function, seed: u64, outermost_only: bool) {
     let kind = seed % 4;
     let fuel = (kind != 0).then(&mut slot);
     let flag_slot = (kind != 1).then(&mut slot);
+    let has_second_flag = seed % 5 == 4;
+    if let Some(slot) = flag_slot.filter(|_| has_second_flag) {
+        func.sized_stack_slots[slot].size = 16;
+    }
     let flag = flag_slot.map(|slot| {
         let data = AliasRegionData { user_id: FLAGS, description: "flags".into() };
         (slot, func.dfg.alias_regions.insert(data))
     });
-    let mut interrupts = Interrupts { func, seed, flag, fuel, ask };
+    let mut interrupts = Interrupts { func, seed, flag, offset: 0, fuel, ask };
     interrupts.spend();
-    for header in headers {
+    for (index, header) in headers.into_iter().enumerate() {
+        // One loop and the next do not ask for the same.
+        interrupts.offset = if has_second_flag && index % 2 == 1 { 8 } else { 0 };
         interrupts.ask_at(header);
+    }
+    if has_second_flag {
+        interrupts.set_second_flag(seed >> 20 & 1);
     }
     interrupts.begin();
 }
@@ -100,6 +111,17 @@ impl Interrupts<'_> {
             let value = pos.ins().iconst(types::I64, 7 - left);
             pos.ins().stack_store(types::I64, value, slot, 0);
         }
+    }
+
+    /// Sets the flag that every other loop asks for, in front of all else.
+    fn set_second_flag(&mut self, value: u64) {
+        let Some((slot, _)) = self.flag else { return };
+        let entry = self.func.layout.entry_block().expect("a function has a block");
+        let flags = self.flags();
+        let mut pos = FuncCursor::new(self.func).at_first_insertion_point(entry);
+        let address = pos.ins().stack_addr(types::I64, slot, 8);
+        let value = pos.ins().iconst(types::I64, value.cast_signed());
+        pos.ins().store(flags, value, address, 0);
     }
 
     /// Lets blocks take fuel, and says at each return what is left.
@@ -179,7 +201,7 @@ impl Interrupts<'_> {
         let resets = self.draw(2) == 0;
         self.func.layout.set_cold(rare);
         let mut pos = FuncCursor::new(self.func).at_bottom(from);
-        let address = pos.ins().stack_addr(types::I64, slot, 0);
+        let address = pos.ins().stack_addr(types::I64, slot, self.offset);
         let flag = pos.ins().load(types::I64, flags, address, 0);
         pos.ins().brif(flag, rare, &[], next, &[] as &[BlockArg]);
         let call = if is_two_stage { self.block_before(rest) } else { rare };

@@ -1,0 +1,158 @@
+//! Programs with loops of which the iterations before and after some number differ: a branch in each innermost loop compares what the header gets with something
+//! that does not change, often with what ends the loop, and both of its ways do something else.
+//!
+//! What was done is kept in a stack slot, and passed to a host function at each return.
+
+use crate::analysis::cfg::loops::{Loop, LoopForest};
+use cranelift_codegen::Context;
+use cranelift_codegen::cursor::{Cursor, FuncCursor};
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{
+    AbiParam, Block, ExtFuncData, ExternalName, Function, InstBuilder, InstructionData, Opcode, Signature, StackSlot,
+    StackSlotData, StackSlotKind, Type, Value, types,
+};
+use cranelift_codegen::isa::CallConv;
+
+/// A loop to get a branch.
+struct Target {
+    header: Block,
+    /// An integer that the header gets.
+    number: Value,
+    /// What it may be compared with.
+    bounds: Vec<Value>,
+}
+
+/// Lets the innermost loops of `func` differ in some iterations. Which and how is up to `seed`.
+pub(super) fn halve(func: &mut Function, seed: u64) {
+    let mut context = Context::for_function(func.clone());
+    context.flowgraph();
+    let forest = LoopForest::new(&context.func, &context.cfg, &context.domtree);
+    let innermost = forest.loops().filter(|&lp| forest.is_innermost(lp));
+    let mut halving = Halving { func, seed, slot: None };
+    let targets: Vec<_> = innermost.filter_map(|lp| halving.target(&forest, lp)).collect();
+    for target in targets {
+        halving.differ(&target);
+    }
+    halving.show();
+}
+
+struct Halving<'a> {
+    func: &'a mut Function,
+    seed: u64,
+    slot: Option<StackSlot>,
+}
+
+impl Halving<'_> {
+    /// A number below `limit` that depends on the seed.
+    fn draw(&mut self, limit: usize) -> usize {
+        self.seed = self.seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.seed >> 33) as usize % limit
+    }
+
+    fn target(&mut self, forest: &LoopForest, lp: Loop) -> Option<Target> {
+        let header = forest.data(lp).header;
+        let func = &*self.func;
+        let is_number = |&value: &Value| matches!(func.dfg.value_type(value), types::I32 | types::I64);
+        let numbers: Vec<Value> = func.dfg.block_params(header).iter().copied().filter(is_number).collect();
+        let insts = forest.blocks(lp).iter().flat_map(|&block| func.layout.block_insts(block));
+        let tests = insts.filter(|&inst| matches!(func.dfg.insts[inst], InstructionData::IntCompare { .. }));
+        let sides = tests.flat_map(|inst| func.dfg.inst_args(inst).iter().copied());
+        let params = func.layout.entry_block().map_or(&[][..], |entry| func.dfg.block_params(entry));
+        let bounds: Vec<Value> = sides.filter(|&side| forest.is_from_outside(func, lp, side)).collect();
+        let bounds: Vec<Value> = bounds.into_iter().chain(params.iter().copied()).collect();
+        let number = *numbers.get(self.draw(numbers.len().max(1)))?;
+        let ty = self.func.dfg.value_type(number);
+        let bounds = bounds.into_iter().filter(|&bound| self.func.dfg.value_type(bound) == ty).collect();
+        Some(Target { header, number, bounds })
+    }
+
+    /// Lets each iteration begin with a branch of two ways.
+    fn differ(&mut self, target: &Target) {
+        let Some(first) = self.func.layout.first_inst(target.header) else { return };
+        let ty = self.func.dfg.value_type(target.number);
+        let cond = self.condition();
+        let (ahead, back) = (self.draw(4) as i64, self.draw(4) as i64 - 2);
+        let rest = self.func.dfg.make_block();
+        self.func.layout.split_block(rest, first);
+        let ways = [0, 1].map(|_| {
+            let way = self.func.dfg.make_block();
+            self.func.layout.insert_block(way, rest);
+            way
+        });
+        let bound = self.bound(target, ty);
+        let mut pos = FuncCursor::new(self.func).at_bottom(target.header);
+        let number = pos.ins().iadd_imm_s(target.number, ahead);
+        let bound = pos.ins().iadd_imm_s(bound, back);
+        let condition = pos.ins().icmp(cond, number, bound);
+        pos.ins().brif(condition, ways[0], &[], ways[1], &[]);
+        for (way, factor) in ways.into_iter().zip([3, 5]) {
+            self.keep(way, (target.number, ty), factor);
+            FuncCursor::new(self.func).at_bottom(way).ins().jump(rest, &[]);
+        }
+    }
+
+    fn condition(&mut self) -> IntCC {
+        use IntCC::{
+            Equal, NotEqual, SignedGreaterThan, SignedGreaterThanOrEqual, SignedLessThan, SignedLessThanOrEqual,
+            UnsignedGreaterThan, UnsignedGreaterThanOrEqual, UnsignedLessThan, UnsignedLessThanOrEqual,
+        };
+        let all = [
+            Equal,
+            NotEqual,
+            SignedGreaterThan,
+            SignedGreaterThanOrEqual,
+            SignedLessThan,
+            SignedLessThanOrEqual,
+            UnsignedGreaterThan,
+            UnsignedGreaterThanOrEqual,
+            UnsignedLessThan,
+            UnsignedLessThanOrEqual,
+        ];
+        all[self.draw(all.len())]
+    }
+
+    /// What the branch compares with, in front of its block's end: a bound, or a small number.
+    fn bound(&mut self, target: &Target, ty: Type) -> Value {
+        let choice = self.draw(target.bounds.len() + 1);
+        let small = self.draw(12) as i64;
+        match target.bounds.get(choice) {
+            Some(&bound) => bound,
+            None => FuncCursor::new(self.func).at_bottom(target.header).ins().iconst(ty, small),
+        }
+    }
+
+    /// Lets `block` mix a number into what is kept.
+    fn keep(&mut self, block: Block, (number, ty): (Value, Type), factor: i64) {
+        let slot = *self.slot.get_or_insert_with(|| {
+            self.func.create_sized_stack_slot(StackSlotData::new(StackSlotKind::ExplicitSlot, 8, 3))
+        });
+        let mut pos = FuncCursor::new(self.func).at_bottom(block);
+        let kept = pos.ins().stack_load(types::I64, types::I64, slot, 0);
+        let times = pos.ins().imul_imm_s(kept, factor);
+        let number = if ty == types::I64 { number } else { pos.ins().uextend(types::I64, number) };
+        let more = pos.ins().iadd(times, number);
+        pos.ins().stack_store(types::I64, more, slot, 0);
+    }
+
+    /// Starts what is kept with a number, and passes it to a host function at each return.
+    fn show(&mut self) {
+        let (Some(slot), Some(entry)) = (self.slot, self.func.layout.entry_block()) else { return };
+        let mut signature = Signature::new(CallConv::SystemV);
+        signature.params.extend([types::I64, types::I64].map(AbiParam::new));
+        signature.returns.push(AbiParam::new(types::I64));
+        let signature = self.func.import_signature(signature);
+        let name = ExternalName::testcase("ask");
+        let ask = self.func.import_function(ExtFuncData { name, signature, colocated: false, patchable: false });
+        let mut pos = FuncCursor::new(self.func).at_first_insertion_point(entry);
+        let one = pos.ins().iconst(types::I64, 1);
+        pos.ins().stack_store(types::I64, one, slot, 0);
+        for block in self.func.layout.blocks().collect::<Vec<_>>() {
+            let last = self.func.layout.last_inst(block).expect("a block has a terminator");
+            if self.func.dfg.insts[last].opcode() == Opcode::Return {
+                let mut pos = FuncCursor::new(self.func).at_inst(last);
+                let kept = pos.ins().stack_load(types::I64, types::I64, slot, 0);
+                pos.ins().call(ask, &[kept, kept]);
+            }
+        }
+    }
+}
