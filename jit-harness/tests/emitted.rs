@@ -747,15 +747,15 @@ fn what_is_known_of_a_part_is_not_asked_in_the_loop() {
     let parts = code("two-parts");
     assert!(innermost(&parts).iter().all(|one| one.conditional_jumps == 1), "{}", listing(&parts));
     let clamped = code("clamped-neighbours");
-    let largest = innermost(&clamped).into_iter().max_by_key(|one| one.insts).expect("there are loops");
-    assert_eq!(largest.conditional_jumps, 1, "{}", listing(&clamped));
+    let unrolled = innermost(&clamped).into_iter().max_by_key(|one| one.loads).expect("there are loops");
+    assert_eq!(unrolled.conditional_jumps, 1, "{}", listing(&clamped));
     let both = code("both-conditions");
     let sets = |mnemonic| matches!(mnemonic, Mnemonic::Setg | Mnemonic::Setge | Mnemonic::Setl | Mnemonic::Setle);
     assert_eq!(in_loops(&both, sets), 0, "{}", listing(&both));
     let division = code("guarded-division");
     assert_eq!(in_loops(&division, |mnemonic| mnemonic == Mnemonic::Div), 0, "{}", listing(&division));
     let few = code("few-each");
-    assert!(innermost(&few).iter().all(|one| one.loads >= 4 && one.conditional_jumps >= 4), "{}", listing(&few));
+    assert!(innermost(&few).iter().all(|one| one.loads >= 3 && one.conditional_jumps >= 4), "{}", listing(&few));
 }
 
 /// A sum that two edges pass, and the loads that it is made of: three of a group of four are operands, and no register is moved.
