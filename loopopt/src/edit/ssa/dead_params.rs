@@ -9,11 +9,12 @@
 //! A parameter is needed if an instruction has it as an operand, or an edge passes it for one that is needed. One that only goes around a loop
 //! is not, and takes a move on each edge all the same.
 
-use crate::analysis::cfg::edges::{Edge, EdgesByTarget, own_uses};
+use crate::analysis::cfg::edges::{EdgesByTarget, own_uses};
 use crate::analysis::cfg::handlers::NamedBlocks;
 use crate::edit::ssa::params::keep_params;
-use cranelift_codegen::entity::EntitySet;
-use cranelift_codegen::ir::{BlockArg, Function, Value, ValueDef};
+use cranelift_codegen::entity::{EntitySet, SecondaryMap};
+use cranelift_codegen::ir::{BlockArg, Function, Value};
+use smallvec::SmallVec;
 
 /// Removes all of them but those of blocks that are `named`, and those that calls pass something for: these count as needed. Returns whether there was
 /// any. Linear in the size of the function.
@@ -41,21 +42,25 @@ fn needed(func: &Function, named: &NamedBlocks, edges: &EdgesByTarget) -> Entity
     let mut needed = EntitySet::with_capacity(func.dfg.num_values());
     let insts = func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
     let mut open: Vec<Value> = insts.flat_map(|inst| own_uses(func, inst)).collect();
+    let mut passed = SecondaryMap::<Value, SmallVec<[Value; 2]>>::new();
     for block in func.layout.blocks() {
-        for (index, &param) in func.dfg.block_params(block).iter().enumerate() {
-            let is_passed_by_call = |edge: &Edge| !matches!(edge.args(func).nth(index), Some(BlockArg::Value(_)));
-            if named.contains(block) || edges.entering(block).iter().any(is_passed_by_call) {
-                open.push(param);
+        let params = func.dfg.block_params(block);
+        if named.contains(block) {
+            open.extend_from_slice(params);
+        }
+        for edge in edges.entering(block) {
+            for (&param, arg) in params.iter().zip(edge.args(func)) {
+                match arg {
+                    BlockArg::Value(value) => passed[param].push(value),
+                    _ => open.push(param),
+                }
             }
         }
     }
     while let Some(value) = open.pop() {
         let value = func.dfg.resolve_aliases(value);
-        if !needed.insert(value) {
-            continue;
-        }
-        if let ValueDef::Param(block, index) = func.dfg.value_def(value) {
-            open.extend(edges.entering(block).iter().filter_map(|edge| edge.args(func).nth(index)?.as_value()));
+        if needed.insert(value) {
+            open.extend_from_slice(&passed[value]);
         }
     }
     needed
