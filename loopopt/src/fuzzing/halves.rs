@@ -3,15 +3,14 @@
 //!
 //! What was done is kept in a stack slot, and passed to a host function at each return.
 
+use super::addition::{Draws, import_ask, tell_at_returns};
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use cranelift_codegen::Context;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
-    AbiParam, Block, ExtFuncData, ExternalName, Function, InstBuilder, InstructionData, Opcode, Signature, StackSlot,
-    StackSlotData, StackSlotKind, Type, Value, types,
+    Block, Function, InstBuilder, InstructionData, StackSlot, StackSlotData, StackSlotKind, Type, Value, types,
 };
-use cranelift_codegen::isa::CallConv;
 
 /// A loop to get a branch.
 struct Target {
@@ -28,7 +27,7 @@ pub(super) fn halve(func: &mut Function, seed: u64) {
     context.flowgraph();
     let forest = LoopForest::new(&context.func, &context.cfg, &context.domtree);
     let innermost = forest.loops().filter(|&lp| forest.is_innermost(lp));
-    let mut halving = Halving { func, seed, slot: None };
+    let mut halving = Halving { func, draws: Draws::new(seed), slot: None };
     let targets: Vec<_> = innermost.filter_map(|lp| halving.target(&forest, lp)).collect();
     for target in targets {
         halving.differ(&target);
@@ -38,15 +37,14 @@ pub(super) fn halve(func: &mut Function, seed: u64) {
 
 struct Halving<'a> {
     func: &'a mut Function,
-    seed: u64,
+    draws: Draws,
     slot: Option<StackSlot>,
 }
 
 impl Halving<'_> {
     /// A number below `limit` that depends on the seed.
     fn draw(&mut self, limit: usize) -> usize {
-        self.seed = self.seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.seed >> 33) as usize % limit
+        self.draws.draw(limit as u64) as usize
     }
 
     fn target(&mut self, forest: &LoopForest, lp: Loop) -> Option<Target> {
@@ -137,22 +135,10 @@ impl Halving<'_> {
     /// Starts what is kept with a number, and passes it to a host function at each return.
     fn show(&mut self) {
         let (Some(slot), Some(entry)) = (self.slot, self.func.layout.entry_block()) else { return };
-        let mut signature = Signature::new(CallConv::SystemV);
-        signature.params.extend([types::I64, types::I64].map(AbiParam::new));
-        signature.returns.push(AbiParam::new(types::I64));
-        let signature = self.func.import_signature(signature);
-        let name = ExternalName::testcase("ask");
-        let ask = self.func.import_function(ExtFuncData { name, signature, colocated: false, patchable: false });
+        let ask = import_ask(self.func);
         let mut pos = FuncCursor::new(self.func).at_first_insertion_point(entry);
         let one = pos.ins().iconst(types::I64, 1);
         pos.ins().stack_store(types::I64, one, slot, 0);
-        for block in self.func.layout.blocks().collect::<Vec<_>>() {
-            let last = self.func.layout.last_inst(block).expect("a block has a terminator");
-            if self.func.dfg.insts[last].opcode() == Opcode::Return {
-                let mut pos = FuncCursor::new(self.func).at_inst(last);
-                let kept = pos.ins().stack_load(types::I64, types::I64, slot, 0);
-                pos.ins().call(ask, &[kept, kept]);
-            }
-        }
+        tell_at_returns(self.func, slot, ask);
     }
 }

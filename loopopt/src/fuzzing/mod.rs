@@ -16,6 +16,7 @@
 //! # Ok::<(), anyhow::Error>(())
 //! ```
 
+mod addition;
 mod analyses;
 mod bodies;
 mod effects;

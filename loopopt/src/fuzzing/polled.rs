@@ -4,16 +4,16 @@
 //! of the polls, which sets and clears it: a flag that is set is found as often as before. In one program of five, every other loop asks for a second flag. What is left of the fuel is passed to a host function at each
 //! return.
 
+use super::addition::{Draws, import_ask, tell_at_returns};
 use crate::analysis::cfg::loops::LoopForest;
 use crate::{Embedder, Writers};
 use cranelift_codegen::Context;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
-    AbiParam, AliasRegion, AliasRegionData, Block, BlockArg, ExtFuncData, ExternalName, FuncRef, Function, InstBuilder,
-    MemFlagsData, Opcode, Signature, StackSlot, StackSlotData, StackSlotKind, types,
+    AliasRegion, AliasRegionData, Block, BlockArg, FuncRef, Function, InstBuilder, MemFlagsData, StackSlot,
+    StackSlotData, StackSlotKind, types,
 };
-use cranelift_codegen::isa::CallConv;
 
 /// The number of the region of flags.
 const FLAGS: u32 = 0xF1A6;
@@ -37,7 +37,7 @@ impl Embedder for Interrupting {
 /// What a function is interrupted by.
 struct Interrupts<'a> {
     func: &'a mut Function,
-    seed: u64,
+    draws: Draws,
     flag: Option<(StackSlot, AliasRegion)>,
     /// Where the next loop finds its flag, in bytes behind the first.
     offset: i32,
@@ -52,12 +52,7 @@ pub(super) fn interrupt(func: &mut Function, seed: u64, outermost_only: bool) {
     let forest = LoopForest::new(&context.func, &context.cfg, &context.domtree);
     let asks = |lp: &_| !outermost_only || forest.data(*lp).parent.is_none();
     let headers: Vec<Block> = forest.loops().filter(asks).map(|lp| forest.data(lp).header).collect();
-    let mut signature = Signature::new(CallConv::SystemV);
-    signature.params.extend([types::I64, types::I64].map(AbiParam::new));
-    signature.returns.push(AbiParam::new(types::I64));
-    let signature = func.import_signature(signature);
-    let name = ExternalName::testcase("ask");
-    let ask = func.import_function(ExtFuncData { name, signature, colocated: false, patchable: false });
+    let ask = import_ask(func);
     let mut slot = || func.create_sized_stack_slot(StackSlotData::new(StackSlotKind::ExplicitSlot, 8, 3));
     let kind = seed % 4;
     let fuel = (kind != 0).then(&mut slot);
@@ -70,17 +65,14 @@ pub(super) fn interrupt(func: &mut Function, seed: u64, outermost_only: bool) {
         let data = AliasRegionData { user_id: FLAGS, description: "flags".into() };
         (slot, func.dfg.alias_regions.insert(data))
     });
-    let mut interrupts = Interrupts { func, seed, flag, offset: 0, fuel, ask };
+    let mut interrupts = Interrupts { func, draws: Draws::new(seed), flag, offset: 0, fuel, ask };
     interrupts.spend();
     for (index, header) in headers.into_iter().enumerate() {
         // One loop and the next do not ask for the same.
         interrupts.offset = if has_second_flag && index % 2 == 1 { 8 } else { 0 };
         interrupts.ask_at(header);
     }
-    if has_second_flag {
-        interrupts.set_second_flag(seed >> 20 & 1);
-    }
-    interrupts.begin();
+    interrupts.begin(has_second_flag.then_some(seed >> 20 & 1));
 }
 
 impl Interrupts<'_> {
@@ -91,12 +83,11 @@ impl Interrupts<'_> {
 
     /// A number below `limit` that depends on the seed.
     fn draw(&mut self, limit: u64) -> u64 {
-        self.seed = self.seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.seed >> 33) % limit
+        self.draws.draw(limit)
     }
 
-    /// Sets flag and fuel where the function begins.
-    fn begin(&mut self) {
+    /// Sets flags and fuel where the function begins: the second flag, if there is one, to what is said.
+    fn begin(&mut self, second: Option<u64>) {
         let entry = self.func.layout.entry_block().expect("a function has a block");
         let (set, left) = (self.draw(8) == 0, self.draw(1000) as i64);
         let flags = self.flags();
@@ -106,22 +97,15 @@ impl Interrupts<'_> {
             let value = pos.ins().iconst(types::I64, i64::from(set));
             pos.ins().store(flags, value, address, 0);
             pos.ins().call(self.ask, &[address, value]);
+            if let Some(second) = second {
+                let value = pos.ins().iconst(types::I64, second.cast_signed());
+                pos.ins().store(flags, value, address, 8);
+            }
         }
         if let Some(slot) = self.fuel {
             let value = pos.ins().iconst(types::I64, 7 - left);
             pos.ins().stack_store(types::I64, value, slot, 0);
         }
-    }
-
-    /// Sets the flag that every other loop asks for, in front of all else.
-    fn set_second_flag(&mut self, value: u64) {
-        let Some((slot, _)) = self.flag else { return };
-        let entry = self.func.layout.entry_block().expect("a function has a block");
-        let flags = self.flags();
-        let mut pos = FuncCursor::new(self.func).at_first_insertion_point(entry);
-        let address = pos.ins().stack_addr(types::I64, slot, 8);
-        let value = pos.ins().iconst(types::I64, value.cast_signed());
-        pos.ins().store(flags, value, address, 0);
     }
 
     /// Lets blocks take fuel, and says at each return what is left.
@@ -133,8 +117,6 @@ impl Interrupts<'_> {
         for block in self.func.layout.blocks().collect::<Vec<_>>() {
             let cost = self.draw(12) as i64;
             let other = number.filter(|_| self.draw(32) == 0);
-            let last = self.func.layout.last_inst(block).expect("a block has a terminator");
-            let is_return = self.func.dfg.insts[last].opcode() == Opcode::Return;
             if cost > 0 && block != entry {
                 let mut pos = FuncCursor::new(self.func).at_first_insertion_point(block);
                 let left = pos.ins().stack_load(types::I64, types::I64, slot, 0);
@@ -143,12 +125,8 @@ impl Interrupts<'_> {
                 // What an iteration leaves need not be a sum.
                 pos.ins().stack_store(types::I64, other.unwrap_or(left), slot, 0);
             }
-            if is_return {
-                let mut pos = FuncCursor::new(self.func).at_inst(last);
-                let left = pos.ins().stack_load(types::I64, types::I64, slot, 0);
-                pos.ins().call(self.ask, &[left, left]);
-            }
         }
+        tell_at_returns(self.func, slot, self.ask);
     }
 
     /// Lets the loop of `header` ask where an iteration starts.

@@ -62,7 +62,7 @@ mod few;
 use crate::analysis::cfg::edges::Edge;
 use crate::analysis::cfg::loops::Loop;
 use crate::analysis::cfg::must_execute::Order;
-use crate::analysis::memory::effects::{calls, is_constant};
+use crate::analysis::memory::effects::{calls, counts_as_code};
 use crate::analysis::scev::exit_count::{Simulation, TripCount, simulate};
 use crate::analysis::scev::view::View;
 use crate::change::Change;
@@ -241,8 +241,7 @@ impl Plan {
 /// The instructions in `blocks` without constants and jumps, at most one more than `max`.
 fn size_up_to(func: &Function, blocks: &[Block], max: usize) -> usize {
     let insts = blocks.iter().flat_map(|&block| func.layout.block_insts(block));
-    let counts = |inst: &_| !is_constant(func, *inst) && func.dfg.insts[*inst].opcode() != Opcode::Jump;
-    insts.filter(counts).take(max.saturating_add(1)).count()
+    insts.filter(|&inst| counts_as_code(func, inst)).take(max.saturating_add(1)).count()
 }
 
 /// Unrolls the loops of `plans` and removes what cannot be reached any more.

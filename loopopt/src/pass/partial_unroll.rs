@@ -69,7 +69,7 @@ use crate::analysis::cfg::edges::{Edge, edges_of};
 use crate::analysis::cfg::loops::Loop;
 use crate::analysis::cfg::must_execute::Order;
 use crate::analysis::memory::alias::address_operand;
-use crate::analysis::memory::effects::{Effects, is_constant};
+use crate::analysis::memory::effects::{Effects, counts_as_code};
 use crate::analysis::memory::told_apart::ToldApart;
 use crate::analysis::scev::exit_count::TripCount;
 use crate::analysis::scev::linear_expr::mask;
@@ -198,15 +198,16 @@ impl Plan {
         if let Some(inst) = insts().find(|&inst| !forest.is_duplicable(func, inst)) {
             return Err(Decline::NotDuplicable(func.dfg.insts[inst].opcode()));
         }
-        let counts = |inst: &_| !is_constant(func, *inst) && func.dfg.insts[*inst].opcode() != Opcode::Jump;
-        let (all, size) = (insts().count(), usual_insts(view, lp).filter(counts).count());
+        let size = usual_insts(view, lp).filter(|&inst| counts_as_code(func, inst)).count();
+        let all = insts().count();
         let factor = factor(size, options)?;
         let (copied, max) = (all.saturating_mul(factor), options.partial_unroll_max_copied);
         if copied > max {
             return Err(Decline::TooLarge { insts: copied, max });
         }
+        let leaving = leaving(view, lp);
         if !options.ignore_cost {
-            judge(view, lp)?;
+            judge(view, lp, &leaving)?;
         }
         let recurrences = Recurrences::with_constant_steps(view, lp);
         let test = Test::find(view, lp, &recurrences).ok_or(Decline::NotCounted)?;
@@ -221,7 +222,7 @@ impl Plan {
             address.is_some_and(|address| view.is_invariant(lp, &address))
         };
         Ok(Self {
-            leaving: leaving(view, lp),
+            leaving,
             fixed: insts().filter(|&inst| told_apart.is_member(inst)).filter(is_fixed).collect(),
             header: data.header,
             entry,
@@ -418,8 +419,8 @@ fn leaving(view: View<'_>, lp: Loop) -> Vec<Value> {
     slow.filter(|&inst| only_leaves(view, lp, inst)).map(|inst| func.dfg.first_result(inst)).collect()
 }
 
-/// Whether it pays, whatever counts the loop.
-fn judge(view: View<'_>, lp: Loop) -> Result<(), Decline> {
+/// Whether it pays, whatever counts the loop, of which nothing but the end needs what is `leaving`.
+fn judge(view: View<'_>, lp: Loop, leaving: &[Value]) -> Result<(), Decline> {
     let func = view.func();
     if func.is_effectively_cold(view.forest.data(lp).header) {
         return Err(Decline::ColdLoop);
@@ -431,7 +432,8 @@ fn judge(view: View<'_>, lp: Loop) -> Result<(), Decline> {
     if rare_calls > MAX_RARE_CALLS || insts().any(|inst| opcode(inst).is_call()) {
         return Err(Decline::Calls);
     }
-    let mut slow = insts().filter(|&inst| is_slow(opcode(inst)) && !only_leaves(view, lp, inst));
+    let only_leaves = |inst: Inst| func.dfg.inst_results(inst).first().is_some_and(|result| leaving.contains(result));
+    let mut slow = insts().filter(|&inst| is_slow(opcode(inst)) && !only_leaves(inst));
     if let Some(inst) = slow.next() {
         return Err(Decline::Slow(opcode(inst)));
     }

@@ -62,7 +62,7 @@ mod gain;
 
 use crate::analysis::cfg::edges::Edge;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
-use crate::analysis::memory::effects::{Effects, is_constant};
+use crate::analysis::memory::effects::{Effects, counts_as_code};
 use crate::analysis::memory::spectre_guard::asked_by_guards;
 use crate::analysis::scev::exit_count::TripCount;
 use crate::change::Change;
@@ -183,8 +183,7 @@ impl Plan {
             return Err(Decline::NotInnermost);
         };
         let insts = || blocks.iter().flat_map(|&block| func.layout.block_insts(block));
-        let counts = |inst: &Inst| !is_constant(func, *inst) && func.dfg.insts[*inst].opcode() != Opcode::Jump;
-        let size = insts().filter(counts).count();
+        let size = insts().filter(|&inst| counts_as_code(func, inst)).count();
         if size > options.peel_max_insts && !options.ignore_cost {
             return Err(Decline::TooLarge { insts: size, max: options.peel_max_insts });
         }

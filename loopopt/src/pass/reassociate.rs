@@ -48,7 +48,7 @@
 
 use crate::analysis::cfg::edges::count_uses;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
-use crate::analysis::memory::effects::is_constant;
+use crate::analysis::memory::effects::counts_as_code;
 use crate::analysis::pressure::Pressure;
 use crate::change::Change;
 use crate::claim::{Claim, is_marked};
@@ -345,7 +345,7 @@ fn starts(func: &Function, (forest, lp): (&LoopForest, Loop), options: &Options)
     let (mut insts, mut products) = (0, 0);
     for inst in blocks.flat_map(|&block| func.layout.block_insts(block)) {
         let opcode = func.dfg.insts[inst].opcode();
-        insts += usize::from(!is_constant(func, inst) && opcode != Opcode::Jump);
+        insts += usize::from(counts_as_code(func, inst));
         products += usize::from(opcode == Opcode::Imul);
     }
     products.max(insts / options.reassociate_insts_per_cycle.max(1))

@@ -79,21 +79,22 @@
 mod apply;
 mod judge;
 mod nest;
+mod why;
 
 use crate::analysis::cfg::edges::{Edge, each_use, edges_from};
 use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
 use crate::analysis::cfg::must_execute::Order;
 use crate::analysis::memory::alias::{Access, LoopStores, PrivateSlots};
-use crate::analysis::memory::effects::{is_constant, leads_to_failure};
+use crate::analysis::memory::effects::{counts_as_code, is_constant, leads_to_failure};
 use crate::analysis::memory::polls::{Fuel, PollKind, Polls};
 use crate::change::Change;
 use crate::claim::Claim;
 use crate::options::Options;
 use crate::pass::{Form, Pass, PassCx, canon};
-use crate::refusal::refusals;
 use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, MemFlagsData, Opcode, Value, ValueDef};
 use cranelift_codegen::{CodegenResult, Context, FxHashMap, FxHashSet};
 use nest::Nest;
+use why::Decline;
 
 /// The name of this pass.
 pub(crate) const NAME: &str = "strip_mine";
@@ -115,7 +116,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     if plans.is_empty() {
         return Ok(Change::Nothing);
     }
-    let questions = questions_inside(&ctx.func, &plans);
+    let questions = apply::questions_inside(&ctx.func, &plans);
     for plan in &plans {
         let header = plan.header();
         cx.retract(NAME, header);
@@ -137,14 +138,6 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     apply::remove_questions(&mut ctx.func, questions);
     canon::restore(ctx, cx)?;
     Ok(Change::Nothing)
-}
-
-/// The conditions of the polls of loops inside, and what they load, which does not trap.
-fn questions_inside(func: &Function, plans: &[Plan]) -> (Vec<Value>, Vec<Inst>) {
-    let inner = || plans.iter().flat_map(|plan| &plan.inner);
-    let branches = inner().flat_map(|polls| &polls.all).map(|poll| poll.usual.branch);
-    let conditions = branches.map(|branch| func.dfg.inst_args(branch)[0]).collect();
-    (conditions, inner().flat_map(|polls| &polls.loads).copied().collect())
 }
 
 fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
@@ -287,9 +280,7 @@ impl Look<'_> {
         let asynchronous = |load: Inst| is_asynchronous(&ctx.func, options, load);
         let polls = Polls::of(ctx, forest, lp, &asynchronous).ok_or(Decline::NoPoll)?;
         self.prove_form()?;
-        let is_apart =
-            |block: &&Block| !polls.rare.contains(block) && polls.all.iter().all(|poll| poll.block != **block);
-        let body: Vec<_> = forest.blocks(lp).iter().filter(is_apart).copied().collect();
+        let body: Vec<_> = forest.blocks(lp).iter().copied().filter(|&block| !polls.holds(block)).collect();
         let used = self.used(&polls, &body)?;
         let strip = self.strip((&polls, &used), &body, cx)?;
         Ok(self.plan((polls, Vec::new()), body, used, strip))
@@ -315,7 +306,7 @@ impl Look<'_> {
         nest.prove_same(ctx, forest, lp)?;
         let body = nest.executed(forest.blocks(lp));
         let used = self.used(&nest.polls, &body)?;
-        self.prove_unwritten(&nest.polls, &nest.body(forest.blocks(lp)))?;
+        self.prove_unwritten(&nest.polls, &nest.body(&body))?;
         let bound = self.most_iterations(cx);
         let strip = self.strip_of_flags((&nest.polls, &used), &body, (bound, None), cx)?;
         Ok(self.plan((nest.polls, nest.inner), body, used, strip))
@@ -494,8 +485,8 @@ impl Look<'_> {
         let func = &self.ctx.func;
         let mut insts = 0_u64;
         for &block in body {
-            let counted = |&inst: &Inst| !is_constant(func, inst) && func.dfg.insts[inst].opcode() != Opcode::Jump;
-            let mut own = func.layout.block_insts(block).filter(counted).count() as u64;
+            let counted = func.layout.block_insts(block).filter(|&inst| counts_as_code(func, inst));
+            let mut own = counted.count() as u64;
             let mut inner = self.forest.innermost(block);
             while let Some(lp) = inner.filter(|&lp| lp != self.lp) {
                 let most = cx.bound(self.ctx, lp).most_iterations().and_then(|most| u64::try_from(most).ok());
@@ -515,39 +506,4 @@ fn is_asynchronous(func: &Function, options: &Options, load: Inst) -> bool {
         InstructionData::Load { flags, .. } => options.is_asynchronous(func, func.dfg.mem_flags[flags]),
         _ => func.dfg.insts[load].opcode() == Opcode::AtomicLoad,
     }
-}
-
-refusals! {
-    /// Why a loop polls in each iteration.
-    enum Decline {
-        /// No poll was found.
-        NoPoll => "no-poll", "no iteration starts with a branch to rare code that asks what others write, or for fuel";
-        /// (L3) What is polled is used.
-        LoadUsed(load: Inst) => "load-used", "{load} is used for more than the poll";
-        /// A cycle inside has two entries.
-        Irreducible => "irreducible", "a cycle in the loop can be entered at two blocks";
-        /// (L1) An iteration calls, or is fenced.
-        Fenced(fence: Inst) => "fenced", "what {fence} does may be what the poll waits for";
-        /// (L1) An iteration writes.
-        WritesPolled(store: Inst) => "writes-polled", "{store} may write what the poll loads";
-        /// (L1) A loop inside may run for any time.
-        EndlessInnerLoop(header: Block) => "endless-inner-loop", "nothing bounds how long the loop of {header} inside runs";
-        /// (P3) The strip's counter would only take the place of the poll.
-        NotCounted => "not-counted", "no test of each iteration compares a number that moves steadily with one that does not change";
-        /// (P3) It may find what it looks for soon.
-        Searches(exit: Inst) => "searches", "{exit} may end the loop before its count does, so that it may be too short for a strip";
-        /// (P4) The loop ends soon.
-        FewIterations { most: u64, min: usize }
-            => "few-iterations", "there are {most} iterations at most, fewer than {min}: setting up a strip takes as long as their polls";
-        /// (L4) A loop inside polls something else.
-        OtherFlagInside(branch: Inst) => "other-flag-inside", "{branch} in a loop inside asks something else than the polls of this loop";
-        /// (P2) No two iterations fit.
-        LongIteration { insts: usize, max: usize }
-            => "long-iteration",
-            "an iteration may execute {insts} instructions, and two polls may be {max} apart for two iterations in a strip",
-            help "allow more by Embedder::poll_latency";
-        /// (L2) What an iteration adds is not known.
-        FuelUnknown(fuel: Value) => "fuel-unknown", "what an iteration adds to {fuel} is no sum of constants";
-    }
-    shared { ColdLoop, Withheld, UsuallyShort(usual: u64, min: usize) }
 }

@@ -66,7 +66,7 @@ use crate::analysis::cfg::edges::{Edge, edges_from, jump_target, ways_from};
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::cfg::must_execute::Order;
 use crate::analysis::memory::alias::PrivateSlots;
-use crate::analysis::memory::effects::is_constant;
+use crate::analysis::memory::effects::counts_as_code;
 use crate::analysis::memory::exit_polls::polls;
 use crate::analysis::scev::exit_count;
 use crate::change::Change;
@@ -260,9 +260,8 @@ impl Look<'_> {
             return Err(Decline::NothingToWin);
         }
         let insts = || rest.iter().flat_map(|&block| func.layout.block_insts(block));
-        let counts = |inst: &Inst| !is_constant(func, *inst) && func.dfg.insts[*inst].opcode() != Opcode::Jump;
         let max = if options.ignore_cost { options.transfer_max_copied } else { options.transfer_max_insts };
-        let size = insts().filter(counts).count();
+        let size = insts().filter(|&inst| counts_as_code(func, inst)).count();
         if size > max {
             return Err(Decline::TooLarge { insts: size, max });
         }

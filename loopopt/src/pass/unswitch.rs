@@ -68,7 +68,7 @@ mod why;
 use crate::analysis::cfg::edges::Edge;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::cfg::must_execute::Order;
-use crate::analysis::memory::effects::is_constant;
+use crate::analysis::memory::effects::counts_as_code;
 use crate::analysis::memory::spectre_guard::asked_by_guards;
 use crate::change::Change;
 use crate::claim::Claim;
@@ -83,9 +83,7 @@ use crate::pass::copying::{Denied, granted};
 use crate::pass::{Form, Pass, PassCx};
 use candidates::{Candidate, Deciders, Decision, Found, MAX_CANDIDATES, Other, candidates, known_way};
 use cranelift_codegen::entity::{EntitySet, SecondaryMap};
-use cranelift_codegen::ir::{
-    Block, BlockArg, BlockCall, Function, Inst, InstBuilder, JumpTableData, Opcode, Value, ValueDef,
-};
+use cranelift_codegen::ir::{Block, BlockArg, BlockCall, Function, Inst, InstBuilder, JumpTableData, Value, ValueDef};
 use cranelift_codegen::{CodegenResult, Context, FxHashSet};
 use std::cell::{Cell, OnceCell};
 use std::fmt::Write;
@@ -367,7 +365,7 @@ fn sizes(func: &Function, forest: &LoopForest) -> Sizes {
     for block in func.layout.blocks().filter(|&block| forest.innermost(block).is_some()) {
         let size = &mut sizes[block];
         for inst in func.layout.block_insts(block) {
-            let counts = !is_constant(func, inst) && func.dfg.insts[inst].opcode() != Opcode::Jump;
+            let counts = counts_as_code(func, inst);
             (size.all, size.counted) = (size.all + 1, size.counted + u32::from(counts));
         }
     }

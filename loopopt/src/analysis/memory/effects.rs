@@ -136,6 +136,11 @@ pub fn is_constant(func: &Function, inst: Inst) -> bool {
     matches!(func.dfg.insts[inst].opcode(), Iconst | F16const | F32const | F64const | F128const | Vconst)
 }
 
+/// Whether `inst` counts for the size of code: a constant is an operand mostly, and most jumps go with the order of blocks.
+pub fn counts_as_code(func: &Function, inst: Inst) -> bool {
+    !is_constant(func, inst) && func.dfg.insts[inst].opcode() != Opcode::Jump
+}
+
 /// Jumps in a row that are followed to see whether a way ends in a trap. 4: funnels of canonical form, one in another.
 const MAX_JUMPS: usize = 4;
 

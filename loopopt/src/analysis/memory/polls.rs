@@ -92,11 +92,16 @@ impl Polls {
         }
         let header = forest.data(lp).header;
         let polls = Self { all: Vec::new(), body: header, rare: Vec::new(), loads: Vec::new() };
-        let mut search = Search { ctx, forest, lp, back_edge, is_asynchronous, rare: rare.clone(), polls };
+        let mut search = Search { ctx, forest, lp, back_edge, is_asynchronous, rare_inside: rare, polls };
         while search.add(search.polls.body) {}
         let polls = search.polls;
         let stays = polls.all.iter().all(|poll| search.forest.is_duplicable(&ctx.func, poll.usual.branch));
         (!polls.all.is_empty() && stays).then_some(polls)
+    }
+
+    /// Whether `block` is that of a poll, or only a rare edge leads to it.
+    pub fn holds(&self, block: Block) -> bool {
+        self.rare.contains(&block) || self.all.iter().any(|poll| poll.block == block)
     }
 
     /// The value that `value` is in the header, if the usual edges are taken.
@@ -175,8 +180,8 @@ struct Search<'a> {
     lp: Loop,
     back_edge: Edge,
     is_asynchronous: &'a dyn Fn(Inst) -> bool,
-    /// What does not run while no rare edge is taken, as far as is known.
-    rare: EntitySet<Block>,
+    /// What does not run in the loops inside while no rare edge is taken.
+    rare_inside: &'a EntitySet<Block>,
     polls: Polls,
 }
 
@@ -213,7 +218,6 @@ impl Search<'_> {
                 continue;
             }
             self.polls.loads.append(&mut loads);
-            self.rare.extend(region.iter().copied());
             self.polls.rare.extend(region);
             self.polls.all.push(Poll { block, usual, kind });
             self.polls.body = body;
@@ -271,7 +275,8 @@ impl Search<'_> {
     /// Whether the back edge passes for the parameter `param` of the header what it is, unless a rare block runs, those of `region` among them.
     fn is_passed_on(&self, param: Value, region: &[Block]) -> bool {
         let Some(passed) = self.back_edge.passed_for(&self.ctx.func, param) else { return false };
-        let is_rare = |block| self.rare.contains(block) || region.contains(&block);
+        let is_rare =
+            |block| self.rare_inside.contains(block) || self.polls.rare.contains(&block) || region.contains(&block);
         usual_value(self.ctx, (self.forest, self.lp), &is_rare, passed) == Some(param)
     }
 

@@ -3,9 +3,9 @@
 //! The test at the end of each iteration compares `first + k * step` with something that does not change, in iteration `k`. If a branch or the range of the
 //! bound says that this does not hold for some `k`, iteration `k` is the last one, if it is reached: whatever numbers wrap before.
 
+use super::size_up_to;
 use crate::analysis::cfg::loops::Loop;
 use crate::analysis::facts::known::{Conditions, Place};
-use crate::analysis::memory::effects::is_constant;
 use crate::analysis::scev::exit_count::{Simulation, TripCount};
 use crate::analysis::scev::exit_test::ExitTest;
 use crate::analysis::scev::recurrence::Recurrences;
@@ -13,7 +13,6 @@ use crate::analysis::scev::view::View;
 use crate::fault::fault;
 use crate::options::Options;
 use cranelift_codegen::Context;
-use cranelift_codegen::ir::Opcode;
 use cranelift_codegen::ir::condcodes::CondCode;
 use std::collections::BTreeMap;
 
@@ -45,9 +44,7 @@ impl<'a> Few<'a> {
             let number = test.first.clone().offset(step.wrapping_mul(iteration as u64).cast_signed());
             self.conditions.holds(place, test.cond.complement(), [&number, &test.bound])
         };
-        let insts = forest.blocks(lp).iter().flat_map(|&block| func.layout.block_insts(block));
-        let counts = |inst: &_| !is_constant(func, *inst) && func.dfg.insts[*inst].opcode() != Opcode::Jump;
-        let size = insts.filter(counts).count();
+        let size = size_up_to(func, forest.blocks(lp), self.options.full_unroll_max_insts_of_few);
         let max = self.options.full_unroll_max_insts_of_few / size.max(1);
         let most = max.min(self.options.full_unroll_max_few).checked_sub(1)?;
         // Most loops are answered by one question.

@@ -3,7 +3,7 @@
 use super::{Decline, NAME};
 use crate::analysis::cfg::edges::{Edge, ways_from};
 use crate::analysis::cfg::loops::Loop;
-use crate::analysis::memory::effects::{is_constant, leads_to_failure};
+use crate::analysis::memory::effects::{counts_as_code, leads_to_failure};
 use crate::analysis::scev::comparison::Comparison;
 use crate::analysis::scev::exit_count::TripCount;
 use crate::analysis::scev::exit_test::{CountedTest, ExitTest};
@@ -15,7 +15,7 @@ use crate::options::Options;
 use crate::pass::PassCx;
 use cranelift_codegen::Context;
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode};
+use cranelift_codegen::ir::{Block, Function, Inst, InstructionData};
 
 /// How far ahead of the test of the loop a branch may ask. 4,096: nothing that is written by hand asks for more.
 const MAX_AHEAD: u64 = 4_096;
@@ -102,7 +102,6 @@ impl Plan {
         if let Some(inst) = insts().find(|&inst| !forest.is_duplicable(func, inst)) {
             return Err(Decline::NotDuplicable(func.dfg.insts[inst].opcode()));
         }
-        let counts = |inst: &_| !is_constant(func, *inst) && func.dfg.insts[*inst].opcode() != Opcode::Jump;
         Ok(Self {
             header: data.header,
             entry,
@@ -112,7 +111,7 @@ impl Plan {
             rest_is_short: split.last(&own).is_some_and(|last| last <= MAX_LAST),
             own,
             split,
-            size: insts().filter(counts).count(),
+            size: insts().filter(|&inst| counts_as_code(func, inst)).count(),
             copied: insts().count(),
         })
     }

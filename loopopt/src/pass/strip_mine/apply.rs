@@ -49,6 +49,14 @@ pub(super) fn apply(func: &mut Function, plan: &Plan) -> (Block, Option<Copies>)
     (strip, slow)
 }
 
+/// The conditions of the polls of loops inside, and what they load, which does not trap.
+pub(super) fn questions_inside(func: &Function, plans: &[Plan]) -> (Vec<Value>, Vec<Inst>) {
+    let inner = || plans.iter().flat_map(|plan| &plan.inner);
+    let branches = inner().flat_map(|polls| &polls.all).map(|poll| poll.usual.branch);
+    let conditions = branches.map(|branch| func.dfg.inst_args(branch)[0]).collect();
+    (conditions, inner().flat_map(|polls| &polls.loads).copied().collect())
+}
+
 /// Removes what the polls of loops inside have loaded and computed, if it is used no more.
 pub(super) fn remove_questions(func: &mut Function, (conditions, loads): (Vec<Value>, Vec<Inst>)) {
     remove_unused(func, conditions);

@@ -11,7 +11,6 @@ use crate::analysis::scev::invariant::invariant_chain;
 use crate::analysis::scev::recurrence::Recurrences;
 use crate::analysis::scev::view::View;
 use crate::options::Options;
-use cranelift_codegen::ir::Block;
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 
 impl Look<'_> {
@@ -57,10 +56,8 @@ impl Look<'_> {
         if counted.is_empty() {
             return Err(Decline::NotCounted);
         }
-        let is_of_polls =
-            |block: Block| polls.rare.contains(&block) || polls.all.iter().any(|poll| poll.block == block);
         let finds = |exit: &&Edge| {
-            !counted.contains(exit) && !is_of_polls(exit.source(func)) && !leads_to_failure(func, exit.target(func))
+            !counted.contains(exit) && !polls.holds(exit.source(func)) && !leads_to_failure(func, exit.target(func))
         };
         match forest.data(lp).exits.iter().find(finds) {
             Some(exit) => Err(Decline::Searches(exit.branch)),

@@ -44,25 +44,26 @@ impl Nest {
         }
         let polls = Polls::around(ctx, (forest, lp), &rare, is_asynchronous)?;
         rare.extend(polls.rare.iter().copied());
-        let all_flags =
-            inner.iter().chain([&polls]).flat_map(|polls| &polls.all).all(|poll| poll.kind == PollKind::Flag);
-        all_flags.then_some(Self { polls, inner, rare })
-    }
-
-    /// The blocks of an iteration that do more than poll, those of rare edges left out.
-    pub(super) fn body(&self, blocks: &[Block]) -> Vec<Block> {
-        let is_poll = |block: Block| self.all().any(|poll| poll.block == block);
-        blocks.iter().copied().filter(|&block| !self.rare.contains(block) && !is_poll(block)).collect()
+        let nest = Self { polls, inner, rare };
+        let all_flags = nest.each().flat_map(|polls| &polls.all).all(|poll| poll.kind == PollKind::Flag);
+        all_flags.then_some(nest)
     }
 
     /// The blocks that run in an iteration of a strip, but for the polls of the loop: those of the polls inside compute what an iteration may need.
     pub(super) fn executed(&self, blocks: &[Block]) -> Vec<Block> {
-        let is_poll = |block: Block| self.polls.all.iter().any(|poll| poll.block == block);
-        blocks.iter().copied().filter(|&block| !self.rare.contains(block) && !is_poll(block)).collect()
+        let runs = |&block: &Block| !self.rare.contains(block) && !self.polls.holds(block);
+        blocks.iter().copied().filter(runs).collect()
     }
 
-    fn all(&self) -> impl Iterator<Item = &Poll> {
-        self.inner.iter().chain([&self.polls]).flat_map(|polls| &polls.all)
+    /// Those of them that do more than poll.
+    pub(super) fn body(&self, executed: &[Block]) -> Vec<Block> {
+        let polls = |block: Block| self.inner.iter().any(|polls| polls.holds(block));
+        executed.iter().copied().filter(|&block| !polls(block)).collect()
+    }
+
+    /// The polls of each loop.
+    fn each(&self) -> impl Iterator<Item = &Polls> {
+        self.inner.iter().chain([&self.polls])
     }
 
     /// (L4) Each poll inside asks what one of the loop asks.
@@ -124,8 +125,7 @@ impl Questions<'_> {
     /// Whether both do the same to their operands: they are pure, or load what polls load.
     fn is_operation_same(&self, left: Inst, right: Inst) -> bool {
         let func = &self.ctx.func;
-        let is_polled =
-            |inst: &Inst| self.nest.inner.iter().chain([&self.nest.polls]).any(|polls| polls.loads.contains(inst));
+        let is_polled = |inst: &Inst| self.nest.each().any(|polls| polls.loads.contains(inst));
         let is_known = |inst: &Inst| Effects::of(func, *inst).is_pure() || is_polled(inst);
         let types = |inst: Inst| func.dfg.inst_results(inst).iter().map(|&result| func.dfg.value_type(result));
         [left, right].iter().all(is_known)

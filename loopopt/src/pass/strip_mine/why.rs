@@ -1,0 +1,39 @@
+//! Why a loop polls in each iteration.
+
+use crate::refusal::refusals;
+use cranelift_codegen::ir::{Block, Inst, Value};
+
+refusals! {
+    /// Why a loop polls in each iteration.
+    pub(super) enum Decline {
+        /// No poll was found.
+        NoPoll => "no-poll", "no iteration starts with a branch to rare code that asks what others write, or for fuel";
+        /// (L3) What is polled is used.
+        LoadUsed(load: Inst) => "load-used", "{load} is used for more than the poll";
+        /// A cycle inside has two entries.
+        Irreducible => "irreducible", "a cycle in the loop can be entered at two blocks";
+        /// (L1) An iteration calls, or is fenced.
+        Fenced(fence: Inst) => "fenced", "what {fence} does may be what the poll waits for";
+        /// (L1) An iteration writes.
+        WritesPolled(store: Inst) => "writes-polled", "{store} may write what the poll loads";
+        /// (L1) A loop inside may run for any time.
+        EndlessInnerLoop(header: Block) => "endless-inner-loop", "nothing bounds how long the loop of {header} inside runs";
+        /// (P3) The strip's counter would only take the place of the poll.
+        NotCounted => "not-counted", "no test of each iteration compares a number that moves steadily with one that does not change";
+        /// (P3) It may find what it looks for soon.
+        Searches(exit: Inst) => "searches", "{exit} may end the loop before its count does, so that it may be too short for a strip";
+        /// (P4) The loop ends soon.
+        FewIterations { most: u64, min: usize }
+            => "few-iterations", "there are {most} iterations at most, fewer than {min}: setting up a strip takes as long as their polls";
+        /// (L4) A loop inside polls something else.
+        OtherFlagInside(branch: Inst) => "other-flag-inside", "{branch} in a loop inside asks something else than the polls of this loop";
+        /// (P2) No two iterations fit.
+        LongIteration { insts: usize, max: usize }
+            => "long-iteration",
+            "an iteration may execute {insts} instructions, and two polls may be {max} apart for two iterations in a strip",
+            help "allow more by Embedder::poll_latency";
+        /// (L2) What an iteration adds is not known.
+        FuelUnknown(fuel: Value) => "fuel-unknown", "what an iteration adds to {fuel} is no sum of constants";
+    }
+    shared { ColdLoop, Withheld, UsuallyShort(usual: u64, min: usize) }
+}
