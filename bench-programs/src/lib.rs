@@ -14,8 +14,8 @@ pub use limits::{Limit, Place};
 use cranelift_codegen::ir::Function;
 
 use programs::{
-    arrays, bytes, cells, checked, control, grids, guards, indexed, known, nests, objects, parts, places, profiled,
-    rare, reductions, scalar, search, sums, widened,
+    arrays, bytes, cells, checked, control, grids, guards, indexed, joined, known, nests, objects, parts, places,
+    profiled, rare, reductions, scalar, search, sums, widened,
 };
 
 /// A sample loop.
@@ -119,6 +119,8 @@ static ALL: &[Program] = &[
     parts::BOTH_CONDITIONS,
     parts::GUARDED_DIVISION,
     parts::FEW_EACH,
+    joined::MERGE_SUM,
+    joined::STOP_FLAG,
     arrays::DIFFERENCES,
     arrays::EARLY_EXIT,
     arrays::SKIP_ZEROS,

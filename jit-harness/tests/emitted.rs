@@ -758,6 +758,23 @@ fn what_is_known_of_a_part_is_not_asked_in_the_loop() {
     assert!(innermost(&few).iter().all(|one| one.loads >= 3 && one.conditional_jumps >= 4), "{}", listing(&few));
 }
 
+/// `a && b` is tested in two branches and is no value, and a flag that ends the loop is none either: the loop that sets it counts.
+#[test]
+fn conditions_that_are_joined_are_not_made() {
+    let options = Options::default();
+    let code = |name| sample_code(name, Pipeline::LoopOpt(&options));
+    let sets = |code: &[u8]| {
+        let insts = Decoder::new(64, code, DecoderOptions::NONE).into_iter();
+        insts.filter(|inst| format!("{:?}", inst.mnemonic()).starts_with("Set")).count()
+    };
+    let merge = code("merge-sum");
+    assert_eq!(sets(&merge), 0, "{}", listing(&merge));
+    let flag = code("stop-flag");
+    assert_eq!(sets(&flag), 0, "{}", listing(&flag));
+    let walk = loops(&flag).into_iter().filter(|one| one.is_innermost).max_by_key(|one| one.loads).expect("the loop");
+    assert_eq!(walk.conditional_jumps, 2 * walk.loads, "{}", listing(&flag));
+}
+
 /// A sum that two edges pass, and the loads that it is made of: three of a group of four are operands, and no register is moved.
 #[test]
 fn loads_are_operands_of_the_sums_that_an_iteration_passes_on() {

@@ -39,6 +39,8 @@ faults! {
     SpecializedElsewhere,
     /// `specialize`: it is enough that one of the values is there.
     AnyValueFits,
+    /// `thread_jumps`: what the first edge decides, all do (golang/go#40367: what holds on one way is taken to hold behind the join).
+    FirstEdgeThreads,
     /// `version`: only the first value is tested, not how far it moves (openj9#15477).
     OnlyTheFirstValue,
     /// `version`: what the loop has come to before its test is taken for what it has come to behind it (OMR 2c2cc0111).
@@ -61,6 +63,8 @@ faults! {
     FewerIterations,
     /// `split_iterations`: the first loop has an iteration in which the branch has changed (off by one).
     SplitTooLate,
+    /// `split_iterations`: the branch asks for a number of another width.
+    AnyWidthDecides,
     /// `split_iterations`: the first loop goes on where the loop as it was ends.
     SplitRunsOn,
     /// `fuse_exit_tests`: the strip ends two iterations late.

@@ -57,6 +57,7 @@
 //! | pass | what it gives |
 //! |---|---|
 //! | `mem2reg` | stack slots become values, also in functions without loops |
+//! | `thread_jumps` | an edge that decides the branch of the block that it enters goes straight to where that branches |
 //! | `canon` | the form that the others stand on: one preheader, one back edge, dedicated exits, closed form |
 //! | `specialize` | a loop gets a version for the values that a [`profile`] says are nearly always there |
 //! | `rotate` | a loop that tests at the top becomes a guard and a loop that tests at the bottom |

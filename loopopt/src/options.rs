@@ -130,6 +130,10 @@ pub struct Options {
     /// `tail_duplicate`: the most latches that get a test of their own. 8, as many as a small interpreter loop has.
     pub tail_duplicate_max_copies: usize,
 
+    /// `thread_jumps`: the most instructions, without the branch and constants, of a block that is copied for an edge that decides its branch. 6, as LLVM's
+    /// `jump-threading-threshold`.
+    pub thread_jumps_max_insts: usize,
+
     /// `sink`: the most places that a value may be computed in instead. 4, as many as a loop has exits in what front ends
     /// emit for one statement: each is a copy of the instruction, and only one of them runs.
     pub sink_max_places: usize,
@@ -375,6 +379,7 @@ impl Default for Options {
             order_latch_max_early: 1,
             tail_duplicate_max_insts: 4,
             tail_duplicate_max_copies: 8,
+            thread_jumps_max_insts: 6,
             promote_max_accesses: 250,
             promote_max_pairs: 2_000,
             final_values_max_insts_per_gain: 16,
@@ -453,8 +458,9 @@ impl Options {
 
     /// These settings, with only the passes of [`Effort::Quick`], beside those that always run.
     pub(crate) fn quick(self) -> Self {
-        const PASSES: [&str; 10] = [
+        const PASSES: [&str; 11] = [
             "mem2reg",
+            "thread_jumps",
             "rotate",
             "licm",
             "promote",

@@ -19,7 +19,7 @@ use crate::pass::{
     forward_select_load, full_unroll, fuse_exit_tests, guard_to_trap, gvn_sink, layout, leave_canonical_form, licm,
     load_elimination, mem2reg, order_latch, partial_unroll, peel, promote, propagate_equality, reassociate,
     record_profile, rotate, save_at_cold_calls, sink, specialize, split_at_cold_edges, split_iterations, split_latch,
-    split_live_ranges, strip_mine, tail_duplicate, transfer, unswitch, version, widen_indices,
+    split_live_ranges, strip_mine, tail_duplicate, thread_jumps, transfer, unswitch, version, widen_indices,
 };
 use crate::select;
 use cranelift_codegen::entity::EntityRef;
@@ -44,6 +44,7 @@ static STEPS: &[Step] = &[
     Step::Repeat(&[
         mem2reg::PASS,
         guard_to_trap::PASS,
+        thread_jumps::PASS,
         canon::PASS,
         record_profile::PASS,
         apply_profile::PASS,
@@ -100,6 +101,9 @@ static ORDER: &[(&str, &str, &str)] = &[
     ("apply_profile", "transfer", "a rare part is marked as cold"),
     ("canon", "propagate_equality", "what leaves a loop is an argument of the edge that decides it"),
     ("propagate_equality", "rotate", "a condition that is not carried needs no parameter"),
+    ("mem2reg", "thread_jumps", "a condition that was kept in a stack slot is a value"),
+    ("thread_jumps", "canon", "a condition that was joined leaves its loop in parts"),
+    ("thread_jumps", "rotate", "a header leaves its loop itself, and not where a value is tested that it has joined"),
     ("mem2reg", "canon", "slots makes parameters, not all of them in closed form"),
     ("mem2reg", "rotate", "a test that loads its operands is larger, and hides what it compares"),
     ("mem2reg", "cleanup", "a value that is known in place of a load folds"),

@@ -153,6 +153,7 @@ fn limits_of_any_size() -> Result<()> {
             &mut options.mem2reg_max_live,
             &mut options.layout_max_exits,
             &mut options.tail_duplicate_max_insts,
+            &mut options.thread_jumps_max_insts,
             &mut options.tail_duplicate_max_copies,
             &mut options.sink_max_places,
             &mut options.sink_max_values,

@@ -9,6 +9,7 @@ use loopopt::claim::Claim;
 use loopopt::fault::{self, Fault};
 use loopopt::fuzzing::{BODIES, Body, Shape, Statistics, bytes_of, generate};
 use loopopt::oracle::Program;
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread;
@@ -36,6 +37,7 @@ const FLOORS: &[(&str, f64)] = &[
     ("reassociate", 1.5),
     ("final_values", 3.0),
     ("gvn_sink", 1.0),
+    ("thread_jumps", 5.0),
 ];
 
 /// The share of ordinary programs, in percent, that have what passes look for: some way below what it is.
@@ -130,24 +132,18 @@ const CLAIMS: &[(Claim, f64)] = &[
 /// The bodies that look for a fault, one after the other, each with the programs that it may need: most faults change what a program does,
 /// some make a claim fail long before that, and some a branch to a handler.
 const FAULT_BODIES: &[(&str, u64)] = &[
-    ("pipeline", 1_500),
-    ("claims", 6_000),
+    ("pipeline", 30_000),
+    ("claims", 30_000),
     ("handlers", 1_000),
     ("interrupted", 2_000),
-    ("halves", 1_000),
-    ("guarded", 1_000),
+    ("halves", 2_000),
+    ("guarded", 30_000),
     ("profiled", 1_000),
 ];
 
-/// Faults that more programs would be needed for, each with the body and the seed from which on the search finds it.
-const RARE_FAULTS: &[(Fault, &str, u64)] = &[
-    (Fault::FormOutlivesEdges, "pipeline", 13_700),
-    (Fault::ForgottenEntry, "pipeline", 7_300),
-    (Fault::UnseenStores, "pipeline", 6_800),
-    (Fault::SunkTrap, "pipeline", 6_400),
-    (Fault::CellChangesInBetween, "claims", 21_850),
-    (Fault::OneMemoryForAll, "guarded", 0),
-];
+/// For each fault, a body and a seed that show it, as the last search has found them: a line for each. Another generator makes other programs of the
+/// same seeds. Then `LOOPOPT_BLESS=1 cargo test --release -p loopopt --test fuzz every_fault` searches anew for those that are not shown any more.
+const SEEDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fault-seeds.txt");
 
 /// Faults that generated programs do not show: only another thread would notice the first, only a processor that runs ahead the last, and for the others
 /// all has to fit: how long a strip is, that it is unrolled, and a loop in the place of it; or that a nest is short, and its loops ask for two flags. `tests/clif.rs` and `tests/speculation.rs` find them.
@@ -191,7 +187,7 @@ fn every_claim_holds() -> Result<()> {
 fn no_setting_changes_a_program() -> Result<()> {
     for body in ["pipeline_no_cost", "single_pass", "unoptimized", "settles", "fuel", "stress"] {
         let statistics = run(body, 500)?;
-        ensure!(statistics.share("rotate") > 2.0, "{body} does little");
+        ensure!(statistics.share("rotate") > 1.0, "{body} does little");
     }
     Ok(())
 }
@@ -266,36 +262,49 @@ fn marked_instructions_stay() -> Result<()> {
 /// Mistakes that a pass is told to make are found: a generator that cannot show them would prove nothing.
 #[test]
 fn every_fault_is_found() -> Result<()> {
-    let next = AtomicUsize::new(0);
-    let missed = Mutex::new(Vec::new());
+    let text = std::fs::read_to_string(SEEDS)?;
+    let known: BTreeMap<_, _> = text.lines().filter_map(|line| line.split_once(' ')).collect();
+    let searches = std::env::var_os("LOOPOPT_BLESS").is_some();
+    let (next, found, missed) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()), Mutex::new(Vec::new()));
     let work = || {
         while let Some(&fault) = Fault::ALL.get(next.fetch_add(1, Ordering::Relaxed)) {
             if UNSEEN_FAULTS.contains(&fault) {
                 continue;
             }
-            match fault::with(fault, || find(fault)) {
-                Some((body, seed)) => println!("{fault:?} is found by the program of seed {seed} ({body})"),
+            let name = format!("{fault:?}");
+            let at = known.get(name.as_str()).and_then(|line| line.split_once(' '));
+            let known = at.and_then(|(body, seed)| Some((body.to_owned(), seed.parse().ok()?)));
+            let known = known.filter(|(body, seed)| shows(fault, body, *seed));
+            match known.or_else(|| if searches { search(fault) } else { None }) {
+                Some(at) => drop(found.lock().expect("no thread panics").insert(name, at)),
                 None => missed.lock().expect("no thread panics").push(fault),
             }
         }
     };
     thread::scope(|scope| (0..threads()).for_each(|_| _ = scope.spawn(work)));
+    let lines = found.into_inner()?.into_iter().map(|(fault, (body, seed))| format!("{fault} {body} {seed}\n"));
+    let lines: String = lines.collect();
+    println!("{lines}");
     let missed = missed.into_inner()?;
-    ensure!(missed.is_empty(), "not found: {missed:?}");
+    ensure!(missed.is_empty(), "not shown by the seeds in {SEEDS}: {missed:?}; LOOPOPT_BLESS=1 searches for others");
+    if searches {
+        std::fs::write(SEEDS, lines)?;
+    }
     Ok(())
 }
 
-/// The body and the first seed that show a fault, which is switched on.
-fn find(fault: Fault) -> Option<(&'static str, u64)> {
-    let rare = RARE_FAULTS.iter().find(|(rare, ..)| *rare == fault);
-    let searches = match rare {
-        Some(&(_, body, start)) => vec![(body, start..start + 1_000)],
-        None => FAULT_BODIES.iter().map(|&(body, count)| (body, 0..count)).collect(),
-    };
-    searches.into_iter().find_map(|(name, mut seeds)| {
-        let body = Body::named(name).expect("a body of this name");
-        let is_found = |&seed: &u64| body.run_seed(seed, &mut Statistics::default()).is_err();
-        Some((name, seeds.find(is_found)?))
+/// Whether the program of this seed shows the fault, and nothing without it.
+fn shows(fault: Fault, body: &str, seed: u64) -> bool {
+    let body = Body::named(body).expect("a body of this name");
+    let fails = || body.run_seed(seed, &mut Statistics::default()).is_err();
+    fault::with(fault, fails) && !fails()
+}
+
+/// The body and the first seed that show a fault.
+fn search(fault: Fault) -> Option<(String, u64)> {
+    FAULT_BODIES.iter().find_map(|&(body, count)| {
+        let seed = (0..count).find(|&seed| shows(fault, body, seed))?;
+        Some((body.to_owned(), seed))
     })
 }
 

@@ -35,6 +35,7 @@ fn numbers() -> Vec<(&'static str, Options)> {
         order_latch_max_early,
         tail_duplicate_max_insts,
         tail_duplicate_max_copies,
+        thread_jumps_max_insts,
         sink_max_places,
         sink_max_values,
         final_values_max_insts_per_gain,

@@ -8,6 +8,7 @@ pub(crate) mod control;
 pub(crate) mod grids;
 pub(crate) mod guards;
 pub(crate) mod indexed;
+pub(crate) mod joined;
 pub(crate) mod known;
 pub(crate) mod nests;
 pub(crate) mod objects;

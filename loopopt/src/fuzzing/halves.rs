@@ -1,5 +1,5 @@
 //! Programs with loops of which the iterations before and after some number differ: a branch in each innermost loop compares what the header gets with something
-//! that does not change, often with what ends the loop, and both of its ways do something else.
+//! that does not change, often with what ends the loop, sometimes both with another width, and both of its ways do something else.
 //!
 //! What was done is kept in a stack slot, and passed to a host function at each return.
 
@@ -19,6 +19,15 @@ struct Target {
     number: Value,
     /// What it may be compared with.
     bounds: Vec<Value>,
+}
+
+/// `value`, of 32 or 64 bits, with the other width.
+fn resized(pos: &mut FuncCursor<'_>, value: Value, is_signed: bool) -> Value {
+    match pos.func.dfg.value_type(value) {
+        types::I64 => pos.ins().ireduce(types::I32, value),
+        _ if is_signed => pos.ins().sextend(types::I64, value),
+        _ => pos.ins().uextend(types::I64, value),
+    }
 }
 
 /// Lets the innermost loops of `func` differ in some iterations. Which and how is up to `seed`.
@@ -69,6 +78,7 @@ impl Halving<'_> {
         let Some(first) = self.func.layout.first_inst(target.header) else { return };
         let ty = self.func.dfg.value_type(target.number);
         let cond = self.condition();
+        let resize = (self.draw(4) == 0).then(|| self.draw(2));
         let (ahead, back) = (self.draw(4) as i64, self.draw(4) as i64 - 2);
         let rest = self.func.dfg.make_block();
         self.func.layout.split_block(rest, first);
@@ -81,6 +91,10 @@ impl Halving<'_> {
         let mut pos = FuncCursor::new(self.func).at_bottom(target.header);
         let number = pos.ins().iadd_imm_s(target.number, ahead);
         let bound = pos.ins().iadd_imm_s(bound, back);
+        let [number, bound] = match resize {
+            Some(how) => [number, bound].map(|value| resized(&mut pos, value, how == 0)),
+            None => [number, bound],
+        };
         let condition = pos.ins().icmp(cond, number, bound);
         pos.ins().brif(condition, ways[0], &[], ways[1], &[]);
         for (way, factor) in ways.into_iter().zip([3, 5]) {

@@ -68,11 +68,7 @@ pub(crate) const PASS: Pass = Pass {
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
     // Merging, splitting edges and rotation let no value leave a loop.
     let is_closed = cx.form >= Form::Closed;
-    if !cx.is_merged {
-        let merged = merge(ctx, cx);
-        cx.invalidate(ctx, merged);
-        cx.is_merged = true;
-    }
+    merge_blocks(ctx, cx);
     let skipped = skip_empty_latches(ctx, cx);
     cx.invalidate(ctx, skipped);
     let shaped = shape(ctx, cx);
@@ -92,12 +88,17 @@ pub(crate) fn restore(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<(
     Ok(())
 }
 
-fn merge(ctx: &mut Context, cx: &mut PassCx<'_>) -> Change {
+/// Merges the blocks that form a chain.
+pub(crate) fn merge_blocks(ctx: &mut Context, cx: &mut PassCx<'_>) {
+    if cx.is_merged {
+        return;
+    }
     let mut replaced = Replaced::default();
     let named = cx.named(&ctx.func);
     let merged = merge_all(&mut ctx.func, (&ctx.cfg, &ctx.domtree), named, &mut replaced);
     replaced.apply(&mut ctx.func);
-    if merged { Change::Cfg } else { Change::Nothing }
+    cx.invalidate(ctx, if merged { Change::Cfg } else { Change::Nothing });
+    cx.is_merged = true;
 }
 
 /// Gives each exit block to one loop, and each loop a preheader and a single back edge.

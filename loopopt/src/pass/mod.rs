@@ -35,6 +35,7 @@ pub(crate) mod split_latch;
 pub(crate) mod split_live_ranges;
 pub(crate) mod strip_mine;
 pub(crate) mod tail_duplicate;
+pub(crate) mod thread_jumps;
 pub(crate) mod transfer;
 pub(crate) mod unswitch;
 pub(crate) mod version;

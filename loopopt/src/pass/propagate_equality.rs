@@ -59,21 +59,19 @@
 mod numbers;
 
 use crate::analysis::cfg::edges::{Edge, destinations, each_use, edge_dominates, edges_of};
+use crate::analysis::facts::tested::{Tested, said_by};
 use crate::analysis::memory::alias::address_operand;
 use crate::analysis::memory::spectre_guard::asked_by_guards;
-use crate::analysis::scev::comparison::Comparison;
 use crate::change::Change;
 use crate::claim::Claim;
 use crate::edit::materialize::assertion::{assert_equal, assert_truth};
 use crate::edit::materialize::pin::{pin_accesses_at, pin_all};
 use crate::edit::ssa::rename::{rename_args, rename_uses};
-use crate::fault::fault;
 use crate::options::Options;
 use crate::pass::{Pass, PassCx};
 use crate::refusal::refusals;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::entity::EntitySet;
-use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, Opcode, Type, Value, types};
 use cranelift_codegen::{CodegenResult, Context, FxHashMap};
 use smallvec::SmallVec;
@@ -227,26 +225,6 @@ impl Known {
     }
 }
 
-/// A number that is tested to be zero.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Tested {
-    number: Value,
-    /// Whether the value is true where the number is zero.
-    inverted: bool,
-}
-
-impl Tested {
-    /// What `value` says: of another number if it compares that with zero, else of itself.
-    fn of(func: &Function, value: Value) -> Self {
-        match Comparison::of(func, value, true) {
-            Comparison { cond: cond @ (IntCC::Equal | IntCC::NotEqual), left: number, right: None } => {
-                Self { number, inverted: cond == IntCC::Equal }
-            }
-            _ => Self { number: value, inverted: false },
-        }
-    }
-}
-
 /// The conditions of branches: where which number is tested.
 struct Conditions<'a> {
     ctx: &'a Context,
@@ -341,17 +319,6 @@ impl<'a> Conditions<'a> {
             edge_dominates(ctx, edge, block).then_some(is)
         })
     }
-}
-
-/// What the comparison `value` is on `edge`, if the branch there says.
-fn said_by(func: &Function, edge: Edge, value: Value) -> Option<bool> {
-    if func.dfg.insts[edge.branch].opcode() != Opcode::Brif {
-        return None;
-    }
-    let condition = Tested::of(func, func.dfg.inst_args(edge.branch)[0]);
-    let asked = Tested::of(func, value);
-    let is = (edge.slot == 0) ^ condition.inverted ^ asked.inverted ^ fault!(OtherEdge);
-    (condition.number == asked.number).then_some(is)
 }
 
 /// The constants that were made, at the top of the function.

@@ -43,6 +43,7 @@ const GAINS: &[&str] = &[
     "load_elimination: what an iteration of a group has loaded stays in a register until the next ones need it",
     "reassociate: what an iteration adds is put together before it is added, so that an iteration waits for one operation of \
      the one before",
+    "thread_jumps: a condition that is known on the way to where it is tested is not tested, and what it is made of is not joined",
     "gvn_sink: what each way back computes alike is computed once, so that the counter of the loop is known as one",
     "final_values: what the loop would count up is computed at once, from how often it would run; a loop without effect takes no \
      time at all",

@@ -124,6 +124,11 @@ impl Order {
         Self(positions)
     }
 
+    /// The place of `block`.
+    pub fn position(&self, block: Block) -> u32 {
+        self.0[block]
+    }
+
     /// The same blocks in this order.
     pub fn sorted(&self, blocks: &[Block]) -> Vec<Block> {
         let mut blocks = blocks.to_vec();

@@ -3,3 +3,4 @@
 pub mod condition;
 pub mod known;
 mod prover;
+pub(crate) mod tested;

@@ -1,6 +1,7 @@
 //! Comparisons of integers, as conditions make them.
 
-use crate::analysis::scev::linear_expr::constant_of;
+use crate::analysis::scev::linear_expr::{Sum, constant_of};
+use crate::analysis::scev::view::View;
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::{Function, InstructionData, Value};
 
@@ -26,6 +27,12 @@ impl Comparison {
             _ => (IntCC::NotEqual, value, None),
         };
         Self { cond: if holds { cond } else { cond.complement() }, left, right }
+    }
+
+    /// What the left side is compared with, of as many bits.
+    pub fn bound(self, view: View<'_>) -> Option<Sum> {
+        let bits = view.func().dfg.value_type(self.left).bits();
+        self.right.map_or_else(|| Some(Sum::constant(0, bits)), |right| view.sum(right))
     }
 
     /// The same with the sides exchanged, unless one of them is just 0.

@@ -44,11 +44,7 @@ impl ExitTest {
     pub fn counted(self, view: View<'_>, lp: Loop, recurrences: &Recurrences) -> Option<CountedTest> {
         let mut sides = self.comparison.sides().filter_map(|comparison| {
             let tested = view.sum(comparison.left)?;
-            let bound = match comparison.right {
-                Some(right) => view.sum(right)?,
-                None => Sum::constant(0, tested.bits()),
-            };
-            Some((comparison, tested, bound))
+            Some((comparison, tested, comparison.bound(view)?))
         });
         let (comparison, tested, bound) = sides.find(|(.., bound)| view.is_invariant(lp, bound))?;
         let (cond, tested, bound, requires) = match narrowed(comparison.cond, &tested, &bound) {

@@ -95,7 +95,9 @@ impl<'a> Repair<'a> {
         for block in made {
             let edges: Vec<_> = edges_into(self.func, self.cfg, block).collect();
             for edge in edges {
-                let value = self.reaching(edge.source(self.func));
+                let source = edge.source(self.func);
+                // Of a block that cannot be reached, nothing is asked until it is removed.
+                let value = if self.domtree.is_reachable(source) { self.reaching(source) } else { self.old };
                 append_arg(self.func, edge, value);
                 uses.push(NewUse { value, user: edge.branch });
             }

@@ -70,8 +70,10 @@ impl<'a> Engine<'a> {
         Self { func, forest, places, limits, loads, is_tight, declined: BTreeMap::new() }
     }
 
-    fn is_movable(&self, inst: Inst) -> bool {
-        is_movable(self.func, inst) || self.loads.may_wait(inst)
+    /// Whether nobody can tell that `inst` runs in these places, by their numbers.
+    fn is_movable<'p>(&self, inst: Inst, places: impl IntoIterator<Item = &'p usize>) -> bool {
+        let sources = places.into_iter().flat_map(|&number| self.places.list[number].sources.iter().copied());
+        is_movable(self.func, inst) || self.loads.may_wait(inst, sources)
     }
 
     /// Tries what would come of it if registers did not count. Where they turn out to be too few, no step may take one
@@ -109,7 +111,7 @@ impl<'a> Engine<'a> {
             let used_at = state.used_at.get(&value).map_or(0, |used| used.0);
             if used_at + count == self.places.uses[value]
                 && let Some((inst, header)) = self.in_loop(value)
-                && self.is_movable(inst)
+                && self.is_movable(inst, [])
             {
                 self.declined.entry(header).or_insert(Decline::SeveralValues);
             }
@@ -183,7 +185,8 @@ impl<'a> Engine<'a> {
             Kind::Cold => {
                 let lp = blocks().find_map(|block| self.forest.innermost(block))?;
                 let is_hot = !self.func.is_effectively_cold(home);
-                let is_worth_it = is_hot && self.is_movable(inst) && blocks().all(|block| self.is_rare(home, block));
+                let is_worth_it =
+                    is_hot && self.is_movable(inst, places) && blocks().all(|block| self.is_rare(home, block));
                 is_worth_it.then_some((inst, self.forest.data(lp).header))
             }
         }
@@ -210,10 +213,10 @@ impl<'a> Engine<'a> {
     }
 
     fn judge(&self, state: &State, value: Value, inst: Inst) -> Result<(), Decline> {
-        if !self.is_movable(inst) {
+        let places = &state.used_at[&value].1;
+        if !self.is_movable(inst, places) {
             return Err(Decline::HasEffects(self.func.dfg.insts[inst].opcode()));
         }
-        let places = &state.used_at[&value].1;
         if places.len() > self.limits.places {
             return Err(Decline::TooManyPlaces { places: places.len(), max: self.limits.places });
         }

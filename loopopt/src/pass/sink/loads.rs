@@ -1,8 +1,9 @@
 //! Loads that may be done behind their loop.
 //!
-//! A place is a block that only a loop enters, by edges that leave it. The load dominates each of these edges if its value is passed there, so that it
-//! has been done in the same iteration, at the same address: what does not trap there does not trap behind the edge. Between the two, only blocks of the
-//! loop run. If none of them writes, nor lets others write, memory holds the same.
+//! A place is a block that only the loop of the load enters, by edges that leave it. The load dominates each of these edges, since its value is passed there or
+//! used in the place, so that it has been done in the same iteration, at the same address: what does not trap there does not trap behind the edge. Between
+//! the two, only blocks of the loop run. If none of them writes, nor lets others write, memory holds the same. The exit block of a loop around is no such
+//! place, though a value that was put behind the loop inside may be put there next: what runs between writes.
 
 use super::places::Kind;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
@@ -10,7 +11,7 @@ use crate::analysis::memory::effects::Effects;
 use crate::fault::fault;
 use crate::options::Options;
 use cranelift_codegen::FxHashMap;
-use cranelift_codegen::ir::{Function, Inst, InstructionData};
+use cranelift_codegen::ir::{Block, Function, Inst, InstructionData};
 use std::cell::RefCell;
 
 /// Which loads may be done later.
@@ -28,8 +29,8 @@ impl<'a> Loads<'a> {
         Self { func, forest, kind, options, quiet: RefCell::default() }
     }
 
-    /// Whether `inst` loads what it would load behind its loop.
-    pub(super) fn may_wait(&self, inst: Inst) -> bool {
+    /// Whether `inst` loads what it would load in blocks that are entered from `sources`.
+    pub(super) fn may_wait(&self, inst: Inst, mut sources: impl Iterator<Item = Block>) -> bool {
         let func = self.func;
         let InstructionData::Load { flags, .. } = func.dfg.insts[inst] else { return false };
         let flags = func.dfg.mem_flags[flags];
@@ -38,7 +39,7 @@ impl<'a> Loads<'a> {
             && flags.notrap()
             && !Effects::of(func, inst).asserts
             && !self.options.is_asynchronous(func, flags)
-            && home.is_some_and(|lp| self.is_quiet(lp))
+            && home.is_some_and(|lp| self.is_quiet(lp) && sources.all(|source| self.forest.contains(lp, source)))
     }
 
     fn is_quiet(&self, lp: Loop) -> bool {

@@ -36,6 +36,8 @@ impl Kind {
 #[derive(Debug)]
 pub(super) struct Place {
     pub(super) block: Block,
+    /// Where an exit block is entered from.
+    pub(super) sources: Vec<Block>,
     /// The values that live up to here, and would not if nothing here used them.
     pub(super) needs: BTreeSet<Value>,
 }
@@ -120,7 +122,8 @@ impl Places {
                 values().for_each(|value| *self.mixed.entry(value).or_default() += 1);
             }
         }
-        self.list.push(Place { block, needs });
+        let sources = edges.iter().map(|edge| edge.source(func)).collect();
+        self.list.push(Place { block, sources, needs });
         self.add_dead_params(func, block, edges);
     }
 
@@ -175,7 +178,7 @@ impl Places {
 
     fn add_cold(&mut self, func: &Function, forest: &LoopForest, block: Block) {
         let number = self.list.len();
-        self.list.push(Place { block, needs: BTreeSet::new() });
+        self.list.push(Place { block, sources: Vec::new(), needs: BTreeSet::new() });
         for inst in func.layout.block_insts(block) {
             each_use(func, inst, |value| {
                 if self.is_need(func, forest, value, block) {

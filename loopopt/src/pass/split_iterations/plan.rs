@@ -11,6 +11,7 @@ use crate::analysis::scev::linear_expr::{Sum, mask};
 use crate::analysis::scev::recurrence::Recurrences;
 use crate::analysis::scev::view::View;
 use crate::analysis::scev::wrap_arc::is_signed;
+use crate::fault::fault;
 use crate::options::Options;
 use crate::pass::PassCx;
 use cranelift_codegen::Context;
@@ -174,14 +175,15 @@ impl Split {
             return None;
         }
         let bits = own.bound.bits();
-        Comparison::of(func, arg, true).sides().find_map(|Comparison { cond, left, right }| {
+        Comparison::of(func, arg, true).sides().find_map(|comparison| {
+            let Comparison { cond, left, .. } = comparison;
             let (holds, is_inclusive) = before(cond, is_signed(own.cond))?;
-            let bound = right.map_or_else(|| Some(Sum::constant(0, bits)), |right| view.sum(right))?;
+            let bound = comparison.bound(view).filter(|bound| bound.bits() == bits || fault!(AnyWidthDecides))?;
             let number = recurrences.of_value(view, left)?;
             let step = number.step.reduced(bits).filter(|step| *step == own.step)?;
             let ahead = number.start.plus(&step, 1)?.minus(&own.first)?.as_constant()?;
             let goes_on = view.forest.contains(lp, ways[usize::from(!holds)]);
-            let is_legal = goes_on && bound.bits() == bits && view.is_invariant(lp, &bound) && ahead <= MAX_AHEAD;
+            let is_legal = goes_on && view.is_invariant(lp, &bound) && ahead <= MAX_AHEAD;
             let is_equality = matches!(cond, IntCC::Equal | IntCC::NotEqual);
             is_legal.then_some(Self { branch, way: usize::from(!holds), bound, is_inclusive, ahead, is_equality })
         })

@@ -1,0 +1,219 @@
+//! Which edges decide a branch, and whether they are threaded.
+
+use super::Decline;
+use crate::analysis::cfg::edges::{Edge, edges_from, edges_of};
+use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
+use crate::analysis::facts::tested::{Tested, is_true_on, number_on};
+use crate::analysis::memory::effects::is_constant;
+use crate::analysis::scev::const_eval::Evaluator;
+use crate::analysis::scev::linear_expr::known;
+use crate::fault::fault;
+use cranelift_codegen::Context;
+use cranelift_codegen::ir::{Block, Function, Inst, Opcode, Value};
+use smallvec::SmallVec;
+
+/// Edges into one block that are looked at, so that time is linear.
+const MAX_EDGES: usize = 16;
+
+/// Values that are looked at for each edge. 64: more than the instructions of a small block use.
+const MAX_VALUES: usize = 64;
+
+/// Blocks on the way to a branch. 4: as deep as conditions are nested, of which each joins what it has set.
+const MAX_PATH: usize = 4;
+
+/// Blocks of which each but the last one jumps to the next, and the last one branches.
+pub(super) struct Path {
+    pub(super) blocks: SmallVec<[Block; MAX_PATH]>,
+    pub(super) branch: Inst,
+}
+
+/// A path of which some edges into the first block decide the branch, each with the number of the way that it takes.
+pub(super) struct Plan {
+    /// The header of the loop of the first block.
+    pub(super) header: Block,
+    pub(super) path: Path,
+    pub(super) ways: Vec<(Edge, usize)>,
+    /// The way that all other edges decide on, if they do, and the path is one block.
+    pub(super) rest: Option<usize>,
+}
+
+/// By what an edge decides a branch.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum By {
+    /// By what it passes.
+    Passed,
+    /// Also by what is known there of values that were computed before.
+    All,
+}
+
+/// A loop that is looked at.
+pub(super) struct Look<'a> {
+    pub(super) ctx: &'a Context,
+    pub(super) forest: &'a LoopForest,
+    pub(super) lp: Loop,
+}
+
+impl Path {
+    /// The block that branches.
+    pub(super) fn last(&self) -> Block {
+        *self.blocks.last().expect("a path has a block")
+    }
+
+    fn insts<'f>(&self, func: &'f Function) -> impl Iterator<Item = Inst> + use<'f, '_> {
+        self.blocks.iter().flat_map(|&block| func.layout.block_insts(block)).filter(|&inst| !is_constant(func, inst))
+    }
+
+    fn has(&self, block: Option<Block>) -> bool {
+        block.is_some_and(|block| self.blocks.contains(&block))
+    }
+
+    /// The edges along the path, if its first block is entered by `edge`.
+    fn edges(&self, func: &Function, edge: Edge) -> SmallVec<[Edge; MAX_PATH]> {
+        let jumps = self.blocks[..self.blocks.len() - 1].iter().filter_map(|&block| edges_from(func, block).next());
+        std::iter::once(edge).chain(jumps).collect()
+    }
+}
+
+impl Look<'_> {
+    /// What is done about the edges into `block`, nothing if they decide nothing.
+    pub(super) fn prove(&self, block: Block, max: usize) -> Result<Option<Plan>, Decline> {
+        let Self { ctx, forest, lp } = *self;
+        let func = &ctx.func;
+        let edges = forest.edges_into(func, &ctx.cfg, block);
+        if edges.len() < 2 || edges.len() > MAX_EDGES {
+            return Ok(None);
+        }
+        let Some(path) = self.path(block, max) else { return Ok(None) };
+        let decided =
+            |by| edges.iter().filter_map(|&edge| Some((edge, self.way(edge, &path, by)?))).collect::<Vec<_>>();
+        let mut ways = decided(By::All);
+        if ways.is_empty() {
+            return Ok(None);
+        }
+        if self.is_made_in_each_iteration(&path) {
+            ways = decided(By::Passed);
+        }
+        if ways.is_empty() {
+            return Err(Decline::EachIteration(path.last()));
+        }
+        if let Some(inst) = path.insts(func).find(|&inst| !forest.is_duplicable(func, inst)) {
+            return Err(Decline::NotDuplicable(func.dfg.insts[inst].opcode()));
+        }
+        let insts = path.insts(func).count() - path.blocks.len();
+        if insts > max {
+            return Err(Decline::TooLarge { block: path.last(), insts, max });
+        }
+        let is_all = ways.len() == edges.len() && path.blocks.len() == 1;
+        let (stay, ways): (Vec<_>, Vec<_>) = ways.into_iter().partition(|&(_, slot)| self.enters_loop(&path, slot));
+        let first = stay.first().map(|&(_, slot)| slot);
+        let rest = first.filter(|&first| is_all && stay.iter().all(|&(_, slot)| slot == first));
+        if ways.is_empty() && rest.is_none() {
+            return Err(Decline::EntersLoop(path.last()));
+        }
+        Ok(Some(Plan { header: forest.data(lp).header, path, ways, rest }))
+    }
+
+    /// The path from `block` on, if it is not much too long.
+    fn path(&self, block: Block, max: usize) -> Option<Path> {
+        let func = &self.ctx.func;
+        let (mut blocks, mut insts) = (SmallVec::new(), 0);
+        let mut next = block;
+        loop {
+            let branch = func.layout.last_inst(next)?;
+            blocks.push(next);
+            insts += func.layout.block_insts(next).filter(|&inst| !is_constant(func, inst)).take(2 * max + 2).count();
+            if func.layout.is_cold(next) || insts > 2 * max + MAX_PATH {
+                return None;
+            }
+            match func.dfg.insts[branch].opcode() {
+                Opcode::Brif | Opcode::BrTable => return Some(Path { blocks, branch }),
+                Opcode::Jump if blocks.len() < MAX_PATH && !self.is_header(next) => {
+                    next = edges_of(func, branch).next()?.target(func);
+                }
+                _ => return None,
+            }
+        }
+    }
+
+    /// Whether a back edge enters `block`.
+    fn is_header(&self, block: Block) -> bool {
+        let Context { func, cfg, domtree, .. } = self.ctx;
+        let mut sources = self.forest.edges_into(func, cfg, block).iter().map(|edge| edge.source(func));
+        sources.any(|source| domtree.block_dominates(block, source))
+    }
+
+    /// Whether each iteration comes to the branch, which may end the loop.
+    fn is_made_in_each_iteration(&self, path: &Path) -> bool {
+        let Self { ctx, forest, .. } = *self;
+        let (func, block) = (&ctx.func, path.last());
+        let Some(lp) = forest.innermost(block) else { return false };
+        let mut latches = forest.data(lp).back_edges.iter().map(|edge| edge.source(func));
+        edges_of(func, path.branch).any(|edge| !forest.contains(lp, edge.target(func)))
+            && latches.all(|latch| ctx.domtree.block_dominates(block, latch))
+    }
+
+    /// Which way the branch goes if the path is entered by `edge`, which is not cold.
+    fn way(&self, edge: Edge, path: &Path, by: By) -> Option<usize> {
+        let Self { ctx, forest, .. } = *self;
+        let (func, cfg) = (&ctx.func, &ctx.cfg);
+        if func.layout.is_cold(edge.source(func)) {
+            return None;
+        }
+        let edge = if fault!(FirstEdgeThreads) { forest.edges_into(func, cfg, path.blocks[0])[0] } else { edge };
+        let edges = path.edges(func, edge);
+        if let Some(way) = self.tested_way(&edges, path, by) {
+            return Some(way);
+        }
+        let mut evaluator = Evaluator::new(func, cfg, forest, MAX_VALUES);
+        for (&block, along) in path.blocks.iter().zip(&edges) {
+            for (&param, arg) in func.dfg.block_params(block).iter().zip(along.args(func)) {
+                let number = arg.as_value().and_then(|arg| match path.has(def_block(func, arg)) && *along != edge {
+                    true => evaluator.value(arg),
+                    false => self.number_on(edge, arg),
+                });
+                evaluator.assume(param, number);
+            }
+            for inst in func.layout.block_insts(block) {
+                for &arg in func.dfg.inst_args(inst).iter().filter(|&&arg| !path.has(def_block(func, arg))) {
+                    let number = if by == By::All { self.number_on(edge, arg) } else { known(func, cfg, arg) };
+                    evaluator.assume(arg, number);
+                }
+            }
+        }
+        evaluator.taken(path.branch)
+    }
+
+    /// The same by what is tested alone: a number that is known not to be zero need not be known.
+    fn tested_way(&self, edges: &[Edge], path: &Path, by: By) -> Option<usize> {
+        let Context { func, cfg, .. } = self.ctx;
+        if func.dfg.insts[path.branch].opcode() != Opcode::Brif {
+            return None;
+        }
+        let Tested { number, inverted } = Tested::of(func, func.dfg.inst_args(path.branch)[0]);
+        // From the last edge to the first one, which is the one that the path is entered by.
+        let (mut value, mut is_passed) = (number, false);
+        for (&along, &block) in edges.iter().zip(&path.blocks).rev() {
+            match along.passed_for(func, value) {
+                Some(passed) => (value, is_passed) = (passed, true),
+                None if def_block(func, value) == Some(block) => return None,
+                None => {}
+            }
+        }
+        let is = is_true_on(func, cfg, edges[0], value).filter(|_| is_passed || by == By::All)?;
+        Some(usize::from(is == inverted))
+    }
+
+    fn number_on(&self, edge: Edge, value: Value) -> Option<u128> {
+        let Context { func, cfg, .. } = self.ctx;
+        func.dfg.value_type(value).is_int().then(|| number_on(func, cfg, edge, value))?
+    }
+
+    /// Whether an edge that went on by this way of the branch itself could enter a loop behind its header: the last block is a header, and the way does not leave
+    /// its loop.
+    fn enters_loop(&self, path: &Path, slot: usize) -> bool {
+        let Self { ctx, forest, .. } = *self;
+        let target = Edge { branch: path.branch, slot }.target(&ctx.func);
+        let leaves = || forest.loop_of_header(path.last()).is_some_and(|lp| !forest.contains(lp, target));
+        self.is_header(path.last()) && !leaves()
+    }
+}
