@@ -224,6 +224,8 @@ faults! {
     SubtractionAdded,
     /// `sink`: a load is taken for pure (a value of memory as it is behind the loop).
     SunkLoad,
+    /// `sink`: a load goes behind the loop around, too, past what that writes.
+    SunkTwoLoops,
     /// `sink`: what may trap is taken for pure (a trap that comes too late, JDK-8379125).
     SunkTrap,
     /// `sink`: an exit that several edges lead to is known by the first of them (llvm#140444: another user).

@@ -102,6 +102,7 @@ fn what_the_generator_hardly_makes_is_seen() -> Result<()> {
         ("bugs/store-beyond-a-slot-for-a-load-that-moved.clif", Fault::MovedLoadProvesSlot),
         ("consolidate_guards/fires-two-lengths-of-one-base.clif", Fault::OneMemoryForAll),
         ("strip_mine/fires-other-flag-inside.clif", Fault::OtherFlagInside),
+        ("bugs/load-sunk-behind-the-loop-around.clif", Fault::SunkTwoLoops),
     ] {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clif").join(name);
         let text = std::fs::read_to_string(path)?;

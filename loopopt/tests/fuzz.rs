@@ -129,26 +129,26 @@ const CLAIMS: &[(Claim, f64)] = &[
     (Claim::FinalValue, 4.0),
 ];
 
-/// The bodies that look for a fault, one after the other, each with the programs that it may need: most faults change what a program does,
-/// some make a claim fail long before that, and some a branch to a handler.
-const FAULT_BODIES: &[(&str, u64)] = &[
-    ("pipeline", 30_000),
-    ("claims", 30_000),
-    ("handlers", 1_000),
-    ("interrupted", 2_000),
-    ("halves", 2_000),
-    ("guarded", 30_000),
-    ("profiled", 1_000),
-];
+/// The bodies that look for a fault: most faults change what a program does, some make a claim fail long before that, and some a branch to a handler.
+const FAULT_BODIES: &[&str] = &["pipeline", "claims", "handlers", "interrupted", "halves", "guarded", "profiled"];
+
+/// Up to which seed all bodies look, before they go on to the next: the rarest fault is shown by one program in 20,000.
+const FAULT_SEEDS: &[u64] = &[0, 1_000, 6_000, 40_000];
 
 /// For each fault, a body and a seed that show it, as the last search has found them: a line for each. Another generator makes other programs of the
 /// same seeds. Then `LOOPOPT_BLESS=1 cargo test --release -p loopopt --test fuzz every_fault` searches anew for those that are not shown any more.
 const SEEDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fault-seeds.txt");
 
 /// Faults that generated programs do not show: only another thread would notice the first, only a processor that runs ahead the last, and for the others
-/// all has to fit: how long a strip is, that it is unrolled, and a loop in the place of it; or that a nest is short, and its loops ask for two flags. `tests/clif.rs` and `tests/speculation.rs` find them.
-const UNSEEN_FAULTS: &[Fault] =
-    &[Fault::PollsForgotten, Fault::AnyLoopIsAStrip, Fault::OtherFlagInside, Fault::OnlyConditionsAsked];
+/// all has to fit: how long a strip is, that it is unrolled, and a loop in the place of it; that a nest is short, and its loops ask for two flags; or that registers are
+/// so few that one of two values moves later. `tests/clif.rs` and `tests/speculation.rs` find them.
+const UNSEEN_FAULTS: &[Fault] = &[
+    Fault::PollsForgotten,
+    Fault::AnyLoopIsAStrip,
+    Fault::OtherFlagInside,
+    Fault::SunkTwoLoops,
+    Fault::OnlyConditionsAsked,
+];
 
 #[test]
 fn the_pipeline_changes_no_program() -> Result<()> {
@@ -285,11 +285,11 @@ fn every_fault_is_found() -> Result<()> {
     let lines = found.into_inner()?.into_iter().map(|(fault, (body, seed))| format!("{fault} {body} {seed}\n"));
     let lines: String = lines.collect();
     println!("{lines}");
-    let missed = missed.into_inner()?;
-    ensure!(missed.is_empty(), "not shown by the seeds in {SEEDS}: {missed:?}; LOOPOPT_BLESS=1 searches for others");
     if searches {
         std::fs::write(SEEDS, lines)?;
     }
+    let missed = missed.into_inner()?;
+    ensure!(missed.is_empty(), "not shown by the seeds in {SEEDS}: {missed:?}; LOOPOPT_BLESS=1 searches for others");
     Ok(())
 }
 
@@ -300,11 +300,13 @@ fn shows(fault: Fault, body: &str, seed: u64) -> bool {
     fault::with(fault, fails) && !fails()
 }
 
-/// The body and the first seed that show a fault.
+/// A body and a seed that show a fault.
 fn search(fault: Fault) -> Option<(String, u64)> {
-    FAULT_BODIES.iter().find_map(|&(body, count)| {
-        let seed = (0..count).find(|&seed| shows(fault, body, seed))?;
-        Some((body.to_owned(), seed))
+    FAULT_SEEDS.windows(2).find_map(|seeds| {
+        FAULT_BODIES.iter().find_map(|&body| {
+            let seed = (seeds[0]..seeds[1]).find(|&seed| shows(fault, body, seed))?;
+            Some((body.to_owned(), seed))
+        })
     })
 }
 

@@ -39,7 +39,9 @@ impl<'a> Loads<'a> {
             && flags.notrap()
             && !Effects::of(func, inst).asserts
             && !self.options.is_asynchronous(func, flags)
-            && home.is_some_and(|lp| self.is_quiet(lp) && sources.all(|source| self.forest.contains(lp, source)))
+            && home.is_some_and(|lp| {
+                self.is_quiet(lp) && sources.all(|source| self.forest.contains(lp, source) || fault!(SunkTwoLoops))
+            })
     }
 
     fn is_quiet(&self, lp: Loop) -> bool {

@@ -63,8 +63,10 @@ impl Path {
         self.blocks.iter().flat_map(|&block| func.layout.block_insts(block)).filter(|&inst| !is_constant(func, inst))
     }
 
-    fn has(&self, block: Option<Block>) -> bool {
-        block.is_some_and(|block| self.blocks.contains(&block))
+    /// The place in the path of the block that defines `value`.
+    fn place(&self, func: &Function, value: Value) -> Option<usize> {
+        let home = def_block(func, value)?;
+        self.blocks.iter().position(|&block| block == home)
     }
 
     /// The edges along the path, if its first block is entered by `edge`.
@@ -165,18 +167,23 @@ impl Look<'_> {
             return Some(way);
         }
         let mut evaluator = Evaluator::new(func, cfg, forest, MAX_VALUES);
-        for (&block, along) in path.blocks.iter().zip(&edges) {
+        for (place, (&block, along)) in path.blocks.iter().zip(&edges).enumerate() {
             for (&param, arg) in func.dfg.block_params(block).iter().zip(along.args(func)) {
-                let number = arg.as_value().and_then(|arg| match path.has(def_block(func, arg)) && *along != edge {
-                    true => evaluator.value(arg),
-                    false => self.number_on(edge, arg),
+                let number = arg.as_value().and_then(|arg| match path.place(func, arg) {
+                    Some(home) if home < place => evaluator.value(arg),
+                    // What stands further on in the path has run before it.
+                    _ => self.number_on(edge, arg),
                 });
                 evaluator.assume(param, number);
             }
             for inst in func.layout.block_insts(block) {
-                for &arg in func.dfg.inst_args(inst).iter().filter(|&&arg| !path.has(def_block(func, arg))) {
+                let args = func.dfg.inst_args(inst);
+                for &arg in args.iter().filter(|&&arg| path.place(func, arg).is_none()) {
                     let number = if by == By::All { self.number_on(edge, arg) } else { known(func, cfg, arg) };
                     evaluator.assume(arg, number);
+                }
+                if args.iter().any(|&arg| path.place(func, arg).is_some_and(|home| home > place)) {
+                    func.dfg.inst_results(inst).iter().for_each(|&result| evaluator.assume(result, None));
                 }
             }
         }
