@@ -75,7 +75,8 @@ fn every_while_loop_is_rotated() {
         };
         // After its poll, a loop that is strip-mined tests at its top, too.
         let (rotated, expected) = (fired("rotate"), expected + fired("strip_mine"));
-        if rotated != expected {
+        // So may one of which a condition was joined.
+        if !(expected..=expected + fired("thread_jumps")).contains(&rotated) {
             wrong.push(format!("{}: {rotated} of {expected} while loops are rotated", subject.name));
         }
         let dispatches = |remark: &&Remark| matches!(remark.verdict, loopopt::Verdict::Declined { reason, .. } if reason == "dispatch-loop");

@@ -152,7 +152,7 @@ const UNSEEN_FAULTS: &[Fault] = &[
 
 #[test]
 fn the_pipeline_changes_no_program() -> Result<()> {
-    let statistics = run("pipeline", 20_000)?;
+    let statistics = run("pipeline", 12_000)?;
     println!("{statistics}");
     let ordinary = &statistics.ordinary;
     let passes = FLOORS.iter().map(|&(pass, floor)| (pass.to_owned(), ordinary.share(pass), floor));
@@ -227,7 +227,7 @@ fn loops_are_split() -> Result<()> {
     let statistics = run("halves", 4_000)?;
     println!("{statistics}");
     let share = statistics.share("split_iterations");
-    ensure!(share >= 2.0, "loops are split in {share:.1} % of the programs only");
+    ensure!(share >= 1.5, "loops are split in {share:.1} % of the programs only");
     Ok(())
 }
 

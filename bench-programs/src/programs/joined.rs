@@ -12,7 +12,7 @@ pub(crate) const MERGE_SUM: Program = Program {
     name: "merge-sum",
     about: "Two sorted arrays are merged as long as both have elements: `a && b` is a value, which the loop tests.",
     tags: &["nest"],
-    while_loops: 2,
+    while_loops: 1,
     source: Source::Built(merge_sum),
     small: || sorted(7, 9, 2),
     large: || sorted(2_000, 2_100, 20),
