@@ -59,7 +59,7 @@
 mod numbers;
 
 use crate::analysis::cfg::edges::{Edge, destinations, each_use, edge_dominates, edges_of};
-use crate::analysis::facts::tested::{Tested, said_by};
+use crate::analysis::facts::tested::{Tested, is_comparison, said_by};
 use crate::analysis::memory::alias::address_operand;
 use crate::analysis::memory::spectre_guard::asked_by_guards;
 use crate::change::Change;
@@ -267,9 +267,8 @@ impl<'a> Conditions<'a> {
 
     /// Whether `value` is the condition of a branch and a comparison, or compares the number that a branch tests with zero.
     fn has(&self, func: &Function, value: Value) -> bool {
-        let is_comparison = |inst| matches!(func.dfg.insts[inst].opcode(), Opcode::Icmp | Opcode::Fcmp);
         func.dfg.value_type(value) == types::I8
-            && func.dfg.value_def(value).inst().is_some_and(is_comparison)
+            && is_comparison(func, value)
             && self.branches().contains_key(&Tested::of(func, value).number)
     }
 

@@ -138,8 +138,8 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
             continue;
         }
         let (mut refused, before) = (Decline::NothingDecided, plans.len());
+        let look = Look { ctx, forest: &forest, lp };
         for block in forest.own_blocks(lp) {
-            let look = Look { ctx, forest: &forest, lp };
             match look.prove(block, cx.options.thread_jumps_max_insts) {
                 Ok(Some(plan)) if cx.fuel.take() => plans.push(plan),
                 Ok(Some(_)) => refused = Decline::Withheld,

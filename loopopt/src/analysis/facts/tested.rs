@@ -96,7 +96,7 @@ fn condition_of(func: &Function, edge: Edge) -> Option<Value> {
 }
 
 /// Whether `value` is 0 or 1 because it compares something.
-fn is_comparison(func: &Function, value: Value) -> bool {
+pub(crate) fn is_comparison(func: &Function, value: Value) -> bool {
     let inst = func.dfg.value_def(value).inst();
     inst.is_some_and(|inst| matches!(func.dfg.insts[inst].opcode(), Opcode::Icmp | Opcode::Fcmp))
 }

@@ -1,7 +1,7 @@
 //! Which edges decide a branch, and whether they are threaded.
 
 use super::Decline;
-use crate::analysis::cfg::edges::{Edge, edges_from, edges_of};
+use crate::analysis::cfg::edges::{Edge, edges_from, edges_of, jump_target};
 use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
 use crate::analysis::facts::tested::{Tested, is_true_on, number_on};
 use crate::analysis::memory::effects::is_constant;
@@ -130,7 +130,7 @@ impl Look<'_> {
             match func.dfg.insts[branch].opcode() {
                 Opcode::Brif | Opcode::BrTable => return Some(Path { blocks, branch }),
                 Opcode::Jump if blocks.len() < MAX_PATH && !self.is_header(next) => {
-                    next = edges_of(func, branch).next()?.target(func);
+                    next = jump_target(func, next)?;
                 }
                 _ => return None,
             }
@@ -149,9 +149,8 @@ impl Look<'_> {
         let Self { ctx, forest, .. } = *self;
         let (func, block) = (&ctx.func, path.last());
         let Some(lp) = forest.innermost(block) else { return false };
-        let mut latches = forest.data(lp).back_edges.iter().map(|edge| edge.source(func));
         edges_of(func, path.branch).any(|edge| !forest.contains(lp, edge.target(func)))
-            && latches.all(|latch| ctx.domtree.block_dominates(block, latch))
+            && forest.is_in_each_iteration(func, &ctx.domtree, lp, block)
     }
 
     /// Which way the branch goes if the path is entered by `edge`, which is not cold.
