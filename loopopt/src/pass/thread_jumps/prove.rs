@@ -119,12 +119,14 @@ impl Look<'_> {
     fn path(&self, block: Block, max: usize) -> Option<Path> {
         let func = &self.ctx.func;
         let (mut blocks, mut insts) = (SmallVec::new(), 0);
+        // Twice, as what only the branch needs goes with it.
+        let most = max.saturating_mul(2).saturating_add(MAX_PATH);
         let mut next = block;
         loop {
             let branch = func.layout.last_inst(next)?;
             blocks.push(next);
-            insts += func.layout.block_insts(next).filter(|&inst| !is_constant(func, inst)).take(2 * max + 2).count();
-            if func.layout.is_cold(next) || insts > 2 * max + MAX_PATH {
+            insts += func.layout.block_insts(next).filter(|&inst| !is_constant(func, inst)).take(most).count();
+            if func.layout.is_cold(next) || insts > most {
                 return None;
             }
             match func.dfg.insts[branch].opcode() {
