@@ -12,7 +12,7 @@ for doc in README.md ARCHITECTURE.md docs/guide.md docs/adopters.md jit-harness/
         failed=1
     done < <(grep -oE '`[A-Za-z0-9_./*-]+\.(rs|md|sh|clif|toml)`|`[A-Za-z0-9_-]+/[A-Za-z0-9_/-]*/`' "$doc" | tr -d '`' | sort -u)
 done
-known=$(cargo run --quiet --locked --package jit-harness -- --help)
+known=$("$(bash ci/build.sh)/jit-harness" --help)
 for command in $(grep -ohE '(jit-harness|jit-harness --) (bench|run|explain|show|list|[a-z]+)\b' README.md ARCHITECTURE.md |
     awk '{print $NF}' | sort -u); do
     grep -qE "^  $command " <<<"$known" || { echo "no command jit-harness $command"; failed=1; }

@@ -1,6 +1,8 @@
 //! The results of `bench` as a table.
 
 use super::json::{Bench, Measured, Record};
+use comfy_table::ColumnConstraint::{self, LowerBoundary};
+use comfy_table::Width::Fixed;
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
 use std::fmt;
 use std::io::{self, Write};
@@ -11,8 +13,10 @@ const LARGE_SPREAD: f64 = 1.10;
 const UNSTEADY: f64 = 0.05;
 /// A time of a call below which the clock is a part of it, in nanoseconds.
 const TOO_SHORT: f64 = 5_000.0;
+/// The width of a column below which its text is not wrapped, in characters.
+const NARROW: u16 = 20;
 
-/// A table in the style of the harness: columns and no lines.
+/// A table in the style of the harness: columns and no lines. On a terminal that is too narrow, columns of text are wrapped.
 pub struct Columns {
     table: Table,
     alignments: Vec<CellAlignment>,
@@ -25,9 +29,13 @@ impl Columns {
         let alignment = |column| if is_text(column) { CellAlignment::Left } else { CellAlignment::Right };
         let alignments: Vec<CellAlignment> = (0..titles.len()).map(alignment).collect();
         let mut columns = Self { table: Table::new(), alignments };
-        columns.table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+        columns.table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
         let titles: Vec<String> = titles.iter().map(|title| title.trim_end_matches(':').to_owned()).collect();
         columns.table.set_header(columns.cells(&titles));
+        let is_whole = |column: usize| column == 0 || !is_text(column);
+        let width =
+            |column| if is_whole(column) { ColumnConstraint::ContentWidth } else { LowerBoundary(Fixed(NARROW)) };
+        columns.table.set_constraints((0..titles.len()).map(width));
         columns
     }
 

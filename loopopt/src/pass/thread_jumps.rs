@@ -28,7 +28,7 @@
 //!
 //! (P1) The block is small. Where it is behind others that only jump, they are copied with it. (P2) Neither it nor the edge is cold. (P3) It enters no loop behind its header: a header is threaded only to where its loop is left, such as
 //! from a back edge behind `done = true`. All other blocks of a loop are entered from the loop alone, and so is what they branch to. (P4) A test that each iteration
-//! makes, and that may end the loop, is what counts it: there it has to be what the edge passes that decides.
+//! makes, and that may end the loop, is what counts it: there it has to be what the edge passes that decides. (P5) Not too many values of the block are used behind it.
 //!
 //! # Changes
 //!
@@ -87,7 +87,7 @@ const MAX_ROUNDS: usize = 3;
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
     for _ in 0..MAX_ROUNDS {
         let mut plans = plan(ctx, cx);
-        keep_small(ctx, &mut plans);
+        keep_small(ctx, cx, &mut plans);
         if plans.is_empty() || cx.gave_up {
             break;
         }
@@ -155,7 +155,7 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
 }
 
 /// Leaves plans out so that no more than [`MAX_MEETING`] values meet.
-fn keep_small(ctx: &Context, plans: &mut Vec<Plan>) {
+fn keep_small(ctx: &Context, cx: &mut PassCx<'_>, plans: &mut Vec<Plan>) {
     if plans.is_empty() {
         return;
     }
@@ -168,6 +168,9 @@ fn keep_small(ctx: &Context, plans: &mut Vec<Plan>) {
     plans.retain(|plan| {
         let meeting = plan.path.blocks.iter().map(|block| used.get(block).copied().unwrap_or(0)).sum();
         let rest = left.checked_sub(meeting);
+        if rest.is_none() && !cx.has_fired(NAME, plan.header) {
+            cx.declined(&ctx.func, NAME, plan.header, &Decline::TooManyValues(plan.path.last()));
+        }
         left = rest.unwrap_or(left);
         rest.is_some()
     });
@@ -278,6 +281,9 @@ refusals! {
         EntersLoop(block: Block) => "enters-loop", "an edge decides how {block} branches, which is the header of a loop that it would enter elsewhere";
         /// (P4) The loop would no longer be counted by its test.
         EachIteration(block: Block) => "each-iteration", "an edge decides how {block} branches, where each iteration tests whether there is another one";
+        /// (P5) Too many values would meet those of a copy.
+        TooManyValues(block: Block) => "too-many-values",
+            "an edge decides how {block} branches, and of the values that are used behind it, too many would meet those of copies";
     }
     shared { NotDuplicable(opcode: Opcode), Withheld }
 }
