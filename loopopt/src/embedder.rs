@@ -102,6 +102,16 @@ pub trait Embedder: fmt::Debug + Send + Sync {
         0..=u64::MAX
     }
 
+    /// How many bytes can be read and written, without a trap, from the address on that a load of 64 bits from `region` gives, wherever a function of the
+    /// compiler may use that address. 0 by default: nothing is known.
+    ///
+    /// Of the base of a memory of WebAssembly: as many as the module declares at least. Then a variable at a constant address can be kept in a register in a
+    /// loop that does not always come to it.
+    fn bytes_behind(&self, region: &AliasRegionData) -> u64 {
+        let _ = region;
+        0
+    }
+
     /// Whether what is loaded from `region`, read without sign, never gets smaller while a function runs, and may be read by a `notrap` load at any
     /// time once its address is known. Then what is below it in front of a loop is below it in the loop, even if calls make it
     /// larger. True of the length of a memory of WebAssembly.

@@ -56,14 +56,22 @@
 //!
 //! | pass | what it gives |
 //! |---|---|
+//! | `forward_select_load` | a load at one of two addresses that have both been loaded is a choice of two values |
 //! | `mem2reg` | stack slots become values, also in functions without loops |
+//! | `guard_to_trap` | checked accesses through Spectre guards become checks that trap, if the embedder lets guards go |
 //! | `thread_jumps` | an edge that decides the branch of the block that it enters goes straight to where that branches |
 //! | `canon` | the form that the others stand on: one preheader, one back edge, dedicated exits, closed form |
+//! | `record_profile` | a loop counts what it does, for a [`profile`] |
+//! | `apply_profile` | what a [`profile`] says is rare is cold, and trip counts are remembered |
 //! | `specialize` | a loop gets a version for the values that a [`profile`] says are nearly always there |
+//! | `propagate_equality` | behind a branch, its condition is a constant, and a number that equals a constant is that |
+//! | `gvn_sink` | what all ways to a latch compute alike, such as the next value of a counter, is computed once |
+//! | `strip_mine` | a loop that polls in each iteration polls once for a strip of iterations |
 //! | `rotate` | a loop that tests at the top becomes a guard and a loop that tests at the bottom |
-//! | `guard_to_trap` | checked accesses through Spectre guards become checks that trap, if the embedder lets guards go |
+//! | `fuse_exit_tests` | a loop that counts its strip and itself has one test |
 //! | `elide_checks` | checks that branches and checks before them imply are removed |
 //! | `licm` | what is the same in each iteration is computed once, before the loop: loads and checks too |
+//! | `final_values` | what a loop leaves behind is a formula of its trip count, and a loop without effect goes |
 //! | `unswitch` | a branch that goes the same way in each iteration is taken in front of the loop, which is there once for each way |
 //! | `version` | a loop whose checks can all be tested in front of it is there twice: without them, and as it was |
 //! | `transfer` | a rare part of a loop becomes a part of a loop around it, where it no longer stands in the way of the rest |
@@ -74,11 +82,17 @@
 //! | `widen_indices` | addresses that are computed in 32 bits and extended are computed in 64 bits |
 //! | `promote` | a memory cell that a loop reads and writes again and again is carried in a register |
 //! | `partial_unroll` | a loop that runs often does several iterations for each time that it tests whether there are more |
+//! | `load_elimination` | what one iteration of an unrolled group has loaded or stored, the next ones need not load |
+//! | `consolidate_guards` | one Spectre guard stands for all accesses near one address |
 //! | `sink` | what only exits or rare blocks use is computed there |
 //! | `leave_canonical_form` | undoes what canonical form no longer serves |
+//! | `reassociate` | a sum that waits for itself takes an unrolled group in one operation |
 //! | `tail_duplicate` | latches that share one test get one each |
 //! | `layout` | loops are placed in one piece, with their exits after them |
 //! | `order_latch` | latches are ordered so that a back edge needs no move and is one jump |
+//! | `save_at_cold_calls` | values are saved where a cold call needs it, and live in registers elsewhere |
+//! | `split_at_cold_edges` | a value that a cold part uses has a place of its own there |
+//! | `split_live_ranges` | a loop without calls has its values in registers, whatever the loop around calls |
 //! | `split_latch` | what the back edge and the exit both pass is used once, so that loads are operands on x86-64 |
 //!
 //! Time and memory are linear in the size of the function; a function without loops and stack slots costs one look at its branches. Input

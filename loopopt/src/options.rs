@@ -264,6 +264,9 @@ pub struct Options {
     /// from simple front ends is faster (geometric mean 0.901 with 64, 0.900 with 100; `loopopt-wasmtime bench`), and code is larger.
     pub partial_unroll_max_insts: usize,
 
+    /// `partial_unroll`: the most instructions, without constants and jumps, of all iterations of an unrolled loop in which each iteration keeps its tests. 32.
+    pub partial_unroll_max_uncounted_insts: usize,
+
     /// `partial_unroll`: the same if cost does not count. 1,000, as for `full_unroll`.
     pub partial_unroll_max_copied: usize,
 
@@ -413,6 +416,7 @@ impl Default for Options {
             partial_unroll_max_iterations: 4,
             partial_unroll_min_iterations: 16,
             partial_unroll_max_insts: 64,
+            partial_unroll_max_uncounted_insts: 32,
             partial_unroll_max_copied: 1_000,
             reassociate_insts_per_cycle: 8,
             strip_mine_min_iterations: 8,
@@ -569,6 +573,11 @@ impl Options {
         let region = flags.alias_region().map(|region| &func.dfg.alias_regions[region]);
         let bounds = region.map_or(0..=u64::MAX, |region| self.embedder.bounds(region));
         (*bounds.start(), *bounds.end())
+    }
+
+    /// How many bytes can be accessed behind the address that a load with these flags gives.
+    pub(crate) fn bytes_behind(&self, func: &Function, flags: MemFlagsData) -> u64 {
+        flags.alias_region().map_or(0, |region| self.embedder.bytes_behind(&func.dfg.alias_regions[region]))
     }
 
     /// Whether the pass of this name may fire.

@@ -11,6 +11,7 @@ use crate::edit::cfg::unreachable::remove_unreachable;
 use crate::edit::materialize::drop_trap_flags::trust_checked;
 use crate::edit::materialize::neighbours::keep_neighbours;
 use crate::edit::materialize::pin::pin_chosen;
+use crate::edit::materialize::trust_allocated::trust_allocated;
 use crate::edit::ssa::params::detach_redundant_params;
 use crate::edit::ssa::rename::Replaced;
 use crate::optimizer::{Report, make_valid};
@@ -343,6 +344,7 @@ impl Driver<'_, '_> {
         // Before anything is decided: a parameter that is always the same value is a choice, too.
         pin_chosen(&mut self.ctx.func);
         trust_checked(&mut self.ctx.func, self.cx.options);
+        trust_allocated(&mut self.ctx.func, self.cx.options);
         // A front end that passes every variable around every loop hides those that do not change.
         let mut replaced = Replaced::default();
         detach_redundant_params(self.ctx, &mut replaced);

@@ -71,6 +71,7 @@ fn numbers() -> Vec<(&'static str, Options)> {
         partial_unroll_max_iterations,
         partial_unroll_min_iterations,
         partial_unroll_max_insts,
+        partial_unroll_max_uncounted_insts,
         partial_unroll_max_copied,
         widen_indices_max_accesses,
         widen_indices_min_saved_per_base,
@@ -171,4 +172,12 @@ fn names_of_passes_are_there_once() {
     let different: BTreeSet<_> = names.iter().collect();
     assert_eq!(names.len(), different.len(), "{names:?}");
     assert!(names.contains(&"canon"), "it runs twice");
+}
+
+/// The table in the documentation of the crate has all passes, in the order in which they run.
+#[test]
+fn the_table_of_passes_is_complete() {
+    let rows = include_str!("../src/lib.rs").lines().filter_map(|line| line.strip_prefix("//! | `")?.split_once('`'));
+    let listed: Vec<_> = rows.map(|(name, _)| name).collect();
+    assert_eq!(listed, loopopt::pass_names().collect::<Vec<_>>());
 }

@@ -13,7 +13,8 @@ use std::sync::Arc;
 /// * The name of a field of [`Options`], with a number, with `true` or `false`, or, for `passes`, with names. Commas stand between the parts of a list.
 /// * What the embedder says, of the regions whose description starts with a name: `others_write=<names>` and `calls_write=<names>`
 ///   ([`Embedder::writers`]), `checked=<names>` for accesses that trap with `heap_oob`, `never_shrink=<names>`, `confine=<names>`
-///   ([`Embedder::extension_confines`]), `bounds=<name>:<least>:<largest>`; and `poll_latency=<number>`,
+///   ([`Embedder::extension_confines`]), `bounds=<name>:<least>:<largest>`,
+///   `behind=<name>:<bytes>` ([`Embedder::bytes_behind`]); and `poll_latency=<number>`,
 ///   `spectre_guards=consolidate` or `drop`. An embedder of `base` stays if the file says nothing of the kind.
 /// * `profiling=record`, or a [`profile`](crate::profile) to use: `profiling=runs` for what the `; run:` lines of the file record, which are run for
 ///   that with 64 KiB of memory at `mem`, or `profiling=` and JSON without a space.
@@ -149,6 +150,7 @@ fields! {
     partial_unroll_max_iterations,
     partial_unroll_min_iterations,
     partial_unroll_max_insts,
+    partial_unroll_max_uncounted_insts,
     partial_unroll_max_copied,
     strip_mine_min_iterations,
     strip_mine_min_whole,
@@ -183,6 +185,8 @@ struct Words {
     checked: Vec<String>,
     /// The region that these are the bounds of what is loaded from.
     bounds: Option<(String, RangeInclusive<u64>)>,
+    /// The region that a load from gives an address with so many bytes behind it.
+    behind: Option<(String, u64)>,
     never_shrink: Vec<String>,
     confine: Vec<String>,
     spectre_guards: SpectreGuards,
@@ -196,6 +200,7 @@ impl Words {
             "calls_write" => self.calls_write = list(value),
             "checked" => self.checked = list(value),
             "bounds" => self.bounds = Some(bounds(value)?),
+            "behind" => self.behind = Some(behind(value)?),
             "never_shrink" => self.never_shrink = list(value),
             "confine" => self.confine = list(value),
             "spectre_guards" => self.spectre_guards = spectre_guards(value)?,
@@ -219,6 +224,11 @@ fn bounds(value: &str) -> Result<(String, RangeInclusive<u64>)> {
         bail!("bounds are region:least:largest")
     };
     Ok((region.to_owned(), least.parse()?..=largest.parse()?))
+}
+
+fn behind(value: &str) -> Result<(String, u64)> {
+    let (region, bytes) = value.split_once(':').context("behind is region:bytes")?;
+    Ok((region.to_owned(), bytes.parse()?))
 }
 
 fn is_listed(list: &[String], region: &AliasRegionData) -> bool {
@@ -245,6 +255,11 @@ impl Embedder for Words {
     fn bounds(&self, region: &AliasRegionData) -> RangeInclusive<u64> {
         let told = self.bounds.as_ref().filter(|(start, _)| region.description.starts_with(start));
         told.map_or(0..=u64::MAX, |(_, bounds)| bounds.clone())
+    }
+
+    fn bytes_behind(&self, region: &AliasRegionData) -> u64 {
+        let told = self.behind.as_ref().filter(|(start, _)| region.description.starts_with(start));
+        told.map_or(0, |(_, bytes)| *bytes)
     }
 
     fn never_shrinks(&self, region: &AliasRegionData) -> bool {

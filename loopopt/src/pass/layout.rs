@@ -10,6 +10,9 @@
 //! blocks of the loop, and the register allocator takes it for a part of the loop. For a latch it is the other way round:
 //! with the header first, moves on the back edge leave it one jump.
 //!
+//! Where an exit enters a block that other edges enter too, the moves of its arguments need a block, and Cranelift puts that one right behind the branch
+//! (`machinst/blockorder.rs`): the loop jumps over it in each iteration. So the exit gets a block of its own here, which is placed after the loop.
+//!
 //! # Needs
 //!
 //! Nothing.
@@ -18,26 +21,27 @@
 //!
 //! (L1) The condition can be inverted: an integer or float comparison, by the opposite comparison (for
 //! floats the one that is true for unordered operands where the first is false), or any other integer up to 64 bits, by a
-//! comparison with zero.
+//! comparison with zero. A block on an edge does nothing but jump.
 //!
 //! # Pays when
 //!
-//! A `brif` of a loop has one way out of its innermost loop, in the wrong place. (P1) Not so many ways leave the loop that it takes
+//! A `brif` of a loop has one way out of its innermost loop, in the wrong place, or one that passes values to a block that others enter. (P1) Not so many ways leave the loop that it takes
 //! its time elsewhere, and what is at the end of one is better near the branch.
 //!
 //! # Changes
 //!
-//! Instructions, and by them the order of the dominator tree.
+//! Instructions, and by them the order of the dominator tree. Edges that leave loops are split.
 //!
 //! # Not done
 //!
 //! Branches with both ways inside the loop: which is likelier, nobody says. Cold blocks need nothing:
 //! Cranelift moves those to the end.
 
-use crate::analysis::cfg::edges::{Edge, count_uses, jump_target, only_edge_into};
+use crate::analysis::cfg::edges::{Edge, count_uses, edges_from, jump_target, only_edge_into};
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::memory::effects::only_jumps_to;
 use crate::change::Change;
+use crate::edit::cfg::split_edges::split;
 use crate::fault::fault;
 use crate::pass::{Pass, PassCx};
 use crate::refusal::refusals;
@@ -77,7 +81,44 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
             Err(why) => cx.declined(&ctx.func, NAME, header, &why),
         }
     }
+    for (header, edges) in inline_exits(ctx, cx) {
+        let mut split_now = 0;
+        for edge in edges.into_iter().take_while(|_| cx.fuel.take()) {
+            split(&mut ctx.func, edge);
+            split_now += 1;
+        }
+        if split_now > 0 {
+            let message = format!("the moves of its exits ({split_now}) are placed after the loop");
+            cx.fired(&ctx.func, &PASS, header, message);
+            change = Change::Cfg;
+        }
+    }
     Ok(change)
+}
+
+/// The exits of each loop that pass values to a block that others enter, too. Loops with very many are left out.
+fn inline_exits(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<(Block, Vec<Edge>)> {
+    let (func, forest) = (&ctx.func, cx.forest(ctx));
+    let is_hot = |block| !func.layout.is_cold(block);
+    let is_inline = |edge: &Edge| {
+        let (source, target) = (edge.source(func), edge.target(func));
+        let moves = func.dfg.insts[edge.branch].opcode() == Opcode::Brif && edge.args(func).len() > 0;
+        moves && is_hot(source) && is_hot(target) && ctx.cfg.pred_iter(target).nth(1).is_some()
+    };
+    let mut found = Vec::new();
+    for lp in forest.loops() {
+        if forest.data(lp).exits.len() > cx.options.layout_max_exits && !cx.options.ignore_cost {
+            continue;
+        }
+        // Ways have changed places since the loops were found.
+        let edges = forest.own_blocks(lp).flat_map(|block| edges_from(func, block));
+        let exits = edges.filter(|edge| !forest.contains(lp, edge.target(func)));
+        let edges: Vec<_> = exits.filter(is_inline).collect();
+        if !edges.is_empty() {
+            found.push((forest.data(lp).header, edges));
+        }
+    }
+    found
 }
 
 /// A branch with its ways in the wrong order.

@@ -67,6 +67,8 @@ fn skip_empty_latches(ctx: &mut Context, forest: &LoopForest, replaced: &Replace
         if only_jumps
             && let Some(edge) = only_edge_into(&ctx.func, &ctx.cfg, latch)
             && ctx.func.layout.is_cold(edge.source(&ctx.func)) == ctx.func.layout.is_cold(latch)
+            // Where a loop inside is left, `layout` would make the block again.
+            && forest.innermost(edge.source(&ctx.func)) == forest.innermost(latch)
         {
             skip_block(&mut ctx.func, edge, latch, replaced);
             skipped = true;

@@ -41,12 +41,15 @@
 //! All of it holds with the signs changed for steps downwards. So the tests that go would have gone on, and the iterations and all that
 //! can be observed of them stay the same, in the same order.
 //!
+//! A loop that no such test counts, or that something else may end, such as a search, keeps all its tests, and there is no remainder: (L2) is enough then.
+//! The counters step once, and so does the jump.
+//!
 //! # Pays when
 //!
 //! (P1) an iteration is small, without its cold blocks: the test, the jump and the counters are a large part of it; (P2) it calls nothing there, and in its cold blocks once at most, divides nothing but what
 //! only the end needs, and has no `br_table`, which take the time; (P3) there is no loop inside; (P4) the loop is not cold, and (P5) runs more than a few times, as
 //! far as is known: of a loop that something else than its count can end, such as a search, nothing is. (P6) The function may not grow
-//! without limit.
+//! without limit. (P7) Where the tests stay, the loop has a counter, and an iteration does not wait for the one before, as in a walk along a list.
 //!
 //! # Changes
 //!
@@ -54,7 +57,7 @@
 //!
 //! # Not done
 //!
-//! Loops that nothing counts, such as a walk along a list. Tests elsewhere than at the end: `rotate` has put them there, or said why not.
+//! Searches that run long could make one test of their count for several iterations, too, once they have run for a while. Tests elsewhere than at the end: `rotate` has put them there, or said why not.
 //! Remainder loops are not known to be short: a second run over the same function unrolls them.
 //!
 //! # References
@@ -63,6 +66,7 @@
 //! operations of WebAssembly, at most 4 iterations); llvm#51012 and OMR 472a9b3b7 for what goes wrong.
 
 mod guard;
+mod uncounted;
 mod why;
 
 use crate::analysis::cfg::edges::{Edge, edges_of};
@@ -77,13 +81,14 @@ use crate::analysis::scev::recurrence::{Recurrences, Steps};
 use crate::analysis::scev::view::View;
 use crate::change::Change;
 use crate::claim::Claim;
-use crate::edit::cfg::split_edges::{retarget, set_edge};
+use crate::edit::cfg::split_edges::{funnel, retarget, set_edge};
 use crate::edit::copy::clone::{Copies, clone_blocks, repeat_before};
 use crate::edit::copy::copy_iterations::{clone_iterations, copied_edge, settle};
 use crate::edit::materialize::assertion::assert_takes;
 use crate::edit::materialize::dce::remove_unused;
 use crate::edit::materialize::emit::{emit, emit_all};
 use crate::edit::materialize::stride::{Base, stride};
+use crate::edit::ssa::params::remove_redundant_params;
 use crate::edit::ssa::rename::rename_uses;
 use crate::options::Options;
 use crate::pass::copying::{Denied, granted};
@@ -124,6 +129,11 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         cx.unrolled.insert(plan.header);
     }
     remove_unused(&mut ctx.func, unused);
+    if plans.iter().any(|plan| plan.counted.is_none()) {
+        // What a later iteration has a number of its own for, nobody passes to it: then the exits alone use it.
+        cx.invalidate(ctx, Change::Cfg);
+        remove_redundant_params(ctx);
+    }
     Ok(Change::Cfg)
 }
 
@@ -152,20 +162,48 @@ struct Plan {
     header: Block,
     entry: Edge,
     back_edge: Edge,
+    exits: Vec<Edge>,
     blocks: Vec<Block>,
-    test: Test,
+    /// Nothing if each iteration keeps its tests.
+    counted: Option<Counted>,
     steps: Steps,
     /// The accesses that are told apart from others, and whose address is the same in each iteration.
     fixed: FxHashSet<Inst>,
     factor: usize,
-    /// When there are enough iterations for the unrolled loop; nothing if there is no remainder.
-    guard: Option<Guard>,
     /// Divisions that only the end of the loop needs, of the last iteration.
     leaving: Vec<Value>,
     /// Instructions of an iteration, without constants.
     size: usize,
     /// Instructions that the copies add.
     copied: usize,
+}
+
+/// What counts a loop that makes one test for several iterations.
+struct Counted {
+    test: Test,
+    /// When there are enough iterations for the unrolled loop; nothing if there is no remainder.
+    guard: Option<Guard>,
+}
+
+impl Counted {
+    fn prove(
+        view: View<'_>,
+        lp: Loop,
+        (count, factor): (TripCount, usize),
+        (options, recurrences): (&Options, &Recurrences),
+    ) -> Result<Self, Decline> {
+        if !options.ignore_cost && view.forest.may_end_early(view.func(), lp) {
+            return Err(Decline::EndsEarly);
+        }
+        let test = Test::find(view, lp, recurrences).ok_or(Decline::NotCounted)?;
+        let most = [count.most_iterations(), test.most(view.func()).map(u128::from)].into_iter().flatten().min();
+        let is_few = |most: &u128| !options.ignore_cost && *most < options.partial_unroll_min_iterations as u128;
+        if let Some(most) = most.filter(is_few) {
+            return Err(Decline::FewIterations { most, factor });
+        }
+        let guard = guard(&test, count, factor)?;
+        Ok(Self { test, guard })
+    }
 }
 
 impl Plan {
@@ -210,13 +248,14 @@ impl Plan {
             judge(view, lp, &leaving)?;
         }
         let recurrences = Recurrences::with_constant_steps(view, lp);
-        let test = Test::find(view, lp, &recurrences).ok_or(Decline::NotCounted)?;
-        let most = [count.most_iterations(), test.most(func).map(u128::from)].into_iter().flatten().min();
-        let is_few = |most: &u128| !options.ignore_cost && *most < options.partial_unroll_min_iterations as u128;
-        if let Some(most) = most.filter(is_few) {
-            return Err(Decline::FewIterations { most, factor });
-        }
-        let guard = guard(&test, count, factor)?;
+        let steps = recurrences.steps(view);
+        let (counted, factor) = match Counted::prove(view, lp, (count, factor), (options, &recurrences)) {
+            Ok(counted) => (Some(counted), factor),
+            Err(why @ (Decline::NotCounted | Decline::EndsEarly)) => {
+                (None, uncounted::factor(view, lp, (size, options), (&recurrences, &steps), why)?)
+            }
+            Err(why) => return Err(why),
+        };
         let is_fixed = |&inst: &Inst| {
             let address = address_operand(func, inst).and_then(|address| view.sum(address));
             address.is_some_and(|address| view.is_invariant(lp, &address))
@@ -227,25 +266,30 @@ impl Plan {
             header: data.header,
             entry,
             back_edge,
+            exits: data.exits.clone(),
             blocks: blocks.to_vec(),
-            test,
-            steps: recurrences.steps(view),
+            steps,
             factor,
-            copied: all.saturating_mul(if guard.is_none() { factor - 1 } else { factor }),
-            guard,
+            copied: all.saturating_mul(factor - usize::from(counted.as_ref().is_none_or(|one| one.guard.is_none()))),
+            counted,
             size,
         })
     }
 
     fn describe(&self) -> String {
-        let rest = if self.guard.is_some() { "" } else { ", and nothing remains" };
+        let rest = match &self.counted {
+            None => ", with their tests",
+            Some(Counted { guard: None, .. }) => ", and nothing remains",
+            Some(_) => "",
+        };
         format!("{} iterations at a time, of {} instructions each{rest}", self.factor, self.size)
     }
 
     /// Unrolls the loop. `blocks` are those of the loop in dominance order. Gives what may not be needed any longer.
     fn apply(&self, ctx: &mut Context, cx: &mut PassCx<'_>, blocks: &[Block]) -> Vec<Value> {
         let func = &mut ctx.func;
-        let rest = self.guard.as_ref().map(|guard| (guard, clone_blocks(func, blocks)));
+        let guarded = self.counted.as_ref().and_then(|Counted { test, guard }| Some((test, guard.as_ref()?)));
+        let rest = guarded.map(|guarded| (guarded, clone_blocks(func, blocks)));
         let copies = clone_iterations(func, blocks, self.back_edge, self.factor - 1);
         let latch = self.back_edge.source(func);
         self.tell_apart(func, cx, blocks, &copies);
@@ -257,6 +301,10 @@ impl Plan {
         retarget(func, self.back_edge, copies[0].block(self.header));
         let again = copied_edge(func, last, self.back_edge);
         retarget(func, again, self.header);
+        if self.counted.is_none() {
+            self.part_exits(func, &copies);
+            return unused;
+        }
         let between = others.iter().map(|copy| copied_edge(func, copy, self.back_edge));
         let between: Vec<_> = between.chain([self.back_edge]).collect();
         for edge in between {
@@ -264,13 +312,23 @@ impl Plan {
             assert_takes(func, edge.branch, Claim::TripCount, edge.slot);
             settle(func, edge.branch, edge.slot);
         }
-        if let Some((guard, rest)) = rest {
+        if let Some((guarded, rest)) = rest {
             cx.header_moved(self.header, rest.block(self.header));
             unused.extend_from_slice(func.dfg.inst_args(again.branch));
-            self.enter(func, guard, rest.block(self.header));
-            self.leave(func, (again, last), guard, rest.block(self.header));
+            self.enter(func, guarded.1, rest.block(self.header));
+            self.leave(func, (again, last), guarded, rest.block(self.header));
         }
         unused
+    }
+
+    /// Lets each iteration leave for blocks of its own, so that what is left with can be computed there.
+    fn part_exits(&self, func: &mut Function, copies: &[Copies]) {
+        let copied = copies.iter().flat_map(|copy| self.exits.iter().map(move |&edge| (copy, edge)));
+        let copied: Vec<_> = copied.map(|(copy, edge)| copied_edge(func, copy, edge)).collect();
+        for edge in self.exits.iter().copied().chain(copied) {
+            let target = edge.target(func);
+            funnel(func, &[edge], target);
+        }
     }
 
     /// Remembers which accesses of the copies are told apart, as those of the loop are.
@@ -298,10 +356,10 @@ impl Plan {
 
     /// Lets the unrolled loop run again if there are enough iterations, and `rest` otherwise. `again` is its last edge,
     /// in the copy `last`.
-    fn leave(&self, func: &mut Function, (again, last): (Edge, &Copies), guard: &Guard, rest: Block) {
+    fn leave(&self, func: &mut Function, (again, last): (Edge, &Copies), (test, guard): (&Test, &Guard), rest: Block) {
         let (latch, srcloc) = (again.source(func), func.srcloc(again.branch));
         let args: Vec<BlockArg> = again.args(func).collect();
-        let now = self.now(func, last, &args, &guard.again);
+        let now = self.now(func, (last, test.tested), &args, &guard.again);
         let remains = func.dfg.make_block();
         func.layout.insert_block_after(remains, latch);
         if func.layout.is_cold(latch) {
@@ -310,19 +368,18 @@ impl Plan {
         func.layout.remove_inst(again.branch);
         func.layout.append_inst(again.branch, remains);
         set_edge(func, again, rest, &args);
-        self.test_once_more(func, again.branch, (last.value(self.test.tested), now));
+        test_once_more(func, again.branch, (test, last.value(test.tested)), now);
         let before = func.layout.last_inst(self.entry.source(func)).expect("a preheader ends in a branch");
-        let limit = guard.again.limit(&self.test).offset(now.plus.cast_signed());
+        let limit = guard.again.limit(test).offset(now.plus.cast_signed());
         let limit = limit.as_constant().ok_or_else(|| emit(func, before, &limit));
         let mut cursor = FuncCursor::new(func).at_bottom(latch).with_srcloc(srcloc);
-        let whole = guard.again.holds(&mut cursor, &self.test, now.value, limit);
+        let whole = guard.again.holds(&mut cursor, test, now.value, limit);
         cursor.ins().brif(whole, self.header, &args, remains, &[]);
     }
 
     /// What to look at after the iteration `last`, and by how much it is ahead of what the loop tests: the next value of the
     /// counter, one of `next`, so that only one of both is needed. Not for an order, where a bound must not be moved.
-    fn now(&self, func: &Function, last: &Copies, next: &[BlockArg], again: &Again) -> Base {
-        let tested = self.test.tested;
+    fn now(&self, func: &Function, (last, tested): (&Copies, Value), next: &[BlockArg], again: &Again) -> Base {
         let times = self.factor as u64 - 1;
         let base = match self.steps.get(tested) {
             Some(step) if func.dfg.block_params(self.header).contains(&tested) => {
@@ -335,27 +392,27 @@ impl Plan {
         let ahead = ahead.next().map(|(value, next)| Base { value, plus: next.plus.wrapping_sub(base.plus) });
         ahead.unwrap_or(Base { value: last.value(tested), plus: 0 })
     }
+}
 
-    /// Lets `branch`, in a block of its own now, make its test there, of what `tested` is made of `now`.
-    fn test_once_more(&self, func: &mut Function, branch: Inst, (tested, now): (Value, Base)) {
-        let value = if now.plus == 0 {
-            now.value
-        } else {
-            let srcloc = func.srcloc(branch);
-            let mut cursor = FuncCursor::new(func).at_inst(branch).with_srcloc(srcloc);
-            let ty = self.test.bound.ty();
-            let ahead = cursor.ins().iconst(ty, (now.plus & mask(ty.bits())).cast_signed());
-            cursor.ins().isub(now.value, ahead)
-        };
-        let mut user = branch;
-        let test = func.dfg.value_def(func.dfg.inst_args(branch)[0]).inst();
-        if let Some(test) = test.filter(|&test| is_comparison(func, test)) {
-            let again = repeat_before(func, test, branch);
-            func.dfg.inst_args_mut(branch)[0] = again;
-            user = func.dfg.value_def(again).unwrap_inst();
-        }
-        rename_uses(func, user, |used| if used == tested { value } else { used });
+/// Lets `branch`, in a block of its own now, make its test there, of what `tested` is made of `now`.
+fn test_once_more(func: &mut Function, branch: Inst, (test, tested): (&Test, Value), now: Base) {
+    let value = if now.plus == 0 {
+        now.value
+    } else {
+        let srcloc = func.srcloc(branch);
+        let mut cursor = FuncCursor::new(func).at_inst(branch).with_srcloc(srcloc);
+        let ty = test.bound.ty();
+        let ahead = cursor.ins().iconst(ty, (now.plus & mask(ty.bits())).cast_signed());
+        cursor.ins().isub(now.value, ahead)
+    };
+    let mut user = branch;
+    let comparison = func.dfg.value_def(func.dfg.inst_args(branch)[0]).inst();
+    if let Some(comparison) = comparison.filter(|&inst| is_comparison(func, inst)) {
+        let again = repeat_before(func, comparison, branch);
+        func.dfg.inst_args_mut(branch)[0] = again;
+        user = func.dfg.value_def(again).unwrap_inst();
     }
+    rename_uses(func, user, |used| if used == tested { value } else { used });
 }
 
 fn is_comparison(func: &Function, inst: Inst) -> bool {
@@ -436,9 +493,6 @@ fn judge(view: View<'_>, lp: Loop, leaving: &[Value]) -> Result<(), Decline> {
     let mut slow = insts().filter(|&inst| is_slow(opcode(inst)) && !only_leaves(inst));
     if let Some(inst) = slow.next() {
         return Err(Decline::Slow(opcode(inst)));
-    }
-    if view.forest.may_end_early(func, lp) {
-        return Err(Decline::EndsEarly);
     }
     Ok(())
 }

@@ -259,7 +259,7 @@ impl Plan {
         made
     }
 
-    /// Lets the block itself go on by the way that is left, once no edge of its branch is looked for any more.
+    /// Lets the block itself go on by the way that all edges decide on, once no edge of its branch is looked for any more.
     fn settle_rest(&self, func: &mut Function) {
         if let Some(slot) = self.rest {
             assert_takes(func, self.path.branch, Claim::BranchTaken, slot);

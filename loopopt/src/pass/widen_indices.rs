@@ -44,7 +44,7 @@
 //!
 //! # Changes
 //!
-//! Instructions, and parameters of headers.
+//! Instructions, and parameters of headers. Which accesses are apart for what they extend is remembered ([`told_apart`](crate::analysis::memory::told_apart)).
 //!
 //! # Not done
 //!
@@ -61,7 +61,11 @@ mod gain;
 mod plan;
 mod why;
 
-use crate::analysis::cfg::loops::LoopForest;
+use crate::analysis::cfg::loops::{Loop, LoopForest};
+use crate::analysis::facts::known::Place;
+use crate::analysis::memory::alias::Access;
+use crate::analysis::memory::told_apart::ToldApart;
+use crate::analysis::scev::extent::are_apart_within;
 use crate::analysis::scev::nowrap::Extents;
 use crate::analysis::scev::view::View;
 use crate::change::Change;
@@ -72,6 +76,7 @@ use apply::apply;
 use cranelift_codegen::ir::{Block, Function, Opcode, types};
 use cranelift_codegen::{CodegenResult, Context};
 use plan::Plan;
+use std::rc::Rc;
 use why::Decline;
 
 /// The name of this pass.
@@ -116,6 +121,8 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>, forest: &LoopForest) -> Vec<Plan> {
         match found {
             Ok(plan) if cx.fuel.take() => {
                 cx.fired(&ctx.func, &PASS, header, plan.describe());
+                let extents = extents.get_or_insert_with(|| Extents::new(view));
+                tell_apart(view, lp, extents, Rc::make_mut(&mut cx.told_apart));
                 plans.push(plan);
             }
             Ok(_) => cx.declined(&ctx.func, NAME, header, &Decline::Withheld),
@@ -123,6 +130,28 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>, forest: &LoopForest) -> Vec<Plan> {
         }
     }
     plans
+}
+
+/// Accesses of a loop to one place each, times the others, that are compared. 1,024: as many as `promote` compares with less than a look at each again.
+const MAX_TOLD: usize = 1_024;
+
+/// Remembers which cells of `lp` other accesses never come to, which is seen no more once what they extend is a number of 64 bits.
+fn tell_apart<'a>(view: View<'a>, lp: Loop, extents: &mut Extents<'a>, told_apart: &mut ToldApart) {
+    let func = view.func();
+    let insts = view.forest.blocks(lp).iter().flat_map(|&block| func.layout.block_insts(block));
+    let accesses = insts.filter_map(|inst| Access::of(func, inst)).filter(|access| access.address.ty() == types::I64);
+    let (cells, others): (Vec<_>, Vec<_>) = accesses.partition(|access| view.is_invariant(lp, &access.address));
+    if cells.len().saturating_mul(others.len()) > MAX_TOLD {
+        return;
+    }
+    for (cell, other) in cells.iter().flat_map(|cell| others.iter().map(move |other| (cell, other))) {
+        let writes = cell.stored.is_some() || other.stored.is_some();
+        let far = other.address.minus(&cell.address).filter(|_| writes && !cell.is_kept_apart(other));
+        let bounds = far.as_ref().and_then(|far| extents.everywhere(far, Place::Before(other.inst)));
+        if bounds.is_some_and(|bounds| are_apart_within(bounds, cell.address.bits(), (other.size, cell.size))) {
+            told_apart.add(cell.inst, other.inst);
+        }
+    }
 }
 
 /// Whether a number is extended to 64 bits in `blocks`.

@@ -150,6 +150,13 @@ impl Embedder for Knowledge {
         }
     }
 
+    fn bytes_behind(&self, region: &AliasRegionData) -> u64 {
+        match region.description.as_ref() {
+            "VMMemoryDefinition+0x0" => *self.memory_bytes.start(),
+            _ => 0,
+        }
+    }
+
     fn never_shrinks(&self, region: &AliasRegionData) -> bool {
         region.description == "VMMemoryDefinition+0x8"
     }

@@ -10,6 +10,7 @@
 //! | slot | each is at a constant place in a stack slot, and these are two |
 //! | private slot | one is in a slot whose address never leaves the function, the other's address is not made from it |
 //! | distance | their addresses differ by a constant that is larger than the access below |
+//! | extent | they differ by constants and extended numbers, and are apart whatever these are ([`extent`](crate::analysis::scev::extent)) |
 //! | told apart | a test in front of their loop has said so ([`ToldApart`]) |
 //!
 //! In any other case they may. **An access without a region may overlap any access**: Cranelift 0.135 itself takes it for
@@ -33,7 +34,8 @@
 use crate::analysis::memory::effects::Effects;
 use crate::analysis::memory::slots::observed_slots;
 use crate::analysis::memory::told_apart::ToldApart;
-use crate::analysis::scev::linear_expr::{Sum, are_apart};
+use crate::analysis::scev::extent::are_always_apart;
+use crate::analysis::scev::linear_expr::{Sum, Term, are_apart};
 use crate::embedder::Writers;
 use crate::fault::fault;
 use cranelift_codegen::dominator_tree::DominatorTree;
@@ -87,7 +89,19 @@ impl Access {
         }
         let bits = self.address.bits();
         let apart = |difference| are_apart(difference, bits, self.size, other.size);
-        !self.distances(other, private).is_some_and(|all| all.into_iter().all(apart))
+        match self.distances(other, private) {
+            Some(all) => !all.into_iter().all(apart),
+            None => !self.is_always_apart(other),
+        }
+    }
+
+    /// Whether the two do not overlap whatever the numbers are that their addresses extend.
+    pub fn is_always_apart(&self, other: &Self) -> bool {
+        let (address, other_address) = (&self.address, &other.address);
+        let extends = |sum: &Sum| sum.terms().iter().any(|(term, _)| matches!(term, Term::Extended { .. }));
+        (extends(address) || extends(other_address))
+            && address.bits() == other_address.bits()
+            && address.minus(other_address).is_some_and(|far| are_always_apart(&far, self.size, other.size))
     }
 
     /// Whether the flags of the two say that they do not overlap, whatever their addresses are.

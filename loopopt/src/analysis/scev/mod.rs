@@ -4,6 +4,7 @@ pub mod comparison;
 pub mod const_eval;
 pub mod exit_count;
 pub mod exit_test;
+pub mod extent;
 mod integer;
 pub mod invariant;
 pub mod known_bits;

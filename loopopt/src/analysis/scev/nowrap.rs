@@ -18,6 +18,7 @@ use crate::analysis::scev::comparison::Comparison;
 use crate::analysis::scev::const_eval;
 use crate::analysis::scev::exit_count;
 use crate::analysis::scev::exit_test::ExitTest;
+use crate::analysis::scev::extent::bounds_of;
 use crate::analysis::scev::linear_expr::{Sum, Term, offset};
 use crate::analysis::scev::recurrence::{Induction, Recurrences};
 use crate::analysis::scev::value_range::{Bounds, limits};
@@ -158,6 +159,26 @@ impl<'a> Extents<'a> {
         let number = |number: i128| i64::try_from(number).map_err(|_| MayWrap { sum: sum.clone(), value: None });
         let terms = parts.iter().map(|part| Ok((part.leaf, number(part.factor)?))).collect::<Result<_, _>>()?;
         Ok(Exact { terms, constant: number(constant)? })
+    }
+
+    /// The least and the largest of the integers that `sum` stands for, modulo two to its bits, wherever it is computed, `place` being one of many. None if it
+    /// has a term that may be anything.
+    pub(crate) fn everywhere(&mut self, sum: &Sum, place: Place) -> Option<Bounds> {
+        // What has been compared at one place says nothing of another.
+        let questions = std::mem::take(&mut self.questions);
+        let bounds = bounds_of(sum, |inner, signed| {
+            let all = limits(inner.bits(), signed);
+            let Ok(Exact { terms, constant }) = self.exact(inner, signed, place) else { return all };
+            let parts = terms.iter().map(|&(leaf, factor)| {
+                let bounds = self.bounds(leaf.value, leaf.signed);
+                Part { leaf, factor: factor.into(), bounds }.added()
+            });
+            let sum = |(least, largest): Bounds, (low, high): Bounds| (least + low, largest + high);
+            let (least, largest) = parts.fold((constant.into(), constant.into()), sum);
+            (least.max(all.0), largest.min(all.1))
+        });
+        self.questions = questions;
+        bounds
     }
 
     /// The counter that `value` is, if it never wraps read with or without sign.

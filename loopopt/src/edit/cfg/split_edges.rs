@@ -43,6 +43,22 @@ pub(crate) fn funnel(func: &mut Function, edges: &[Edge], target: Block) -> Bloc
     block
 }
 
+/// Gives an edge that passes values only a block of its own, which passes them on. It is placed by the order of the blocks.
+pub(crate) fn split(func: &mut Function, edge: Edge) -> Block {
+    let (target, args) = (edge.target(func), edge.args(func).collect::<Vec<_>>());
+    let block = func.dfg.make_block();
+    func.layout.insert_block(block, target);
+    if func.layout.is_cold(target) {
+        func.layout.set_cold(block);
+    }
+    let dfg = &mut func.dfg;
+    let destination = BlockCall::new(target, args, &mut dfg.value_lists);
+    let jump = dfg.make_inst(InstructionData::Jump { opcode: Opcode::Jump, destination });
+    func.layout.append_inst(jump, block);
+    set_edge(func, edge, block, &[]);
+    block
+}
+
 /// Lets `edge` enter `target` instead, with the arguments that it has.
 pub(crate) fn retarget(func: &mut Function, edge: Edge, target: Block) {
     let dfg = &mut func.dfg;

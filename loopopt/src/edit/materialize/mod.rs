@@ -11,3 +11,4 @@ pub(crate) mod neighbours;
 pub(crate) mod offsets;
 pub(crate) mod pin;
 pub(crate) mod stride;
+pub(crate) mod trust_allocated;

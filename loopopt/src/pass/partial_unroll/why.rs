@@ -1,7 +1,7 @@
 //! Why a loop is not unrolled by a factor.
 
 use crate::refusal::refusals;
-use cranelift_codegen::ir::Opcode;
+use cranelift_codegen::ir::{Opcode, Value};
 
 refusals! {
     /// Why a loop is not unrolled by a factor.
@@ -24,6 +24,9 @@ refusals! {
             help "let the front end inline what is called, if it is short";
         /// (P2) It does something that takes the time.
         Slow(opcode: Opcode) => "slow", "each iteration waits for {opcode}, which takes the time";
+        /// (P7) Nothing is won where each iteration waits for the one before.
+        Waits(value: Value) => "waits", "no count ends it, and each iteration waits for what the one before has made of {value}",
+            help "unrolling saves the jump and the steps of counters, and the time is elsewhere";
         /// (P5) It is left at more than one place.
         EndsEarly => "ends-early",
             "something else than its count can end it, so that nothing is known of how often it runs",

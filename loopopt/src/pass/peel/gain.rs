@@ -107,6 +107,9 @@ pub(super) struct Gain {
     pub(super) needs_cleanup: bool,
 }
 
+/// Levels that there are, whatever the options say. 1,000: each takes a look at the loop, and nobody peels so many iterations.
+const MAX_LEVELS: usize = 1_000;
+
 /// The levels of the values of a loop, none for all others. One for all loops, so that time is linear.
 pub(super) type Scratch = SecondaryMap<Value, Option<Level>>;
 
@@ -137,6 +140,7 @@ impl<'a> Levels<'a> {
         (options, most, count): (&'a Options, usize, TripCount),
         (is_asked, levels): (&dyn Fn(Value) -> bool, &'a mut Scratch),
     ) -> Self {
+        let most = most.min(MAX_LEVELS);
         levels.resize(ctx.func.dfg.num_values());
         let loads = Loads::of(&ctx.func, forest.blocks(lp));
         let latch = forest.latch(&ctx.func, lp).expect("canonical form");

@@ -186,7 +186,7 @@ fn find(
         let found = match (access.place.base, first.place.base) {
             (a, b) if a == b => class.near(access, 0, widest).find(|&member| other(member)),
             pair => match addresses.distances(pair.into(), left)? {
-                None => class.members.iter().find(|&member| other(member)),
+                None => class.members.iter().find(|&member| other(member) && !access.is_always_apart(member)),
                 Some(all) => all.iter().find_map(|&by| class.near(access, by, widest).find(|&member| other(member))),
             },
         };

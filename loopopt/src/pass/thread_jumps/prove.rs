@@ -33,7 +33,7 @@ pub(super) struct Plan {
     pub(super) header: Block,
     pub(super) path: Path,
     pub(super) ways: Vec<(Edge, usize)>,
-    /// The way that all other edges decide on, if they do, and the path is one block.
+    /// The way that all edges decide on, if they do, and the path is one block. They are left as they are, and so may be copies of them.
     pub(super) rest: Option<usize>,
 }
 
@@ -108,7 +108,8 @@ impl Look<'_> {
         let is_all = ways.len() == edges.len() && path.blocks.len() == 1;
         let (stay, ways): (Vec<_>, Vec<_>) = ways.into_iter().partition(|&(_, slot)| self.enters_loop(&path, slot));
         let first = stay.first().map(|&(_, slot)| slot);
-        let rest = first.filter(|&first| is_all && stay.iter().all(|&(_, slot)| slot == first));
+        // Not beside edges that are threaded: a copy of what such an edge comes from keeps that edge, until the next round.
+        let rest = first.filter(|&first| is_all && ways.is_empty() && stay.iter().all(|&(_, slot)| slot == first));
         if ways.is_empty() && rest.is_none() {
             return Err(Decline::EntersLoop(path.last()));
         }

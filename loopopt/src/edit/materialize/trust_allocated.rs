@@ -1,0 +1,52 @@
+//! Accesses at constant distances from memory that the embedder says is always there: [`bytes_behind`](crate::Embedder::bytes_behind).
+//!
+//! ```text
+//! v1 = load.i64 notrap region0 v0+56        64 KiB are behind what `region0` gives
+//! v2 = iconst.i64 0x1980
+//! v3 = iadd v1, v2
+//! v4 = load.f32 little v3            ──►    v4 = load.f32 notrap can_move little v3
+//! ```
+//!
+//! A variable of a program in WebAssembly is at such a place, and may be carried in a register then, whether each iteration comes to it or not.
+
+use crate::analysis::memory::alias::Access;
+use crate::analysis::memory::effects::all_mem_flags;
+use crate::analysis::scev::linear_expr::Term;
+use crate::options::Options;
+use cranelift_codegen::FxHashMap;
+use cranelift_codegen::ir::{Function, Inst, MemFlags, Value};
+
+/// Says of these accesses that they do not trap, and may be done wherever there is their address. Linear in the size of the function if it loads such an
+/// address, and nothing if not.
+pub(crate) fn trust_allocated(func: &mut Function, options: &Options) {
+    if !all_mem_flags(func).any(|flags| options.bytes_behind(func, func.dfg.mem_flags[flags]) > 0) {
+        return;
+    }
+    let insts = func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
+    let found: Vec<_> = insts.filter(|&inst| is_allocated(func, inst, options)).collect();
+    let mut trusted = FxHashMap::<MemFlags, Option<MemFlags>>::default();
+    for inst in found {
+        let flags = func.dfg.insts[inst].memflags().expect("an access has flags");
+        let new = *trusted.entry(flags).or_insert_with(|| {
+            let new = func.dfg.mem_flags[flags].with_notrap().with_can_move();
+            func.dfg.mem_flags.insert(new).ok()
+        });
+        if let Some(new) = new {
+            *func.dfg.insts[inst].memflags_mut().expect("an access has flags") = new;
+        }
+    }
+}
+
+/// Whether all bytes of an access are behind what a load gives.
+fn is_allocated(func: &Function, inst: Inst, options: &Options) -> bool {
+    let Some(access) = Access::of(func, inst) else { return false };
+    let [(Term::Value(base), 1)] = access.address.terms() else { return false };
+    let end = access.address.constant_part().checked_add(access.size.into());
+    end.is_some_and(|end| end <= bytes_behind(func, *base, options))
+}
+
+/// How many bytes are behind the address that `base` is.
+fn bytes_behind(func: &Function, base: Value, options: &Options) -> u64 {
+    let load = func.dfg.value_def(base).inst().and_then(|inst| Access::of(func, inst));
+    load.filter(|load| load.stored.is_none() && load.size == 8).map_or(0, |load| options.bytes_behind(func, load.flags))
+}

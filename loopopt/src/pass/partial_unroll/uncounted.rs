@@ -1,0 +1,109 @@
+//! Loops that no count ends, or not alone: several iterations, of which each keeps its tests. They share the jump and the steps of the counters.
+
+use super::why::Decline;
+use crate::analysis::cfg::edges::edges_of;
+use crate::analysis::cfg::loops::Loop;
+use crate::analysis::scev::recurrence::{Recurrences, Steps};
+use crate::analysis::scev::view::View;
+use crate::options::Options;
+use cranelift_codegen::FxHashMap;
+use cranelift_codegen::ir::{Function, Inst, Opcode, Value};
+
+/// How many iterations of `size` instructions are unrolled, where `why` says why not by their count.
+pub(super) fn factor(
+    view: View<'_>,
+    lp: Loop,
+    (size, options): (usize, &Options),
+    (recurrences, steps): (&Recurrences, &Steps),
+    why: Decline,
+) -> Result<usize, Decline> {
+    if options.ignore_cost {
+        return super::factor(size, options);
+    }
+    if recurrences.inductions().is_empty() {
+        return Err(why);
+    }
+    if let Some(param) = Waits::of(view, lp, steps).first() {
+        return Err(Decline::Waits(param));
+    }
+    let (max, most) = (options.partial_unroll_max_uncounted_insts, options.partial_unroll_max_iterations);
+    let mut factors = [most, 2].into_iter().filter(|factor| (2..=most).contains(factor));
+    factors.find(|factor| size <= max / factor).ok_or(why)
+}
+
+/// The values for which an iteration waits, each with the number of operations since the iteration before, up to [`LONG`].
+struct Waits<'a> {
+    view: View<'a>,
+    lp: Loop,
+    depths: FxHashMap<Value, u8>,
+}
+
+/// Operations that take longer than a small iteration by itself.
+const LONG: u8 = 2;
+
+impl<'a> Waits<'a> {
+    /// Linear in the size of the loop, which is small.
+    fn of(view: View<'a>, lp: Loop, steps: &Steps) -> Self {
+        let func = view.func();
+        let params = func.dfg.block_params(view.forest.data(lp).header).iter();
+        let depths = params.filter(|&&param| steps.get(param).is_none()).map(|&param| (param, 0)).collect();
+        let mut found = Self { view, lp, depths };
+        // Depths only grow, and each at most `LONG` times.
+        while !found.depths.is_empty() && found.grow() {}
+        found
+    }
+
+    /// Goes through the loop once. Whether anything has become deeper.
+    fn grow(&mut self) -> bool {
+        let (func, header) = (self.view.func(), self.view.forest.data(self.lp).header);
+        let mut has_grown = false;
+        for inst in self.view.forest.blocks(self.lp).iter().flat_map(|&block| func.layout.block_insts(block)) {
+            let known = func.dfg.inst_args(inst).iter().filter_map(|arg| self.depths.get(arg)).max().copied();
+            if let Some(depth) = known {
+                let depth = (depth + latency(func, inst)).min(LONG);
+                for &result in func.dfg.inst_results(inst) {
+                    has_grown |= self.raise(result, depth);
+                }
+            }
+            for edge in edges_of(func, inst).filter(|edge| edge.target(func) != header) {
+                let target = edge.target(func);
+                if !self.view.forest.contains(self.lp, target) {
+                    continue;
+                }
+                for (&param, arg) in func.dfg.block_params(target).iter().zip(edge.args(func)) {
+                    if let Some(&depth) = arg.as_value().and_then(|arg| self.depths.get(&arg)) {
+                        has_grown |= self.raise(param, depth);
+                    }
+                }
+            }
+        }
+        has_grown
+    }
+
+    fn raise(&mut self, value: Value, depth: u8) -> bool {
+        let is_known = self.depths.get(&value).is_some_and(|&old| old >= depth);
+        if !is_known {
+            self.depths.insert(value, depth);
+        }
+        !is_known
+    }
+
+    /// The first parameter of the header whose next value takes long.
+    fn first(&self) -> Option<Value> {
+        let (func, data) = (self.view.func(), self.view.forest.data(self.lp));
+        let params = func.dfg.block_params(data.header).iter();
+        let mut passed = params.zip(data.back_edges.first()?.args(func));
+        let is_long = |value| self.depths.get(&value) == Some(&LONG);
+        passed.find(|(_, arg)| arg.as_value().is_some_and(is_long)).map(|(&param, _)| param)
+    }
+}
+
+/// How many operations an instruction counts for: those that add, compare and choose take one cycle.
+fn latency(func: &Function, inst: Inst) -> u8 {
+    use Opcode::*;
+    match func.dfg.insts[inst].opcode() {
+        Iadd | Isub | Ineg | Band | Bor | Bxor | Bnot | Ishl | Ushr | Sshr | Rotl | Rotr | Icmp | Select | Smin
+        | Smax | Umin | Umax | Uextend | Sextend | Ireduce => 1,
+        _ => LONG,
+    }
+}
