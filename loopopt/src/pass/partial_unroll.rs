@@ -88,8 +88,8 @@ use crate::edit::materialize::assertion::assert_takes;
 use crate::edit::materialize::dce::remove_unused;
 use crate::edit::materialize::emit::{emit, emit_all};
 use crate::edit::materialize::stride::{Base, stride};
-use crate::edit::ssa::params::remove_redundant_params;
-use crate::edit::ssa::rename::rename_uses;
+use crate::edit::ssa::params::keep_params;
+use crate::edit::ssa::rename::{Replaced, rename_uses};
 use crate::options::Options;
 use crate::pass::copying::{Denied, granted};
 use crate::pass::{Pass, PassCx};
@@ -129,11 +129,6 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         cx.unrolled.insert(plan.header);
     }
     remove_unused(&mut ctx.func, unused);
-    if plans.iter().any(|plan| plan.counted.is_none()) {
-        // What a later iteration has a number of its own for, nobody passes to it: then the exits alone use it.
-        cx.invalidate(ctx, Change::Cfg);
-        remove_redundant_params(ctx);
-    }
     Ok(Change::Cfg)
 }
 
@@ -303,6 +298,7 @@ impl Plan {
         retarget(func, again, self.header);
         if self.counted.is_none() {
             self.part_exits(func, &copies);
+            self.name_values(func, blocks, &copies);
             return unused;
         }
         let between = others.iter().map(|copy| copied_edge(func, copy, self.back_edge));
@@ -319,6 +315,26 @@ impl Plan {
             self.leave(func, (again, last), guarded, rest.block(self.header));
         }
         unused
+    }
+
+    /// Lets a later iteration use what the one before has computed by its name, and not through parameters that nothing else passes anything for: then it is
+    /// seen what the exits alone use.
+    fn name_values(&self, func: &mut Function, blocks: &[Block], copies: &[Copies]) {
+        let mut replaced = Replaced::default();
+        let mut edge = self.back_edge;
+        for copy in copies {
+            let header = copy.block(self.header);
+            let passed = func.dfg.block_params(header).iter().zip(edge.args(func));
+            let values: Vec<_> = passed.map(|(&param, arg)| Some((param, arg.as_value()?))).collect();
+            values.iter().flatten().for_each(|&(param, value)| replaced.insert(param, value));
+            let keeps: Vec<_> = values.iter().map(Option::is_none).collect();
+            keep_params(func, (header, &[edge]), &keeps);
+            edge = copied_edge(func, copy, self.back_edge);
+        }
+        replaced.shorten();
+        for copy in copies {
+            blocks.iter().for_each(|&block| replaced.apply_in(func, copy.block(block)));
+        }
     }
 
     /// Lets each iteration leave for blocks of its own, so that what is left with can be computed there.

@@ -140,14 +140,20 @@ fn tell_apart<'a>(view: View<'a>, lp: Loop, extents: &mut Extents<'a>, told_apar
     let func = view.func();
     let insts = view.forest.blocks(lp).iter().flat_map(|&block| func.layout.block_insts(block));
     let accesses = insts.filter_map(|inst| Access::of(func, inst)).filter(|access| access.address.ty() == types::I64);
-    let (cells, others): (Vec<_>, Vec<_>) = accesses.partition(|access| view.is_invariant(lp, &access.address));
+    let (mut cells, others): (Vec<_>, Vec<_>) = accesses.partition(|access| view.is_invariant(lp, &access.address));
+    // What is only loaded has left the loop.
+    let stored: Vec<_> = cells.iter().filter(|cell| cell.stored.is_some()).map(|cell| cell.address.clone()).collect();
+    cells.retain(|cell| stored.contains(&cell.address));
     if cells.len().saturating_mul(others.len()) > MAX_TOLD {
         return;
     }
     for (cell, other) in cells.iter().flat_map(|cell| others.iter().map(move |other| (cell, other))) {
         let writes = cell.stored.is_some() || other.stored.is_some();
-        let far = other.address.minus(&cell.address).filter(|_| writes && !cell.is_kept_apart(other));
-        let bounds = far.as_ref().and_then(|far| extents.everywhere(far, Place::Before(other.inst)));
+        if !writes || cell.is_kept_apart(other) {
+            continue;
+        }
+        let far = other.address.minus(&cell.address);
+        let bounds = far.and_then(|far| extents.everywhere(&far, Place::Before(other.inst)));
         if bounds.is_some_and(|bounds| are_apart_within(bounds, cell.address.bits(), (other.size, cell.size))) {
             told_apart.add(cell.inst, other.inst);
         }

@@ -4,7 +4,7 @@ use super::Decline;
 use crate::analysis::cfg::edges::{Edge, edges_from, edges_of, jump_target};
 use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
 use crate::analysis::facts::tested::{Tested, is_true_on, number_on};
-use crate::analysis::memory::effects::is_constant;
+use crate::analysis::memory::effects::{Effects, is_constant};
 use crate::analysis::scev::const_eval::Evaluator;
 use crate::analysis::scev::linear_expr::known;
 use crate::fault::fault;
@@ -25,6 +25,8 @@ const MAX_PATH: usize = 4;
 pub(super) struct Path {
     pub(super) blocks: SmallVec<[Block; MAX_PATH]>,
     pub(super) branch: Inst,
+    /// The values of these blocks that the branch is computed from.
+    needed: SmallVec<[Value; 8]>,
 }
 
 /// A path of which some edges into the first block decide the branch, each with the number of the way that it takes.
@@ -61,6 +63,23 @@ impl Path {
 
     fn insts<'f>(&self, func: &'f Function) -> impl Iterator<Item = Inst> + use<'f, '_> {
         self.blocks.iter().flat_map(|&block| func.layout.block_insts(block)).filter(|&inst| !is_constant(func, inst))
+    }
+
+    /// Finds what the branch is computed from.
+    fn find_needed(&mut self, func: &Function) {
+        let mut waiting: SmallVec<[Value; 8]> = func.dfg.inst_args(self.branch).into();
+        while let Some(value) = waiting.pop() {
+            let Some(place) = self.place(func, value).filter(|_| !self.needed.contains(&value)) else { continue };
+            self.needed.push(value);
+            match func.dfg.value_def(value).inst() {
+                Some(inst) if Effects::of(func, inst).is_pure() => waiting.extend_from_slice(func.dfg.inst_args(inst)),
+                Some(_) => {}
+                None => {
+                    let before = place.checked_sub(1).and_then(|before| edges_from(func, self.blocks[before]).next());
+                    waiting.extend(before.and_then(|edge| edge.passed_for(func, value)));
+                }
+            }
+        }
     }
 
     /// The place in the path of the block that defines `value`.
@@ -131,7 +150,11 @@ impl Look<'_> {
                 return None;
             }
             match func.dfg.insts[branch].opcode() {
-                Opcode::Brif | Opcode::BrTable => return Some(Path { blocks, branch }),
+                Opcode::Brif | Opcode::BrTable => {
+                    let mut path = Path { blocks, branch, needed: SmallVec::new() };
+                    path.find_needed(func);
+                    return Some(path);
+                }
                 Opcode::Jump if blocks.len() < MAX_PATH && !self.is_header(next) => {
                     next = jump_target(func, next)?;
                 }
@@ -169,8 +192,10 @@ impl Look<'_> {
             return Some(way);
         }
         let mut evaluator = Evaluator::new(func, cfg, forest, MAX_VALUES);
+        let is_needed = |value: &Value| path.needed.contains(value);
         for (place, (&block, along)) in path.blocks.iter().zip(&edges).enumerate() {
-            for (&param, arg) in func.dfg.block_params(block).iter().zip(along.args(func)) {
+            let passed = func.dfg.block_params(block).iter().zip(along.args(func));
+            for (&param, arg) in passed.filter(|(param, _)| is_needed(param)) {
                 let number = arg.as_value().and_then(|arg| match path.place(func, arg) {
                     Some(home) if home < place => evaluator.value(arg),
                     // What stands further on in the path has run before it.
@@ -179,13 +204,21 @@ impl Look<'_> {
                 evaluator.assume(param, number);
             }
             for inst in func.layout.block_insts(block) {
+                let results = func.dfg.inst_results(inst);
+                if inst != path.branch && !results.iter().any(is_needed) {
+                    continue;
+                }
+                if inst != path.branch && !Effects::of(func, inst).is_pure() {
+                    results.iter().for_each(|&result| evaluator.assume(result, None));
+                    continue;
+                }
                 let args = func.dfg.inst_args(inst);
                 for &arg in args.iter().filter(|&&arg| path.place(func, arg).is_none()) {
                     let number = if by == By::All { self.number_on(edge, arg) } else { known(func, cfg, arg) };
                     evaluator.assume(arg, number);
                 }
                 if args.iter().any(|&arg| path.place(func, arg).is_some_and(|home| home > place)) {
-                    func.dfg.inst_results(inst).iter().for_each(|&result| evaluator.assume(result, None));
+                    results.iter().for_each(|&result| evaluator.assume(result, None));
                 }
             }
         }
