@@ -264,7 +264,9 @@ pub struct Options {
     /// from simple front ends is faster (geometric mean 0.901 with 64, 0.900 with 100; `loopopt-wasmtime bench`), and code is larger.
     pub partial_unroll_max_insts: usize,
 
-    /// `partial_unroll`: the most instructions, without constants and jumps, of all iterations of an unrolled loop in which each iteration keeps its tests. 32.
+    /// `partial_unroll`: the most instructions, without constants and jumps, of all iterations of an unrolled loop in which each iteration keeps its tests. 32:
+    /// four iterations of a search or a copy. `string-length` takes 0.24 of Cranelift's time, and 0.55 without; `early-exit` 0.52 and 0.94 (`jit-harness bench
+    /// --quick --filter`). The code of `sql.js` is 1.048 of that without loopopt, and was 1.037.
     pub partial_unroll_max_uncounted_insts: usize,
 
     /// `partial_unroll`: the same if cost does not count. 1,000, as for `full_unroll`.

@@ -341,10 +341,10 @@ impl Driver<'_, '_> {
         let is_cut = func.layout.blocks().any(|block| !domtree.is_reachable(block));
         remove_unreachable(self.ctx, self.cx.isa)?;
         resolve_aliases(&mut self.ctx.func);
+        trust_allocated(&mut self.ctx.func, self.cx.options);
         // Before anything is decided: a parameter that is always the same value is a choice, too.
         pin_chosen(&mut self.ctx.func);
         trust_checked(&mut self.ctx.func, self.cx.options);
-        trust_allocated(&mut self.ctx.func, self.cx.options);
         // A front end that passes every variable around every loop hides those that do not change.
         let mut replaced = Replaced::default();
         detach_redundant_params(self.ctx, &mut replaced);

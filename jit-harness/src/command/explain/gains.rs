@@ -39,7 +39,8 @@ const GAINS: &[&str] = &[
     "sink: what only one exit of the loop uses, or only a rare block, is computed there and not in each iteration",
     "full_unroll: the iterations stand one behind the other, so nothing counts them, and what depends on the count alone is \
      constant",
-    "partial_unroll: several iterations share a test, a jump and the steps of counters; the loop as it was does the rest",
+    "partial_unroll: several iterations share a jump, the steps of counters, and the test if they are counted; then the loop as it \
+     was does the rest",
     "load_elimination: what an iteration of a group has loaded stays in a register until the next ones need it",
     "reassociate: what an iteration adds is put together before it is added, so that an iteration waits for one operation of \
      the one before",

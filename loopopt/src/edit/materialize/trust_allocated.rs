@@ -1,13 +1,14 @@
 //! Accesses at constant distances from memory that the embedder says is always there: [`bytes_behind`](crate::Embedder::bytes_behind).
 //!
 //! ```text
-//! v1 = load.i64 notrap region0 v0+56        64 KiB are behind what `region0` gives
+//! v1 = load.i64 notrap readonly can_move region0 v0+56      64 KiB are behind what `region0` gives
 //! v2 = iconst.i64 0x1980
 //! v3 = iadd v1, v2
-//! v4 = load.f32 little v3            ──►    v4 = load.f32 notrap can_move little v3
+//! v4 = load.f32 little v3                           ──►    v4 = load.f32 notrap can_move little v3
 //! ```
 //!
-//! A variable of a program in WebAssembly is at such a place, and may be carried in a register then, whether each iteration comes to it or not.
+//! A variable of a program in WebAssembly is at such a place, and may be carried in a register then, whether each iteration comes to it or not. Where the
+//! address is loaded by what does not give the same anywhere, [`pin_chosen`](crate::edit::materialize::pin::pin_chosen) takes `can_move` away again.
 
 use crate::analysis::memory::alias::Access;
 use crate::analysis::memory::effects::all_mem_flags;
