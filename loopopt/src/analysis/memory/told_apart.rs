@@ -1,6 +1,6 @@
 //! Accesses of which a test in front of their loop has said that they do not overlap.
 //!
-//! Or of which their addresses have said so, before [`widen_indices`](crate::pass::widen_indices) made others of them: in each iteration, and so from one entry
+//! Or of which their addresses have said so, before `widen_indices` made others of them: in each iteration, and so from one entry
 //! of the loop to where it is left.
 //!
 //! `version` knows of the fast loop what the flags and addresses of accesses do not say: a cell at an address that is the same in each iteration, and
