@@ -10,4 +10,3 @@ export RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS='-D__CLIPPY_HACKERY__wa
 export CARGO_PROFILE_RELEASE_OPT_LEVEL=1 CARGO_PROFILE_RELEASE_DEBUG=false
 time cargo test --release --workspace --locked --no-run
 time cargo test --release --workspace --locked
-time cargo build --release --workspace --locked

@@ -83,7 +83,11 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     }
     for (header, edges) in inline_exits(ctx, cx) {
         let mut split_now = 0;
-        for edge in edges.into_iter().take_while(|_| cx.fuel.take()) {
+        for edge in edges {
+            if !cx.fuel.take() {
+                cx.declined(&ctx.func, NAME, header, &Decline::Withheld);
+                break;
+            }
             split(&mut ctx.func, edge);
             split_now += 1;
         }

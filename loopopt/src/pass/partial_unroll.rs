@@ -297,7 +297,7 @@ impl Plan {
         let again = copied_edge(func, last, self.back_edge);
         retarget(func, again, self.header);
         if self.counted.is_none() {
-            self.part_exits(func, &copies);
+            self.split_exits(func, &copies);
             self.name_values(func, blocks, &copies);
             return unused;
         }
@@ -338,7 +338,7 @@ impl Plan {
     }
 
     /// Lets each iteration leave for blocks of its own, so that what is left with can be computed there.
-    fn part_exits(&self, func: &mut Function, copies: &[Copies]) {
+    fn split_exits(&self, func: &mut Function, copies: &[Copies]) {
         let copied = copies.iter().flat_map(|copy| self.exits.iter().map(move |&edge| (copy, edge)));
         let copied: Vec<_> = copied.map(|(copy, edge)| copied_edge(func, copy, edge)).collect();
         for edge in self.exits.iter().copied().chain(copied) {

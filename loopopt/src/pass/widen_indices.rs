@@ -74,7 +74,7 @@ use crate::pass::licm::MAX_HEIGHT;
 use crate::pass::{Pass, PassCx};
 use apply::apply;
 use cranelift_codegen::ir::{Block, Function, Opcode, types};
-use cranelift_codegen::{CodegenResult, Context};
+use cranelift_codegen::{CodegenResult, Context, FxHashSet};
 use plan::Plan;
 use std::rc::Rc;
 use why::Decline;
@@ -121,18 +121,21 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>, forest: &LoopForest) -> Vec<Plan> {
         match found {
             Ok(plan) if cx.fuel.take() => {
                 cx.fired(&ctx.func, &PASS, header, plan.describe());
-                let extents = extents.get_or_insert_with(|| Extents::new(view));
-                tell_apart(view, lp, extents, Rc::make_mut(&mut cx.told_apart));
                 plans.push(plan);
             }
             Ok(_) => cx.declined(&ctx.func, NAME, header, &Decline::Withheld),
             Err(why) => cx.declined(&ctx.func, NAME, header, &why),
         }
     }
+    // Once nothing is asked of the counters any more: without questions, less is found out about them, and remembered.
+    if let Some(extents) = extents.as_mut() {
+        let told_apart = Rc::make_mut(&mut cx.told_apart);
+        plans.iter().for_each(|plan| tell_apart(view, plan.lp, extents, told_apart));
+    }
     plans
 }
 
-/// Accesses of a loop to one place each, times the others, that are compared. 1,024: as many as `promote` compares with less than a look at each again.
+/// Accesses to cells of a loop, times its other accesses, that are compared. 1,024: 32 of each, more cells than there are registers for.
 const MAX_TOLD: usize = 1_024;
 
 /// Remembers which cells of `lp` other accesses never come to, which is seen no more once what they extend is a number of 64 bits.
@@ -142,17 +145,14 @@ fn tell_apart<'a>(view: View<'a>, lp: Loop, extents: &mut Extents<'a>, told_apar
     let accesses = insts.filter_map(|inst| Access::of(func, inst)).filter(|access| access.address.ty() == types::I64);
     let (mut cells, others): (Vec<_>, Vec<_>) = accesses.partition(|access| view.is_invariant(lp, &access.address));
     // What is only loaded has left the loop.
-    let stored: Vec<_> = cells.iter().filter(|cell| cell.stored.is_some()).map(|cell| cell.address.clone()).collect();
+    let stores = cells.iter().filter(|cell| cell.stored.is_some());
+    let stored: FxHashSet<_> = stores.map(|cell| cell.address.clone()).collect();
     cells.retain(|cell| stored.contains(&cell.address));
     if cells.len().saturating_mul(others.len()) > MAX_TOLD {
         return;
     }
     for (cell, other) in cells.iter().flat_map(|cell| others.iter().map(move |other| (cell, other))) {
-        let writes = cell.stored.is_some() || other.stored.is_some();
-        if !writes || cell.is_kept_apart(other) {
-            continue;
-        }
-        let far = other.address.minus(&cell.address);
+        let far = other.address.minus(&cell.address).filter(|_| !cell.is_kept_apart(other));
         let bounds = far.and_then(|far| extents.everywhere(&far, Place::Before(other.inst)));
         if bounds.is_some_and(|bounds| are_apart_within(bounds, cell.address.bits(), (other.size, cell.size))) {
             told_apart.add(cell.inst, other.inst);

@@ -11,7 +11,7 @@
 //! | private slot | one is in a slot whose address never leaves the function, the other's address is not made from it |
 //! | distance | their addresses differ by a constant that is larger than the access below |
 //! | extent | they differ by constants and extended numbers, and are apart whatever these are ([`extent`](crate::analysis::scev::extent)) |
-//! | told apart | a test in front of their loop has said so ([`ToldApart`]) |
+//! | told apart | a test before their loop has said so, or their addresses before they were widened ([`ToldApart`]) |
 //!
 //! In any other case they may. **An access without a region may overlap any access**: Cranelift 0.135 itself takes it for
 //! disjoint from accesses with one (wasmtime#14323 is open); this does not.

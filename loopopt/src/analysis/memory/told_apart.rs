@@ -9,7 +9,7 @@
 //!
 //! # What is said
 //!
-//! Of a pair of a cell and another access: while the fast loop runs, from one entry to where it is left, the bytes of the other access are none of
+//! Of a pair of a cell and another access: while the loop runs, the fast one if there are two, from one entry to where it is left, the bytes of the other access are none of
 //! those of the cell. So a run of the one and a run of the other never overlap if the address of the cell is the same value for both: the cell of
 //! the one entry is that of the other then, and the other access has been tested against it, whether it comes to run in that entry or not: it may be
 //! moved to where it does. That is what `may_alias` is asked for, and it is

@@ -42,6 +42,9 @@ pub(crate) fn trust_allocated(func: &mut Function, options: &Options) {
 fn is_allocated(func: &Function, inst: Inst, options: &Options) -> bool {
     let Some(access) = Access::of(func, inst) else { return false };
     let [(Term::Value(base), 1)] = access.address.terms() else { return false };
+    if access.address.bits() != 64 {
+        return false;
+    }
     let end = access.address.constant_part().checked_add(access.size.into());
     end.is_some_and(|end| end <= bytes_behind(func, *base, options))
 }

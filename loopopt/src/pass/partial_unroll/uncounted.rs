@@ -38,7 +38,7 @@ struct Waits<'a> {
     depths: FxHashMap<Value, u8>,
 }
 
-/// Operations that take longer than a small iteration by itself.
+/// Operations of a cycle each, one behind the other. 2: a small iteration without a wait takes one to two cycles.
 const LONG: u8 = 2;
 
 impl<'a> Waits<'a> {

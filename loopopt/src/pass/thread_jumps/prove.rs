@@ -35,7 +35,7 @@ pub(super) struct Plan {
     pub(super) header: Block,
     pub(super) path: Path,
     pub(super) ways: Vec<(Edge, usize)>,
-    /// The way that all edges decide on, if they do, and the path is one block. They are left as they are, and so may be copies of them.
+    /// The way that all edges decide on, if no edge is threaded and the path is one block: then the block itself goes that way, and copies of these edges may.
     pub(super) rest: Option<usize>,
 }
 
@@ -145,7 +145,12 @@ impl Look<'_> {
         loop {
             let branch = func.layout.last_inst(next)?;
             blocks.push(next);
-            insts += func.layout.block_insts(next).filter(|&inst| !is_constant(func, inst)).take(most).count();
+            insts += func
+                .layout
+                .block_insts(next)
+                .filter(|&inst| !is_constant(func, inst))
+                .take(most.saturating_add(1))
+                .count();
             if func.layout.is_cold(next) || insts > most {
                 return None;
             }
