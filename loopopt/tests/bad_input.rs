@@ -158,7 +158,6 @@ fn limits_of_any_size() -> Result<()> {
             &mut options.sink_max_places,
             &mut options.sink_max_values,
             &mut options.full_unroll_max_insts,
-            &mut options.peel_max_iterations,
             &mut options.peel_max_insts,
             &mut options.peel_max_insts_per_gain,
             &mut options.peel_max_copied,

@@ -143,7 +143,7 @@ fn of_function(number: usize, function: &Function, lines: &[(usize, String)]) ->
         section id=(prefix) {
             h2 { code { "%" (record.name) } " " small { (count(record.loops.len(), "loop")) ", " (change) } }
             div.explained {
-                div { h3 { "Source" } (source::source(lines, &placed)) }
+                div { h3 { "Source" } (source::source(lines, &placed, &record.loops)) }
                 div { h3 { "What was done" } (remarks(record, &placed)) }
             }
             @match &function.traced {

@@ -1,6 +1,6 @@
 //! The file, with each remark on the lines that it is about.
 
-use super::super::explain::RemarkRecord;
+use super::super::explain::{LoopRecord, RemarkRecord};
 use crate::traced::{indented, without_place};
 use maud::{Markup, html};
 use std::collections::BTreeMap;
@@ -11,8 +11,8 @@ pub(super) struct Placed<'a> {
     pub(super) id: String,
 }
 
-/// The lines of a function, with the passes that have said something of each.
-pub(super) fn source(lines: &[(usize, String)], remarks: &[Placed<'_>]) -> Markup {
+/// The lines of a function, with the passes that have said something of each. Those of `loops` have names, too.
+pub(super) fn source(lines: &[(usize, String)], remarks: &[Placed<'_>], loops: &[LoopRecord]) -> Markup {
     let mut on_line = BTreeMap::<usize, Vec<&Placed<'_>>>::new();
     for placed in remarks {
         let places = placed.remark.places.iter().map(|place| place.line);
@@ -23,7 +23,10 @@ pub(super) fn source(lines: &[(usize, String)], remarks: &[Placed<'_>]) -> Marku
             on_line.entry(line).or_default().push(placed);
         }
     }
-    let is_named = |number: &usize| on_line.contains_key(number).then(|| format!("L{number}"));
+    let is_named = |number: &usize| {
+        let begins_loop = loops.iter().any(|lp| lp.line == Some(*number));
+        (begins_loop || on_line.contains_key(number)).then(|| format!("L{number}"))
+    };
     html! {
         div.box.source tabindex="0" {
             @for (number, text) in lines {
