@@ -3,5 +3,5 @@
 # Prints the folder of the programs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-cargo test --workspace --locked --no-run --quiet
+cargo test --workspace --locked --no-run --quiet >&2
 echo "${CARGO_TARGET_DIR:-target}/debug"
