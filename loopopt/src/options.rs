@@ -265,7 +265,7 @@ pub struct Options {
     pub partial_unroll_max_insts: usize,
 
     /// `partial_unroll`: the most instructions, without constants and jumps, of all iterations of an unrolled loop in which each iteration keeps its tests. 32:
-    /// four iterations of a search or a copy. `string-length` takes 0.24 of Cranelift's time, and 0.55 without; `early-exit` 0.52 and 0.94 (`jit-harness bench
+    /// four iterations of a search or a copy. `string-length` takes 0.23 of Cranelift's time, and 0.54 without; `early-exit` 0.64 and 0.93 (`jit-harness bench
     /// --quick --filter`). The code of `sql.js` is 1.048 of that without loopopt, and was 1.037.
     pub partial_unroll_max_uncounted_insts: usize,
 
