@@ -243,11 +243,10 @@ impl Plan {
             judge(view, lp, &leaving)?;
         }
         let recurrences = Recurrences::with_constant_steps(view, lp);
-        let steps = recurrences.steps(view);
-        let (counted, factor) = match Counted::prove(view, lp, (count, factor), (options, &recurrences)) {
-            Ok(counted) => (Some(counted), factor),
+        let (counted, (factor, steps)) = match Counted::prove(view, lp, (count, factor), (options, &recurrences)) {
+            Ok(counted) => (Some(counted), (factor, recurrences.steps(view))),
             Err(why @ (Decline::NotCounted | Decline::EndsEarly)) => {
-                (None, uncounted::factor(view, lp, (size, options), (&recurrences, &steps), why)?)
+                (None, uncounted::prove(view, lp, (size, options), &recurrences, why)?)
             }
             Err(why) => return Err(why),
         };
@@ -453,10 +452,14 @@ fn factor(size: usize, options: &Options) -> Result<usize, Decline> {
         return if size * factor <= max { Ok(factor) } else { Err(Decline::TooLarge { insts: size * factor, max }) };
     }
     let max = options.partial_unroll_max_insts;
+    factor_within(size, max, options).ok_or(Decline::TooLarge { insts: size * 2, max })
+}
+
+/// How many iterations of so many instructions are at most `max`.
+fn factor_within(size: usize, max: usize, options: &Options) -> Option<usize> {
     let most = options.partial_unroll_max_iterations;
     let mut factors = [most, 2].into_iter().filter(|factor| (2..=most).contains(factor));
-    let found = factors.find(|factor| size <= max / factor);
-    found.ok_or(Decline::TooLarge { insts: size * 2, max })
+    factors.find(|factor| size <= max / factor)
 }
 
 /// Whether an instruction takes more time than what unrolling saves.

@@ -9,26 +9,26 @@ use crate::options::Options;
 use cranelift_codegen::FxHashMap;
 use cranelift_codegen::ir::{Function, Inst, Opcode, Value};
 
-/// How many iterations of `size` instructions are unrolled, where `why` says why not by their count.
-pub(super) fn factor(
+/// How many iterations of `size` instructions are unrolled, and how its values grow, where `why` says why not by their count.
+pub(super) fn prove(
     view: View<'_>,
     lp: Loop,
     (size, options): (usize, &Options),
-    (recurrences, steps): (&Recurrences, &Steps),
+    recurrences: &Recurrences,
     why: Decline,
-) -> Result<usize, Decline> {
+) -> Result<(usize, Steps), Decline> {
     if options.ignore_cost {
-        return super::factor(size, options);
+        return Ok((super::factor(size, options)?, recurrences.steps(view)));
     }
     if recurrences.inductions().is_empty() {
         return Err(why);
     }
-    if let Some(param) = Waits::of(view, lp, steps).first() {
+    let steps = recurrences.steps(view);
+    if let Some(param) = Waits::of(view, lp, &steps).first() {
         return Err(Decline::Waits(param));
     }
-    let (max, most) = (options.partial_unroll_max_uncounted_insts, options.partial_unroll_max_iterations);
-    let mut factors = [most, 2].into_iter().filter(|factor| (2..=most).contains(factor));
-    factors.find(|factor| size <= max / factor).ok_or(why)
+    let factor = super::factor_within(size, options.partial_unroll_max_uncounted_insts, options).ok_or(why)?;
+    Ok((factor, steps))
 }
 
 /// The values for which an iteration waits, each with the number of operations since the iteration before, up to [`LONG`].
