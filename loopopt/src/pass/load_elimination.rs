@@ -1,4 +1,4 @@
-//! Load elimination in unrolled loops: what one iteration of a group has loaded or stored, the next ones need not load.
+//! Load elimination: what an iteration has loaded or stored, it need not load again.
 //!
 //! ```text
 //! header(v1: i64):                          header(v1: i64):
@@ -14,18 +14,22 @@
 //! A filter with three points loads each of them three times. In a group of four iterations six loads do for twelve. Nothing is carried from one group to the
 //! next: that would take registers in which to wait, and moves between them.
 //!
+//! It runs twice. Before [`partial_unroll`](crate::pass::partial_unroll), in all innermost loops: `cleanup` has looked for such loads, but before the egraph pass
+//! made equal addresses one value and `widen_indices` put them in a form in which more of them are known not to overlap, and what is loaded once makes
+//! an iteration smaller. And in the unrolled loops, for what their iterations share.
+//!
 //! # Needs
 //!
 //! Nothing.
 //!
 //! # Legal when
 //!
-//! (L1) What memory holds is [known](crate::analysis::memory::available) from an access before it in the same group. Where a store comes between, it
-//! is [told apart](crate::analysis::memory::told_apart): [`version`](crate::pass::version) tests that for such loops.
+//! (L1) What memory holds is [known](crate::analysis::memory::available) from an access before it in the same iteration, or group of iterations. Where a store
+//! comes between, it is [told apart](crate::analysis::memory::told_apart): [`version`](crate::pass::version) tests that for loops that are unrolled.
 //!
 //! # Pays when
 //!
-//! Always: a load less in each group, and the value is needed in a register a little longer.
+//! Always: a load less in each iteration, and the value is needed in a register a little longer.
 //!
 //! # Changes
 //!
@@ -33,12 +37,13 @@
 //!
 //! # Not done
 //!
-//! Loops that are not unrolled: a value that waits for the next iteration takes a move, and a load is not more than that.
+//! What the iteration before has loaded, if it is in another group: a value that waits for the next iteration takes a move, and a load is not more than that.
 //!
 //! # References
 //!
 //! Callahan, Carr and Kennedy, "Improving register allocation for subscripted variables", 1990; V8's `LoadElimination`.
 
+use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::cfg::must_execute::Order;
 use crate::analysis::memory::available::KnownLoads;
 use crate::change::Change;
@@ -51,39 +56,55 @@ use cranelift_codegen::{CodegenResult, Context};
 /// The name of this pass.
 pub(crate) const NAME: &str = "load_elimination";
 
-/// The pass.
+/// The pass, as it runs before loops are unrolled.
 pub(crate) const PASS: Pass =
     Pass { name: NAME, run, reasons: &[Decline::REASONS], claims: &[Claim::CellHolds], ..Pass::OPTIONAL };
 
+/// The pass, as it runs behind that.
+pub(crate) const IN_GROUPS: Pass = Pass { run: run_in_groups, ..PASS };
+
+/// Does it in all innermost loops. Linear in their size. What loads nothing twice is not worth a word.
+fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
+    let forest = cx.forest(ctx);
+    let innermost = forest.loops().filter(|&lp| forest.is_innermost(lp)).collect();
+    Ok(eliminate(ctx, cx, &forest, innermost))
+}
+
 /// Does it in all loops that are unrolled. Linear in their size.
-pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
+fn run_in_groups(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
     if cx.unrolled.is_empty() {
         return Ok(Change::Nothing);
     }
     let forest = cx.forest(ctx);
-    let headers = forest.loops().map(|lp| (lp, forest.data(lp).header));
-    let groups: Vec<_> = headers.filter(|(_, header)| cx.unrolled.contains(header)).collect();
+    let groups = forest.loops().filter(|&lp| cx.unrolled.contains(&forest.data(lp).header)).collect();
+    Ok(eliminate(ctx, cx, &forest, groups))
+}
+
+fn eliminate(ctx: &mut Context, cx: &mut PassCx<'_>, forest: &LoopForest, loops: Vec<Loop>) -> Change {
     let (order, private, options) = (Order::of(&ctx.func, &ctx.domtree), cx.private_slots(ctx), cx.options);
-    let mut known = KnownLoads::new(ctx, &forest, options, &private);
+    let mut known = KnownLoads::new(ctx, forest, options, &private);
     let mut found = Vec::new();
-    for (lp, header) in groups {
+    for lp in loops {
+        let header = forest.data(lp).header;
         let loads = known.in_iteration(&order.sorted(forest.blocks(lp)));
         if loads.is_empty() {
-            cx.declined(&ctx.func, NAME, header, &Decline::NothingReloaded);
+            if cx.unrolled.contains(&header) {
+                cx.declined(&ctx.func, NAME, header, &Decline::NothingReloaded);
+            }
         } else if !cx.fuel.take() {
             cx.declined(&ctx.func, NAME, header, &Decline::Withheld);
         } else {
             cx.retract(NAME, header);
             let loaded = if loads.len() == 1 { "one load".into() } else { format!("{} loads", loads.len()) };
-            cx.fired(&ctx.func, &PASS, header, format!("{loaded} of what the iterations before have in registers"));
+            cx.fired(&ctx.func, &PASS, header, format!("{loaded} of what is in registers already"));
             found.extend(loads);
         }
     }
     if found.is_empty() {
-        return Ok(Change::Nothing);
+        return Change::Nothing;
     }
     replace_loads(&mut ctx.func, found);
-    Ok(Change::Insts)
+    Change::Insts
 }
 
 refusals! {

@@ -41,7 +41,7 @@ const GAINS: &[&str] = &[
      constant",
     "partial_unroll: several iterations share a jump, the steps of counters, and the test if they are counted; then the loop as it \
      was does the rest",
-    "load_elimination: what an iteration of a group has loaded stays in a register until the next ones need it",
+    "load_elimination: what an iteration has loaded or stored stays in a register until it, or the next one of its group, needs it",
     "reassociate: what an iteration adds is put together before it is added, so that an iteration waits for one operation of \
      the one before",
     "thread_jumps: a condition that is known on the way to where it is tested is not tested, and what it is made of is not joined",
