@@ -102,10 +102,11 @@ pub trait Embedder: fmt::Debug + Send + Sync {
         0..=u64::MAX
     }
 
-    /// How many bytes can be read and written, without a trap, from the address on that a load of 64 bits from `region` gives. 0 by default: nothing is known.
+    /// How many bytes can be read and written, without a trap, from the address on that a `readonly` load of 64 bits from `region` gives. 0 by default:
+    /// nothing is known.
     ///
-    /// It has to hold wherever such a load may be done, whatever is tested between it and the access; if it is `can_move`, also where the program does not
-    /// get to it. And until something is called that makes another load of the region give another address.
+    /// It has to hold wherever such a load may be done, and as long as the function runs, whatever is tested between it and the access; if the load is
+    /// `can_move`, also where the program does not get to it.
     ///
     /// Of the base of a memory of WebAssembly: as many as the module declares at least. Then a variable at a constant address can be kept in a register in a
     /// loop that does not always come to it.

@@ -45,7 +45,7 @@
 
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::cfg::must_execute::Order;
-use crate::analysis::memory::available::KnownLoads;
+use crate::analysis::memory::available::{KnownLoads, Scope};
 use crate::change::Change;
 use crate::claim::Claim;
 use crate::edit::materialize::known_loads::replace_loads;
@@ -67,7 +67,7 @@ pub(crate) const IN_GROUPS: Pass = Pass { run: run_in_groups, ..PASS };
 fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
     let forest = cx.forest(ctx);
     let innermost = forest.loops().filter(|&lp| forest.is_innermost(lp)).collect();
-    Ok(eliminate(ctx, cx, &forest, innermost))
+    Ok(eliminate(ctx, cx, (&forest, innermost), Scope::Iteration))
 }
 
 /// Does it in all loops that are unrolled. Linear in their size.
@@ -77,16 +77,22 @@ fn run_in_groups(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change
     }
     let forest = cx.forest(ctx);
     let groups = forest.loops().filter(|&lp| cx.unrolled.contains(&forest.data(lp).header)).collect();
-    Ok(eliminate(ctx, cx, &forest, groups))
+    Ok(eliminate(ctx, cx, (&forest, groups), Scope::Group))
 }
 
-fn eliminate(ctx: &mut Context, cx: &mut PassCx<'_>, forest: &LoopForest, loops: Vec<Loop>) -> Change {
+/// Does it in `loops`, each of which has an iteration of this kind.
+fn eliminate(
+    ctx: &mut Context,
+    cx: &mut PassCx<'_>,
+    (forest, loops): (&LoopForest, Vec<Loop>),
+    scope: Scope,
+) -> Change {
     let (order, private, options) = (Order::of(&ctx.func, &ctx.domtree), cx.private_slots(ctx), cx.options);
     let mut known = KnownLoads::new(ctx, forest, options, &private);
     let mut found = Vec::new();
     for lp in loops {
         let header = forest.data(lp).header;
-        let loads = known.in_iteration(&order.sorted(forest.blocks(lp)));
+        let loads = known.inside(scope, &order.sorted(forest.blocks(lp)));
         if loads.is_empty() {
             if cx.unrolled.contains(&header) {
                 cx.declined(&ctx.func, NAME, header, &Decline::NothingReloaded);

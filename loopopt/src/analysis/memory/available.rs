@@ -23,7 +23,8 @@
 //! A load is the same as an available access if both are of one type, byte order and region, at the same address: two equal
 //! [sums](crate::analysis::scev::linear_expr::Sum) are equal addresses. It cannot trap either, as the access did not.
 //!
-//! Regions that others write are left out on both sides, and a [poll](crate::analysis::memory::exit_polls) is not what was known outside of its loop.
+//! Regions that others write are left out on both sides. A [poll](crate::analysis::memory::exit_polls) is not what was known outside of its loop, what an
+//! iteration before it in a group of them has read, or what its loop has stored.
 
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::memory::alias::{Access, LoopStores, PrivateSlots};
@@ -92,9 +93,19 @@ pub struct KnownLoads<'a> {
     polls: LoopPolls,
     /// What the results of the loads found are.
     same: FxHashMap<Value, Value>,
-    /// Whether one iteration of a loop is looked at.
-    in_iteration: bool,
+    scope: Scope,
     found: Vec<(Inst, Value)>,
+}
+
+/// What is looked at as a whole.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// The function.
+    Function,
+    /// One iteration of a loop.
+    Iteration,
+    /// An iteration that is several of the loop as it came in. Each of these still polls for itself.
+    Group,
 }
 
 /// An access with what it read or wrote.
@@ -122,7 +133,7 @@ impl<'a> KnownLoads<'a> {
             at_end: SecondaryMap::new(),
             polls: LoopPolls::default(),
             same: FxHashMap::default(),
-            in_iteration: false,
+            scope: Scope::Function,
             found: Vec::new(),
         }
     }
@@ -134,9 +145,10 @@ impl<'a> KnownLoads<'a> {
         self.pass_blocks(self.ctx.domtree.cfg_rpo())
     }
 
-    /// Those that an iteration of a loop knows of itself. `blocks` are those of an innermost loop in reverse postorder. Linear in their size.
-    pub fn in_iteration(&mut self, blocks: &[Block]) -> Vec<(Inst, Value)> {
-        self.in_iteration = true;
+    /// Those that an iteration of a loop, or a group of them, knows of itself. `blocks` are those of an innermost loop in reverse postorder. Linear in
+    /// their size.
+    pub fn inside(&mut self, scope: Scope, blocks: &[Block]) -> Vec<(Inst, Value)> {
+        self.scope = scope;
         self.pass_blocks(blocks)
     }
 
@@ -263,7 +275,7 @@ impl<'a> KnownLoads<'a> {
         }
         let is_writer =
             known.writers != Writers::Calls || store.flags.alias_region() == known.access.flags.alias_region();
-        let is_far = || self.in_iteration && self.told_apart.are_far(known.access.inst, store.inst);
+        let is_far = || self.scope != Scope::Function && self.told_apart.are_far(known.access.inst, store.inst);
         is_writer && !is_far() && store.may_alias(&known.access, self.private)
     }
 
@@ -273,8 +285,7 @@ impl<'a> KnownLoads<'a> {
             return None;
         }
         let source = available.iter().rev().copied().find(|source| self.is_same(&self.known[source], load))?;
-        let home = self.known[&source].block;
-        (!self.leaves_loop(load.inst, block, home)).then(|| self.known[&source].value)
+        (!self.stops_polling(load.inst, block, source)).then(|| self.known[&source].value)
     }
 
     /// Whether `load` reads what is known.
@@ -292,12 +303,14 @@ impl<'a> KnownLoads<'a> {
             && func.dfg.value_type(known.value) == func.dfg.value_type(func.dfg.first_result(load.inst))
     }
 
-    /// Whether `load`, in `block`, would leave a loop that it polls for if it became what is known in the block `home`. A load that
-    /// an iteration polls by stays in it, too.
-    fn leaves_loop(&mut self, load: Inst, block: Block, home: Block) -> bool {
+    /// Whether `load`, in `block`, would no longer poll for a loop if it became what is known from `source`: that is from before the loop, or from an
+    /// iteration before it in a group. Or the loop has stored it itself, and would never see what somebody else stores.
+    fn stops_polling(&mut self, load: Inst, block: Block, source: Inst) -> bool {
         let Context { func, cfg, domtree, .. } = self.ctx;
+        let Known { access, block: home, .. } = &self.known[&source];
+        let (is_own, home) = (access.stored.is_some() || self.scope == Scope::Group, *home);
         let mut around = self.forest.innermost(block);
-        while let Some(lp) = around.filter(|&lp| self.in_iteration || !self.forest.contains(lp, home)) {
+        while let Some(lp) = around.filter(|&lp| is_own || !self.forest.contains(lp, home)) {
             if self.polls.contains(func, (cfg, domtree), (self.forest, lp), load) {
                 return true;
             }

@@ -23,14 +23,15 @@
 //! else surely ends: one without exits, or with none that what changes decides, whatever is loaded.
 //!
 //! What is taken for steady by mistake (parameters that swap places) makes a load a poll, never the other way round. What the loop itself
-//! writes to need not be left out: a load of that stays in the loop, or becomes what the loop has stored there, as `promote` does with a counter in
-//! memory.
+//! writes to is not left out: whether a load of that may become what the loop has stored there, as with a counter in memory, is for
+//! `promote` to say.
 //!
 //! # What may be done with them
 //!
 //! A poll may be copied with its iteration, into a guard, a peeled or an unrolled iteration: each copy is done when the original was. It may
-//! be what another access of the same iteration has just read or written, as if both had been done at once. It may not leave the loop, nor
-//! become what was known before the iteration began: a loop that polls goes on to poll.
+//! be what another load of the same iteration has just read, as if both had been done at once. It may not be what the loop has stored, though the
+//! store is in the same iteration: where a loop was rotated, that is the iteration before. It may not leave the loop, nor become what was known before the
+//! iteration began: a loop that polls goes on to poll.
 //!
 //! A loop that counts to an end does not wait, whatever it loads on the way. A plain load may leave it, and what is written in the meantime is seen
 //! behind it: CLIF promises no more of a plain load, and the end of the loop bounds how late that is.

@@ -7,8 +7,9 @@
 //! v4 = load.f32 little v3                           ──►    v4 = load.f32 notrap can_move little v3
 //! ```
 //!
-//! A variable of a program in WebAssembly is at such a place, and may be carried in a register then, whether each iteration comes to it or not. Where the
-//! address is loaded by what does not give the same anywhere, [`pin_chosen`](crate::edit::materialize::pin::pin_chosen) takes `can_move` away again.
+//! A variable of a program in WebAssembly is at such a place, and may be carried in a register then, whether each iteration comes to it or not.
+//!
+//! The load has to be `readonly`: memory that moves may be gone behind a call, and its old address with it.
 
 use crate::analysis::memory::alias::Access;
 use crate::analysis::memory::effects::all_mem_flags;
@@ -52,5 +53,6 @@ fn is_allocated(func: &Function, inst: Inst, options: &Options) -> bool {
 /// How many bytes are behind the address that `base` is.
 fn bytes_behind(func: &Function, base: Value, options: &Options) -> u64 {
     let load = func.dfg.value_def(base).inst().and_then(|inst| Access::of(func, inst));
-    load.filter(|load| load.stored.is_none() && load.size == 8).map_or(0, |load| options.bytes_behind(func, load.flags))
+    let is_fixed = |load: &Access| load.stored.is_none() && load.size == 8 && load.flags.readonly();
+    load.filter(is_fixed).map_or(0, |load| options.bytes_behind(func, load.flags))
 }
