@@ -1,4 +1,4 @@
-//! Live-range splitting at the edges of cold code that calls.
+//! Live-range splitting between loops and cold code that calls.
 //!
 //! ```text
 //! fast:  ◄───┐        slow cold:  ◄──┐        fast:  ◄───┐        slow cold:  ◄──┐
@@ -12,7 +12,19 @@
 //! Cranelift's allocator (regalloc2 0.15) gives one place to all values that are passed on to each other, as far as it can. If one of them lives
 //! across a call and gets no preserved register, as no float does, all of them are split at their uses: the sum of a fast loop is stored
 //! and loaded in each iteration, because the slow loop calls that leaves to the same block. Two values of different classes of registers cannot have
-//! one place. So what is cast to the other class and back, in the cold code, is a place of its own.
+//! one place. So what is cast to the other class and back, in the cold code, is a place of its own. What the cold code needs of the loop that it was left to
+//! from is cast where it begins, and cast back where it is used:
+//!
+//! ```text
+//! fast:  ◄───┐                                 fast:  ◄───┐
+//!     v2 = … │                                     v2 = … │
+//!     brif v1, fast, slow                          brif v1, fast, slow
+//! slow cold:                         ──►       slow cold:
+//!     call f()                                     v5 = bitcast.i64 v2
+//!     v3 = fadd v2, v4                             call f()
+//!                                                  v6 = bitcast.f64 v5
+//!                                                  v3 = fadd v6, v4
+//! ```
 //!
 //! # Needs
 //!
@@ -24,8 +36,8 @@
 //!
 //! # Pays when
 //!
-//! (P1) The cold code calls. (P2) A float is passed from there to a loop that is not cold, or to where one is left, or comes from such a loop: no float
-//! is in a register across a call.
+//! (P1) The cold code calls. (P2) A float is passed from there to a loop that is not cold, or to where one is left, or comes from such a loop, which does
+//! not go on behind the cold code: no float is in a register across a call.
 //!
 //! # Changes
 //!
@@ -47,9 +59,13 @@ use crate::edit::at;
 use crate::edit::cfg::split_edges::set_edge;
 use crate::pass::{Pass, PassCx};
 use crate::refusal::refusals;
+use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::entity::{EntitySet, SecondaryMap};
-use cranelift_codegen::ir::{Block, BlockArg, Function, InstBuilder, MemFlagsData, Opcode, Value, types};
-use cranelift_codegen::{CodegenResult, Context};
+use cranelift_codegen::ir::{
+    Block, BlockArg, Function, Inst, InstBuilder, MemFlagsData, Opcode, Value, ValueDef, types,
+};
+use cranelift_codegen::{CodegenResult, Context, FxHashSet};
+use std::collections::BTreeMap;
 
 /// The name of this pass.
 pub(crate) const NAME: &str = "split_at_cold_edges";
@@ -65,12 +81,13 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         return Ok(Change::Nothing);
     }
     let forest = cx.forest(ctx);
-    let passed = Passed::find(&ctx.func, &forest, &calling);
+    let needed = Needed::find(ctx, &forest, &calling);
+    let passed = Passed::find(&ctx.func, &forest, &calling, &needed);
     let mut change = Change::Nothing;
     for lp in forest.loops() {
         let header = forest.data(lp).header;
-        let own = &passed.0[lp];
-        match own.len() {
+        let (own, needed) = (&passed.0[lp], &needed.of[lp]);
+        match own.len() + needed.len() {
             _ if ctx.func.is_effectively_cold(header) => cx.declined(&ctx.func, NAME, header, &Decline::ColdLoop),
             0 => cx.declined(&ctx.func, NAME, header, &Decline::NothingPassed),
             _ if !cx.fuel.take() => cx.declined(&ctx.func, NAME, header, &Decline::Withheld),
@@ -79,6 +96,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
                 let message = format!("{what} of its own where it meets cold code that calls");
                 cx.fired(&ctx.func, &PASS, header, message);
                 own.iter().for_each(|&(edge, place)| split(&mut ctx.func, edge, place));
+                needed.iter().for_each(|((entry, value), uses)| cast_from(&mut ctx.func, *entry, *value, uses));
                 change = Change::Insts;
             }
         }
@@ -86,11 +104,47 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     Ok(change)
 }
 
-/// For each loop the arguments, by edge and place, that are passed in cold code and belong to it.
+/// For each loop what cold code needs of it: each value with the block where the cold code begins, and the instructions that use it from there on.
+#[derive(Default)]
+struct Needed {
+    of: SecondaryMap<Loop, BTreeMap<(Block, Value), Vec<Inst>>>,
+    uses: FxHashSet<(Inst, Value)>,
+}
+
+impl Needed {
+    fn find(ctx: &Context, forest: &LoopForest, calling: &EntitySet<Block>) -> Self {
+        let Context { func, domtree, cfg, .. } = ctx;
+        let mut needed = Self::default();
+        // The cold block behind which each of them is. A block comes after its dominators.
+        let mut entries = SecondaryMap::<Block, Option<Block>>::new();
+        for &block in domtree.cfg_rpo().filter(|&&block| calling.contains(block)) {
+            let above = domtree.idom(block).and_then(|above| entries[above]);
+            let entry = *entries[block].insert(above.unwrap_or(block));
+            let hot_loop = |block: Block| forest.innermost(block).filter(|_| !func.layout.is_cold(block));
+            let enters = || cfg.pred_iter(entry).find_map(|pred| hot_loop(pred.block));
+            let is_cast = |&inst: &Inst| func.dfg.insts[inst].opcode() == Opcode::Bitcast;
+            for inst in func.layout.block_insts(block).filter(|inst| !is_cast(inst)) {
+                for value in func.dfg.inst_values(inst).filter(|&value| is_split(func, value)) {
+                    let lp = match func.dfg.value_def(value) {
+                        ValueDef::Param(home, _) if home == entry => enters(),
+                        _ => def_block(func, value).and_then(hot_loop),
+                    };
+                    if let Some(lp) = lp.filter(|_| needed.uses.insert((inst, value))) {
+                        needed.of[lp].entry((entry, value)).or_default().push(inst);
+                    }
+                }
+            }
+        }
+        needed
+    }
+}
+
+/// For each loop the arguments, by edge and place, that cold code passes to it, or to where it is left.
 struct Passed(SecondaryMap<Loop, Vec<(Edge, usize)>>);
 
 impl Passed {
-    fn find(func: &Function, forest: &LoopForest, calling: &EntitySet<Block>) -> Self {
+    /// All but those that `needed` has.
+    fn find(func: &Function, forest: &LoopForest, calling: &EntitySet<Block>, needed: &Needed) -> Self {
         let mut left_to = SecondaryMap::<Block, Option<Loop>>::new();
         for lp in forest.loops().filter(|&lp| !func.is_effectively_cold(forest.data(lp).header)) {
             for exit in &forest.data(lp).exits {
@@ -100,23 +154,33 @@ impl Passed {
                 [Some(target), onwards].into_iter().flatten().for_each(|block| left_to[block] = Some(lp));
             }
         }
-        let loop_at = |block: Block| forest.innermost(block).or(left_to[block]);
         let mut passed = SecondaryMap::<Loop, Vec<(Edge, usize)>>::new();
         let blocks = func.layout.blocks().filter(|&block| calling.contains(block));
         for edge in blocks.flat_map(|block| edges_from(func, block)) {
             let target = edge.target(func);
-            let is_left = !func.layout.is_cold(target);
+            let Some(lp) = forest.innermost(target).or(left_to[target]) else { continue };
+            if func.layout.is_cold(target) {
+                continue;
+            }
             for (place, arg) in edge.args(func).enumerate() {
-                let Some(value) = arg.as_value().filter(|&value| is_split(func, value)) else { continue };
-                let Some(home) = def_block(func, value) else { continue };
-                let comes_in = !func.layout.is_cold(home);
-                let hot = if is_left { target } else { home };
-                if let Some(lp) = loop_at(hot).filter(|_| is_left != comes_in) {
+                let is_own = |value| is_split(func, value) && !needed.uses.contains(&(edge.branch, value));
+                if arg.as_value().is_some_and(is_own) {
                     passed[lp].push((edge, place));
                 }
             }
         }
         Self(passed)
+    }
+}
+
+/// Casts `value` to an integer where `entry` begins, and back in front of each of these uses.
+fn cast_from(func: &mut Function, entry: Block, value: Value, uses: &[Inst]) {
+    let ty = func.dfg.value_type(value);
+    let mut cursor = FuncCursor::new(func).at_first_insertion_point(entry);
+    let cast = cursor.ins().bitcast(ty.as_int(), MemFlagsData::new(), value);
+    for &inst in uses {
+        let back = at(func, inst).ins().bitcast(ty, MemFlagsData::new(), cast);
+        func.dfg.map_inst_values(inst, |used| if used == value { back } else { used });
     }
 }
 
