@@ -81,8 +81,8 @@
 //! | `cleanup` | Cranelift's egraph pass once more, without memory, and loads that are known, if a pass has left something to fold |
 //! | `widen_indices` | addresses that are computed in 32 bits and extended are computed in 64 bits |
 //! | `promote` | a memory cell that a loop reads and writes again and again is carried in a register |
-//! | `partial_unroll` | a loop that runs often does several iterations for each time that it tests whether there are more; a search keeps its tests, and shares the jump |
 //! | `load_elimination` | what an iteration has loaded or stored, or one before it in an unrolled group, need not be loaded again |
+//! | `partial_unroll` | a loop that runs often does several iterations for each time that it tests whether there are more; a search keeps its tests, and shares the jump |
 //! | `consolidate_guards` | one Spectre guard stands for all accesses near one address |
 //! | `sink` | what only exits or rare blocks use is computed there |
 //! | `leave_canonical_form` | undoes what canonical form no longer serves |
