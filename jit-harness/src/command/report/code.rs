@@ -61,7 +61,7 @@ fn side(title: &str, lines: &[Option<(&Line, Kind)>], anchor: Option<&str>) -> M
                     @for run in lines.chunk_by(|a, b| kind(a) == kind(b)) {
                         @match class(run) {
                             "" => (text(run, anchor)),
-                            class => span class=(class) { (text(run, anchor)) },
+                            class => i class=(class) { (text(run, anchor)) },
                         }
                     }
                 }
@@ -111,8 +111,8 @@ mod tests {
         let before = lines(&[(1, "a < b"), (2, "c")]);
         let after = lines(&[(1, "a < b"), (3, "d & e"), (2, "f")]);
         let page = beside(&before, &after, None).into_string();
-        assert!(page.contains("<pre>\na &lt; b\n\n<span class=\"c\">c\n</span></pre>"), "{page}");
-        assert!(page.contains("<span class=\"a\">d &amp; e\n</span><span class=\"c\">f\n</span>"), "{page}");
+        assert!(page.contains("<pre>\na &lt; b\n\n<i class=\"c\">c\n</i></pre>"), "{page}");
+        assert!(page.contains("<i class=\"a\">d &amp; e\n</i><i class=\"c\">f\n</i>"), "{page}");
         assert!(page.contains(">\n1\n\n2\n</pre>") && page.contains(">\n1\n3\n2\n</pre>"), "{page}");
     }
 

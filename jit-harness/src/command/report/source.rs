@@ -27,11 +27,13 @@ pub(super) fn source(lines: &[(usize, String)], remarks: &[Placed<'_>], loops: &
         let begins_loop = loops.iter().any(|lp| lp.line == Some(*number));
         (begins_loop || on_line.contains_key(number)).then(|| format!("L{number}"))
     };
+    // The numbers of the lines are counted by the style sheet.
+    let before = lines.first().map_or(0, |(number, _)| number - 1);
     html! {
-        div.box.source tabindex="0" {
+        div.box.source tabindex="0" style={ "counter-reset:line " (before) } {
             @for (number, text) in lines {
                 div id=[is_named(number)] {
-                    b { (number) } (text)
+                    (text)
                     @for Placed { remark, id } in on_line.get(number).into_iter().flatten() {
                         " " a class=(if remark.done { "chip done" } else { "chip" }) href={ "#" (id) } title=(shortened(&remark.message)) { (remark.pass) }
                     }
