@@ -27,4 +27,5 @@ flags=(--headless --disable-gpu --hide-scrollbars --force-color-profile=srgb --u
 "$browser" "${flags[@]}" --screenshot="$(realpath "$picture")" "file://$(realpath "$folder")/index.html" >/dev/null 2>&1
 size=$(stat --format=%s "$picture")
 echo "$picture: $size bytes"
-[[ $size -lt 300000 ]] || { echo "that is more than 300 kB"; exit 1; }
+# One that is committed stays small.
+[[ $picture != docs/* || $size -lt 300000 ]] || { echo "that is more than 300 kB"; exit 1; }
