@@ -168,7 +168,7 @@ fn special_characters_are_escaped() {
     let page = pages.page("a-b----c-clif.html");
     assert_eq!(texts(page, "h1"), [name]);
     assert_eq!(texts(pages.page("index.html"), "tbody a"), [name]);
-    assert!(texts(page, ".source div").iter().any(|line| line.contains(evil)), "the line is shown as it is");
+    assert!(texts(page, ".source li").iter().any(|line| line.contains(evil)), "the line is shown as it is");
     assert_eq!(all(page, "section").len(), 2, "one for each function");
 }
 

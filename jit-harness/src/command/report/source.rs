@@ -27,12 +27,12 @@ pub(super) fn source(lines: &[(usize, String)], remarks: &[Placed<'_>], loops: &
         let begins_loop = loops.iter().any(|lp| lp.line == Some(*number));
         (begins_loop || on_line.contains_key(number)).then(|| format!("L{number}"))
     };
-    // The numbers of the lines are counted by the style sheet.
-    let before = lines.first().map_or(0, |(number, _)| number - 1);
+    // A browser counts the lines.
+    let first = lines.first().map(|(number, _)| number);
     html! {
-        div.box.source tabindex="0" style={ "counter-reset:line " (before) } {
+        ol.box.source tabindex="0" start=[first] {
             @for (number, text) in lines {
-                div id=[is_named(number)] {
+                li id=[is_named(number)] {
                     (text)
                     @for Placed { remark, id } in on_line.get(number).into_iter().flatten() {
                         " " a class=(if remark.done { "chip done" } else { "chip" }) href={ "#" (id) } title=(shortened(&remark.message)) { (remark.pass) }
