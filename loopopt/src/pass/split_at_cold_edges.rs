@@ -173,15 +173,30 @@ impl Passed {
     }
 }
 
-/// Casts `value` to an integer where `entry` begins, and back in front of each of these uses.
+/// Casts `value` to an integer where `entry` begins, and back in front of each of these uses, which are in their order. Those of one block share a cast up
+/// to the next call.
 fn cast_from(func: &mut Function, entry: Block, value: Value, uses: &[Inst]) {
     let ty = func.dfg.value_type(value);
     let mut cursor = FuncCursor::new(func).at_first_insertion_point(entry);
     let cast = cursor.ins().bitcast(ty.as_int(), MemFlagsData::new(), value);
+    let mut before: Option<(Inst, Value)> = None;
     for &inst in uses {
-        let back = at(func, inst).ins().bitcast(ty, MemFlagsData::new(), cast);
+        let back = match before.filter(|&(last, _)| no_call_between(func, last, inst)) {
+            Some((_, back)) => back,
+            None => at(func, inst).ins().bitcast(ty, MemFlagsData::new(), cast),
+        };
+        before = Some((inst, back));
         func.dfg.map_inst_values(inst, |used| if used == value { back } else { used });
     }
+}
+
+/// Whether `last` is in the block of `first`, not far behind it, and nothing from `first` on to there calls.
+fn no_call_between(func: &Function, first: Inst, last: Inst) -> bool {
+    /// Instructions that are looked at for each use, so that the time is linear.
+    const MAX_INSTS: usize = 64;
+    let from_first = std::iter::successors(Some(first), |&inst| func.layout.next_inst(inst)).take(MAX_INSTS);
+    let mut until_call = from_first.take_while(|&inst| !func.dfg.insts[inst].opcode().is_call());
+    until_call.any(|inst| inst == last)
 }
 
 /// Whether the value is a float, and no constant, nor in a place of its own already.
