@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # loopopt inside Wasmtime: builds the patched Cranelift, the crate for embedders and the harness, lints them, and tests all programs in all modes.
 set -euo pipefail
-cd jit-harness/wasmtime
+cd "$(dirname "$0")/../jit-harness/wasmtime"
 ./patch.sh
 cargo fmt --all --check
 # Clippy is the compiler of our own crates, which is what `cargo clippy` makes of it: a run of that would check all of Wasmtime beside building it.

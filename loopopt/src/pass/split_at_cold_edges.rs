@@ -36,8 +36,8 @@
 //!
 //! # Pays when
 //!
-//! (P1) The cold code calls. (P2) A float is passed from there to a loop that is not cold, or to where one is left, or comes from such a loop, which does
-//! not go on behind the cold code: no float is in a register across a call.
+//! (P1) The cold code calls. (P2) A float is passed from there to a loop that is not cold, or to where one is left, or is used there and comes from
+//! such a loop: no float is in a register across a call.
 //!
 //! # Changes
 //!
@@ -179,13 +179,13 @@ fn cast_from(func: &mut Function, entry: Block, value: Value, uses: &[Inst]) {
     let ty = func.dfg.value_type(value);
     let mut cursor = FuncCursor::new(func).at_first_insertion_point(entry);
     let cast = cursor.ins().bitcast(ty.as_int(), MemFlagsData::new(), value);
-    let mut before: Option<(Inst, Value)> = None;
+    let mut shared: Option<(Inst, Value)> = None;
     for &inst in uses {
-        let back = match before.filter(|&(last, _)| no_call_between(func, last, inst)) {
+        let back = match shared.filter(|&(before, _)| no_call_between(func, before, inst)) {
             Some((_, back)) => back,
             None => at(func, inst).ins().bitcast(ty, MemFlagsData::new(), cast),
         };
-        before = Some((inst, back));
+        shared = Some((inst, back));
         func.dfg.map_inst_values(inst, |used| if used == value { back } else { used });
     }
 }
