@@ -176,6 +176,17 @@ pub struct ExplainArgs {
     /// Only this function.
     #[arg(long, value_name = "NAME")]
     pub function: Option<String>,
+    /// What is said.
+    #[command(flatten)]
+    pub shown: ShownArgs,
+    /// The optimizer's settings.
+    #[command(flatten)]
+    pub optimizer: OptimizerArgs,
+}
+
+/// What `explain` says.
+#[derive(Clone, Debug, Default, Args)]
+pub struct ShownArgs {
     /// All refusals, not only those about which something can be done.
     #[arg(long)]
     pub all: bool,
@@ -185,9 +196,6 @@ pub struct ExplainArgs {
     /// As JSON, with all refusals.
     #[arg(long)]
     pub json: bool,
-    /// The optimizer's settings.
-    #[command(flatten)]
-    pub optimizer: OptimizerArgs,
 }
 
 /// Arguments of `show`.

@@ -75,6 +75,8 @@ faults! {
     SumsNeverWrap,
     /// `version`: an extended sum may be as large as it likes (LLVM 123550: `nuw` of an address that wraps).
     AddressMayWrap,
+    /// `version`: a sum of what it is in the first iteration and of a counter that begins at another number than zero holds that number twice.
+    CountsFromZero,
     /// `version`: accesses are told apart by where they begin alone (an off-by-one in a test of overlap).
     WidthForgotten,
     /// `version`: what is tested against one access keeps all others out of the cell (llvm PR 135168: no-alias without checks).

@@ -6,10 +6,10 @@ mod json;
 mod origin;
 
 use super::Ending;
-use crate::cli::ExplainArgs;
+use crate::cli::{ExplainArgs, ShownArgs};
 use crate::error::in_file;
 use crate::input::{Input, Lines};
-use crate::listing::count;
+use crate::listing::{self, count};
 use crate::target;
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
@@ -48,17 +48,12 @@ const MAX_LOWERED: usize = 20_000;
 const MAX_PLACES: usize = 4;
 
 pub(super) fn run(args: &ExplainArgs, out: &mut dyn Write) -> Result<Ending> {
-    for pass in &args.filter {
-        if !loopopt::pass_names().any(|known| known == pass) {
-            bail!("unknown pass `{pass}`; `list` names them all");
-        }
-    }
+    let shown = Shown::of(&args.shown)?;
     let input = Input::open(&args.file)?;
     let options = args.optimizer.options_for(&input)?;
     let names = input.selected(args.function.as_deref())?;
-    let shown = Shown { passes: &args.filter, all: args.all };
     let colours = AutoStream::choice(&io::stdout()) != ColorChoice::Never;
-    if args.json {
+    if args.shown.json {
         let functions = records(&input, &names, &options, shown)?;
         writeln!(out, "{}", serde_json::to_string_pretty(&json::Record { functions })?)?;
         return Ok(Ending::Fine);
@@ -106,12 +101,51 @@ fn each_function(
 }
 
 /// Which remarks are asked for.
-#[derive(Clone, Copy)]
-pub(super) struct Shown<'a> {
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Shown<'a> {
     /// Those of these passes, or of all if there are none.
-    pub(super) passes: &'a [String],
+    passes: &'a [String],
     /// Those that nothing can be done about too.
-    pub(super) all: bool,
+    all: bool,
+}
+
+impl<'a> Shown<'a> {
+    /// All.
+    pub const ALL: Self = Self { passes: &[], all: true };
+
+    /// Those that are asked for. The error is for a pass that there is not.
+    pub fn of(args: &'a ShownArgs) -> Result<Self> {
+        for pass in &args.filter {
+            if !loopopt::pass_names().any(|known| known == pass) {
+                bail!("unknown pass `{pass}`; the passes are {}", loopopt::pass_names().collect::<Vec<_>>().join(", "));
+            }
+        }
+        Ok(Self { passes: &args.filter, all: args.all })
+    }
+
+    /// Whether a remark is of one of the passes that are asked for.
+    pub fn of_passes(&self, remark: &Remark) -> bool {
+        self.passes.is_empty() || self.passes.iter().any(|pass| pass == remark.pass)
+    }
+
+    /// Whether a remark is printed: what was done, and what was refused if it can be helped, or whatever is asked for.
+    pub fn holds(&self, remark: &Remark) -> bool {
+        if !self.passes.is_empty() {
+            return self.of_passes(remark);
+        }
+        self.all
+            || match &remark.verdict {
+                Verdict::Fired => true,
+                Verdict::Declined { help, .. } => !help.is_empty(),
+            }
+    }
+
+    /// What is said of so many remarks that were left out.
+    pub fn hidden(&self, count: usize) -> Option<String> {
+        let refusals = listing::count(count, "refusal");
+        let text = || format!("{refusals} about which nothing can be done: --all shows them");
+        (count > 0 && self.passes.is_empty()).then(text)
+    }
 }
 
 /// What is said of a loop.
@@ -245,7 +279,7 @@ impl Printer<'_> {
         let (of_cycles, of_none): (Vec<&Said>, Vec<&Said>) =
             self.explained.remarks(None).partition(|said| before.irreducible().contains(&said.remark.header));
         for (title, remarks) in [("cycles that are no loops", of_cycles), ("the function as a whole", of_none)] {
-            let shown: Vec<&Said> = remarks.iter().copied().filter(|said| self.is_shown(&said.remark)).collect();
+            let shown: Vec<&Said> = remarks.iter().copied().filter(|said| self.shown.holds(&said.remark)).collect();
             hidden += remarks.len() - shown.len();
             if !shown.is_empty() {
                 writeln!(out, "\n    {title}")?;
@@ -269,8 +303,7 @@ impl Printer<'_> {
                 }
             }
         }
-        if hidden > 0 && self.shown.passes.is_empty() {
-            let text = format!("{} about which nothing can be done: --all shows them", count(hidden, "refusal"));
+        if let Some(text) = self.shown.hidden(hidden) {
             print_paragraph(&text, out)?;
         }
         writeln!(out)
@@ -285,7 +318,7 @@ impl Printer<'_> {
         let title = self.paint(Style::new().bold(), &format!("{kind} at {}{line}", data.header));
         writeln!(out, "\n{indent}{title}")?;
         let all: Vec<&Said> = self.explained.remarks(Some(lp)).collect();
-        let shown: Vec<&Said> = all.iter().copied().filter(|said| self.is_shown(&said.remark)).collect();
+        let shown: Vec<&Said> = all.iter().copied().filter(|said| self.shown.holds(&said.remark)).collect();
         if shown.is_empty() {
             let what = if all.is_empty() { "no pass found anything to do" } else { "nothing was done" };
             writeln!(out, "{indent}  {what}")?;
@@ -300,18 +333,6 @@ impl Printer<'_> {
             print_wrapped(&format!("{indent}  "), &format!("machine code: instructions {words}"), out)?;
         }
         Ok(all.len() - shown.len())
-    }
-
-    /// Whether a remark is printed: what was done, and what was refused if it can be helped, or whatever is asked for.
-    fn is_shown(&self, remark: &Remark) -> bool {
-        if !self.shown.passes.is_empty() {
-            return self.shown.passes.iter().any(|pass| pass == remark.pass);
-        }
-        self.shown.all
-            || match &remark.verdict {
-                Verdict::Fired => true,
-                Verdict::Declined { help, .. } => !help.is_empty(),
-            }
     }
 
     /// The line of a block, if the file has the block.

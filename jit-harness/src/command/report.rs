@@ -129,7 +129,7 @@ fn write(folder: &Path, name: &str, text: &str) -> Result<()> {
 
 /// What is done to the functions of a file.
 fn functions(Source { input, options, .. }: &Source) -> Result<Vec<program::Function>> {
-    let shown = explain::Shown { passes: &[], all: true };
+    let shown = explain::Shown::ALL;
     let records = explain::records(input, &input.function_names(), options, shown)?;
     let isa = host()?;
     let traced = input.program.functions().iter().map(|function| {

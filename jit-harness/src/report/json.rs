@@ -9,7 +9,7 @@ use loopopt::Report;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{BufWriter, Write as _};
+use std::io::{BufWriter, Write};
 use std::path::Path;
 
 /// A whole run.
@@ -189,8 +189,8 @@ pub fn create(path: &Path) -> Result<File> {
 }
 
 /// Writes a record.
-pub fn write_json(file: File, record: &impl Serialize) -> Result<()> {
-    let mut file = BufWriter::new(file);
+pub fn write_json(to: impl Write, record: &impl Serialize) -> Result<()> {
+    let mut file = BufWriter::new(to);
     serde_json::to_writer_pretty(&mut file, record).context("cannot write the record")?;
     writeln!(file)?;
     file.flush().context("cannot write the record")

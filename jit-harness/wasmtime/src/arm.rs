@@ -5,6 +5,7 @@ use crate::mode::Mode;
 use anyhow::{Context as _, Error, Result, anyhow, bail};
 use jit_harness::schedule::Arm;
 use loopopt::Options;
+use std::io::{self, Read as _};
 use std::path::Path;
 use std::time::{Duration, Instant};
 use wasmtime::{Engine, Module};
@@ -21,6 +22,11 @@ pub struct Program {
 impl Program {
     /// Reads a file, binary or text.
     pub fn open(path: &Path) -> Result<Self> {
+        if path == Path::new("-") {
+            let mut bytes = Vec::new();
+            io::stdin().read_to_end(&mut bytes).context("standard input")?;
+            return Self::new("standard input".to_owned(), &bytes);
+        }
         let name = path.display().to_string();
         let bytes = std::fs::read(path).with_context(|| name.clone())?;
         Self::new(name, &bytes)
@@ -28,6 +34,8 @@ impl Program {
 
     /// A module, binary or text.
     pub fn new(name: String, bytes: &[u8]) -> Result<Self> {
+        // A byte-order mark is no part of a text.
+        let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
         let bytes = wat::parse_bytes(bytes).map_err(|error| anyhow!("{name}: {error}"))?.into_owned();
         Ok(Self { name, bytes })
     }

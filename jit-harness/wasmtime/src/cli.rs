@@ -7,7 +7,7 @@ use crate::programs::Size;
 use crate::world::World;
 use anyhow::{Context as _, Result};
 use clap::{Args, Parser, Subcommand};
-use jit_harness::cli::OptimizerArgs;
+use jit_harness::cli::{OptimizerArgs, ShownArgs};
 use std::path::PathBuf;
 
 /// Runs WebAssembly in Wasmtime with and without loopopt, proves that both do the same, and measures.
@@ -74,7 +74,7 @@ pub struct BenchArgs {
 /// Arguments of `compile-time`.
 #[derive(Debug, Args)]
 pub struct CompileTimeArgs {
-    /// A module, binary or text.
+    /// A module, binary or text; `-` for the standard input.
     pub file: PathBuf,
     /// How to compile.
     #[command(flatten)]
@@ -139,7 +139,7 @@ pub struct SmithArgs {
 /// Arguments of `explain`.
 #[derive(Debug, Args)]
 pub struct ExplainArgs {
-    /// A module, binary or text.
+    /// A module, binary or text; `-` for the standard input.
     pub file: PathBuf,
     /// Only the function of this name, or of this number among those that the module defines.
     #[arg(long, value_name = "NAME")]
@@ -147,6 +147,9 @@ pub struct ExplainArgs {
     /// Write CLIF and machine code of each function with loops to this folder, without and with loopopt.
     #[arg(long, value_name = "FOLDER")]
     pub code: Option<PathBuf>,
+    /// What is said.
+    #[command(flatten)]
+    pub shown: ShownArgs,
     /// How to compile.
     #[command(flatten)]
     pub setup: SetupArgs,
@@ -155,7 +158,7 @@ pub struct ExplainArgs {
 /// A program and a call.
 #[derive(Debug, Args)]
 pub struct CallArgs {
-    /// A module, binary or text.
+    /// A module, binary or text; `-` for the standard input.
     pub file: PathBuf,
     /// Call this exported function with these arguments, and not `_start`.
     #[arg(long, value_names = ["FUNCTION", "ARGUMENT"], num_args = 1.., allow_negative_numbers = true)]

@@ -2,6 +2,9 @@
 
 use crate::figures::Figures;
 use crate::trial::{Compared, Pair};
+use anyhow::Result;
+use jit_harness::command::Ending;
+use jit_harness::interrupt;
 use jit_harness::report::table::{Columns, time};
 use jit_harness::stats::geomean;
 use jit_harness::target::cpu;
@@ -37,7 +40,7 @@ pub struct Record {
 /// What was measured.
 #[derive(Clone, Debug, Serialize)]
 pub struct Measured {
-    /// Shortest times of the call.
+    /// Time of the call: the median over the turns, of the samples that the ratio is made of.
     pub ns: [f64; 2],
     /// The median of the ratios.
     pub ratio: f64,
@@ -106,6 +109,15 @@ impl Report {
         let ratios: Vec<f64> = records.iter().filter_map(|record| Some(record.measured.as_ref()?.ratio)).collect();
         let mean = (!ratios.is_empty()).then(|| geomean(ratios));
         Self { records, geomean: mean, cpu: cpu() }
+    }
+
+    /// How a command ends that has measured this. Says so if it was interrupted.
+    pub fn ending(&self, out: &mut dyn Write) -> Result<Ending> {
+        if interrupt::is_asked() {
+            writeln!(out, "interrupted: these are the figures of what was measured until then")?;
+            return Ok(Ending::Interrupted);
+        }
+        Ok(if self.records.iter().all(|record| record.agree) { Ending::Fine } else { Ending::Differs })
     }
 }
 

@@ -85,7 +85,7 @@ impl Printer<'_> {
     }
 
     fn remark_records<'r>(&self, remarks: impl Iterator<Item = &'r Said>) -> Vec<RemarkRecord> {
-        let wanted = |said: &&Said| self.shown.passes.is_empty() || self.is_shown(&said.remark);
+        let wanted = |said: &&Said| self.shown.of_passes(&said.remark);
         let record = |Said { remark, times }: &Said| {
             let (reason, help) = match remark.verdict {
                 Verdict::Fired => (None, None),

@@ -8,7 +8,9 @@ use crate::report::{Record, Report, print};
 use crate::trial::Pair;
 use anyhow::Result;
 use jit_harness::command::Ending;
-use jit_harness::report::json::{create, write_json};
+use jit_harness::interrupt;
+use jit_harness::progress::progress;
+use jit_harness::report::whole::WholeFile;
 use jit_harness::schedule::Arm;
 use loopopt::profile::{Profiling, Recorder};
 use std::io::Write;
@@ -18,9 +20,16 @@ use std::time::Duration;
 pub(super) fn run(args: &BenchArgs, out: &mut dyn Write) -> Result<Ending> {
     let program = args.call.program()?;
     let call = args.call.call()?;
-    let file = args.json.as_deref().map(create).transpose()?;
+    let file = args.json.as_deref().map(WholeFile::new).transpose()?;
+    let setups = args.setup.setups()?;
+    interrupt::listen()?;
+    let progress = progress(setups.len());
     let mut records = Vec::new();
-    for mut setup in args.setup.setups()? {
+    for mut setup in setups {
+        if interrupt::is_asked() {
+            break;
+        }
+        progress.set_message(setup.mode.to_string());
         if args.record {
             setup.options.profiling = recorded(&program, &setup, &call)?;
         }
@@ -33,13 +42,16 @@ pub(super) fn run(args: &BenchArgs, out: &mut dyn Write) -> Result<Ending> {
             record.measure(&samples.figures());
         }
         records.push(record);
+        progress.inc(1);
+        file.as_ref().map_or(Ok(()), |file| file.write(&Report::new(records.clone())))?;
     }
+    progress.finish_and_clear();
     let report = Report::new(records);
     print(&report, out)?;
     if let Some(file) = file {
-        write_json(file, &report)?;
+        file.finish(&report)?;
     }
-    Ok(if report.records.iter().all(|record| record.agree) { Ending::Fine } else { Ending::Differs })
+    report.ending(out)
 }
 
 /// Makes the call once, and returns what the loops did.

@@ -2,16 +2,19 @@
 
 use crate::arm::{CompiledArm, Program, Setup};
 use crate::cli::CompileTimeArgs;
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use jit_harness::command::Ending;
-use jit_harness::report::json::{create, write_json};
+use jit_harness::interrupt;
+use jit_harness::progress::{Progress, progress};
 use jit_harness::report::made::Made;
 use jit_harness::report::table::{Columns, time};
+use jit_harness::report::whole::WholeFile;
 use jit_harness::schedule::Arm;
 use jit_harness::stats::Estimate;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::time::Duration;
 
 /// A module with something of everything that compiling goes through.
 const WARM_UP: &str = "(module (memory 1) (func (param i32) (result i32) (loop
@@ -28,14 +31,16 @@ struct CompileTime {
     with_loops: usize,
     changed: usize,
     loops: usize,
-    /// Shortest times from WebAssembly to machine code.
+    /// Times from WebAssembly to machine code, the medians over the rounds.
     compile_ns: [f64; 2],
+    /// The same in the quickest round, of which all times of parts are.
+    quickest_ns: [f64; 2],
     /// The median of the ratios.
     ratio: f64,
     low: f64,
     high: f64,
     code_bytes: [usize; 2],
-    /// Time in loopopt alone, in its quickest round.
+    /// Time in loopopt alone.
     loopopt_ns: f64,
     /// The same for each pass.
     passes: BTreeMap<&'static str, Pass>,
@@ -70,44 +75,70 @@ pub(super) fn run(args: &CompileTimeArgs, out: &mut dyn Write) -> Result<Ending>
     if args.rounds == 0 {
         bail!("without a round there is nothing to measure; give at least 1 to --rounds");
     }
-    let file = args.json.as_deref().map(create).transpose()?;
+    let file = args.json.as_deref().map(WholeFile::new).transpose()?;
     let program = Program::open(&args.file)?;
+    let setups = args.setup.setups()?;
+    interrupt::listen()?;
+    let progress = progress(setups.len() * args.rounds);
     let mut all = Vec::new();
-    for setup in args.setup.setups()? {
-        let measured = measure(&program, &setup, args)?;
+    for setup in setups.iter().take_while(|_| !interrupt::is_asked()) {
+        progress.set_message(setup.mode.to_string());
+        let measured = measure(&program, setup, args, &progress)?;
         print(&measured, out)?;
         out.flush()?;
         all.push(measured);
+        file.as_ref().map_or(Ok(()), |file| file.write(&all))?;
     }
+    progress.finish_and_clear();
     if let Some(file) = file {
-        write_json(file, &all)?;
+        file.finish(&all)?;
+    }
+    if interrupt::is_asked() {
+        writeln!(out, "interrupted: these are the figures of what was measured until then")?;
+        return Ok(Ending::Interrupted);
     }
     Ok(Ending::Fine)
 }
 
-fn measure(program: &Program, setup: &Setup, args: &CompileTimeArgs) -> Result<CompileTime> {
+fn measure(program: &Program, setup: &Setup, args: &CompileTimeArgs, progress: &Progress) -> Result<CompileTime> {
     // The first compilation of a process takes longer, which counts in a small module.
     CompiledArm::new(&Program::new("warm-up".to_owned(), WARM_UP.as_bytes())?, setup, Arm::LoopOpt)?;
-    let mut best: [Option<CompiledArm>; 2] = [None, None];
-    let mut ratios = Vec::new();
+    let mut quickest: Option<[CompiledArm; 2]> = None;
+    let mut times = [Vec::new(), Vec::new()];
     for round in 0..args.rounds {
-        let mut times = [0.0; 2];
-        // The order changes from round to round.
-        for arm in [round % 2, (round + 1) % 2] {
-            let compiled = CompiledArm::new(program, setup, [Arm::Baseline, Arm::LoopOpt][arm])?;
-            times[arm] = compiled.time.as_nanos() as f64;
-            if best[arm].as_ref().is_none_or(|best| compiled.time < best.time) {
-                best[arm] = Some(compiled);
-            }
+        if interrupt::is_asked() && round > 0 {
+            break;
         }
-        ratios.push(times[1] / times[0]);
+        let compile = |arm| CompiledArm::new(program, setup, arm);
+        // The order changes from round to round.
+        let arms = if round % 2 == 0 {
+            let baseline = compile(Arm::Baseline)?;
+            [baseline, compile(Arm::LoopOpt)?]
+        } else {
+            let loopopt = compile(Arm::LoopOpt)?;
+            [compile(Arm::Baseline)?, loopopt]
+        };
+        progress.inc(1);
+        for (times, arm) in times.iter_mut().zip(&arms) {
+            times.push(arm.time.as_nanos() as f64);
+        }
+        if quickest.as_ref().is_none_or(|quickest| total(&arms) < total(quickest)) {
+            quickest = Some(arms);
+        }
     }
-    let [Some(baseline), Some(loopopt)] = best else { unreachable!("there is a round") };
-    Ok(CompileTime::new(program, [&baseline, &loopopt], &Estimate::of(&ratios), args.top))
+    let quickest = quickest.context("no round was done")?;
+    Ok(CompileTime::new(program, quickest.each_ref(), &times, args.top))
+}
+
+fn total(arms: &[CompiledArm; 2]) -> Duration {
+    arms.iter().map(|arm| arm.time).sum()
 }
 
 impl CompileTime {
-    fn new(program: &Program, arms: [&CompiledArm; 2], ratio: &Estimate, top: usize) -> Self {
+    /// What is known of the arms of the quickest round, and the times of all rounds.
+    fn new(program: &Program, arms: [&CompiledArm; 2], times: &[Vec<f64>; 2], top: usize) -> Self {
+        let ratios: Vec<f64> = times[1].iter().zip(&times[0]).map(|(loopopt, baseline)| loopopt / baseline).collect();
+        let ratio = Estimate::of(&ratios);
         let functions = &arms[1].compilation.functions;
         let mut passes: BTreeMap<&'static str, Pass> = BTreeMap::new();
         let mut made = Made::default();
@@ -134,7 +165,8 @@ impl CompileTime {
             with_loops: functions.iter().filter(|function| function.report.loops > 0).count(),
             changed: functions.iter().filter(|function| function.report.changed).count(),
             loops: functions.iter().map(|function| function.report.loops).sum(),
-            compile_ns: arms.map(|arm| arm.time.as_nanos() as f64),
+            compile_ns: times.each_ref().map(|times| Estimate::of(times).median),
+            quickest_ns: arms.map(|arm| arm.time.as_nanos() as f64),
             ratio: ratio.median,
             low: ratio.low,
             high: ratio.high,
@@ -187,6 +219,7 @@ fn print(measured: &CompileTime, out: &mut dyn Write) -> io::Result<()> {
         measured.high
     )?;
     writeln!(out, "code size    {bytes} -> {bytes_with}, ratio {:.3}\n", bytes_with as f64 / bytes as f64)?;
+    let [before, after] = measured.quickest_ns;
     let mut table = Columns::new(&["pass", "time", "of compile time", "fired"]);
     let share = |ns: f64| format!("{:.2} %", 100.0 * ns / before);
     let mut passes: Vec<_> = measured.passes.iter().collect();

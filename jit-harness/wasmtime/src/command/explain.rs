@@ -5,10 +5,12 @@ use crate::cli::ExplainArgs;
 use crate::hook::Compiled;
 use anyhow::{Context as _, Result};
 use jit_harness::command::Ending;
-use jit_harness::command::explain::print_remark;
+use jit_harness::command::explain::{Shown, print_remark};
 use jit_harness::listing::{count, listing};
+use jit_harness::report::json::write_json;
 use jit_harness::schedule::Arm;
-use loopopt::Remark;
+use loopopt::{Remark, Report, Verdict};
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
@@ -17,7 +19,9 @@ use std::path::Path;
 const WHICH: [&str; 2] = ["before", "after"];
 
 pub(super) fn run(args: &ExplainArgs, out: &mut dyn Write) -> Result<Ending> {
+    let shown = Shown::of(&args.shown)?;
     let program = Program::open(&args.file)?;
+    let mut records = Vec::new();
     if let Some(folder) = &args.code {
         std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
     }
@@ -25,7 +29,9 @@ pub(super) fn run(args: &ExplainArgs, out: &mut dyn Write) -> Result<Ending> {
         let setup = Setup { keep_clif: args.code.is_some(), ..setup };
         let arm = CompiledArm::new(&program, &setup, Arm::LoopOpt)?;
         let baseline = args.code.is_some().then(|| CompiledArm::new(&program, &setup, Arm::Baseline)).transpose()?;
-        writeln!(out, "{} ({})", program.name, setup.mode)?;
+        if !args.shown.json {
+            writeln!(out, "{} ({})", program.name, setup.mode)?;
+        }
         for function in &arm.compilation.functions {
             let Some(index) = function.index else { continue };
             let name = arm.function_name(index);
@@ -35,7 +41,12 @@ pub(super) fn run(args: &ExplainArgs, out: &mut dyn Write) -> Result<Ending> {
             if !function.report.remarks.iter().any(|_| true) {
                 continue;
             }
-            print(&name, index, function, out)?;
+            match args.shown.json {
+                true => {
+                    records.push(FunctionRecord::new(&setup.mode.to_string(), (&name, index), &function.report, shown))
+                }
+                false => print((&name, index), &function.report, shown, out)?,
+            }
             if let (Some(folder), Some(baseline)) = (&args.code, &baseline) {
                 let path = folder.join(format!("{}-{index}", setup.mode));
                 write_clif(&path, function)?;
@@ -43,24 +54,90 @@ pub(super) fn run(args: &ExplainArgs, out: &mut dyn Write) -> Result<Ending> {
             }
         }
     }
+    if args.shown.json {
+        write_json(out, &records)?;
+    }
     Ok(Ending::Fine)
 }
 
-fn print(name: &str, index: usize, function: &Compiled, out: &mut dyn Write) -> Result<()> {
-    let report = &function.report;
+/// What is said of a function, for machines.
+#[derive(Serialize)]
+struct FunctionRecord {
+    mode: String,
+    index: usize,
+    name: String,
+    loops: usize,
+    changed: bool,
+    remarks: Vec<RemarkRecord>,
+}
+
+#[derive(Serialize)]
+struct RemarkRecord {
+    pass: &'static str,
+    /// The header of the loop, and where it comes from in the module.
+    header: String,
+    offset: Option<u32>,
+    done: bool,
+    message: String,
+    reason: Option<&'static str>,
+    help: Option<&'static str>,
+    rests_on: Vec<&'static str>,
+}
+
+impl FunctionRecord {
+    /// All remarks, or those of the passes that are asked for.
+    fn new(mode: &str, (name, index): (&str, usize), report: &Report, shown: Shown<'_>) -> Self {
+        let remark = |remark: &Remark| {
+            let (reason, help) = match remark.verdict {
+                Verdict::Fired => (None, None),
+                Verdict::Declined { reason, help } => (Some(reason), Some(help).filter(|help| !help.is_empty())),
+            };
+            RemarkRecord {
+                pass: remark.pass,
+                header: remark.header.to_string(),
+                offset: (!remark.srcloc.is_default()).then(|| remark.srcloc.bits()),
+                done: remark.fired(),
+                message: remark.message.to_string(),
+                reason,
+                help,
+                rests_on: remark.claims().iter().map(|claim| claim.text()).collect(),
+            }
+        };
+        let wanted = report.remarks.iter().filter(|remark| shown.of_passes(remark));
+        Self {
+            mode: mode.to_owned(),
+            index,
+            name: name.to_owned(),
+            loops: report.loops,
+            changed: report.changed,
+            remarks: wanted.map(remark).collect(),
+        }
+    }
+}
+
+fn print((name, index): (&str, usize), report: &Report, shown: Shown<'_>, out: &mut dyn Write) -> Result<()> {
     let change = if report.changed { "changed" } else { "left as it is" };
     writeln!(out, "\nfunction {index} {name}: {}, {change}", count(report.loops, "loop"))?;
     let mut by_loop: BTreeMap<_, Vec<&Remark>> = BTreeMap::new();
     for remark in &report.remarks {
         by_loop.entry(remark.header).or_default().push(remark);
     }
-    for (header, remarks) in by_loop {
-        let srcloc = remarks[0].srcloc;
+    let mut hidden = 0;
+    for (header, mut remarks) in by_loop {
+        let (srcloc, all) = (remarks[0].srcloc, remarks.len());
+        remarks.retain(|remark| shown.holds(remark));
+        hidden += all - remarks.len();
+        if remarks.is_empty() {
+            continue;
+        }
         let place = if srcloc.is_default() { String::new() } else { format!(" (offset {:#x})", srcloc.bits()) };
         writeln!(out, "\n    at {header}{place}")?;
         for remark in remarks {
             print_remark("    ", remark, out)?;
         }
+    }
+    if let Some(text) = shown.hidden(hidden) {
+        writeln!(out, "\n    {text}")?;
     }
     Ok(())
 }

@@ -9,8 +9,9 @@ use crate::report::{Record, Report};
 use crate::trial::Pair;
 use anyhow::{Context as _, Result, anyhow};
 use jit_harness::command::Ending;
+use jit_harness::interrupt;
 use jit_harness::progress::progress;
-use jit_harness::report::json::{create, write_json};
+use jit_harness::report::whole::WholeFile;
 use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
@@ -27,11 +28,13 @@ pub(super) fn run(args: &ReportArgs, out: &mut dyn Write) -> Result<Ending> {
         .filter(|listed| listed.name.contains(filter) && listed.case(args.case).is_some())
         .collect();
     let setups = args.setup.setups()?;
-    let file = args.json.as_deref().map(create).transpose()?;
+    let file = args.json.as_deref().map(WholeFile::new).transpose()?;
     let target = args.into.as_deref().map(Target::open).transpose()?;
+    interrupt::listen()?;
     let bar = progress(listed.len() * setups.len());
-    let mut lines = Vec::new();
-    for listed in listed {
+    let mut lines: Vec<Line> = Vec::new();
+    let known = |lines: &[Line]| Report::new(lines.iter().flat_map(|line| line.records.clone()).collect());
+    for listed in listed.into_iter().take_while(|_| !interrupt::is_asked()) {
         bar.set_message(listed.name.clone());
         let mut records = Vec::new();
         for setup in &setups {
@@ -39,19 +42,20 @@ pub(super) fn run(args: &ReportArgs, out: &mut dyn Write) -> Result<Ending> {
             bar.inc(1);
         }
         lines.push(Line { name: listed.name.clone(), level: listed.level.clone(), records });
+        file.as_ref().map_or(Ok(()), |file| file.write(&known(&lines)))?;
     }
     bar.finish_and_clear();
     let page = page::write(&lines);
     match target {
-        Some(target) => target.write(&page)?,
-        None => out.write_all(page.as_bytes())?,
+        // A page of some programs does not take the place of one of all.
+        Some(target) if !interrupt::is_asked() => target.write(&page)?,
+        _ => out.write_all(page.as_bytes())?,
     }
-    let records: Vec<Record> = lines.into_iter().flat_map(|line| line.records).collect();
-    let agree = records.iter().all(|record| record.agree);
+    let report = known(&lines);
     if let Some(file) = file {
-        write_json(file, &Report::new(records))?;
+        file.finish(&report)?;
     }
-    Ok(if agree { Ending::Fine } else { Ending::Differs })
+    report.ending(out)
 }
 
 fn measure(programs: &Programs, listed: &Listed, setup: &Setup, args: &ReportArgs) -> Result<Record> {

@@ -175,19 +175,24 @@ impl Fill<'_, '_, '_> {
         (address, in_offset - in_index)
     }
 
-    /// An index of 32 bits that is larger by a number or two, and a base that is smaller by as much.
+    /// An index of 32 bits that is larger by a number or two, or smaller by one, and a base that makes up for it.
     fn farther(&mut self, mut index: Value, mut base: Value) -> (Value, Value) {
         self.note(Shape::NarrowSum);
+        let mut is_less = false;
         if self.random.chance(60) {
             // As much as a row of a matrix, or more than there is if nothing says how much it is.
             let row = self.any(types::I32);
             let room = self.pos.ins().iconst(types::I32, 0xff);
             let row = self.pos.ins().band(row, room);
-            index = self.pos.ins().iadd(index, row);
-            let row = self.pos.ins().uextend(types::I64, row);
-            base = self.pos.ins().isub(base, row);
+            let wide = self.pos.ins().uextend(types::I64, row);
+            is_less = self.random.chance(30);
+            (index, base) = match is_less {
+                true => (self.pos.ins().isub(index, row), self.pos.ins().iadd(base, wide)),
+                false => (self.pos.ins().iadd(index, row), self.pos.ins().isub(base, wide)),
+            };
         }
-        if self.random.chance(40) {
+        // What is smaller would be below zero.
+        if is_less || self.random.chance(40) {
             // Up to the last numbers of 32 bits.
             let far = self.random.pick(&[0x1_0000, 0x7fff_ff00, 0x8000_0000, 0xffff_fc00_i64]);
             index = self.plus(index, far.into());

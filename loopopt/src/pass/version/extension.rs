@@ -16,8 +16,21 @@
 //! the processor runs ahead of the test, the two would not go together any more. So what such a guard is computed from stays as it is.
 //!
 //! Constants are added last, in 64 bits, so that all that lies next to each other has one base; a negative one is at most what it is
-//! subtracted from. What else is subtracted is not followed, nor what starts at a difference: below zero, the sum would be none of unsigned numbers, and the
-//! test would fail each time.
+//! subtracted from.
+//!
+//! A counter that begins below zero, as in `for (i = -n; i != 0; i++) end[i]`, is a large number without sign, and wraps with what it is added to each time. There,
+//! and where something is subtracted, the sum is what it is in the first iteration, as one number of the narrow type, and by how much the counter has
+//! moved since:
+//!
+//! ```text
+//!     v5 = iadd v1, v3                         v6 = iadd v1, v2            v2 is the first v3
+//!     v6 = uextend.i64 v5           ──►        v7 = uextend.i64 v6
+//!                                              v8 = isub (uextend.i64 v3), (uextend.i64 v2)
+//!                                              v9 = iadd v7, v8
+//! ```
+//!
+//! Modulo two to the bits of the narrow type this is the narrow sum, whatever wraps. So it is the extended one if it is at most the largest number of
+//! that type.
 //!
 //! A processor that mispredicts the test runs the fast loop with sums that do wrap, and its addresses are farther off than an extended number can
 //! be. Where guards are consolidated, what is outside of the memory is still none of its addresses; an access without a guard has nothing of the
@@ -84,24 +97,25 @@ impl<'a> Extensions<'a> {
         Some((root.offset(constant), required))
     }
 
-    /// What does not change in `lp`, extended, and each other term extended. Nothing if that is one number.
+    /// `narrow` in 64 bits, as it is if nothing wraps. Nothing if that is one number.
     fn wide(&self, lp: Loop, narrow: &Sum) -> Option<Sum> {
-        let wide = types::I64.bits();
         let (fixed, moving) = self.view.split(lp, narrow);
-        if moving.is_empty() {
+        if let [(Term::Value(counter), factor)] = moving[..]
+            && let Some(start) = self.start(lp, *counter)
+        {
+            let is_below = !all_are_added(&fixed) || self.begins_below_zero(lp, &start);
+            if is_below && start.bits() == narrow.bits() && signed(factor, narrow.bits()) > 0 {
+                return from_first(&fixed, (*counter, factor), &start);
+            }
+        }
+        if moving.is_empty() || !all_are_added(narrow) {
             return None;
         }
-        let is_added = |factor: u64| signed(factor, narrow.bits()) > 0;
-        if !narrow.terms().iter().all(|(_, factor)| is_added(*factor)) {
-            return None;
-        }
-        let mut sum = fixed.extended(wide, false);
+        let mut sum = fixed.extended(WIDE, false);
         for (term, factor) in moving {
             let part = match term {
-                Term::Value(value) if self.starts_at_a_sum(lp, *value) => {
-                    Sum::of_term(term.clone(), 1, narrow.bits()).extended(wide, false)
-                }
-                Term::Extended { signed: false, sum } => (**sum).clone().extended(wide, false),
+                Term::Value(_) => Sum::of_term(term.clone(), 1, narrow.bits()).extended(WIDE, false),
+                Term::Extended { signed: false, sum } => (**sum).clone().extended(WIDE, false),
                 _ => return None,
             };
             sum.add(&part, factor)?;
@@ -109,16 +123,53 @@ impl<'a> Extensions<'a> {
         (!matches!(sum.terms(), [(_, 1)]) && sum.never_wraps()).then_some(sum)
     }
 
-    /// Whether nothing is subtracted in what `value` is in the first iteration, as far as that is seen.
-    fn starts_at_a_sum(&self, lp: Loop, value: Value) -> bool {
+    /// What `value` is in the first iteration, if it is a parameter of the header.
+    fn start(&self, lp: Loop, value: Value) -> Option<Sum> {
         let (func, data) = (self.view.func(), self.view.forest.data(lp));
         let (ValueDef::Param(block, index), [entry]) = (func.dfg.value_def(value), &data.entries[..]) else {
-            return true;
+            return None;
         };
-        let start = entry.args(func).nth(index).filter(|_| block == data.header).and_then(|arg| arg.as_value());
-        let start = start.and_then(|start| self.view.sum(start));
-        start.is_none_or(|start| start.terms().iter().all(|(_, factor)| signed(*factor, start.bits()) > 0))
+        let start = entry.args(func).nth(index).filter(|_| block == data.header)?;
+        self.view.sum(start.as_value()?)
     }
+
+    /// Whether this start of a counter is a negative number, or a difference, as far as that is seen. A strip begins where the one before has ended: there the
+    /// first one counts.
+    fn begins_below_zero(&self, lp: Loop, start: &Sum) -> bool {
+        let mut start = start.clone();
+        let mut around = self.view.forest.data(lp).parent;
+        while let (Some(lp), [(Term::Value(value), 1)], 0) = (around, start.terms(), start.constant_part()) {
+            match self.start(lp, *value) {
+                Some(first) => start = first,
+                None if self.view.is_invariant(lp, &start) => {}
+                None => return false,
+            }
+            around = self.view.forest.data(lp).parent;
+        }
+        match start.as_constant() {
+            Some(constant) => signed(constant, start.bits()) < 0,
+            None => !all_are_added(&start),
+        }
+    }
+}
+
+/// The bits of an address.
+const WIDE: u32 = 64;
+
+/// Whether nothing is subtracted in `sum` but a constant.
+fn all_are_added(sum: &Sum) -> bool {
+    sum.terms().iter().all(|(_, factor)| signed(*factor, sum.bits()) > 0)
+}
+
+/// The sum of `fixed` and of a counter times `factor` in 64 bits: the first one, which may have wrapped, and by how much the counter has moved since.
+fn from_first(fixed: &Sum, (counter, factor): (Value, u64), start: &Sum) -> Option<Sum> {
+    let counter = Sum::of_term(Term::Value(counter), 1, start.bits()).extended(WIDE, false);
+    let mut sum = fixed.plus(start, factor)?.extended(WIDE, false);
+    if !fault!(CountsFromZero) {
+        sum.add(&start.clone().extended(WIDE, false), factor.wrapping_neg())?;
+    }
+    sum.add(&counter, factor)?;
+    Some(sum)
 }
 
 /// The extensions that the addresses of plain loads and stores are made of, in loops with not too many instructions for each of them: a long one

@@ -82,8 +82,14 @@ impl Builder<'_> {
         let args = func.dfg.inst_args(inst);
         match func.dfg.insts[inst] {
             InstructionData::UnaryImm { opcode: Opcode::Iconst, imm } => {
-                let added = (imm.bits() as u64).wrapping_mul(factor);
-                total.constant = total.constant.wrapping_add(added) & mask(total.bits);
+                total.constant =
+                    total.constant.wrapping_add((imm.bits() as u64).wrapping_mul(factor)) & mask(total.bits);
+            }
+            InstructionData::Unary { opcode: Opcode::Ineg, arg } => parts.push((arg, factor.wrapping_neg())),
+            // It is `-1 - arg`.
+            InstructionData::Unary { opcode: Opcode::Bnot, arg } => {
+                parts.push((arg, factor.wrapping_neg()));
+                total.constant = total.constant.wrapping_sub(factor) & mask(total.bits);
             }
             InstructionData::StackAddr { stack_slot, offset, .. } if factor == 1 => {
                 let slot = Sum { bits: total.bits, constant: 0, terms: smallvec![(Term::Slot(stack_slot), 1)] };
@@ -137,14 +143,16 @@ impl Builder<'_> {
 /// Whether a sum does not look into `value`.
 fn is_leaf(func: &Function, value: Value) -> bool {
     use Opcode::{
-        Iadd, Iconst, Imul, Ireduce, Ishl, Isub, SaddOverflow, Sextend, SsubOverflow, StackAddr, UaddOverflow,
-        UaddOverflowTrap, Uextend, UsubOverflow,
+        Bnot, Iadd, Iconst, Imul, Ineg, Ireduce, Ishl, Isub, SaddOverflow, Sextend, SsubOverflow, StackAddr,
+        UaddOverflow, UaddOverflowTrap, Uextend, UsubOverflow,
     };
     let ValueDef::Result(inst, 0) = func.dfg.value_def(value) else { return true };
     !matches!(
         func.dfg.insts[inst].opcode(),
-        Iadd | Iconst
+        Bnot | Iadd
+            | Iconst
             | Imul
+            | Ineg
             | Ireduce
             | Ishl
             | Isub
