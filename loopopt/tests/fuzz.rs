@@ -141,7 +141,7 @@ const SEEDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fault-seeds.txt"
 
 /// Faults that generated programs do not show: only another thread would notice the first, only a processor that runs ahead the last, and for the others
 /// all has to fit: how long a strip is, that it is unrolled, and a loop in the place of it; that a nest is short, and its loops ask for two flags; that registers are
-/// so few that one of two values moves later; or that a counter does not begin at zero, and something is subtracted from it. `tests/clif.rs` and
+/// so few that one of two values moves later; or that a counter begins at what is subtracted from zero, and is above zero. `tests/clif.rs` and
 /// `tests/speculation.rs` find them.
 const UNSEEN_FAULTS: &[Fault] = &[
     Fault::PollsForgotten,

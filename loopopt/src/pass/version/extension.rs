@@ -18,9 +18,8 @@
 //! Constants are added last, in 64 bits, so that all that lies next to each other has one base; a negative one is at most what it is
 //! subtracted from.
 //!
-//! A counter that begins below zero, as in `for (i = -n; i != 0; i++) end[i]`, is a large number without sign, and wraps with what it is added to each time. There,
-//! and where something is subtracted, the sum is what it is in the first iteration, as one number of the narrow type, and by how much the counter has
-//! moved since:
+//! A counter that begins below zero, as in `for (i = -n; i != 0; i++) end[i]`, is a large number without sign, and wraps with what it is added to each time. There
+//! the sum is what it is in the first iteration, as one number of the narrow type, and by how much the counter has moved since:
 //!
 //! ```text
 //!     v5 = iadd v1, v3                         v6 = iadd v1, v2            v2 is the first v3
@@ -30,7 +29,8 @@
 //! ```
 //!
 //! Modulo two to the bits of the narrow type this is the narrow sum, whatever wraps. So it is the extended one if it is at most the largest number of
-//! that type.
+//! that type. Where something else is subtracted, sums are not followed: most loops that copy from a place a distance before, as decompressors do, are
+//! short (`lz4d-o2`, an LZ4 decoder: 0.668 of its time with such sums, and 0.642 without).
 //!
 //! A processor that mispredicts the test runs the fast loop with sums that do wrap, and its addresses are farther off than an extended number can
 //! be. Where guards are consolidated, what is outside of the memory is still none of its addresses; an access without a guard has nothing of the
@@ -103,8 +103,8 @@ impl<'a> Extensions<'a> {
         if let [(Term::Value(counter), factor)] = moving[..]
             && let Some(start) = self.start(lp, *counter)
         {
-            let is_below = !all_are_added(&fixed) || self.begins_below_zero(lp, &start);
-            if is_below && start.bits() == narrow.bits() && signed(factor, narrow.bits()) > 0 {
+            let is_added = start.bits() == narrow.bits() && signed(factor, narrow.bits()) > 0;
+            if is_added && self.begins_below_zero(lp, &start) {
                 return from_first(&fixed, (*counter, factor), &start);
             }
         }
