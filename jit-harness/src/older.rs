@@ -2,18 +2,25 @@
 
 /// What has another name, or is written with other instructions, today.
 const RENAMED: &[(&str, &[&str])] = &[
+    ("band_not", &["bnot", "band"]),
     ("bconst", &["iconst"]),
     ("bextend", &["sextend"]),
     ("bint", &["uextend"]),
+    ("bor_not", &["bnot", "bor"]),
     ("br_icmp", &["icmp", "brif"]),
     ("breduce", &["ireduce"]),
     ("brff", &["fcmp", "brif"]),
     ("brnz", &["brif"]),
     ("brz", &["brif"]),
+    ("bxor_not", &["bnot", "bxor"]),
+    ("dynamic_stack_load", &["dynamic_stack_addr", "load"]),
+    ("dynamic_stack_store", &["dynamic_stack_addr", "store"]),
     ("fallthrough", &["jump"]),
+    ("fcvt_low_from_sint", &["swiden_low", "fcvt_from_sint"]),
     ("ffcmp", &["fcmp"]),
     ("fmax_pseudo", &["fcmp", "select"]),
     ("fmin_pseudo", &["fcmp", "select"]),
+    ("global_value", &["symbol_value"]),
     ("heap_addr", &["icmp", "trapz", "iadd"]),
     ("heap_load", &["icmp", "trapz", "iadd", "load"]),
     ("heap_store", &["icmp", "trapz", "iadd", "store"]),
@@ -24,6 +31,7 @@ const RENAMED: &[(&str, &[&str])] = &[
     ("ifcmp", &["icmp"]),
     ("indirect_jump_table_br", &["br_table"]),
     ("irsub_imm", &["iconst", "isub"]),
+    ("is_invalid", &["iconst", "icmp"]),
     ("is_null", &["iconst", "icmp"]),
     ("isub_bin", &["usub_overflow_bin"]),
     ("isub_borrow", &["usub_overflow_bin"]),
@@ -36,6 +44,8 @@ const RENAMED: &[(&str, &[&str])] = &[
     ("resumable_trapnz", &["trapnz"]),
     ("selectif", &["icmp", "select"]),
     ("selectif_spectre_guard", &["icmp", "select_spectre_guard"]),
+    ("stack_load", &["stack_addr", "load"]),
+    ("stack_store", &["stack_addr", "store"]),
     ("store_complex", &["iadd", "store"]),
     ("table_addr", &["icmp", "trapz", "iadd"]),
     ("trapff", &["fcmp", "trapnz"]),
@@ -43,6 +53,7 @@ const RENAMED: &[(&str, &[&str])] = &[
     ("trueff", &["fcmp"]),
     ("trueif", &["icmp"]),
     ("vselect", &["bitselect"]),
+    ("x86_blendv", &["blendv"]),
 ];
 
 /// What had a form with a constant.

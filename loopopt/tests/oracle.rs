@@ -529,7 +529,6 @@ mod programs {
         for (text, message) in [
             ("function %f() {\nblock0:\n  v0 = iconst.i32 1\n  v1 = frobnicate v0\n  return\n}", "line 4: "),
             ("\nfunction %f() -> i32 {\nblock0:\n  return\n}", "line 4: %f is not valid CLIF: inst0 (return): "),
-            ("function u0:0() { block0: return }", "line 1: the function name u0:0 is not of the form %name"),
             ("function %f() { block0: return }\nfunction %f() { block0: return }", "there are two functions %f"),
             ("test run\n", "there is no function"),
         ] {
@@ -578,6 +577,19 @@ mod programs {
         let cases: Vec<Case> = runs.into_iter().map(|run| Case { call: run.call, memory: vec![0; 8] }).collect();
         let agreement = check(&program, &cases, &Options::default()).expect("there is no difference");
         assert_eq!((agreement.compared, agreement.interpreted, agreement.reports.len()), (5, 4, 3));
+    }
+
+    /// What embedders print has names of numbers.
+    #[test]
+    fn have_functions_with_numbers_for_names() {
+        let text = "function u0:3(i32) -> i32 { block0(v0: i32): v1 = iadd v0, v0 return v1 }
+            function u1:4(i32) -> i32 { fn0 = u0:3(i32) -> i32 block0(v0: i32): v1 = call fn0(v0) return v1 }
+            ; run: u1:4(21) == 42";
+        let program = program(text);
+        let run = program.runs(text).expect("the comment is valid").remove(0);
+        let mut compiled = Compiled::new(&program, Pipeline::Speed, Settings::default()).expect("it compiles");
+        let outcome = compiled.observe(&run.call, &[0; 8]).expect("callable").outcome;
+        assert!(matches!(outcome, Outcome::Returned(results) if run.expectation.holds(&results)));
     }
 
     #[test]

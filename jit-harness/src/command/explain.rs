@@ -25,9 +25,12 @@ pub(super) use json::{FunctionRecord, LoopRecord, RemarkRecord};
 use loopopt::analysis::cfg::loops::{Loop, LoopForest};
 use loopopt::{LoopOptimizer, Options, Remark, Report, Verdict};
 use origin::Origins;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io::{self, Write};
+use std::num::NonZero;
+use std::panic::resume_unwind;
 use std::sync::LazyLock;
+use std::thread::{self, ScopedJoinHandle};
 
 /// The most characters of a line, as far as words allow.
 const WIDTH: usize = 120;
@@ -44,6 +47,9 @@ static LINE: LazyLock<usize> = LazyLock::new(|| {
 /// that grows with the square of the size of functions without branches in their loops.
 const MAX_LOWERED: usize = 20_000;
 
+/// The functions that a thread compiles before what is said of them is printed. 16: nobody waits long for the first ones.
+const FUNCTIONS_AT_A_TIME: usize = 16;
+
 /// The most lines of the file behind a remark.
 const MAX_PLACES: usize = 4;
 
@@ -58,9 +64,13 @@ pub(super) fn run(args: &ExplainArgs, out: &mut dyn Write) -> Result<Ending> {
         writeln!(out, "{}", serde_json::to_string_pretty(&json::Record { functions })?)?;
         return Ok(Ending::Fine);
     }
-    each_function(&input, &names, &options, |name, lines, explained| {
-        Ok(Printer { shown, name, lines, colours, explained }.print(out)?)
-    })?;
+    let depth = if shown.passes.is_empty() { Depth::MachineCode } else { Depth::Remarks };
+    let print = |name: &str, lines: &Lines<'_>, explained: &Explained| {
+        let mut text = Vec::new();
+        Printer { shown, name, lines, colours, explained }.print(&mut text)?;
+        Ok(text)
+    };
+    each_function((&input, &names), (&options, depth), print, |text| Ok(out.write_all(&text)?))?;
     Ok(Ending::Fine)
 }
 
@@ -72,30 +82,56 @@ pub(super) fn records(
     shown: Shown<'_>,
 ) -> Result<Vec<FunctionRecord>> {
     let mut records = Vec::new();
-    each_function(input, names, options, |name, lines, explained| {
-        records.push(Printer { shown, name, lines, colours: false, explained }.record());
+    let record = |name: &str, lines: &Lines<'_>, explained: &Explained| {
+        Ok(Printer { shown, name, lines, colours: false, explained }.record())
+    };
+    each_function((input, names), (options, Depth::MachineCode), record, |record| {
+        records.push(record);
         Ok(())
     })?;
     Ok(records)
 }
 
-/// Compiles these functions of a file one after the other.
-fn each_function(
-    input: &Input,
-    names: &[String],
-    options: &Options,
-    mut then: impl FnMut(&str, &Lines<'_>, &Explained) -> Result<()>,
+/// What is looked at of a function.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Depth {
+    /// What is said of its loops.
+    Remarks,
+    /// And what becomes of them in machine code.
+    MachineCode,
+}
+
+/// Compiles these functions of a file, several at a time, and takes what is made of each in their order.
+fn each_function<T: Send>(
+    (input, names): (&Input, &[String]),
+    (options, depth): (&Options, Depth),
+    make: impl Fn(&str, &Lines<'_>, &Explained) -> Result<T> + Sync,
+    mut take: impl FnMut(T) -> Result<()>,
 ) -> Result<()> {
-    let isa = target::host()?;
-    let lines = input.lines();
-    for (name, function) in input.function_names().iter().zip(input.program.functions()) {
-        if !names.contains(name) {
-            continue;
-        }
+    let isa = &*target::host()?;
+    let lines = &input.lines();
+    let names: HashSet<&String> = names.iter().collect();
+    let all = input.function_names();
+    let wanted = all.iter().zip(input.program.functions()).filter(|(name, _)| names.contains(name));
+    let one = |(name, function): &(&String, &Function)| {
         let is_known = |entity: &str| lines.of(name, entity).is_some();
-        let explained = Explained::new(function, &*isa, options, &is_known)
+        let explained = Explained::new(function, isa, (options, depth), &is_known)
             .map_err(|error| in_file(&input.name, &error, "the function cannot be compiled for this host"))?;
-        then(name, &lines, &explained)?;
+        make(name, lines, &explained)
+    };
+    let threads = thread::available_parallelism().map_or(1, NonZero::get);
+    for group in wanted.collect::<Vec<_>>().chunks(threads * FUNCTIONS_AT_A_TIME) {
+        let size = group.len().div_ceil(threads);
+        let made: Vec<T> = thread::scope(|scope| {
+            let one = &one;
+            let spawn =
+                group.chunks(size).map(|part| scope.spawn(move || part.iter().map(one).collect::<Result<Vec<T>>>()));
+            let parts: Vec<_> = spawn.collect();
+            let join =
+                |part: ScopedJoinHandle<'_, Result<Vec<T>>>| part.join().unwrap_or_else(|panic| resume_unwind(panic));
+            parts.into_iter().map(join).collect::<Result<Vec<_>>>().map(|parts| parts.into_iter().flatten().collect())
+        })?;
+        made.into_iter().try_for_each(&mut take)?;
     }
     Ok(())
 }
@@ -176,7 +212,7 @@ impl Explained {
     fn new(
         function: &Function,
         isa: &dyn TargetIsa,
-        options: &Options,
+        (options, depth): (&Options, Depth),
         is_known: &dyn Fn(&str) -> bool,
     ) -> Result<Self> {
         let plane = &mut ControlPlane::default();
@@ -184,7 +220,7 @@ impl Explained {
         ctx.optimize(isa, plane).map_err(|error| anyhow!("{}: {error}", function.name))?;
         let before = LoopForest::new(&ctx.func, &ctx.cfg, &ctx.domtree);
         let insts: usize = ctx.func.layout.blocks().map(|block| ctx.func.layout.block_insts(block).count()).sum();
-        let is_lowered = insts <= MAX_LOWERED;
+        let is_lowered = depth == Depth::MachineCode && insts <= MAX_LOWERED;
         // Copies of an instruction keep its source location, and nothing depends on it.
         emitted::number_blocks(&mut ctx.func);
         let emit = |ctx: &mut Context| match is_lowered {

@@ -47,6 +47,9 @@ pub(super) fn run(args: &ProfileArgs, out: &mut dyn Write) -> Result<Ending> {
     writeln!(out, "{what}\n")?;
     let bench = measured(&subjects.iter().collect::<Vec<_>>(), effort)?;
     table::print(&bench, false, out)?;
+    if !bench.complete {
+        writeln!(out, "\ninterrupted: these are the figures of what was measured until then")?;
+    }
     Ok(Ending::of(&bench))
 }
 

@@ -9,9 +9,12 @@ pub fn write(bench: &Bench, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "# Sample loops, with and without loopopt\n")?;
     writeln!(
         out,
-        "Written by `jit-harness bench --quick --page`, on {}. Both arms at `opt_level=speed`; each program does the same in both.\n",
+        "Written by `jit-harness bench --page`, on {}. Both arms at `opt_level=speed`; what is timed does the same in both.\n",
         bench.cpu
     )?;
+    if !bench.complete {
+        writeln!(out, "Interrupted: these are the figures of what was measured until then.\n")?;
+    }
     writeln!(
         out,
         "| program | Cranelift | with loopopt | ratio | 95 % interval | at the best places | instructions in loops |"

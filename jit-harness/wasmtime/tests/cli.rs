@@ -89,6 +89,11 @@ fn figures_are_json() {
 fn loops_are_explained() {
     let text = fine(&["explain", "FILE"]);
     assert!(text.contains("function 0") && text.contains("rotate: done"), "{text}");
+    assert!(text.contains("--all shows them") && !text.contains("(nothing-selected)"), "{text}");
+    assert!(fine(&["explain", "FILE", "--all"]).contains("(nothing-selected)"));
+    let text = fine(&["explain", "FILE", "--filter", "rotate", "--json"]);
+    assert!(text.contains("\"pass\": \"rotate\"") && !text.contains("\"pass\": \"licm\""), "{text}");
+    assert!(fails(&["explain", "FILE", "--filter", "rotat"]).contains("unknown pass `rotat`"));
     assert!(fine(&["bisect", "FILE", "--invoke", "sum", "3"]).contains("both arms agree"));
     assert!(fine(&["modes"]).contains("no-spectre"));
 }

@@ -113,7 +113,7 @@ impl Compiled {
         let mut context = Context::new();
         let mut functions = Vec::with_capacity(program.functions().len());
         for function in program.functions() {
-            let name = Program::name_of(function).expect("a program's functions have names");
+            let name = Program::name_of(function);
             context.clear();
             context.func.clone_from(function);
             let compiled =
@@ -214,7 +214,7 @@ impl Builder {
         let mut module = JITModule::new(builder);
         let mut defined = HashMap::new();
         for function in program.functions() {
-            let name = Program::name_of(function).expect("a program's functions have names");
+            let name = Program::name_of(function);
             let id = module.declare_function(&name, Linkage::Local, &function.signature)?;
             defined.insert(name, (id, function.signature.clone()));
         }

@@ -74,7 +74,7 @@ impl Expectation {
 }
 
 impl Program {
-    /// A program of these functions, whose names are test-case names (`%name`).
+    /// A program of these functions, which are called by their names: `name` of `%name`, `u0:3` of `u0:3`.
     ///
     /// Fails if two names are equal or the verifier finds anything.
     pub fn new(functions: Vec<Function>) -> Result<Self> {
@@ -147,19 +147,16 @@ impl Program {
         &self.functions
     }
 
-    /// The function of this name, without `%`.
+    /// The function of this name, without `%`, or of one like `u0:3`.
     pub fn function(&self, name: &str) -> Option<&Function> {
-        self.functions.iter().find(|function| match &function.name {
-            UserFuncName::Testcase(own) => own.raw() == name.as_bytes(),
-            UserFuncName::User(_) => false,
-        })
+        self.functions.iter().find(|function| Self::name_of(function) == name)
     }
 
-    /// The name of a function without `%`, if it is a test-case name.
-    pub(super) fn name_of(function: &Function) -> Option<String> {
+    /// The name of a function, without `%`.
+    pub(super) fn name_of(function: &Function) -> String {
         match &function.name {
-            UserFuncName::Testcase(name) => Some(String::from_utf8_lossy(name.raw()).into_owned()),
-            UserFuncName::User(_) => None,
+            UserFuncName::Testcase(name) => String::from_utf8_lossy(name.raw()).into_owned(),
+            UserFuncName::User(name) => name.to_string(),
         }
     }
 
@@ -243,13 +240,11 @@ impl Program {
 fn verify(function: &Function, target: &Target, line_of: impl Fn(AnyEntity) -> Option<usize>) -> Result<()> {
     let isa = target.isa(Use::Optimize, true)?;
     let at = |entity| line_of(entity).map_or(String::new(), |line| format!("line {line}: "));
-    let Some(name) = Program::name_of(function) else {
-        bail!("{}the function name {} is not of the form %name", at(AnyEntity::Function), function.name)
-    };
+    let name = &function.name;
     match verify_function(function, &*isa).map_err(|errors| errors.0.into_iter().next()) {
         Ok(()) => Ok(()),
-        Err(Some(first)) => bail!("{}%{name} is not valid CLIF: {first}", at(first.location)),
-        Err(None) => bail!("{}%{name} is not valid CLIF", at(AnyEntity::Function)),
+        Err(Some(first)) => bail!("{}{name} is not valid CLIF: {first}", at(first.location)),
+        Err(None) => bail!("{}{name} is not valid CLIF", at(AnyEntity::Function)),
     }
 }
 

@@ -491,7 +491,7 @@ refusals! {
             "nothing that a formula could stand for is computed for the end of the loop alone";
         /// (L1) No test says how often it runs.
         NotCounted => "not-counted", "no test of a counter says in which iteration the loop is left",
-            help "count by a constant, up to or down to something that does not change";
+            help "end the loop by nothing but the test of a number that grows by a constant; where a search ends, no formula tells";
         /// (L2) The formula holds under a condition.
         NotKnownBefore { requirement: String } => "not-known-before",
             "how often the loop runs is known only if {requirement}, which nothing before it says",

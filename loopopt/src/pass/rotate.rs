@@ -282,13 +282,20 @@ impl Rotation {
         let params = func.dfg.num_block_params(self.header);
         let mut message = format!(
             "the test of {} (instructions copied: {}, parameters: {params}) now ends the loop; the exit leads to {}",
-            self.header, self.size, self.exits[0].0,
+            self.header,
+            self.size,
+            target(func, self.exits[0].0),
         );
         for (exit, _) in &self.exits[1..] {
-            message += &format!(", {exit}");
+            message += &format!(", {}", target(func, *exit));
         }
         message
     }
+}
+
+/// Where an exit leads to: not the block that canonical form has put on the way.
+fn target(func: &Function, exit: Block) -> Block {
+    only_jumps_to(func, exit).unwrap_or(exit)
 }
 
 /// The loop leaves at its back edge already. A latch that only gathers several back edges, or counts a strip, stands for what comes before it.

@@ -21,7 +21,7 @@ pub(super) fn page(bench: &Bench, programs: &[Program<'_>], args: &ReportArgs) -
             ", and by the same with loopopt. Each name leads to what was done to its loops and to its code."
         }
         @if is_timed {
-            p { "On " (bench.cpu) ", options: " (args.settings()) ". Both arms gave the same results before they were timed." }
+            p { "On " (bench.cpu) ", options: " (args.settings()) ". What is timed gave the same results in both arms before." }
             @if !bench.complete { p.differs { "Interrupted: these are the figures of what was measured until then." } }
             div.tiles { (means(bench)) }
             (pictures(&rows)?)
