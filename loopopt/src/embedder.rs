@@ -116,7 +116,7 @@ pub trait Embedder: fmt::Debug + Send + Sync {
     }
 
     /// Whether what is loaded from `region`, read without sign, never gets smaller while a function runs, and may be read by a `notrap` load at any
-    /// time once its address is known. Then what is below it in front of a loop is below it in the loop, even if calls make it
+    /// time once its address is known, as a value that is no constant. Then what is below it in front of a loop is below it in the loop, even if calls make it
     /// larger. True of the length of a memory of WebAssembly.
     fn never_shrinks(&self, region: &AliasRegionData) -> bool {
         let _ = region;

@@ -361,7 +361,9 @@ impl Guarding<'_> {
         let Root::Load { flags, address, .. } = root else { return true };
         let Context { func, domtree, .. } = &*self.ctx;
         let flags = func.dfg.mem_flags[*flags];
-        if flags.can_move() || self.options.never_shrinks(func, flags) {
+        // A constant may be what a branch has found an address to be equal to, and no address elsewhere.
+        let is_known = || !matches!(**address, Root::Constant(_)) && self.options.never_shrinks(func, flags);
+        if flags.can_move() || is_known() {
             return self.may_load(address, place);
         }
         let loads = self.loads.get_or_insert_with(|| loads_of_roots(self.ctx, self.options));

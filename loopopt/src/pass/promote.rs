@@ -30,7 +30,8 @@
 //! * (L2) no other store of the loop may overlap it, as flags and addresses say, or a test in front of the loop; no call, fence or atomic
 //!   is in the loop, unless it is in a stack slot that nobody else knows; the embedder does not list its region as written by others; none of
 //!   its loads is a [poll](crate::analysis::memory::exit_polls) of the loop or of one inside it, unless each iteration overwrites what others may write,
-//!   with something that is not made of it by what [`settles`]: a loop that waits, and stores now and then or the same again, waits for somebody else;
+//!   with something that is made of it, or of what the iteration before has stored, by what does not [settle](settles): a loop that waits, and stores now and
+//!   then, or a constant, or the same again, waits for somebody else;
 //! * (L3) the load before the loop may be done: one of its accesses runs on each entry of the loop, and before anything that
 //!   can be observed if it may trap; or a load is `notrap` and `can_move`. It has the region of the cell only if all accesses have: one of a
 //!   variant that never runs is told apart from others that it is not apart from. So all have one region if one is of a memory whose accesses are
@@ -94,6 +95,11 @@ use cranelift_codegen::{CodegenResult, Context, FxHashMap, FxHashSet};
 use neighbours::{Addresses, Located, Neighbours, Place};
 use std::rc::Rc;
 use why::Decline;
+
+/// Whether `value` is of a block of `lp`.
+fn is_inside(func: &Function, forest: &LoopForest, lp: Loop, value: Value) -> bool {
+    def_block(func, value).is_some_and(|block| forest.contains(lp, block))
+}
 
 /// The name of this pass.
 pub(crate) const NAME: &str = "promote";
@@ -433,32 +439,70 @@ impl<'a> Here<'a> {
                     domtree.dominates(access.inst, load, &func.layout)
                         || forest.is_in_each_iteration(func, domtree, lp, home)
                 };
-                is_certain() && !self.is_settled(stored, (load, lp))
+                is_certain() && self.moves_on(stored, accesses, lp)
             })
         })
     }
 
-    /// Whether `stored` is what `load` gives, or is made of it by instructions that settle only: then iterations come to store the same.
-    fn is_settled(&self, stored: Value, (load, lp): (Inst, Loop)) -> bool {
+    /// Whether iterations that store `stored` to the cell of `accesses` are known not to come to store the same: it is made of what the cell holds, or of
+    /// what the iteration before has made of it, by an instruction that does not settle.
+    fn moves_on(&self, stored: Value, accesses: &[Rc<Located>], lp: Loop) -> bool {
+        let is_load = |inst| accesses.iter().any(|access| access.inst == inst && access.stored.is_none());
+        let mut carried = Vec::new();
+        if self.is_moved_from(vec![stored], lp, &is_load, None, &mut carried) {
+            return true;
+        }
+        let header = self.forest.data(lp).header;
+        let next = |param| {
+            let edges = self.forest.edges_into(self.func, self.cfg, header).iter();
+            let inside = edges.filter(|edge| self.forest.contains(lp, edge.source(self.func)));
+            inside.filter_map(|edge| edge.passed_for(self.func, param)).collect::<Vec<_>>()
+        };
+        let carried = carried.into_iter().collect::<FxHashSet<_>>();
+        carried.into_iter().any(|param| self.is_moved_from(next(param), lp, &is_load, Some(param), &mut Vec::new()))
+    }
+
+    /// Whether one of these values is made of such a load, or of `param`, by an instruction that does not settle. Takes note of the parameters of the header
+    /// that they are made of.
+    fn is_moved_from(
+        &self,
+        values: Vec<Value>,
+        lp: Loop,
+        is_load: &dyn Fn(Inst) -> bool,
+        param: Option<Value>,
+        carried: &mut Vec<Value>,
+    ) -> bool {
         /// Values that are looked at: more than a flag is set by.
-        const MAX_VALUES: usize = 16;
+        const MAX_VALUES: usize = 24;
         let Self { func, cfg, forest, .. } = self;
-        let (mut open, mut seen) = (vec![stored], FxHashSet::default());
-        while let Some(value) = open.pop() {
-            if !seen.insert(value) {
+        let mut open: Vec<(Value, bool)> = values.into_iter().map(|value| (value, false)).collect();
+        let mut seen = FxHashSet::default();
+        while let Some((value, is_moved)) = open.pop().filter(|_| seen.len() < MAX_VALUES) {
+            if Some(value) == param {
+                if is_moved {
+                    return true;
+                }
                 continue;
             }
-            if seen.len() > MAX_VALUES {
-                return true;
+            if !seen.insert((value, is_moved)) {
+                continue;
             }
             match func.dfg.value_def(value) {
-                ValueDef::Result(inst, _) if inst == load => return true,
-                ValueDef::Result(inst, _) if settles(func.dfg.insts[inst].opcode()) => {
-                    open.extend_from_slice(func.dfg.inst_args(inst));
+                ValueDef::Result(inst, _) if is_load(inst) => {
+                    if is_moved {
+                        return true;
+                    }
+                }
+                ValueDef::Result(inst, _) if is_inside(func, forest, lp, value) => {
+                    let is_moved = is_moved || !settles(func.dfg.insts[inst].opcode());
+                    open.extend(func.dfg.inst_args(inst).iter().map(|&arg| (arg, is_moved)));
                 }
                 ValueDef::Param(block, _) if forest.contains(lp, block) => {
+                    if block == forest.data(lp).header {
+                        carried.push(value);
+                    }
                     let edges = forest.edges_into(func, cfg, block).iter();
-                    open.extend(edges.filter_map(|edge| edge.passed_for(func, value)));
+                    open.extend(edges.filter_map(|edge| edge.passed_for(func, value)).map(|passed| (passed, is_moved)));
                 }
                 _ => {}
             }

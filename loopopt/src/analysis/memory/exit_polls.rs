@@ -17,9 +17,9 @@
 //! outside, is made of steady values by an instruction that neither writes nor calls, is loaded from a steady address, or is a parameter for
 //! which each edge passes a steady value. A counter is not: it is made of itself by an addition. What is made of itself by a bitwise or, a minimum
 //! or a choice comes to rest ([`settles`]): a flag that an iteration passes on to the next once it has been seen. The loads that the steady condition
-//! of a way out is made of are polls. So are those of the steady conditions that choose what a parameter or a `select` among them gets. A steady branch
+//! of a way out is made of are polls; where any of several conditions is enough, each is a way out. So are those of the steady conditions that choose what a parameter or a `select` among them gets. A steady branch
 //! that decides whether such a way out is reached belongs to its condition. If what changes decides at each way out, but a steady branch whether it
-//! is asked, the loop waits for these branches: it counts down once a flag is set. Conditional traps are ways out, too, of a loop that nothing
+//! is asked, or whether it changes in an iteration, the loop waits for these branches: it counts down once a flag is set. Conditional traps are ways out, too, of a loop that nothing
 //! else surely ends: one without exits, or with none that what changes decides, whatever is loaded.
 //!
 //! What is taken for steady by mistake (parameters that swap places) makes a load a poll, never the other way round. What the loop itself
@@ -38,15 +38,16 @@
 //!
 //! Regions that others write ([`Writers::Others`](crate::Writers)) are stricter: each load there stays what it is.
 
-use crate::analysis::cfg::edges::Edge;
+mod asked;
+
 use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
 use crate::analysis::memory::effects::Effects;
-use crate::analysis::scev::linear_expr::constant_of;
 use crate::fault::fault;
+pub use asked::asked_by;
+use asked::{alternatives, condition, conjuncts};
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
-use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode, Value, ValueDef};
 use cranelift_codegen::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
@@ -156,7 +157,7 @@ impl Search<'_> {
     fn exits(&self) -> Vec<WayOut> {
         let func = self.func;
         let exits = self.forest.data(self.lp).exits.iter();
-        exits.filter_map(|exit| Some((exit.source(func), asked_by(func, *exit)?))).collect()
+        exits.flat_map(|exit| alternatives(func, *exit).into_iter().map(|asked| (exit.source(func), asked))).collect()
     }
 
     /// Conditional traps, and divisions by what may be zero.
@@ -190,6 +191,7 @@ impl Search<'_> {
                     self.is_guarded(*block, &mut of_changing),
                     self.has_steady_part(asked, &mut of_changing.conditions),
                     self.may_be_bypassed(*block, &mut of_changing.conditions),
+                    self.may_stand_still(asked, &mut of_changing.conditions),
                 ];
                 waits &= guarded.contains(&true);
             }
@@ -225,9 +227,63 @@ impl Search<'_> {
     /// that do, for any of them may stand before ways that meet before `block`.
     fn may_be_bypassed(&mut self, block: Block, guards: &mut Vec<Value>) -> bool {
         let Self { func, forest, lp, domtree, .. } = *self;
-        if forest.is_in_each_iteration(func, domtree, lp, block) {
+        !forest.is_in_each_iteration(func, domtree, lp, block) && self.add_steady_branches(guards)
+    }
+
+    /// Whether one of the values that are asked together is made of a parameter of the header that an iteration may pass on as it is, and branches of the loop
+    /// ask what is steady and loaded. Adds the conditions of all that do, for any of them may decide whether it is moved on.
+    fn may_stand_still(&mut self, asked: &[Value], guards: &mut Vec<Value>) -> bool {
+        /// Values that are looked at.
+        const MAX_VALUES: usize = 64;
+        let (mut open, mut seen) = (asked.to_vec(), FxHashSet::default());
+        while let Some(value) = open.pop().filter(|_| seen.len() < MAX_VALUES) {
+            if !seen.insert(value) || self.is_steady(value) {
+                continue;
+            }
+            if self.is_passed_on(value) {
+                return self.add_steady_branches(guards);
+            }
+            open.extend(self.operands(value).unwrap_or_default());
+        }
+        false
+    }
+
+    /// Whether `value` is a parameter of the header that an iteration may pass on as it is, and may also change.
+    fn is_passed_on(&self, value: Value) -> bool {
+        /// Values that are looked at.
+        const MAX_VALUES: usize = 32;
+        let Self { func, cfg, forest, lp, .. } = *self;
+        let header = forest.data(lp).header;
+        let passed_by_loop = |value: Value, block: Block| {
+            let edges = forest.edges_into(func, cfg, block).iter();
+            let inside = edges.filter(|edge| forest.contains(lp, edge.source(func)));
+            inside.filter_map(|edge| edge.passed_for(func, value)).collect::<Vec<_>>()
+        };
+        if !matches!(func.dfg.value_def(value), ValueDef::Param(block, _) if block == header) {
             return false;
         }
+        let (mut open, mut seen) = (passed_by_loop(value, header), FxHashSet::default());
+        while let Some(passed) = open.pop().filter(|_| seen.len() < MAX_VALUES) {
+            if passed == value {
+                return true;
+            }
+            match func.dfg.value_def(passed) {
+                _ if !seen.insert(passed) => {}
+                ValueDef::Param(block, _) if block != header && forest.contains(lp, block) => {
+                    open.extend(passed_by_loop(passed, block));
+                }
+                ValueDef::Result(inst, _) if is_choice(func.dfg.insts[inst].opcode()) => {
+                    open.extend_from_slice(&func.dfg.inst_args(inst)[1..]);
+                }
+                _ => {}
+            }
+        }
+        false
+    }
+
+    /// Whether branches of the loop ask what is steady and loaded. Adds their conditions.
+    fn add_steady_branches(&mut self, guards: &mut Vec<Value>) -> bool {
+        let Self { func, forest, lp, .. } = *self;
         let steady = self.steady_branches.take().unwrap_or_else(|| {
             let branches = forest.blocks(lp).iter().filter_map(|&block| func.layout.last_inst(block));
             let asked: Vec<_> = branches.filter_map(|branch| condition(func, branch)).collect();
@@ -401,52 +457,6 @@ impl Search<'_> {
         loads.sort_unstable();
         loads.dedup();
         loads
-    }
-}
-
-/// What is asked for an edge: all of these have to be zero, or not, for it to be taken.
-pub fn asked_by(func: &Function, edge: Edge) -> Option<Operands> {
-    let condition = condition(func, edge.branch)?;
-    Some(match func.dfg.insts[edge.branch] {
-        InstructionData::Brif { .. } => conjuncts(func, condition, edge.slot == 0),
-        _ => Operands::from_slice(&[condition]),
-    })
-}
-
-/// Values that all have to be zero, or not zero, for `condition` to be `true`, or not: it alone, or what it is put together from.
-fn conjuncts(func: &Function, condition: Value, truth: bool) -> Operands {
-    /// What people write in one condition.
-    const MAX_PARTS: usize = 8;
-    let (mut parts, mut open) = (Operands::new(), vec![(condition, truth)]);
-    while let Some((value, truth)) = open.pop() {
-        let taken_apart = func.dfg.value_def(value).inst().filter(|_| parts.len() + open.len() < MAX_PARTS);
-        let zero = |value| constant_of(func, value) == Some(0);
-        let found = taken_apart.and_then(|inst| match (func.dfg.insts[inst].opcode(), func.dfg.inst_args(inst)) {
-            (Opcode::Band, &[a, b]) if truth => Some(vec![(a, true), (b, true)]),
-            (Opcode::Bor, &[a, b]) if !truth => Some(vec![(a, false), (b, false)]),
-            (Opcode::Uextend | Opcode::Sextend, &[a]) => Some(vec![(a, truth)]),
-            (Opcode::Select, &[c, a, b]) if truth && zero(b) => Some(vec![(c, true), (a, true)]),
-            (Opcode::Select, &[c, a, b]) if truth && zero(a) => Some(vec![(c, false), (b, true)]),
-            (Opcode::Icmp, &[a, b]) if zero(b) => match func.dfg.insts[inst].cond_code() {
-                Some(IntCC::Equal) => Some(vec![(a, !truth)]),
-                Some(IntCC::NotEqual) => Some(vec![(a, truth)]),
-                _ => None,
-            },
-            _ => None,
-        });
-        match found {
-            Some(found) => open.extend(found),
-            None => parts.push(value),
-        }
-    }
-    parts
-}
-
-/// What a branch on a value tests.
-fn condition(func: &Function, branch: Inst) -> Option<Value> {
-    match func.dfg.insts[branch] {
-        InstructionData::Brif { arg, .. } | InstructionData::BranchTable { arg, .. } => Some(arg),
-        _ => None,
     }
 }
 
