@@ -90,7 +90,9 @@ use crate::pass::{Form, Pass, PassCx};
 use crate::refusal::Said;
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
-use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, MemFlagsData, StackSlot, Type, Value, ValueDef};
+use cranelift_codegen::ir::{
+    Block, Function, Inst, InstructionData, MemFlagsData, Opcode, StackSlot, Type, Value, ValueDef,
+};
 use cranelift_codegen::{CodegenResult, Context, FxHashMap, FxHashSet};
 use neighbours::{Addresses, Located, Neighbours, Place};
 use std::rc::Rc;
@@ -494,8 +496,15 @@ impl<'a> Here<'a> {
                     }
                 }
                 ValueDef::Result(inst, _) if is_inside(func, forest, lp, value) => {
-                    let is_moved = is_moved || !settles(func.dfg.insts[inst].opcode());
-                    open.extend(func.dfg.inst_args(inst).iter().map(|&arg| (arg, is_moved)));
+                    let (opcode, args) = (func.dfg.insts[inst].opcode(), func.dfg.inst_args(inst));
+                    // What settles and is not the number itself, like a comparison, comes to be the same, however the number moves.
+                    let made_of = match opcode {
+                        Opcode::Bitcast | Opcode::Ireduce | Opcode::Sextend | Opcode::Uextend => args,
+                        Opcode::Select => &args[1..],
+                        _ if settles(opcode) => &[],
+                        _ => args,
+                    };
+                    open.extend(made_of.iter().map(|&arg| (arg, is_moved || !settles(opcode))));
                 }
                 ValueDef::Param(block, _) if forest.contains(lp, block) => {
                     if block == forest.data(lp).header {

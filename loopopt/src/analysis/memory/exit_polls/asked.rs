@@ -29,15 +29,19 @@ pub(super) fn alternatives(func: &Function, edge: Edge) -> Vec<Operands> {
         let is = |value, number: u64| constant_of(func, value) == Some(number);
         let parts = inst.and_then(|inst| match (func.dfg.insts[inst].opcode(), func.dfg.inst_args(inst)) {
             (Opcode::Bor, &[a, b]) if truth => Some(vec![(a, true), (b, true)]),
+            // A bit of it is asked for.
+            (Opcode::Band, &[a, b]) if constant_of(func, b).is_some() => Some(vec![(a, truth)]),
+            (Opcode::Bxor, &[a, b]) if is(b, 1) => Some(vec![(a, !truth)]),
             (Opcode::Band, &[a, b]) if !truth => Some(vec![(a, false), (b, false)]),
+            (Opcode::Umax, &[a, b]) if truth => Some(vec![(a, true), (b, true)]),
             (Opcode::Uextend | Opcode::Sextend, &[a]) => Some(vec![(a, truth)]),
             (Opcode::Select, &[c, a, b]) if truth && is(a, 1) => Some(vec![(c, true), (b, true)]),
             (Opcode::Select, &[c, a, b]) if truth && is(b, 1) => Some(vec![(c, false), (a, true)]),
             (Opcode::Select, &[c, a, b]) if !truth && is(b, 0) => Some(vec![(c, false), (a, false)]),
             (Opcode::Select, &[c, a, b]) if !truth && is(a, 0) => Some(vec![(c, true), (b, false)]),
-            (Opcode::Icmp, &[a, b]) if is(b, 0) => match func.dfg.insts[inst].cond_code() {
-                Some(IntCC::Equal) => Some(vec![(a, !truth)]),
-                Some(IntCC::NotEqual) => Some(vec![(a, truth)]),
+            (Opcode::Icmp, &[a, b]) if is(b, 0) || is(b, 1) => match func.dfg.insts[inst].cond_code() {
+                Some(IntCC::Equal) => Some(vec![(a, truth == is(b, 1))]),
+                Some(IntCC::NotEqual) => Some(vec![(a, truth == is(b, 0))]),
                 _ => None,
             },
             _ => None,
