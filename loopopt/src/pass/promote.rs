@@ -449,9 +449,12 @@ impl<'a> Here<'a> {
     /// Whether iterations that store `stored` to the cell of `accesses` are known not to come to store the same: it is made of what the cell holds, or of
     /// what the iteration before has made of it, by an instruction that does not settle.
     fn moves_on(&self, stored: Value, accesses: &[Rc<Located>], lp: Loop) -> bool {
-        let is_load = |inst| accesses.iter().any(|access| access.inst == inst && access.stored.is_none());
+        let is_load = |value| {
+            let inst = self.func.dfg.value_def(value).inst();
+            accesses.iter().any(|access| Some(access.inst) == inst && access.stored.is_none())
+        };
         let mut carried = Vec::new();
-        if self.is_moved_from(vec![stored], lp, &is_load, None, &mut carried) {
+        if self.is_moved_from(vec![stored], lp, &is_load, &mut carried) {
             return true;
         }
         let header = self.forest.data(lp).header;
@@ -461,17 +464,19 @@ impl<'a> Here<'a> {
             inside.filter_map(|edge| edge.passed_for(self.func, param)).collect::<Vec<_>>()
         };
         let carried = carried.into_iter().collect::<FxHashSet<_>>();
-        carried.into_iter().any(|param| self.is_moved_from(next(param), lp, &is_load, Some(param), &mut Vec::new()))
+        carried.into_iter().any(|param| {
+            let is_begin = |value| value == param || is_load(value);
+            self.is_moved_from(next(param), lp, &is_begin, &mut Vec::new())
+        })
     }
 
-    /// Whether one of these values is made of such a load, or of `param`, by an instruction that does not settle. Takes note of the parameters of the header
+    /// Whether one of these values is made of a value of which `is_begin` by an instruction that does not settle. Takes note of the parameters of the header
     /// that they are made of.
     fn is_moved_from(
         &self,
         values: Vec<Value>,
         lp: Loop,
-        is_load: &dyn Fn(Inst) -> bool,
-        param: Option<Value>,
+        is_begin: &dyn Fn(Value) -> bool,
         carried: &mut Vec<Value>,
     ) -> bool {
         /// Values that are looked at: more than a flag is set by.
@@ -480,21 +485,13 @@ impl<'a> Here<'a> {
         let mut open: Vec<(Value, bool)> = values.into_iter().map(|value| (value, false)).collect();
         let mut seen = FxHashSet::default();
         while let Some((value, is_moved)) = open.pop().filter(|_| seen.len() < MAX_VALUES) {
-            if Some(value) == param {
-                if is_moved {
-                    return true;
-                }
-                continue;
+            if is_begin(value) && is_moved {
+                return true;
             }
-            if !seen.insert((value, is_moved)) {
+            if is_begin(value) || !seen.insert((value, is_moved)) {
                 continue;
             }
             match func.dfg.value_def(value) {
-                ValueDef::Result(inst, _) if is_load(inst) => {
-                    if is_moved {
-                        return true;
-                    }
-                }
                 ValueDef::Result(inst, _) if is_inside(func, forest, lp, value) => {
                     let (opcode, args) = (func.dfg.insts[inst].opcode(), func.dfg.inst_args(inst));
                     // What settles and is not the number itself, like a comparison, comes to be the same, however the number moves.
