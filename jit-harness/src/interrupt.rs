@@ -7,6 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// The exit code of a command that was interrupted, as shells have it.
 pub const EXIT_CODE: u8 = 130;
 
+/// What is said of the results of a command that was interrupted.
+pub const NOTICE: &str = "interrupted: these are the figures of what was measured until then";
+
 static ASKED: AtomicBool = AtomicBool::new(false);
 
 /// From now on Ctrl-C makes [`is_asked`] true. The second one ends the process.

@@ -136,7 +136,7 @@ impl Outputs {
             compare::print(name, &earlier, &now, out)?;
         }
         if !bench.complete {
-            writeln!(out, "\ninterrupted: these are the figures of what was measured until then")?;
+            writeln!(out, "\n{}", interrupt::NOTICE)?;
         }
         if let Some(json) = self.json {
             json.finish(bench)?;

@@ -137,7 +137,7 @@ fn each_function<T: Send>(
 }
 
 /// Which remarks are asked for.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Shown<'a> {
     /// Those of these passes, or of all if there are none.
     passes: &'a [String],
@@ -422,6 +422,14 @@ impl Printer<'_> {
     /// The text in this style, if colours are wanted.
     fn paint(&self, style: Style, text: &str) -> String {
         if self.colours { format!("{style}{text}{style:#}") } else { text.to_owned() }
+    }
+}
+
+/// The reason of a refusal, and what would help, if anything would. Nothing of what was done.
+pub fn refusal(remark: &Remark) -> (Option<&'static str>, Option<&'static str>) {
+    match remark.verdict {
+        Verdict::Fired => (None, None),
+        Verdict::Declined { reason, help } => (Some(reason), Some(help).filter(|help| !help.is_empty())),
     }
 }
 

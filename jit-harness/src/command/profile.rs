@@ -5,6 +5,7 @@ use super::bench::measured;
 use crate::cli::ProfileArgs;
 use crate::error::guard;
 use crate::input::cannot_compile;
+use crate::interrupt;
 use crate::recorded;
 use crate::report::table;
 use crate::sample::Effort;
@@ -48,7 +49,7 @@ pub(super) fn run(args: &ProfileArgs, out: &mut dyn Write) -> Result<Ending> {
     let bench = measured(&subjects.iter().collect::<Vec<_>>(), effort)?;
     table::print(&bench, false, out)?;
     if !bench.complete {
-        writeln!(out, "\ninterrupted: these are the figures of what was measured until then")?;
+        writeln!(out, "\n{}", interrupt::NOTICE)?;
     }
     Ok(Ending::of(&bench))
 }

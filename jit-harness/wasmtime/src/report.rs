@@ -114,7 +114,7 @@ impl Report {
     /// How a command ends that has measured this. Says so if it was interrupted.
     pub fn ending(&self, out: &mut dyn Write) -> Result<Ending> {
         if interrupt::is_asked() {
-            writeln!(out, "interrupted: these are the figures of what was measured until then")?;
+            writeln!(out, "{}", interrupt::NOTICE)?;
             return Ok(Ending::Interrupted);
         }
         Ok(if self.records.iter().all(|record| record.agree) { Ending::Fine } else { Ending::Differs })

@@ -457,11 +457,9 @@ impl<'a> Here<'a> {
         if self.is_moved_from(vec![stored], lp, &is_load, &mut carried) {
             return true;
         }
-        let header = self.forest.data(lp).header;
         let next = |param| {
-            let edges = self.forest.edges_into(self.func, self.cfg, header).iter();
-            let inside = edges.filter(|edge| self.forest.contains(lp, edge.source(self.func)));
-            inside.filter_map(|edge| edge.passed_for(self.func, param)).collect::<Vec<_>>()
+            let back_edges = self.forest.data(lp).back_edges.iter();
+            back_edges.filter_map(|edge| edge.passed_for(self.func, param)).collect()
         };
         let carried = carried.into_iter().collect::<FxHashSet<_>>();
         carried.into_iter().any(|param| {

@@ -1,8 +1,7 @@
 //! The record of `explain --json`.
 
 use super::emitted::{Emitted, in_words};
-use super::{Printer, Said};
-use loopopt::Verdict;
+use super::{Printer, Said, refusal};
 use serde::Serialize;
 
 /// What is printed.
@@ -87,10 +86,7 @@ impl Printer<'_> {
     fn remark_records<'r>(&self, remarks: impl Iterator<Item = &'r Said>) -> Vec<RemarkRecord> {
         let wanted = |said: &&Said| self.shown.of_passes(&said.remark);
         let record = |Said { remark, times }: &Said| {
-            let (reason, help) = match remark.verdict {
-                Verdict::Fired => (None, None),
-                Verdict::Declined { reason, help } => (Some(reason), Some(help).filter(|help| !help.is_empty())),
-            };
+            let (reason, help) = refusal(remark);
             RemarkRecord {
                 pass: remark.pass,
                 header: remark.header.to_string(),

@@ -94,7 +94,7 @@ pub(super) fn run(args: &CompileTimeArgs, out: &mut dyn Write) -> Result<Ending>
         file.finish(&all)?;
     }
     if interrupt::is_asked() {
-        writeln!(out, "interrupted: these are the figures of what was measured until then")?;
+        writeln!(out, "{}", interrupt::NOTICE)?;
         return Ok(Ending::Interrupted);
     }
     Ok(Ending::Fine)

@@ -5,11 +5,11 @@ use crate::cli::ExplainArgs;
 use crate::hook::Compiled;
 use anyhow::{Context as _, Result};
 use jit_harness::command::Ending;
-use jit_harness::command::explain::{Shown, print_remark};
+use jit_harness::command::explain::{Shown, print_remark, refusal};
 use jit_harness::listing::{count, listing};
 use jit_harness::report::json::write_json;
 use jit_harness::schedule::Arm;
-use loopopt::{Remark, Report, Verdict};
+use loopopt::{Remark, Report};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -88,10 +88,7 @@ impl FunctionRecord {
     /// All remarks, or those of the passes that are asked for.
     fn new(mode: &str, (name, index): (&str, usize), report: &Report, shown: Shown<'_>) -> Self {
         let remark = |remark: &Remark| {
-            let (reason, help) = match remark.verdict {
-                Verdict::Fired => (None, None),
-                Verdict::Declined { reason, help } => (Some(reason), Some(help).filter(|help| !help.is_empty())),
-            };
+            let (reason, help) = refusal(remark);
             RemarkRecord {
                 pass: remark.pass,
                 header: remark.header.to_string(),

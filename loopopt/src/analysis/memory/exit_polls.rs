@@ -40,7 +40,8 @@
 
 mod asked;
 
-use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
+use crate::analysis::cfg::edges::Edge;
+use crate::analysis::cfg::loops::{Loop, LoopData, LoopForest, def_block};
 use crate::analysis::memory::effects::Effects;
 use crate::fault::fault;
 pub use asked::asked_by;
@@ -253,24 +254,22 @@ impl Search<'_> {
         /// Values that are looked at.
         const MAX_VALUES: usize = 32;
         let Self { func, cfg, forest, lp, .. } = *self;
-        let header = forest.data(lp).header;
-        let passed_by_loop = |value: Value, block: Block| {
-            let edges = forest.edges_into(func, cfg, block).iter();
-            let inside = edges.filter(|edge| forest.contains(lp, edge.source(func)));
-            inside.filter_map(|edge| edge.passed_for(func, value)).collect::<Vec<_>>()
+        let LoopData { header, ref back_edges, .. } = *forest.data(lp);
+        let passed = |edges: &[Edge], value| -> Vec<Value> {
+            edges.iter().filter_map(|edge| edge.passed_for(func, value)).collect()
         };
         if !matches!(func.dfg.value_def(value), ValueDef::Param(block, _) if block == header) {
             return false;
         }
-        let (mut open, mut seen) = (passed_by_loop(value, header), FxHashSet::default());
-        while let Some(passed) = open.pop().filter(|_| seen.len() < MAX_VALUES) {
-            if passed == value {
+        let (mut open, mut seen) = (passed(back_edges, value), FxHashSet::default());
+        while let Some(next) = open.pop().filter(|_| seen.len() < MAX_VALUES) {
+            if next == value {
                 return true;
             }
-            match func.dfg.value_def(passed) {
-                _ if !seen.insert(passed) => {}
+            match func.dfg.value_def(next) {
+                _ if !seen.insert(next) => {}
                 ValueDef::Param(block, _) if block != header && forest.contains(lp, block) => {
-                    open.extend(passed_by_loop(passed, block));
+                    open.extend(passed(forest.edges_into(func, cfg, block), next));
                 }
                 ValueDef::Result(inst, _) if is_choice(func.dfg.insts[inst].opcode()) => {
                     open.extend_from_slice(&func.dfg.inst_args(inst)[1..]);
