@@ -6,7 +6,8 @@
 //! * `; run: %f(1) == 2` as in Cranelift's own tests; `; trap: %f(1) == user7` for a call that traps; `; call: %f(mem, 3)`
 //!   for a call without an expected result, with `mem` the address of a memory image of [`MEMORY`] bytes. All arms of the
 //!   oracle have to agree on each call.
-//! * `; stays: %f load` says that a loop of the output holds a `load`. The oracle cannot see what other threads see.
+//! * `; stays: %f load 2` says that loops of the output hold loads of at least two places; without a number, of one. The oracle cannot see what other
+//!   threads see.
 //! * Behind `; ---- after ----` stands the exact output. `LOOPOPT_BLESS=1` writes it anew, and
 //!   `LOOPOPT_BLESS=rotate` in that folder only. It is made without `partial_unroll` and `final_values`, but in the folder of that name or if `passes`
 //!   names it: little would be seen of the others in loops of four iterations, and nothing in loops that are gone. The calls are made with all passes.
@@ -212,15 +213,21 @@ fn expected_remarks(input: &str) -> Result<BTreeSet<(String, String, String)>> {
 /// What `; stays:` comments say about the output.
 fn check_what_stays(input: &str, output: &[Function]) -> Result<()> {
     for line in input.lines().filter_map(|line| line.strip_prefix("; stays: ")) {
-        let (name, opcode) = line.split_once(' ').context("`; stays:` names a function and an opcode")?;
+        let (name, rest) = line.split_once(' ').context("`; stays:` names a function and an opcode")?;
+        let (opcode, least) = rest.split_once(' ').unwrap_or((rest, "1"));
         let func = output.iter().find(|func| func.name.to_string() == name).context("there is no such function")?;
         let mut ctx = Context::for_function(func.clone());
         ctx.flowgraph();
         let forest = LoopForest::new(func, &ctx.cfg, &ctx.domtree);
-        let mut insts =
-            forest.loops().flat_map(|lp| forest.blocks(lp)).flat_map(|&block| func.layout.block_insts(block));
-        let stays = insts.any(|inst| func.dfg.insts[inst].opcode().to_string() == opcode.trim());
-        ensure!(stays, "no loop of {name} holds a {opcode}");
+        let insts = forest.loops().flat_map(|lp| forest.blocks(lp)).flat_map(|&block| func.layout.block_insts(block));
+        let staying = insts.filter(|&inst| func.dfg.insts[inst].opcode().to_string() == opcode);
+        let places: BTreeSet<_> = staying
+            .map(|inst| {
+                let data = func.dfg.insts[inst];
+                (func.dfg.inst_args(inst).to_vec(), data.load_store_offset())
+            })
+            .collect();
+        ensure!(places.len() >= least.parse()?, "loops of {name} hold {opcode} at {} places", places.len());
     }
     Ok(())
 }

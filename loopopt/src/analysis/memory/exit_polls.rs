@@ -19,7 +19,8 @@
 //! or a choice comes to rest ([`settles`]): a flag that an iteration passes on to the next once it has been seen. The loads that the steady condition
 //! of a way out is made of are polls; where any of several conditions is enough, each is a way out. So are those of the steady conditions that choose what a parameter or a `select` among them gets. A steady branch
 //! that decides whether such a way out is reached belongs to its condition. If what changes decides at each way out, but a steady branch whether it
-//! is asked, or whether it changes in an iteration, the loop waits for these branches: it counts down once a flag is set. Conditional traps are ways out, too, of a loop that nothing
+//! is asked, or whether it changes in an iteration, or how far, the loop waits for these branches and amounts ([`standing`]): it counts down once a flag is
+//! set. If a poll loads what the loop itself stores, what decides that is waited for, too. Conditional traps are ways out, too, of a loop that nothing
 //! else surely ends: one without exits, or with none that what changes decides, whatever is loaded.
 //!
 //! What is taken for steady by mistake (parameters that swap places) makes a load a poll, never the other way round. What the loop itself
@@ -39,9 +40,9 @@
 //! Regions that others write ([`Writers::Others`](crate::Writers)) are stricter: each load there stays what it is.
 
 mod asked;
+mod standing;
 
-use crate::analysis::cfg::edges::Edge;
-use crate::analysis::cfg::loops::{Loop, LoopData, LoopForest, def_block};
+use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
 use crate::analysis::memory::effects::Effects;
 use crate::fault::fault;
 pub use asked::asked_by;
@@ -63,11 +64,7 @@ pub fn polls(
     if fault!(PollsForgotten) {
         return Vec::new();
     }
-    // Room for a small loop.
-    let seen = FxHashMap::with_capacity_and_hasher(56, Default::default());
-    let (deciding, decided, passed) = (Vec::new(), EntitySet::new(), FxHashMap::default());
-    let mut search =
-        Search { func, cfg, domtree, forest, lp, seen, deciding, decided, passed, forgotten: 0, steady_branches: None };
+    let mut search = Search::new(func, (cfg, domtree), forest, lp);
     let asked_by_all = |ways_out: &[WayOut]| ways_out.iter().flat_map(|(_, asked)| asked.clone()).collect::<Vec<_>>();
     let exits = search.exits();
     let mut conditions = asked_by_all(&exits);
@@ -83,7 +80,8 @@ pub fn polls(
         }
         conditions.append(&mut search.deciding);
     }
-    search.loads_behind(steady)
+    let loads = search.loads_behind(steady);
+    search.with_stored(loads)
 }
 
 /// How often values of one loop are asked for again. 10,000: it keeps the time linear, and real loops ask again for a few dozen.
@@ -137,6 +135,8 @@ struct Search<'a> {
     forgotten: usize,
     /// The steady and loaded conditions of all branches, once they were asked for.
     steady_branches: Option<Vec<Value>>,
+    /// Whether values that are not steady are others in each iteration, or were not found to be the same.
+    moving: FxHashMap<Value, bool>,
 }
 
 /// A way out of the loop: a block, and what is asked there. It is taken only if each of these is as it has to be.
@@ -154,7 +154,30 @@ struct Guards {
 /// What a value is made of.
 pub type Operands = SmallVec<[Value; 4]>;
 
-impl Search<'_> {
+impl<'a> Search<'a> {
+    fn new(
+        func: &'a Function,
+        (cfg, domtree): (&'a ControlFlowGraph, &'a DominatorTree),
+        forest: &'a LoopForest,
+        lp: Loop,
+    ) -> Self {
+        Self {
+            func,
+            cfg,
+            domtree,
+            forest,
+            lp,
+            // Room for a small loop.
+            seen: FxHashMap::with_capacity_and_hasher(56, Default::default()),
+            deciding: Vec::new(),
+            decided: EntitySet::new(),
+            passed: FxHashMap::default(),
+            forgotten: 0,
+            steady_branches: None,
+            moving: FxHashMap::default(),
+        }
+    }
+
     fn exits(&self) -> Vec<WayOut> {
         let func = self.func;
         let exits = self.forest.data(self.lp).exits.iter();
@@ -192,7 +215,7 @@ impl Search<'_> {
                     self.is_guarded(*block, &mut of_changing),
                     self.has_steady_part(asked, &mut of_changing.conditions),
                     self.may_be_bypassed(*block, &mut of_changing.conditions),
-                    self.may_stand_still(asked, &mut of_changing.conditions),
+                    self.stand_still(asked, &mut of_changing.conditions),
                 ];
                 waits &= guarded.contains(&true);
             }
@@ -229,55 +252,6 @@ impl Search<'_> {
     fn may_be_bypassed(&mut self, block: Block, guards: &mut Vec<Value>) -> bool {
         let Self { func, forest, lp, domtree, .. } = *self;
         !forest.is_in_each_iteration(func, domtree, lp, block) && self.add_steady_branches(guards)
-    }
-
-    /// Whether one of the values that are asked together is made of a parameter of the header that an iteration may pass on as it is, and branches of the loop
-    /// ask what is steady and loaded. Adds the conditions of all that do, for any of them may decide whether it is moved on.
-    fn may_stand_still(&mut self, asked: &[Value], guards: &mut Vec<Value>) -> bool {
-        /// Values that are looked at.
-        const MAX_VALUES: usize = 64;
-        let (mut open, mut seen) = (asked.to_vec(), FxHashSet::default());
-        while let Some(value) = open.pop().filter(|_| seen.len() < MAX_VALUES) {
-            if !seen.insert(value) || self.is_steady(value) {
-                continue;
-            }
-            if self.is_passed_on(value) {
-                return self.add_steady_branches(guards);
-            }
-            open.extend(self.operands(value).unwrap_or_default());
-        }
-        false
-    }
-
-    /// Whether `value` is a parameter of the header that an iteration may pass on as it is, and may also change.
-    fn is_passed_on(&self, value: Value) -> bool {
-        /// Values that are looked at.
-        const MAX_VALUES: usize = 32;
-        let Self { func, cfg, forest, lp, .. } = *self;
-        let LoopData { header, ref back_edges, .. } = *forest.data(lp);
-        let passed = |edges: &[Edge], value| -> Vec<Value> {
-            edges.iter().filter_map(|edge| edge.passed_for(func, value)).collect()
-        };
-        if !matches!(func.dfg.value_def(value), ValueDef::Param(block, _) if block == header) {
-            return false;
-        }
-        let (mut open, mut seen) = (passed(back_edges, value), FxHashSet::default());
-        while let Some(next) = open.pop().filter(|_| seen.len() < MAX_VALUES) {
-            if next == value {
-                return true;
-            }
-            match func.dfg.value_def(next) {
-                _ if !seen.insert(next) => {}
-                ValueDef::Param(block, _) if block != header && forest.contains(lp, block) => {
-                    open.extend(passed(forest.edges_into(func, cfg, block), next));
-                }
-                ValueDef::Result(inst, _) if is_choice(func.dfg.insts[inst].opcode()) => {
-                    open.extend_from_slice(&func.dfg.inst_args(inst)[1..]);
-                }
-                _ => {}
-            }
-        }
-        false
     }
 
     /// Whether branches of the loop ask what is steady and loaded. Adds their conditions.
