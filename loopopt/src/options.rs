@@ -1,6 +1,7 @@
-//! Every setting and every threshold, each with its unit and the reason for its value.
+//! Every setting, and every threshold that decides whether something pays, each with its unit and the reason for its value. What only bounds the time of a
+//! search is a constant beside it.
 
-use crate::analysis::memory::effects::all_mem_flags;
+use crate::analysis::memory::effects::{all_mem_flags, num_insts};
 use crate::embedder::{Embedder, Unknown, Writers};
 use crate::pipeline;
 use crate::profile::Profiling;
@@ -152,7 +153,7 @@ pub struct Options {
     pub final_values_max_loop: usize,
 
     /// `full_unroll`: the most iterations of a loop that is unrolled. 16, as in GCC (`max-completely-peel-times`): the time to find
-    /// out how often a loop runs grows with it.
+    /// out how often a loop runs grows with it, and no more than 10,000 iterations are tried.
     pub full_unroll_max_iterations: usize,
 
     /// `full_unroll`: the most instructions that may remain of all iterations after folding. 200, as in GCC
@@ -170,7 +171,7 @@ pub struct Options {
     /// 1,000: it bounds the time of nests.
     pub full_unroll_max_copied: usize,
 
-    /// `peel`: the most iterations that are taken out of a loop. 7, as LLVM's `unroll-peel-max-count`.
+    /// `peel`: the most iterations that are taken out of a loop. 7, as LLVM's `unroll-peel-max-count`. No more than 1,000 count.
     pub peel_max_iterations: usize,
 
     /// `peel`: the most instructions, without constants and jumps, in all iterations that are taken out of a loop. 100, as in GCC
@@ -487,8 +488,7 @@ impl Options {
         if self.ignore_cost || func.dfg.num_insts() <= max {
             return None;
         }
-        let insts = func.layout.blocks().map(|block| func.layout.block_insts(block).count()).sum();
-        (insts > max).then_some(insts)
+        Some(num_insts(func)).filter(|&insts| insts > max)
     }
 
     /// Settings for tests: ignore cost, and do each legal rewrite or not at random. The same seed does the same to the same

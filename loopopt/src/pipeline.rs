@@ -107,7 +107,7 @@ static ORDER: &[(&str, &str, &str)] = &[
     ("mem2reg", "thread_jumps", "a condition that was kept in a stack slot is a value"),
     ("thread_jumps", "canon", "a condition that was joined leaves its loop in parts"),
     ("thread_jumps", "rotate", "a header leaves its loop itself, and not where a value is tested that it has joined"),
-    ("mem2reg", "canon", "slots makes parameters, not all of them in closed form"),
+    ("mem2reg", "canon", "it makes parameters, not all of them in closed form"),
     ("mem2reg", "rotate", "a test that loads its operands is larger, and hides what it compares"),
     ("mem2reg", "cleanup", "a value that is known in place of a load folds"),
     ("canon", "rotate", "rotate needs preheaders, single back edges, dedicated exits and closed form"),

@@ -56,7 +56,7 @@ pub(crate) fn run(ctx: &Context, cx: &mut PassCx<'_>) -> bool {
         }
         match is_skipped {
             true => cx.skip(header),
-            false => cx.add_quick(header),
+            false => cx.marks.add_quick(header),
         }
     }
     rest > 0 || !forest.irreducible().is_empty()

@@ -77,7 +77,7 @@ fn mark_polls(context: &mut Context) -> BTreeSet<u32> {
         let polls = polls_of(context, &forest, lp);
         let mark = 2 * number;
         // A cycle inside that can be entered at two blocks may become a loop of its own, which is not the one that polls.
-        let is_irreducible = forest.irreducible().iter().any(|&entry| forest.contains(lp, entry));
+        let is_irreducible = forest.irreducible_in(lp).is_some();
         if !polls.is_empty() && !is_irreducible {
             polling.insert(mark);
         }

@@ -46,7 +46,7 @@ impl PassCx<'_> {
         let forest = self.forest(ctx);
         let outermost = forest.loop_of_header(header).map(|lp| forest.data(forest.outermost(lp)).header);
         for header in outermost.into_iter().chain([header]) {
-            let origin = self.origin(header);
+            let origin = self.marks.origin(header);
             self.again.origins.insert(origin);
         }
     }
@@ -91,7 +91,7 @@ impl PassCx<'_> {
 
     /// Whether the loop of `header` is one that a pass has asked for, or is new and no slow version.
     fn is_asked(&self, header: Block) -> bool {
-        let is_new = header.index() >= self.again.first_new && !self.is_new_header(header);
-        (is_new && !self.is_slow(header)) || self.again.origins.contains(&self.origin(header))
+        let is_new = header.index() >= self.again.first_new && !self.marks.is_new_header(header);
+        (is_new && !self.marks.is_left_alone(header)) || self.again.origins.contains(&self.marks.origin(header))
     }
 }

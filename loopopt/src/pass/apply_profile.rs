@@ -89,7 +89,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
             ctx.func.layout.set_cold(block);
             change = Change::Insts;
         }
-        cx.add_usual(sites.header, recorded);
+        cx.marks.add_usual(sites.header, recorded);
     }
     cx.recorded = Some(Recorded { loops: found, frequencies });
     Ok(change)

@@ -167,7 +167,7 @@ impl Worth {
 fn checks(ctx: &Context, cx: &PassCx<'_>, forest: &LoopForest) -> Vec<Check> {
     let func = &ctx.func;
     let mut checks = Vec::new();
-    for lp in forest.loops().filter(|&lp| cx.has_full_effort_inside(forest, lp)) {
+    for lp in forest.loops().filter(|&lp| cx.marks.has_full_effort_inside(forest, lp)) {
         let own = forest.own_blocks(lp);
         for inst in own.flat_map(|block| func.layout.block_insts(block)) {
             let worth = match func.dfg.insts[inst].opcode() {
@@ -176,7 +176,7 @@ fn checks(ctx: &Context, cx: &PassCx<'_>, forest: &LoopForest) -> Vec<Check> {
                 Opcode::Brif if is_latch_test(ctx, inst) => continue,
                 Opcode::Brif => match rare_way(func, inst) {
                     Some(rare) => Worth::Branch { rare },
-                    None if cx.is_rest(forest.data(lp).header) => Worth::OfRest,
+                    None if cx.marks.is_rest(forest.data(lp).header) => Worth::OfRest,
                     None => Worth::Little,
                 },
                 Opcode::Select => Worth::Little,
@@ -339,7 +339,7 @@ impl Decisions {
         let mut gone = FxHashMap::<Loop, Vec<&Found>>::default();
         self.found.iter().for_each(|found| gone.entry(found.check.lp).or_default().push(found));
         for lp in forest.loops() {
-            if !cx.has_full_effort_inside(forest, lp) {
+            if !cx.marks.has_full_effort_inside(forest, lp) {
                 continue;
             }
             let header = forest.data(lp).header;

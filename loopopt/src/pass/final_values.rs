@@ -123,17 +123,21 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
     let forest = cx.forest(ctx);
     let mut plans: Vec<Plan> = Vec::new();
     let mut around = EntitySet::new();
-    let (order, asked) = (LazyCell::new(|| Order::of(&ctx.func, &ctx.domtree)), OnceCell::new());
+    let order = LazyCell::new(|| Order::of(&ctx.func, &ctx.domtree));
+    let asked = OnceCell::new();
+    let mut conditions = Conditions::new(&ctx.func, &ctx.cfg, &ctx.domtree).with_options(cx.options);
     for lp in forest.loops().rev() {
         let data = forest.data(lp);
         if around.contains(lp) {
             around.extend(data.parent);
             continue;
         }
-        if !cx.has_full_effort(data.header) {
+        if !cx.marks.has_full_effort(data.header) {
             continue;
         }
-        match Plan::prove(ctx, cx, (&forest, lp), (&order, &asked)).and_then(|plan| plan.judge(ctx, cx, lp)) {
+        match Plan::prove(ctx, cx, (&forest, lp), (&order, &asked), &mut conditions)
+            .and_then(|plan| plan.judge(ctx, cx, lp))
+        {
             Ok(plan) => {
                 around.extend(data.parent);
                 plans.push(plan);
@@ -215,6 +219,7 @@ impl Plan {
         cx: &mut PassCx<'_>,
         (forest, lp): (&LoopForest, Loop),
         (order, asked): (&impl Deref<Target = Order>, &OnceCell<EntitySet<Value>>),
+        conditions: &mut Conditions<'_>,
     ) -> Result<Self, Decline> {
         let (view, data) = (View { ctx, forest }, forest.data(lp));
         let ([entry], [_]) = (&data.entries[..], &data.back_edges[..]) else { return Err(Decline::NothingPredictable) };
@@ -226,7 +231,7 @@ impl Plan {
         if !may_go && leaving.is_empty() {
             return Err(Decline::NothingPredictable);
         }
-        let mut search = Search::new(view, cx, lp, *entry);
+        let mut search = Search::new(view, (lp, *entry), conditions, cx.options.ignore_cost);
         let (mut finals, mut why) = search.finals(&leaving);
         if cx.has_guards && !finals.is_empty() {
             let asked = asked.get_or_init(|| asked_by_guards(ctx, cx.options));
@@ -403,11 +408,11 @@ fn has_cycle(func: &Function, (forest, lp): (&LoopForest, Loop), order: &impl De
 }
 
 /// Looks for formulas in one loop.
-struct Search<'a> {
+struct Search<'a, 'b> {
     view: View<'a>,
     lp: Loop,
     entry: Edge,
-    conditions: Conditions<'a>,
+    conditions: &'a mut Conditions<'b>,
     polynomials: Polynomials<'a>,
     exits: ExitIterations<'a>,
     ignores_cost: bool,
@@ -415,17 +420,16 @@ struct Search<'a> {
     found: Vec<(Edge, Result<Sum, Decline>)>,
 }
 
-impl<'a> Search<'a> {
-    fn new(view: View<'a>, cx: &PassCx<'a>, lp: Loop, entry: Edge) -> Self {
-        let ctx = view.ctx;
+impl<'a, 'b> Search<'a, 'b> {
+    fn new(view: View<'a>, (lp, entry): (Loop, Edge), conditions: &'a mut Conditions<'b>, ignores_cost: bool) -> Self {
         Self {
             view,
             lp,
             entry,
-            conditions: Conditions::new(&ctx.func, &ctx.cfg, &ctx.domtree).with_options(cx.options),
+            conditions,
             polynomials: Polynomials::new(view, lp),
             exits: ExitIterations::new(view, lp),
-            ignores_cost: cx.options.ignore_cost,
+            ignores_cost,
             found: Vec::new(),
         }
     }

@@ -97,6 +97,9 @@ pub(crate) const PASS: Pass = Pass {
 /// The depth of a nest that is unrolled as a whole, from the inside. 8, as in GCC: the limits on size end it long before.
 const MAX_DEPTH: usize = 8;
 
+/// Iterations that are run to see when a loop ends, whatever the options allow. 10,000: it bounds the time, and no loop of so many would be unrolled.
+const MAX_SIMULATED: usize = 10_000;
+
 /// Unrolls all loops that can be and should be.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
     let mut parents = None;
@@ -127,7 +130,7 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>, only: Option<&EntitySet<Block>>) -> 
             around.extend(parent);
             continue;
         }
-        if only.is_some_and(|only| !only.contains(header)) || !cx.has_full_effort(header) {
+        if only.is_some_and(|only| !only.contains(header)) || !cx.marks.has_full_effort(header) {
             continue;
         }
         let options = cx.options;
@@ -179,7 +182,8 @@ impl Plan {
         {
             return Err(Decline::TooManyIterations { count, max });
         }
-        let simulation = simulate(ctx, &forest, lp, max).or_else(|| few.iterations(View { ctx, forest: &forest }, lp));
+        let simulation = simulate(ctx, &forest, lp, max.min(MAX_SIMULATED))
+            .or_else(|| few.iterations(View { ctx, forest: &forest }, lp));
         let simulation = simulation.ok_or(Decline::NotCounted)?;
         let around = simulation.decided.len() - 1;
         let insts = || blocks.iter().flat_map(|&block| func.layout.block_insts(block));
@@ -257,7 +261,7 @@ fn apply(ctx: &mut Context, cx: &mut PassCx<'_>, plans: &[Plan]) -> CodegenResul
             retarget(&mut ctx.func, plan.back_edge, first.block(plan.header));
         }
         for copy in &copies {
-            plan.inner.iter().for_each(|&header| cx.header_moved(header, copy.block(header)));
+            plan.inner.iter().for_each(|&header| cx.marks.header_moved(header, copy.block(header)));
         }
         settle_all(&mut ctx.func, &plan.simulation, &copies);
     }

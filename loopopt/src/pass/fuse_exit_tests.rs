@@ -80,13 +80,13 @@ pub(crate) const PASS: Pass = Pass {
 
 /// Fuses the tests of all strips.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
-    if !cx.has_any_strips() {
+    if !cx.marks.has_left_alone() {
         return Ok(Change::Nothing);
     }
     let forest = cx.forest(ctx);
     let mut plans = Vec::new();
     for lp in forest.loops() {
-        let Some(strips) = cx.strips_around(&forest, lp) else { continue };
+        let Some(strips) = cx.marks.strips_around(&forest, lp) else { continue };
         let header = forest.data(lp).header;
         let Some(strip) = StripTest::find(ctx, &forest, (lp, strips)) else { continue };
         match Plan::prove(View { ctx, forest: &forest }, lp, strip) {
@@ -102,7 +102,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         cx.retract(NAME, plan.header);
         cx.fired(&ctx.func, &PASS, plan.header, "the test of the strip and the test of the loop are one");
         plan.apply(&mut ctx.func);
-        cx.add_strips(plan.strip.strips, false);
+        cx.marks.add_strips(plan.strip.strips, false);
     }
     cx.keep_form(Form::Any);
     cx.invalidate_and_prune(ctx)?;

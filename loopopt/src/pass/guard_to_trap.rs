@@ -69,7 +69,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     let mut checked = Checked::default();
     let mut addresses = Vec::new();
     for place in forest.loops().map(Some).chain([None]) {
-        if place.is_some_and(|lp| cx.is_in_slow_loop(&forest, lp)) {
+        if place.is_some_and(|lp| cx.marks.is_in_slow_version(&forest, lp)) {
             continue;
         }
         let accesses = if any_checked { accesses(&ctx.func, cx, &forest, place) } else { Vec::new() };

@@ -81,7 +81,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     let (mut unused, mut uses) = (Vec::new(), OnceCell::new());
     for lp in forest.loops() {
         let header = forest.data(lp).header;
-        let Some(latch) = Latch::find(ctx, &forest, lp).filter(|_| cx.has_full_effort(header)) else { continue };
+        let Some(latch) = Latch::find(ctx, &forest, lp).filter(|_| cx.marks.has_full_effort(header)) else { continue };
         let mut same = latch.same(&ctx.func, &forest, lp);
         let why = latch.judge((&ctx.func, &uses), cx, (&forest, lp), &mut same);
         match why {

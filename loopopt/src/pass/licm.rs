@@ -74,7 +74,7 @@ use cranelift_codegen::entity::{SecondaryMap, packed_option::PackedOption};
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, MemFlagsData, Opcode, Value, ValueDef};
 use cranelift_codegen::{CodegenResult, Context, FxHashSet};
-use division::divides_well;
+use division::Divisions;
 use why::Decline;
 
 /// The name of this pass.
@@ -99,6 +99,7 @@ pub(crate) const MAX_HEIGHT: usize = 16;
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
     let forest = cx.forest(ctx);
     let private = cx.private_slots(ctx);
+    let divisions = Divisions::of(ctx, &forest, cx.options);
     let order = Order::of(&ctx.func, &ctx.domtree);
     let (mut changed, mut has_aliases) = (false, false);
     let mut ready = SecondaryMap::new();
@@ -106,7 +107,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     let (heights, mut polls) = (forest.heights(), LoopPolls::default());
     for lp in forest.loops().rev() {
         let header = forest.data(lp).header;
-        if cx.is_slow(header) {
+        if cx.marks.is_left_alone(header) {
             continue;
         }
         if heights[lp] > MAX_HEIGHT {
@@ -118,7 +119,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         let Some(preheader) = forest.preheader(&ctx.func, lp) else { continue };
         let blocks = order.sorted(forest.blocks(lp));
         let flow = (&ctx.cfg, &ctx.domtree);
-        let place = Place { forest: &forest, flow, private: &private, lp, preheader };
+        let place = Place { forest: &forest, flow, private: &private, divisions: &divisions, lp, preheader };
         let mut motion = Motion::new(&mut ctx.func, cx, place, (Ready { loops: &mut ready, lp }, &mut polls));
         motion.walk(&blocks);
         let Motion { moved, why, reused, .. } = motion;
@@ -184,6 +185,7 @@ struct Place<'a> {
     forest: &'a LoopForest,
     flow: (&'a ControlFlowGraph, &'a DominatorTree),
     private: &'a PrivateSlots,
+    divisions: &'a Divisions,
     lp: Loop,
     preheader: Block,
 }
@@ -384,7 +386,7 @@ impl<'a, 'b> Motion<'a, 'b> {
 
     /// (L3) (L4)
     fn prove_first(&self, block: Block, inst: Inst) -> Result<(), Decline> {
-        if divides_well(self.func, &self.place, inst, self.cx.options) {
+        if self.place.divisions.divides_well(self.place.lp, inst) {
             return Ok(());
         }
         if !self.first.reaches(block) {

@@ -72,11 +72,11 @@ fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
 
 /// Does it in all loops that are unrolled. Linear in their size.
 fn run_in_groups(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
-    if cx.unrolled.is_empty() {
+    if cx.marks.unrolled.is_empty() {
         return Ok(Change::Nothing);
     }
     let forest = cx.forest(ctx);
-    let groups = forest.loops().filter(|&lp| cx.unrolled.contains(&forest.data(lp).header)).collect();
+    let groups = forest.loops().filter(|&lp| cx.marks.unrolled.contains(&forest.data(lp).header)).collect();
     Ok(eliminate(ctx, cx, (&forest, groups), Scope::Group))
 }
 
@@ -94,7 +94,7 @@ fn eliminate(
         let header = forest.data(lp).header;
         let loads = known.inside(scope, &order.sorted(forest.blocks(lp)));
         if loads.is_empty() {
-            if cx.unrolled.contains(&header) {
+            if cx.marks.unrolled.contains(&header) {
                 cx.declined(&ctx.func, NAME, header, &Decline::NothingReloaded);
             }
         } else if !cx.fuel.take() {

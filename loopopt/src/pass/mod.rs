@@ -17,6 +17,7 @@ pub(crate) mod layout;
 pub(crate) mod leave_canonical_form;
 pub(crate) mod licm;
 pub(crate) mod load_elimination;
+mod marks;
 pub(crate) mod mem2reg;
 pub(crate) mod order_latch;
 pub(crate) mod partial_unroll;
@@ -43,9 +44,10 @@ pub(crate) mod widen_indices;
 
 use crate::analysis::cfg::flow::KnownEdges;
 use crate::analysis::cfg::handlers::NamedBlocks;
-use crate::analysis::cfg::loops::{Loop, LoopData, LoopForest};
+use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::memory::alias::PrivateSlots;
 use crate::analysis::memory::checked_memory::{CheckedMemories, Roots};
+use crate::analysis::memory::effects::num_insts;
 use crate::analysis::memory::told_apart::ToldApart;
 use crate::analysis::pressure::UseCounts;
 use crate::analysis::scev::exit_count::{self, TripCount};
@@ -53,13 +55,12 @@ use crate::change::Change;
 use crate::claim::Claim;
 use crate::edit::cfg::unreachable::remove_unreachable;
 use crate::embedder::SpectreGuards;
-use crate::fault::fault;
 use crate::fuel::Fuel;
 use crate::optimizer::Analyses;
 use crate::options::Options;
 use crate::pass::again::Again;
 use crate::pass::apply_profile::Recorded;
-use crate::profile::LoopProfile;
+use crate::pass::marks::LoopMarks;
 use crate::refusal::Refusal;
 use crate::remark::RemarkLog;
 use cranelift_codegen::control::ControlPlane;
@@ -175,32 +176,16 @@ pub(crate) struct PassCx<'a> {
     pub(crate) gave_up: bool,
     /// How many blocks `unswitch` may still look at. Nothing as long as it has not looked.
     pub(crate) unswitch_looks: Option<usize>,
-    /// For each header that a pass made, the header of the same loop in the function as it came in.
-    origins: FxHashMap<Block, Block>,
-    /// For headers of loops that were peeled, how many iterations were taken out.
-    peeled: FxHashMap<Block, usize>,
-    /// For headers of loops of the function as it came in, how many loops they have become, if that is more than one.
-    versions: FxHashMap<Block, usize>,
     /// Checks that nothing implies. To ask again in each round would cost more than it gives.
     pub(crate) open_checks: FxHashSet<Inst>,
-    /// The headers of loops that run only if something did not hold that the same loop without checks rests on.
-    slow: FxHashSet<Block>,
-    /// The headers of loops around a fast loop, which they come back to from the rare part that has left it.
-    around: FxHashSet<Block>,
-    /// The headers of loops that do what is left after another loop, by `split_iterations`.
-    rests: FxHashSet<Block>,
-    /// The headers of loops of which an iteration is several of the loop as it came in, by `partial_unroll`.
-    pub(crate) unrolled: FxHashSet<Block>,
-    /// The headers of loops around strips, and whether the strip is counted by a test of its own.
-    strips: FxHashMap<Block, bool>,
     /// How often what passes look at was made.
     pub(crate) analyses: Analyses,
     /// Whether no two blocks can be merged: all were, and no edge has changed since.
     pub(crate) is_merged: bool,
     /// The headers of loops that are not looked at.
     skipped: FxHashSet<Block>,
-    /// The headers, as the function came in, of loops that only the passes of [`Effort::Quick`](crate::Effort::Quick) look at.
-    quick: FxHashSet<Block>,
+    /// What passes have said of loops.
+    pub(crate) marks: LoopMarks,
     /// Whether the function came in with a Spectre guard. Without one, it never has any.
     pub(crate) has_guards: bool,
     /// The memories whose guards may be consolidated.
@@ -218,8 +203,6 @@ pub(crate) struct PassCx<'a> {
     pub(crate) is_profiled: bool,
     /// What was recorded of the loops, for `specialize`.
     pub(crate) recorded: Option<Recorded>,
-    /// For headers of the function as it came in, how often the loop took its back edge each time that it was entered, on average, when it was recorded.
-    usual: FxHashMap<Block, u64>,
 }
 
 impl<'a> PassCx<'a> {
@@ -242,19 +225,11 @@ impl<'a> PassCx<'a> {
             again: Again::default(),
             form: Form::Any,
             changed: Change::Nothing,
-            origins: FxHashMap::default(),
-            peeled: FxHashMap::default(),
-            versions: FxHashMap::default(),
             open_checks: FxHashSet::default(),
-            slow: FxHashSet::default(),
-            around: FxHashSet::default(),
-            rests: FxHashSet::default(),
-            unrolled: FxHashSet::default(),
-            strips: FxHashMap::default(),
             analyses: Analyses::default(),
             is_merged: false,
             skipped: FxHashSet::default(),
-            quick: FxHashSet::default(),
+            marks: LoopMarks::default(),
             has_guards: true,
             memories: Rc::default(),
             forest: None,
@@ -265,7 +240,6 @@ impl<'a> PassCx<'a> {
             use_counts: Rc::default(),
             is_profiled: false,
             recorded: None,
-            usual: FxHashMap::default(),
         }
     }
 
@@ -283,21 +257,6 @@ impl<'a> PassCx<'a> {
     pub(crate) fn skip(&mut self, header: Block) {
         self.skipped.insert(header);
         self.forget_forest();
-    }
-
-    /// Leaves the loop of `header`, of the function as it came in, to the passes of [`Effort::Quick`](crate::Effort::Quick).
-    pub(crate) fn add_quick(&mut self, header: Block) {
-        self.quick.insert(header);
-    }
-
-    /// Whether passes that cost much look at the loop of `header`: it is no slow version (see [`is_slow`](Self::is_slow)), and something may be won.
-    pub(crate) fn has_full_effort(&self, header: Block) -> bool {
-        !self.is_slow(header) && !self.quick.contains(&self.origin(header))
-    }
-
-    /// The same, and none of the loops around is a slow version.
-    pub(crate) fn has_full_effort_inside(&self, forest: &LoopForest, lp: Loop) -> bool {
-        self.has_full_effort(forest.data(lp).header) && !self.is_in_slow_loop(forest, lp)
     }
 
     /// Lets the loops be found anew.
@@ -347,7 +306,7 @@ impl<'a> PassCx<'a> {
 
     /// Whether `pass` has changed the loop of `header`.
     pub(crate) fn has_fired(&self, pass: &'static str, header: Block) -> bool {
-        self.remarks.has_fired(pass, self.origin(header))
+        self.remarks.has_fired(pass, self.marks.origin(header))
     }
 
     /// Remembers that nothing but `form` may be relied on.
@@ -391,142 +350,31 @@ impl<'a> PassCx<'a> {
         remove_unreachable(ctx, self.isa)
     }
 
-    /// Remembers that the loop of `old` has the header `new` now.
-    pub(crate) fn header_moved(&mut self, old: Block, new: Block) {
-        self.origins.insert(new, self.origin(old));
-        if let Some(&iterations) = self.peeled.get(&old) {
-            self.peeled.insert(new, iterations);
-        }
-        for marked in [&mut self.slow, &mut self.around, &mut self.rests] {
-            if marked.contains(&old) {
-                marked.insert(new);
-            }
-        }
-    }
-
     /// By how many instructions copies of loops may let the function grow. Linear in its size.
     pub(crate) fn room(&self, func: &Function) -> usize {
-        let insts: usize = func.layout.blocks().map(|block| func.layout.block_insts(block).count()).sum();
-        self.options.max_function_insts.saturating_sub(insts)
-    }
-
-    /// Remembers that so many iterations were taken out of the loop of `header`.
-    pub(crate) fn add_peeled(&mut self, header: Block, iterations: usize) {
-        *self.peeled.entry(header).or_default() += iterations;
-    }
-
-    /// How many iterations were taken out of the loop of `header`.
-    pub(crate) fn peeled(&self, header: Block) -> usize {
-        self.peeled.get(&header).copied().unwrap_or(0)
-    }
-
-    /// Remembers how often the loop of `header` takes its back edge.
-    pub(crate) fn add_usual(&mut self, header: Block, recorded: &LoopProfile) {
-        let origin = self.origin(header);
-        self.usual.extend(recorded.usual_back_edges().map(|usual| (origin, usual)));
+        self.options.max_function_insts.saturating_sub(num_insts(func))
     }
 
     /// How often the loop of `header` takes its back edge on average, if a profile says that this is less than `min` times.
     pub(crate) fn usually_short(&self, header: Block, min: usize) -> Option<u64> {
-        let usual = self.usual.get(&self.origin(header)).copied().filter(|_| !self.options.ignore_cost)?;
+        let usual = self.marks.usual(header).filter(|_| !self.options.ignore_cost)?;
         (usual < min as u64).then_some(usual)
-    }
-
-    /// Remembers that there is one more loop that was the loop of `header` when the function came in.
-    pub(crate) fn add_version(&mut self, header: Block) {
-        *self.versions.entry(self.origin(header)).or_insert(1) += 1;
-    }
-
-    /// How many loops there are that were the loop of `header` when the function came in.
-    pub(crate) fn versions(&self, header: Block) -> usize {
-        self.versions.get(&self.origin(header)).copied().unwrap_or(1)
-    }
-
-    /// Remembers that the loop of `header` is a slow version, which stays as it is.
-    pub(crate) fn add_slow(&mut self, header: Block) {
-        self.slow.insert(header);
-    }
-
-    /// Remembers that the loop of `header` does what is left after another loop, which was split from it.
-    pub(crate) fn add_rest(&mut self, header: Block) {
-        self.rests.insert(header);
-    }
-
-    /// Whether the loop of `header` is such a loop.
-    pub(crate) fn is_rest(&self, header: Block) -> bool {
-        self.rests.contains(&header)
-    }
-
-    /// Remembers that `header` is that of a loop around a fast one, which stays as it is.
-    pub(crate) fn add_around(&mut self, header: Block) {
-        self.around.insert(header);
-    }
-
-    /// Remembers that `header` is that of a loop around strips, which stays as it is, and whether a test of their own counts them.
-    pub(crate) fn add_strips(&mut self, header: Block, has_own_test: bool) {
-        self.strips.insert(header, has_own_test);
-    }
-
-    /// Whether there is any loop around strips.
-    pub(crate) fn has_any_strips(&self) -> bool {
-        !self.strips.is_empty()
-    }
-
-    /// The header of the loop around, if `lp` is one of its strips, which a test of its own counts. A loop of the program that a strip held, and
-    /// that is in the place of it once the strip is unrolled, is none: strips are what the loop around was when the function came in.
-    pub(crate) fn strips_around(&self, forest: &LoopForest, lp: Loop) -> Option<Block> {
-        let LoopData { header, parent, .. } = *forest.data(lp);
-        let strips = forest.data(parent?).header;
-        let is_strip = self.origin(header) == self.origin(strips) || fault!(AnyLoopIsAStrip);
-        (is_strip && self.strips.get(&strips) == Some(&true)).then_some(strips)
-    }
-
-    /// Whether the loop of `header` is a slow version, or the loop around a fast one or around strips. A pass that can make a loop faster leaves
-    /// it as it is, without a word: the fast version, or the strip, is what it speaks of.
-    pub(crate) fn is_slow(&self, header: Block) -> bool {
-        self.slow.contains(&header) || self.around.contains(&header) || self.strips.contains_key(&header)
-    }
-
-    /// Whether this loop, or one around it, is a slow version.
-    pub(crate) fn is_in_slow_loop(&self, forest: &LoopForest, lp: Loop) -> bool {
-        let mut around = Some(lp);
-        while let Some(lp) = around {
-            if self.slow.contains(&forest.data(lp).header) {
-                return true;
-            }
-            around = forest.data(lp).parent;
-        }
-        false
-    }
-
-    /// Whether there is a slow version of any loop.
-    pub(crate) fn has_slow(&self) -> bool {
-        !self.slow.is_empty() || !self.around.is_empty() || !self.strips.is_empty()
-    }
-
-    /// Whether a pass made this header.
-    pub(crate) fn is_new_header(&self, header: Block) -> bool {
-        self.origins.contains_key(&header)
-    }
-
-    fn origin(&self, header: Block) -> Block {
-        self.origins.get(&header).copied().unwrap_or(header)
     }
 
     /// Records that `pass` changed the loop of `header`.
     pub(crate) fn fired(&mut self, func: &Function, pass: &Pass, header: Block, message: impl Into<Cow<'static, str>>) {
         self.has_paid |= pass.pays_alone;
-        self.remarks.fired(func, (pass.name, pass.claims), self.origin(header), message);
+        self.remarks.fired(func, (pass.name, pass.claims), self.marks.origin(header), message);
     }
 
     /// Forgets why `pass` declined the loop of `header`.
     pub(crate) fn retract(&mut self, pass: &'static str, header: Block) {
-        let origin = self.origin(header);
+        let origin = self.marks.origin(header);
         self.remarks.retract(pass, origin, 0);
     }
 
     /// Records that `pass` left the loop of `header` alone.
     pub(crate) fn declined(&mut self, func: &Function, pass: &'static str, header: Block, why: &dyn Refusal) {
-        self.remarks.declined(func, pass, self.origin(header), why);
+        self.remarks.declined(func, pass, self.marks.origin(header), why);
     }
 }

@@ -126,7 +126,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         cx.fired(&ctx.func, &PASS, plan.header, plan.describe());
         let blocks = order.sorted(&plan.blocks);
         unused.extend(plan.apply(ctx, cx, &blocks));
-        cx.unrolled.insert(plan.header);
+        cx.marks.unrolled.insert(plan.header);
     }
     remove_unused(&mut ctx.func, unused);
     Ok(Change::Cfg)
@@ -137,7 +137,7 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
     let mut plans = Vec::new();
     for lp in cx.forest(ctx).loops() {
         let header = cx.forest(ctx).data(lp).header;
-        if cx.is_slow(header) {
+        if cx.marks.is_left_alone(header) {
             continue;
         }
         let count = cx.bound(ctx, lp);
@@ -308,7 +308,7 @@ impl Plan {
             settle(func, edge.branch, edge.slot);
         }
         if let Some((guarded, rest)) = rest {
-            cx.header_moved(self.header, rest.block(self.header));
+            cx.marks.header_moved(self.header, rest.block(self.header));
             unused.extend_from_slice(func.dfg.inst_args(again.branch));
             self.enter(func, guarded.1, rest.block(self.header));
             self.leave(func, (again, last), guarded, rest.block(self.header));

@@ -80,7 +80,7 @@ use crate::pass::{Pass, PassCx, cleanup};
 use crate::refusal::refusals;
 use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, InstructionData, Opcode, Value, types};
 use cranelift_codegen::{CodegenResult, Context};
-use gain::{Gain, Levels};
+use gain::{Gain, Levels, MAX_LEVELS};
 use std::cell::OnceCell;
 
 /// The name of this pass.
@@ -111,7 +111,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         cx.look_again(ctx, plan.header);
         cx.retract(NAME, plan.header);
         cx.fired(&ctx.func, &PASS, plan.header, plan.describe());
-        cx.add_peeled(plan.header, plan.gain.iterations);
+        cx.marks.add_peeled(plan.header, plan.gain.iterations);
         plan.apply(&mut ctx.func);
     }
     forget_removed_insts(&mut ctx.func);
@@ -127,10 +127,10 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
     let is_asked = |value| asked.get_or_init(|| asked_by_guards(ctx, options)).contains(value);
     for lp in cx.forest(ctx).loops() {
         let header = cx.forest(ctx).data(lp).header;
-        if !cx.has_full_effort(header) {
+        if !cx.marks.has_full_effort(header) {
             continue;
         }
-        let most = options.peel_max_iterations.saturating_sub(cx.peeled(header));
+        let most = options.peel_max_iterations.saturating_sub(cx.marks.peeled(header));
         if most == 0 {
             continue;
         }
@@ -144,7 +144,7 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
                 cx.declined(&ctx.func, NAME, header, &Decline::NoCleanup);
             }
             Ok(plan) => plans.push(plan),
-            Err(why) if cx.peeled(header) == 0 => cx.declined(&ctx.func, NAME, header, &why),
+            Err(why) if cx.marks.peeled(header) == 0 => cx.declined(&ctx.func, NAME, header, &why),
             Err(_) => {}
         }
     }
@@ -310,7 +310,7 @@ impl Plan {
 /// The best gain, with the fewest iterations that give it. Less than the best is not taken: the rest would look like a gain of
 /// its own to the next run.
 fn best(levels: &Levels<'_>, size: usize, (options, most): (&Options, usize)) -> Result<Gain, Decline> {
-    let most = levels.gain(most);
+    let most = levels.gain(most.min(MAX_LEVELS));
     if most.weight == 0 {
         return Err(Decline::NothingToWin);
     }

@@ -125,15 +125,16 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     let mut changed = false;
     for lp in forest.loops().rev() {
         let header = forest.data(lp).header;
-        if cx.is_slow(header) {
+        if cx.marks.is_left_alone(header) {
+            continue;
+        }
+        if heights[lp] > MAX_HEIGHT {
+            cx.declined(&ctx.func, NAME, header, &Decline::TooDeep(MAX_HEIGHT));
             continue;
         }
         let blocks = order.sorted(forest.blocks(lp));
         let mut here = Here::new(ctx, (&forest, lp), &mut addresses, &blocks);
-        let result = match heights[lp] <= MAX_HEIGHT {
-            true => here.promote(cx),
-            false => Err(here.say(Decline::TooDeep(MAX_HEIGHT))),
-        };
+        let result = here.promote(cx);
         if !here.done.is_empty() {
             changed = true;
             let done = std::mem::take(&mut here.done);
@@ -295,7 +296,7 @@ impl<'a> Here<'a> {
         if !insts.any(|inst| matches!(self.func.dfg.insts[inst], InstructionData::Store { .. })) {
             return Err(Decline::NothingStored);
         }
-        if let Some(&entry) = self.forest.irreducible().iter().find(|&&entry| self.forest.contains(self.lp, entry)) {
+        if let Some(entry) = self.forest.irreducible_in(self.lp) {
             return Err(Decline::Irreducible { entry });
         }
         // Behind a fence, only cells in slots of its own are carried.

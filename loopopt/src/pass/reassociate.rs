@@ -76,7 +76,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     let mut open = Vec::new();
     for lp in forest.loops() {
         let header = forest.data(lp).header;
-        if cx.is_slow(header) {
+        if cx.marks.is_left_alone(header) {
             continue;
         }
         match carried(&ctx.func, &forest, lp) {

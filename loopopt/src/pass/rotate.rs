@@ -127,17 +127,17 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     let mut plans = Vec::new();
     for lp in cx.forest(ctx).loops() {
         let header = cx.forest(ctx).data(lp).header;
-        if cx.is_slow(header) {
+        if cx.marks.is_left_alone(header) {
             continue;
         }
         let options = cx.options;
         let forest = cx.forest(ctx);
-        let plan =
-            Rotation::prove(ctx, &forest, lp, cx.strips_around(&forest, lp)).and_then(|plan| plan.judge(ctx, options));
+        let plan = Rotation::prove(ctx, &forest, lp, cx.marks.strips_around(&forest, lp))
+            .and_then(|plan| plan.judge(ctx, options));
         match plan {
             Ok(plan) if cx.fuel.take() => plans.push(plan),
             Ok(_) => cx.declined(&ctx.func, NAME, header, &Decline::Withheld),
-            Err(Decline::TestsAtBottom) if cx.is_new_header(header) => {}
+            Err(Decline::TestsAtBottom) if cx.marks.is_new_header(header) => {}
             Err(why) => cx.declined(&ctx.func, NAME, header, &why),
         }
     }
@@ -161,7 +161,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         cx.keep_form(Form::Any);
     }
     for (plan, new_header) in plans.iter().zip(apply(&mut ctx.func, &plans)) {
-        cx.header_moved(plan.header, new_header);
+        cx.marks.header_moved(plan.header, new_header);
     }
     if !is_settled {
         return Ok(Change::Cfg);

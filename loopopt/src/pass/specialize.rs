@@ -106,8 +106,8 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         cx.fired(&ctx.func, &PASS, plan.header, plan.describe());
         let copies = twin_of(&mut ctx.func, plan, &order);
         for &header in &plan.headers {
-            cx.add_version(header);
-            cx.header_moved(header, copies.block(header));
+            cx.marks.add_version(header);
+            cx.marks.header_moved(header, copies.block(header));
         }
         changed.extend(plan.fold(ctx, &forest, &copies));
     }

@@ -102,11 +102,11 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         cx.retract(NAME, plan.header);
         cx.fired(&ctx.func, &PASS, plan.header, plan.describe(&ctx.func));
         let rest = plan.apply(&mut ctx.func, &order, &mut unused);
-        cx.add_version(plan.header);
-        cx.header_moved(plan.header, rest);
-        cx.add_rest(rest);
+        cx.marks.add_version(plan.header);
+        cx.marks.header_moved(plan.header, rest);
+        cx.marks.add_rest(rest);
         if plan.rest_is_short {
-            cx.add_slow(rest);
+            cx.marks.add_slow(rest);
         }
     }
     cx.invalidate_and_prune(ctx)?;

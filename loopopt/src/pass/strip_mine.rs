@@ -122,14 +122,14 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         cx.retract(NAME, header);
         cx.fired(&ctx.func, &PASS, header, plan.describe());
         let (strip, slow) = apply::apply(&mut ctx.func, plan);
-        cx.header_moved(header, strip);
+        cx.marks.header_moved(header, strip);
         if let Strip::Counted { .. } = plan.strip {
-            cx.add_strips(header, true);
+            cx.marks.add_strips(header, true);
         }
         if let Some(slow) = slow {
             for &header in &plan.slow_headers() {
-                cx.header_moved(header, slow.block(header));
-                cx.add_slow(slow.block(header));
+                cx.marks.header_moved(header, slow.block(header));
+                cx.marks.add_slow(slow.block(header));
             }
         }
     }
@@ -146,7 +146,7 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
     let (mut plans, why_no_nest) = plan_nests(ctx, cx, &mut private);
     for lp in forest.loops().rev() {
         let header = forest.data(lp).header;
-        if cx.is_slow(header) {
+        if cx.marks.is_left_alone(header) {
             continue;
         }
         let is_near = |plan: &Plan| forest.contains(lp, plan.header()) || plan.copied.contains(&header);
@@ -175,7 +175,10 @@ fn plan_nests(
     let (mut plans, mut refused) = (Vec::<Plan>::new(), FxHashMap::default());
     for lp in forest.loops() {
         let header = forest.data(lp).header;
-        if forest.is_innermost(lp) || cx.is_slow(header) || plans.iter().any(|plan| plan.copied.contains(&header)) {
+        if forest.is_innermost(lp)
+            || cx.marks.is_left_alone(header)
+            || plans.iter().any(|plan| plan.copied.contains(&header))
+        {
             continue;
         }
         let mut look = Look { ctx, forest: &forest, lp, private };
@@ -318,7 +321,7 @@ impl Look<'_> {
         if ctx.func.is_effectively_cold(forest.data(lp).header) {
             return Err(Decline::ColdLoop);
         }
-        if forest.irreducible().iter().any(|&entry| forest.contains(lp, entry)) {
+        if forest.irreducible_in(lp).is_some() {
             return Err(Decline::Irreducible);
         }
         Ok(())

@@ -76,7 +76,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     let mut plans = Vec::new();
     for lp in cx.forest(ctx).loops() {
         let header = cx.forest(ctx).data(lp).header;
-        if cx.is_slow(header) {
+        if cx.marks.is_left_alone(header) {
             continue;
         }
         let Some(test) = SharedTest::find(ctx, &cx.forest(ctx), lp) else { continue };
@@ -110,8 +110,7 @@ struct SharedTest {
     /// Whether others enter it as well.
     has_others: bool,
     is_innermost: bool,
-    /// Whether the loop has a call, cold or not.
-    calls: bool,
+    lp: Loop,
 }
 
 impl SharedTest {
@@ -135,11 +134,7 @@ impl SharedTest {
             jumps,
             has_others: !others.is_empty(),
             is_innermost: forest.is_innermost(lp),
-            calls: forest
-                .blocks(lp)
-                .iter()
-                .flat_map(|&block| func.layout.block_insts(block))
-                .any(|inst| func.dfg.insts[inst].opcode().is_call()),
+            lp,
         })
     }
 
@@ -160,7 +155,7 @@ impl SharedTest {
         if !self.is_innermost {
             return Err(Decline::NotInnermost);
         }
-        if self.has_others && self.jumps.len() == 1 && self.calls {
+        if self.has_others && self.jumps.len() == 1 && calls(func, forest.blocks(self.lp)) {
             return Err(Decline::LoneJump);
         }
         let size = insts().filter(|&inst| !is_constant(func, inst)).count() - 1;
@@ -172,6 +167,12 @@ impl SharedTest {
         }
         Ok(self)
     }
+}
+
+/// Whether there is a call in these blocks.
+fn calls(func: &Function, blocks: &[Block]) -> bool {
+    let mut insts = blocks.iter().flat_map(|&block| func.layout.block_insts(block));
+    insts.any(|inst| func.dfg.insts[inst].opcode().is_call())
 }
 
 /// Gives each jump a test of its own, and joins the two. By then, nothing outside of a test uses its values.

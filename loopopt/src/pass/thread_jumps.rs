@@ -134,7 +134,7 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
     let mut plans = Vec::new();
     for lp in forest.loops() {
         let header = forest.data(lp).header;
-        if cx.is_slow(header) {
+        if cx.marks.is_left_alone(header) {
             continue;
         }
         let (mut refused, before) = (Decline::NothingDecided, plans.len());

@@ -120,7 +120,7 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
             done.insert(lp);
             continue;
         }
-        if !cx.has_full_effort(data.header) {
+        if !cx.marks.has_full_effort(data.header) {
             continue;
         }
         let look = Look { ctx, forest: &forest, lp, options: cx.options };
@@ -241,7 +241,7 @@ impl Look<'_> {
         let Self { ctx, forest, lp, options } = *self;
         let func = &ctx.func;
         let blocks = forest.blocks(lp);
-        if forest.irreducible().iter().any(|&entry| forest.contains(lp, entry)) {
+        if forest.irreducible_in(lp).is_some() {
             return Err(Decline::Irreducible);
         }
         let gain = Gain::of(ctx, (forest, lp), &shape.hot, private);
@@ -380,17 +380,17 @@ fn apply(ctx: &mut Context, cx: &mut PassCx<'_>, plans: &[Plan]) -> CodegenResul
 
 /// Marks the loop around the fast one, and the loops in the copy.
 fn mark_slow(cx: &mut PassCx<'_>, plan: &Plan, rerouted: &Rerouted) {
-    cx.header_moved(plan.header, rerouted.outer);
-    cx.add_around(rerouted.outer);
+    cx.marks.header_moved(plan.header, rerouted.outer);
+    cx.marks.add_around(rerouted.outer);
     for &header in &plan.inner {
         let copy = rerouted.copies.block(header);
         if copy != header {
-            cx.header_moved(header, copy);
-            cx.add_slow(copy);
+            cx.marks.header_moved(header, copy);
+            cx.marks.add_slow(copy);
         }
     }
     for &(header, head) in &rerouted.heads {
-        cx.header_moved(header, head);
-        cx.add_slow(head);
+        cx.marks.header_moved(header, head);
+        cx.marks.add_slow(head);
     }
 }

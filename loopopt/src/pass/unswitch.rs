@@ -145,11 +145,11 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>, touched: Option<&FxHashSet<Block>>) 
             done.insert(lp);
             continue;
         }
-        if !is_wanted(lp) || !cx.has_full_effort(data.header) {
+        if !is_wanted(lp) || !cx.marks.has_full_effort(data.header) {
             continue;
         }
         let [entry] = data.entries[..] else { continue };
-        let (options, versions) = (cx.options, cx.versions(data.header));
+        let (options, versions) = (cx.options, cx.marks.versions(data.header));
         let search = Search { ctx, forest: &forest, sizes: &sizes, deciders: &deciders, left: &left, options };
         match (Looks { search, lp, entry, versions }).best(found.remove(&lp).unwrap_or_default()) {
             Ok(plan) => {
@@ -536,8 +536,8 @@ fn apply(ctx: &mut Context, cx: &mut PassCx<'_>, plans: &[Plan]) -> CodegenResul
         for header in plan.inner.iter().map(|&inner| forest.data(inner).header) {
             let holds = |part: &Part| part.blocks.contains(header) && (header != plan.header || part.loops);
             let loops = plan.parts.iter().filter(|part| holds(part)).count();
-            (1..loops).for_each(|_| cx.add_version(header));
-            all.iter().for_each(|copies| cx.header_moved(header, copies.block(header)));
+            (1..loops).for_each(|_| cx.marks.add_version(header));
+            all.iter().for_each(|copies| cx.marks.header_moved(header, copies.block(header)));
             touched.insert(header);
             touched.extend(all.iter().map(|copies| copies.block(header)));
         }

@@ -217,7 +217,7 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>, lengths: &Lengths) -> Vec<Plan> {
         }
         let header = forest.data(lp).header;
         let has_plan = |plan: &Plan| forest.loop_of_header(plan.header).is_some_and(|done| forest.encloses(done, lp));
-        let is_done = !cx.has_full_effort(header) || cx.has_fired(NAME, header);
+        let is_done = !cx.marks.has_full_effort(header) || cx.has_fired(NAME, header);
         if is_done || plans.iter().any(has_plan) || holds_slow(cx, &forest, lp) {
             continue;
         }
@@ -234,7 +234,7 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>, lengths: &Lengths) -> Vec<Plan> {
 
 /// Whether one of the loops inside is a slow version.
 fn holds_slow(cx: &PassCx<'_>, forest: &LoopForest, lp: Loop) -> bool {
-    cx.has_slow() && forest.blocks(lp).iter().any(|&block| cx.is_slow(block))
+    cx.marks.has_left_alone() && forest.blocks(lp).iter().any(|&block| cx.marks.is_left_alone(block))
 }
 
 /// What is known in front of loops.
@@ -681,7 +681,7 @@ impl Plan {
             func.layout.set_cold(slow.block(block));
         }
         for &header in &self.headers {
-            cx.add_slow(slow.block(header));
+            cx.marks.add_slow(slow.block(header));
         }
     }
 }

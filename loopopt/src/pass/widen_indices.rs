@@ -108,7 +108,7 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>, forest: &LoopForest) -> Vec<Plan> {
     let heights = forest.heights();
     let confines = cx.options.has_confining(&ctx.func);
     for lp in forest.loops() {
-        if !cx.has_full_effort_inside(forest, lp) {
+        if !cx.marks.has_full_effort_inside(forest, lp) {
             continue;
         }
         let header = forest.data(lp).header;

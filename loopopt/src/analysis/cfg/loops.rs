@@ -90,6 +90,8 @@ pub struct LoopForest {
     /// The blocks inside loops, those of a loop contiguous.
     blocks: Vec<Block>,
     irreducible: Vec<Block>,
+    /// An entry of an irreducible cycle in each loop that holds one.
+    irreducible_in: SecondaryMap<Loop, PackedOption<Block>>,
     named: NamedBlocks,
     /// All edges, once one of them is asked for.
     edges: OnceCell<EdgesByTarget>,
@@ -114,6 +116,7 @@ impl LoopForest {
         forest.find_members(func, cfg);
         forest.lay_out(domtree);
         forest.find_exits(func);
+        forest.find_irreducible();
         forest
     }
 
@@ -159,7 +162,8 @@ impl LoopForest {
             innermost[header] =
                 loops.push(LoopData { header, parent, depth, entries, back_edges, exits, range }).into();
         }
-        Self { loops, innermost, blocks: Vec::new(), irreducible, named, edges: OnceCell::new() }
+        let (blocks, irreducible_in, edges) = (Vec::new(), SecondaryMap::new(), OnceCell::new());
+        Self { loops, innermost, blocks, irreducible, irreducible_in, named, edges }
     }
 
     /// Finds the blocks of each loop, backwards from its back edges, and which loop is in which. Inner loops come first, and a loop
@@ -252,6 +256,21 @@ impl LoopForest {
         }
     }
 
+    fn find_irreducible(&mut self) {
+        for &entry in &self.irreducible {
+            let mut around = self.innermost(entry);
+            while let Some(lp) = around.filter(|&lp| self.irreducible_in[lp].is_none()) {
+                self.irreducible_in[lp] = entry.into();
+                around = self.loops[lp].parent;
+            }
+        }
+    }
+
+    /// An entry of an irreducible cycle in the loop, if it holds one.
+    pub fn irreducible_in(&self, lp: Loop) -> Option<Block> {
+        self.irreducible_in[lp].expand()
+    }
+
     /// All loops, outer loops before the loops inside them.
     pub fn loops(&self) -> impl DoubleEndedIterator<Item = Loop> + ExactSizeIterator + use<> {
         self.loops.keys()
@@ -315,12 +334,13 @@ impl LoopForest {
 
     /// The blocks of a loop that are in no loop inside it.
     pub fn own_blocks(&self, lp: Loop) -> impl Iterator<Item = Block> + '_ {
-        self.blocks(lp).iter().copied().filter(move |&block| self.innermost(block) == Some(lp))
+        self.blocks(lp).iter().copied().take_while(move |&block| self.innermost(block) == Some(lp))
     }
 
     /// Whether there is no loop inside.
     pub fn is_innermost(&self, lp: Loop) -> bool {
-        self.blocks(lp).iter().all(|&block| self.innermost(block) == Some(lp))
+        // Those of loops inside stand behind its own.
+        self.blocks(lp).last().is_none_or(|&block| self.innermost(block) == Some(lp))
     }
 
     /// Whether the loop is left at two places that are no failures: one of them is not where it is counted.

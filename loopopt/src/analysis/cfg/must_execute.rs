@@ -51,8 +51,7 @@ impl<'a> FirstIteration<'a> {
     pub fn new(func: &Function, forest: &'a LoopForest, domtree: &'a DominatorTree, lp: Loop) -> Self {
         let data = forest.data(lp);
         // In an irreducible cycle no order of the blocks is the order in which they run.
-        let irreducible = forest.irreducible().iter().any(|&entry| forest.contains(lp, entry));
-        let mut last_certain = irreducible.then_some(data.header);
+        let mut last_certain = forest.irreducible_in(lp).map(|_| data.header);
         for edge in data.back_edges.iter().chain(&data.exits) {
             let source = edge.source(func);
             last_certain = Some(last_certain.map_or(source, |last| common_dominator(domtree, last, source)));

@@ -1,6 +1,6 @@
 //! Whether what is known at a place implies a comparison.
 //!
-//! Every comparison becomes claims of one form, about exact integers: `left - right` is at most a constant. A claim holds if
+//! Every comparison becomes goals of one form, about exact integers: `left - right` is at most a constant. A goal holds if
 //!
 //! * the ranges of both sides say so, or both are one sum and a constant each, and nothing wraps between them;
 //! * a fact says so, or one says something of the left side and another of the right: `i < m` and `m <= n`;
@@ -13,23 +13,23 @@
 //! The last rule does what an analysis of induction variables would do. In
 //!
 //! ```text
-//! block1(i):                  claim: i < n, without sign
+//! block1(i):                  goal: i < n, without sign
 //!     trapz i < n
 //!     j = i + 1
 //!     brif j < n, block1(j), block2
 //! ```
 //!
-//! the claim has to hold for the first value of `i`, which the guard before the loop says, and for `j` on the back edge, which the
-//! test says. On the back edge, the claim may be used for the `i` of the same iteration: this is induction over time, since all
-//! that a proof on an edge rests on happened earlier. That `i` does not wrap is a claim of its own, `i` being at most one less
+//! the goal has to hold for the first value of `i`, which the guard before the loop says, and for `j` on the back edge, which the
+//! test says. On the back edge, the goal may be used for the `i` of the same iteration: this is induction over time, since all
+//! that a proof on an edge rests on happened earlier. That `i` does not wrap is a goal of its own, `i` being at most one less
 //! than the largest number, and is proved in the same way if something has to rest on it. A step, a direction or a limit with
 //! which this is not so needs no special case: the proof fails.
 //!
-//! The other side of the claim has to be the same on both ends of an edge: defined above the block, or one of its parameters too.
+//! The other side of the goal has to be the same on both ends of an edge: defined above the block, or one of its parameters too.
 //!
 //! # Cost
 //!
-//! A question looks at [`BUDGET`] claims at most, and each claim at the facts of one place. After [`PATIENCE`] questions that have used all of it,
+//! A question looks at [`BUDGET`] goals at most, and each goal at the facts of one place. After [`PATIENCE`] questions that have used all of it,
 //! others look at [`LATER_BUDGET`]: a loop with hundreds of checks of one array tells of each what it tells of the others.
 
 mod definition;
@@ -45,7 +45,7 @@ use cranelift_codegen::ir::{Block, Inst};
 use smallvec::SmallVec;
 use std::collections::hash_map::Entry;
 
-/// Claims that one question may look at. 256: a check against the test of its loop takes 3 or 20, the longest proof among the samples
+/// Goals that one question may look at. 256: a check against the test of its loop takes 3 or 20, the longest proof among the samples
 /// (`stencil3`, three checks around `n - 1`) takes 202, and most questions without an answer are given up after 4. With 32, `elide_checks`
 /// takes 28 % less time over all samples, and does not find those of downward loops.
 const BUDGET: usize = 256;
@@ -54,33 +54,33 @@ const BUDGET: usize = 256;
 /// implied took 7 times as long in `elide_checks` as in all of Cranelift.
 const PATIENCE: usize = 16;
 
-/// Claims that a question may look at once so many have found no answer. 32: see [`BUDGET`].
+/// Goals that a question may look at once so many have found no answer. 32: see [`BUDGET`].
 const LATER_BUDGET: usize = 32;
 
 /// The same for questions that are seldom answered. 6: what a branch before says in so many words takes 4 at most.
 const SMALL_BUDGET: usize = 6;
 
-/// Claims of which each may rest on the next. 10: a counter that is compared with sign and checked without takes 5.
+/// Goals of which each may rest on the next. 10: a counter that is compared with sign and checked without takes 5.
 const MAX_DEPTH: usize = 10;
 
 /// `left - right` is at most `most`. Nothing stands for 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Claim {
+struct Inequality {
     left: Option<Term>,
     right: Option<Term>,
     most: i128,
 }
 
 impl Fact {
-    fn claim(&self) -> Claim {
-        Claim { left: self.left, right: self.right, most: self.most }
+    fn inequality(&self) -> Inequality {
+        Inequality { left: self.left, right: self.right, most: self.most }
     }
 }
 
 /// Nothing.
 const ZERO: Number = Number { term: None, offset: 0 };
 
-impl Claim {
+impl Inequality {
     fn of(left: Number, right: Number, most: i128) -> Self {
         Self { left: left.term, right: right.term, most: most + right.offset - left.offset }
     }
@@ -101,13 +101,13 @@ struct Distance {
     far: i128,
 }
 
-/// A claim somewhere, and how much is assumed: with more of that it is another question.
-type Question = (Spot, Claim, usize);
+/// A goal somewhere, and how much is assumed: with more of that it is another question.
+type Question = (Spot, Inequality, usize);
 
 /// What a prover needs, kept for the next one.
 #[derive(Default)]
 pub(in crate::analysis) struct Scratch {
-    hypotheses: Vec<(Block, Claim)>,
+    hypotheses: Vec<(Block, Inequality)>,
     open: FxHashMap<Question, usize>,
     used: Vec<Inst>,
 }
@@ -119,15 +119,15 @@ impl Conditions<'_> {
     }
 }
 
-/// Proves claims, as far as its budget goes.
+/// Proves goals, as far as its budget goes.
 pub(in crate::analysis) struct Prover<'c, 'a> {
     conditions: &'c mut Conditions<'a>,
     budget: usize,
     /// What is being proved of parameters, and so holds where their block has been passed before.
-    hypotheses: Vec<(Block, Claim)>,
-    /// Claims that could not be proved, or not yet, and how deep the proof could be.
+    hypotheses: Vec<(Block, Inequality)>,
+    /// Goals that could not be proved, or not yet, and how deep the proof could be.
     open: FxHashMap<Question, usize>,
-    /// Whether the next claim is another reading of the one before.
+    /// Whether the next goal is another reading of the one before.
     is_reading: bool,
     /// The branches and checks that the proofs rest on.
     used: Vec<Inst>,
@@ -151,8 +151,8 @@ impl<'c, 'a> Prover<'c, 'a> {
     pub(in crate::analysis) fn holds(&mut self, spot: Spot, cond: IntCC, [left, right]: [Sides; 2]) -> bool {
         self.used.clear();
         self.start();
-        let less = |signed, most| Claim::of(left.read(signed), right.read(signed), most);
-        let greater = |signed, most| Claim::of(right.read(signed), left.read(signed), most);
+        let less = |signed, most| Inequality::of(left.read(signed), right.read(signed), most);
+        let greater = |signed, most| Inequality::of(right.read(signed), left.read(signed), most);
         match order(cond) {
             Order::Less { with_sign, most } => self.prove_order(spot, less(with_sign, 0), most),
             Order::Greater { with_sign, most } => self.prove_order(spot, greater(with_sign, 0), most),
@@ -179,11 +179,11 @@ impl<'c, 'a> Prover<'c, 'a> {
         self.open.clear();
     }
 
-    /// Whether the claim with `more` added holds. What holds in each iteration may be more than what is asked for: that a counter
+    /// Whether the goal with `more` added holds. What holds in each iteration may be more than what is asked for: that a counter
     /// is at most its limit does not follow from the iteration before if it stops when it is equal, that it is less does.
-    fn prove_order(&mut self, spot: Spot, claim: Claim, more: i128) -> bool {
-        let asked = Claim { most: claim.most + more, ..claim };
-        let strict = Claim { most: claim.most - 1, ..claim };
+    fn prove_order(&mut self, spot: Spot, goal: Inequality, more: i128) -> bool {
+        let asked = Inequality { most: goal.most + more, ..goal };
+        let strict = Inequality { most: goal.most - 1, ..goal };
         if self.prove(spot, asked, MAX_DEPTH) {
             return true;
         }
@@ -220,20 +220,20 @@ impl<'c, 'a> Prover<'c, 'a> {
         found.map(|fact| fact.source)
     }
 
-    /// Whether the claim holds at `spot`.
-    fn prove(&mut self, spot: Spot, claim: Claim, depth: usize) -> bool {
-        // Of a claim that is another reading of one there is no third, unless its sides are read in two ways.
-        let is_mixed = claim.left.zip(claim.right).is_some_and(|(left, right)| left.signed != right.signed);
+    /// Whether the goal holds at `spot`.
+    fn prove(&mut self, spot: Spot, goal: Inequality, depth: usize) -> bool {
+        // Of a goal that is another reading of one there is no third, unless its sides are read in two ways.
+        let is_mixed = goal.left.zip(goal.right).is_some_and(|(left, right)| left.signed != right.signed);
         let is_reading = std::mem::take(&mut self.is_reading) && !is_mixed;
-        let (left, right) = (self.bounds(claim.left), self.bounds(claim.right));
-        if left.1 - right.0 <= claim.most {
+        let (left, right) = (self.bounds(goal.left), self.bounds(goal.right));
+        if left.1 - right.0 <= goal.most {
             return true;
         }
-        let cannot_hold = left.0 - right.1 > claim.most;
-        if cannot_hold || depth == 0 || self.budget == 0 || self.is_unknowable(spot, claim) {
+        let cannot_hold = left.0 - right.1 > goal.most;
+        if cannot_hold || depth == 0 || self.budget == 0 || self.is_unknowable(spot, goal) {
             return false;
         }
-        let question = (spot, claim, self.hypotheses.len());
+        let question = (spot, goal, self.hypotheses.len());
         match self.open.entry(question) {
             Entry::Occupied(tried) if *tried.get() >= depth => return false,
             Entry::Occupied(mut tried) => drop(tried.insert(depth)),
@@ -241,11 +241,11 @@ impl<'c, 'a> Prover<'c, 'a> {
         }
         self.budget -= 1;
         let used = self.used.len();
-        let proved = self.by_distance(spot, claim, depth - 1)
-            || self.by_facts(spot, claim, depth - 1)
-            || self.by_difference(spot, claim, depth - 1)
-            || (!is_reading && self.by_other_reading(spot, claim, depth - 1))
-            || self.by_more(spot, claim, depth - 1);
+        let proved = self.by_distance(spot, goal, depth - 1)
+            || self.by_facts(spot, goal, depth - 1)
+            || self.by_difference(spot, goal, depth - 1)
+            || (!is_reading && self.by_other_reading(spot, goal, depth - 1))
+            || self.by_more(spot, goal, depth - 1);
         if proved {
             self.open.remove(&question);
         } else {
@@ -254,42 +254,42 @@ impl<'c, 'a> Prover<'c, 'a> {
         proved
     }
 
-    /// Whether there is nothing that a proof of the claim, of which the ranges do not tell, could start from: most conditions are
+    /// Whether there is nothing that a proof of the goal, of which the ranges do not tell, could start from: most conditions are
     /// about something that has just been loaded.
-    fn is_unknowable(&self, spot: Spot, claim: Claim) -> bool {
+    fn is_unknowable(&self, spot: Spot, goal: Inequality) -> bool {
         let numbers = &self.conditions.numbers;
         let is_unknown = |term: &Term| numbers.is_opaque(term.root) && !self.conditions.may_speak_of(spot, term.root);
         let is_assumed = |term: &Term| {
             let sides = self.hypotheses.iter().flat_map(|(_, assumed)| [assumed.left, assumed.right]).flatten();
             sides.into_iter().any(|side| side.root == term.root)
         };
-        let mut terms = [claim.left, claim.right].into_iter().flatten();
-        match (claim.left, claim.right) {
+        let mut terms = [goal.left, goal.right].into_iter().flatten();
+        match (goal.left, goal.right) {
             // A side that is never large leaves the other to be proved.
             (Some(left), Some(right)) => {
-                let is_any = self.bounds(claim.left).1 == limits(numbers.bits(left.root), left.signed).1;
+                let is_any = self.bounds(goal.left).1 == limits(numbers.bits(left.root), left.signed).1;
                 left.root != right.root && is_any && terms.all(|term| is_unknown(&term) && !is_assumed(&term))
             }
             _ => terms.all(|term| is_unknown(&term) && !is_assumed(&term)),
         }
     }
 
-    /// Whether a claim holds that is another reading of the one that is being proved.
-    fn prove_reading(&mut self, spot: Spot, claim: Claim, depth: usize) -> bool {
+    /// Whether a goal holds that is another reading of the one that is being proved.
+    fn prove_reading(&mut self, spot: Spot, goal: Inequality, depth: usize) -> bool {
         self.is_reading = true;
-        self.prove(spot, claim, depth)
+        self.prove(spot, goal, depth)
     }
 
-    /// Whether the claim holds for more reasons than what is said in so many words.
-    fn by_more(&mut self, spot: Spot, claim: Claim, depth: usize) -> bool {
+    /// Whether the goal holds for more reasons than what is said in so many words.
+    fn by_more(&mut self, spot: Spot, goal: Inequality, depth: usize) -> bool {
         if !self.conditions.thorough {
             // A constant often comes through one parameter after the other.
-            let is_simple = claim.left.is_none() || claim.right.is_none();
-            return is_simple && (self.by_rounding(spot, claim, depth) || self.by_params(spot, claim, depth.min(2)));
+            let is_simple = goal.left.is_none() || goal.right.is_none();
+            return is_simple && (self.by_rounding(spot, goal, depth) || self.by_params(spot, goal, depth.min(2)));
         }
-        self.by_definition(spot, claim, depth)
-            || self.by_params(spot, claim, depth)
-            || self.by_other_facts(spot, claim, depth)
+        self.by_definition(spot, goal, depth)
+            || self.by_params(spot, goal, depth)
+            || self.by_other_facts(spot, goal, depth)
     }
 
     fn bounds(&self, term: Option<Term>) -> Bounds {
@@ -297,15 +297,15 @@ impl<'c, 'a> Prover<'c, 'a> {
     }
 
     /// Whether both sides are the same sum, apart from a constant.
-    fn by_distance(&mut self, spot: Spot, claim: Claim, depth: usize) -> bool {
-        if claim.left.is_none() {
+    fn by_distance(&mut self, spot: Spot, goal: Inequality, depth: usize) -> bool {
+        if goal.left.is_none() {
             return false;
         }
-        let Some(distance) = self.distance(claim.left, claim.right) else { return false };
-        if distance.far <= claim.most {
+        let Some(distance) = self.distance(goal.left, goal.right) else { return false };
+        if distance.far <= goal.most {
             return true;
         }
-        distance.near <= claim.most && self.is_near(spot, [claim.left, claim.right], depth)
+        distance.near <= goal.most && self.is_near(spot, [goal.left, goal.right], depth)
     }
 
     /// How far `upper` is above `lower`, if they have the same root and are read in the same way.
@@ -336,19 +336,19 @@ impl<'c, 'a> Prover<'c, 'a> {
         }
         let down = -distance.near;
         let (least, largest) = limits(self.conditions.numbers.bits(term.root), term.signed);
-        let high_enough = Claim { left: None, right: lower, most: -(least + down) };
-        let low_enough = Claim { left: upper, right: None, most: largest - down };
+        let high_enough = Inequality { left: None, right: lower, most: -(least + down) };
+        let low_enough = Inequality { left: upper, right: None, most: largest - down };
         self.prove(spot, low_enough, depth) || self.prove(spot, high_enough, depth)
     }
 
     /// Whether a fact and what else is known of its sides say so. What is assumed comes first, and what says it at once.
-    fn by_facts(&mut self, spot: Spot, claim: Claim, depth: usize) -> bool {
-        let found = self.facts_about(spot, claim);
+    fn by_facts(&mut self, spot: Spot, goal: Inequality, depth: usize) -> bool {
+        let found = self.facts_about(spot, goal);
         for direct in [true, false] {
             for &(fact, source, _) in found.iter().filter(|(.., says_all)| *says_all == direct) {
                 let proved = match direct {
-                    true => self.by_fact(spot, claim, fact, depth),
-                    false => self.by_chain(spot, claim, fact, depth),
+                    true => self.by_fact(spot, goal, fact, depth),
+                    false => self.by_chain(spot, goal, fact, depth),
                 };
                 if proved {
                     self.used.extend(source);
@@ -359,12 +359,12 @@ impl<'c, 'a> Prover<'c, 'a> {
         false
     }
 
-    /// What is assumed or known of the side of the claim from which proofs go on, each with the branch or check that it is known
+    /// What is assumed or known of the side of the goal from which proofs go on, each with the branch or check that it is known
     /// from, and whether it is about both sides.
-    fn facts_about(&self, spot: Spot, claim: Claim) -> SmallVec<[(Claim, Option<Inst>, bool); 4]> {
-        let is_about = |left: Option<Term>, right: Option<Term>| match claim.left {
-            Some(_) => have_one_root(claim.left, left).then(|| have_one_root(claim.right, right)),
-            None => have_one_root(claim.right, right).then_some(left.is_none()),
+    fn facts_about(&self, spot: Spot, goal: Inequality) -> SmallVec<[(Inequality, Option<Inst>, bool); 4]> {
+        let is_about = |left: Option<Term>, right: Option<Term>| match goal.left {
+            Some(_) => have_one_root(goal.left, left).then(|| have_one_root(goal.right, right)),
+            None => have_one_root(goal.right, right).then_some(left.is_none()),
         };
         let mut found = SmallVec::new();
         for (header, assumed) in &self.hypotheses {
@@ -374,30 +374,30 @@ impl<'c, 'a> Prover<'c, 'a> {
                 found.push((*assumed, None, says_all));
             }
         }
-        let subject = claim.left.or(claim.right);
+        let subject = goal.left.or(goal.right);
         let may_speak = subject.is_none_or(|term| self.conditions.may_speak_of(spot, term.root));
         let facts = if may_speak { self.conditions.ordered(spot) } else { &[] };
         for fact in facts {
             if let Some(says_all) = is_about(fact.left, fact.right) {
-                found.push((fact.claim(), Some(fact.source), says_all));
+                found.push((fact.inequality(), Some(fact.source), says_all));
             }
         }
         found
     }
 
-    /// Whether `fact` is about the same sums, with constants for which the claim follows.
-    fn by_fact(&mut self, spot: Spot, claim: Claim, fact: Claim, depth: usize) -> bool {
-        let above = self.distance(claim.left, fact.left);
-        let below = self.distance(fact.right, claim.right);
+    /// Whether `fact` is about the same sums, with constants for which the goal follows.
+    fn by_fact(&mut self, spot: Spot, goal: Inequality, fact: Inequality, depth: usize) -> bool {
+        let above = self.distance(goal.left, fact.left);
+        let below = self.distance(fact.right, goal.right);
         let (Some(above), Some(below)) = (above, below) else { return false };
-        let left = claim.most - fact.most;
+        let left = goal.most - fact.most;
         if above.far + below.far <= left {
             return true;
         }
         if above.near + below.near > left {
             return false;
         }
-        let pairs = [[claim.left, fact.left], [fact.right, claim.right]];
+        let pairs = [[goal.left, fact.left], [fact.right, goal.right]];
         let mut near = |side: usize| self.is_near(spot, pairs[side], depth);
         match (above.near + below.far <= left, above.far + below.near <= left) {
             (false, false) => near(0) && near(1),
@@ -405,19 +405,19 @@ impl<'c, 'a> Prover<'c, 'a> {
         }
     }
 
-    /// Whether `fact` leads from one side of the claim to something else, of which the claim holds.
-    fn by_chain(&mut self, spot: Spot, claim: Claim, fact: Claim, depth: usize) -> bool {
-        let (above, below) = (self.distance(claim.left, fact.left), self.distance(fact.right, claim.right));
-        let rest = |distance: i128| claim.most - fact.most - distance;
+    /// Whether `fact` leads from one side of the goal to something else, of which the goal holds.
+    fn by_chain(&mut self, spot: Spot, goal: Inequality, fact: Inequality, depth: usize) -> bool {
+        let (above, below) = (self.distance(goal.left, fact.left), self.distance(fact.right, goal.right));
+        let rest = |distance: i128| goal.most - fact.most - distance;
         let (pair, distance, next) = match (above, below) {
             // Nothing is below 0 that is not known by its range.
-            (Some(above), None) if claim.left.is_some() => {
-                let next = |by| Claim { left: fact.right, right: claim.right, most: rest(by) };
-                ([claim.left, fact.left], above, [next(above.far), next(above.near)])
+            (Some(above), None) if goal.left.is_some() => {
+                let next = |by| Inequality { left: fact.right, right: goal.right, most: rest(by) };
+                ([goal.left, fact.left], above, [next(above.far), next(above.near)])
             }
-            (None, Some(below)) if claim.left.is_none() => {
-                let next = |by| Claim { left: claim.left, right: fact.left, most: rest(by) };
-                ([fact.right, claim.right], below, [next(below.far), next(below.near)])
+            (None, Some(below)) if goal.left.is_none() => {
+                let next = |by| Inequality { left: goal.left, right: fact.left, most: rest(by) };
+                ([fact.right, goal.right], below, [next(below.far), next(below.near)])
             }
             _ => return false,
         };
@@ -428,10 +428,10 @@ impl<'c, 'a> Prover<'c, 'a> {
     }
 
     /// Whether the sides are not further apart than one more than claimed, and known not to be as far apart as that.
-    fn by_difference(&mut self, spot: Spot, claim: Claim, depth: usize) -> bool {
-        let excluded = claim.most + 1;
-        let Some(source) = self.excluding(spot, [claim.left, claim.right], excluded) else { return false };
-        let proved = self.prove(spot, Claim { most: excluded, ..claim }, depth);
+    fn by_difference(&mut self, spot: Spot, goal: Inequality, depth: usize) -> bool {
+        let excluded = goal.most + 1;
+        let Some(source) = self.excluding(spot, [goal.left, goal.right], excluded) else { return false };
+        let proved = self.prove(spot, Inequality { most: excluded, ..goal }, depth);
         self.used.extend(proved.then_some(source));
         proved
     }

@@ -1,7 +1,7 @@
 //! Holds the engines to runs of loops.
 
 use super::Tally;
-use super::claims::{Memory, claims};
+use super::answers::{Memory, answers};
 use super::machine::Machine;
 use super::meaning::holds;
 use super::shapes::{Dice, Shape, Widths};
@@ -177,11 +177,11 @@ pub(super) fn counts_are_right(number: u64, widths: Widths, counts: [usize; 3], 
     }
 }
 
-/// What is said of values and comparisons in a loop is so, each time. One tally for each kind of claim.
-pub(super) fn claims_hold(number: u64, widths: Widths, counts: [usize; 3], tallies: &mut Vec<Tally>) {
+/// What is said of values and comparisons in a loop is so, each time. One tally for each kind of answer.
+pub(super) fn answers_hold(number: u64, widths: Widths, counts: [usize; 3], tallies: &mut Vec<Tally>) {
     let subject = Subject::new(Shape::new(number, widths, true));
     let start = Instant::now();
-    let all = claims(subject.view(), subject.lp, &mut Dice::new(number));
+    let all = answers(subject.view(), subject.lp, &mut Dice::new(number));
     let latch = subject.forest.data(subject.lp).back_edges[0];
     let mut machine = Machine::new(&subject.ctx.func, |inst| {
         inst == subject.entry || inst == latch.branch || all.iter().any(|placed| placed.inst == inst)
@@ -208,14 +208,14 @@ pub(super) fn claims_hold(number: u64, widths: Widths, counts: [usize; 3], talli
     });
     let time = start.elapsed() / u32::try_from(all.len().max(1)).expect("few");
     for ((placed, held), failure) in all.iter().zip(held).zip(failures) {
-        let tally = Tally::of(tallies, placed.claim.engine(), widths);
+        let tally = Tally::of(tallies, placed.answer.engine(), widths);
         tally.asked += 1;
         tally.answered += 1;
         tally.cases += held;
         tally.held += held;
         tally.time += time;
         if let Some(params) = failure {
-            let why = format!("not so with {params:?} at {} {:?}: {:?}", placed.inst, placed.slot, placed.claim);
+            let why = format!("not so with {params:?} at {} {:?}: {:?}", placed.inst, placed.slot, placed.answer);
             tally.fails(number, &why, &subject.shape.text);
         }
     }

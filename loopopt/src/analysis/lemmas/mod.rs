@@ -8,7 +8,7 @@
 //! Each is asked about loops of 8 and 16 bits (the module `shapes`), and held to runs of them (`machine`). What they rest on, and what
 //! the rules for sums and requirements answer, is written for a solver, at all widths ([`formulas`](formulas())).
 
-mod claims;
+mod answers;
 mod formulas;
 mod loops;
 mod machine;
@@ -106,7 +106,7 @@ pub fn check(effort: Effort) -> Vec<Tally> {
         loops::enough_is_enough(number, widths, counts, tally);
         let tally = Tally::of(&mut tallies, "trip_count: a back edge is taken as often as is said", widths);
         loops::counts_are_right(number, widths, [inputs, inputs, 1], tally);
-        loops::claims_hold(number, widths, few, &mut tallies);
+        loops::answers_hold(number, widths, few, &mut tallies);
     }
     tallies
 }

@@ -175,6 +175,11 @@ fn accesses_pinned_register(opcode: Opcode) -> bool {
     matches!(opcode, Opcode::GetPinnedReg | Opcode::SetPinnedReg)
 }
 
+/// How many instructions the blocks of `func` hold.
+pub fn num_insts(func: &Function) -> usize {
+    func.layout.blocks().map(|block| func.layout.block_insts(block).count()).sum()
+}
+
 /// All flags that accesses of `func` may have.
 pub fn all_mem_flags(func: &Function) -> impl Iterator<Item = MemFlags> + '_ {
     (0..).map(MemFlags::from_u32).take_while(|&flags| func.dfg.mem_flags.is_valid(flags))

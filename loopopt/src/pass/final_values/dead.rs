@@ -5,7 +5,6 @@ use crate::analysis::cfg::loops::{Loop, def_block};
 use crate::analysis::memory::effects::{Effects, is_constant};
 use crate::analysis::scev::view::View;
 use crate::edit::ssa::params::keep_params;
-use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{Block, Function, Inst, Value, ValueDef};
 use cranelift_codegen::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
@@ -25,7 +24,7 @@ impl Dead {
         let (view, lp) = (flow.view, flow.lp);
         let (func, forest) = (view.func(), view.forest);
         let needed = Needed::of(flow, is_gone);
-        let is_dead = |&value: &Value| !needed.values.contains(value);
+        let is_dead = |value: &Value| !needed.values.contains(value);
         let mut dead = Self { params: Vec::new(), insts: Vec::new(), operations: 0 };
         for &block in forest.blocks(lp) {
             let params = func.dfg.block_params(block);
@@ -122,14 +121,14 @@ impl<'a> Flow<'a> {
 /// The values of a loop that something needs.
 struct Needed<'a> {
     flow: &'a Flow<'a>,
-    values: EntitySet<Value>,
+    values: FxHashSet<Value>,
     open: Vec<Value>,
 }
 
 impl<'a> Needed<'a> {
     fn of(flow: &'a Flow<'a>, is_gone: impl Fn(Value) -> bool) -> Self {
         let (func, forest) = (flow.view.func(), flow.view.forest);
-        let mut needed = Self { flow, values: EntitySet::new(), open: Vec::new() };
+        let mut needed = Self { flow, values: FxHashSet::default(), open: Vec::new() };
         for &block in forest.blocks(flow.lp) {
             for inst in func.layout.block_insts(block) {
                 if !Effects::of(func, inst).is_pure() {

@@ -108,7 +108,7 @@ pub(super) struct Gain {
 }
 
 /// Levels that there are, whatever the options say. 1,000: each takes a look at the loop, and nobody peels so many iterations.
-const MAX_LEVELS: usize = 1_000;
+pub(super) const MAX_LEVELS: usize = 1_000;
 
 /// The levels of the values of a loop, none for all others. One for all loops, so that time is linear.
 pub(super) type Scratch = SecondaryMap<Value, Option<Level>>;

@@ -31,11 +31,11 @@ pub(super) fn all(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
         let forest = cx.forest(ctx);
         let header = forest.data(lp).header;
         // A strip has one test, which `fuse_exit_tests` has to find again.
-        let is_strip = cx.strips_around(&forest, lp).is_some();
-        if !cx.has_full_effort(header) || cx.is_rest(header) || is_strip {
+        let is_strip = cx.marks.strips_around(&forest, lp).is_some();
+        if !cx.marks.has_full_effort(header) || cx.marks.is_rest(header) || is_strip {
             continue;
         }
-        let (count, versions, options) = (cx.bound(ctx, lp), cx.versions(header), cx.options);
+        let (count, versions, options) = (cx.bound(ctx, lp), cx.marks.versions(header), cx.options);
         let view = View { ctx, forest: &forest };
         match Plan::prove(view, lp, options).and_then(|plan| plan.judge((count, versions), options)) {
             Ok(plan) => plans.push(plan),

@@ -138,7 +138,7 @@ impl Loads {
     /// Those of `lp`, if something may be won: it is an innermost loop that stores, and does nothing else about memory than to load and store.
     fn of(view: View<'_>, lp: Loop, options: &Options) -> Option<Self> {
         let (func, forest) = (view.func(), view.forest);
-        if !forest.is_innermost(lp) || forest.irreducible().iter().any(|&entry| forest.contains(lp, entry)) {
+        if !forest.is_innermost(lp) || forest.irreducible_in(lp).is_some() {
             return None;
         }
         let (mut loads, mut stores) = (0, 0);

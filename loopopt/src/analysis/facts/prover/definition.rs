@@ -1,45 +1,45 @@
-//! Claims that follow from the instruction that computes a side.
+//! Goals that follow from the instruction that computes a side.
 
-use super::{Claim, Prover};
+use super::{Inequality, Prover};
 use crate::analysis::facts::known::Spot;
 use crate::analysis::scev::linear_expr::constant_of;
 use crate::analysis::scev::value_range::{Term, limits};
 use cranelift_codegen::ir::{Inst, InstructionData, Opcode, Value, ValueDef};
 
 impl Prover<'_, '_> {
-    /// Whether the claim holds for what the definition of a side says of it.
-    pub(super) fn by_definition(&mut self, spot: Spot, claim: Claim, depth: usize) -> bool {
-        if let Some(term) = claim.left
-            && self.bounds(claim.left).1 < limits(self.conditions.numbers.bits(term.root), term.signed).1
-            && claim.right.is_some()
+    /// Whether the goal holds for what the definition of a side says of it.
+    pub(super) fn by_definition(&mut self, spot: Spot, goal: Inequality, depth: usize) -> bool {
+        if let Some(term) = goal.left
+            && self.bounds(goal.left).1 < limits(self.conditions.numbers.bits(term.root), term.signed).1
+            && goal.right.is_some()
         {
-            let largest = self.bounds(claim.left).1;
-            if self.prove(spot, Claim { left: None, most: claim.most - largest, ..claim }, depth) {
+            let largest = self.bounds(goal.left).1;
+            if self.prove(spot, Inequality { left: None, most: goal.most - largest, ..goal }, depth) {
                 return true;
             }
         }
         let is_plain = |term: &Term| term.constant == 0;
-        let left = claim.left.filter(is_plain).and_then(|term| self.definition(term));
+        let left = goal.left.filter(is_plain).and_then(|term| self.definition(term));
         if let Some((inst, signed)) = left
-            && self.by_definition_of_left(spot, claim, (inst, signed), depth)
+            && self.by_definition_of_left(spot, goal, (inst, signed), depth)
         {
             return true;
         }
-        let right = claim.right.filter(is_plain).and_then(|term| self.definition(term));
+        let right = goal.right.filter(is_plain).and_then(|term| self.definition(term));
         if let Some((inst, signed)) = right
-            && self.by_definition_of_right(spot, claim, (inst, signed), depth)
+            && self.by_definition_of_right(spot, goal, (inst, signed), depth)
         {
             return true;
         }
-        self.by_rounding(spot, claim, depth)
-            || claim.left.is_some_and(|term| !term.signed && self.by_subtraction(spot, claim, term, depth))
+        self.by_rounding(spot, goal, depth)
+            || goal.left.is_some_and(|term| !term.signed && self.by_subtraction(spot, goal, term, depth))
     }
 
-    /// Whether the right side is a number rounded down to a multiple of a power of two, and the claim that it is at least a constant,
+    /// Whether the right side is a number rounded down to a multiple of a power of two, and the goal that it is at least a constant,
     /// which holds if that number is at least the next multiple.
-    pub(super) fn by_rounding(&mut self, spot: Spot, claim: Claim, depth: usize) -> bool {
+    pub(super) fn by_rounding(&mut self, spot: Spot, goal: Inequality, depth: usize) -> bool {
         let func = self.conditions.func;
-        let (None, Some(term)) = (claim.left, claim.right) else { return false };
+        let (None, Some(term)) = (goal.left, goal.right) else { return false };
         let value = self.conditions.numbers.value(term.root).filter(|_| term.constant == 0 && !term.signed);
         let Some(InstructionData::Binary { opcode: Opcode::Band, args }) =
             value.and_then(|value| func.dfg.value_def(value).inst()).map(|inst| func.dfg.insts[inst])
@@ -50,9 +50,9 @@ impl Prover<'_, '_> {
         let (Some(mask), rounded) = (a.or(b), if a.is_some() { args[1] } else { args[0] }) else { return false };
         let unit = 1_i128 << mask.trailing_zeros();
         let is_rounding = i128::from(mask) == (1 << self.conditions.numbers.bits(term.root)) - unit;
-        let least = (-claim.most).checked_add(unit - 1).map(|least| least / unit * unit);
+        let least = (-goal.most).checked_add(unit - 1).map(|least| least / unit * unit);
         let Some(number) = self.conditions.numbers.of(rounded, false).filter(|_| is_rounding) else { return false };
-        least.is_some_and(|least| self.prove(spot, Claim { most: -least, ..claim }.with_right(number), depth))
+        least.is_some_and(|least| self.prove(spot, Inequality { most: -least, ..goal }.with_right(number), depth))
     }
 
     /// The instruction that computes a term, and whether what it says is to be read with sign.
@@ -69,12 +69,18 @@ impl Prover<'_, '_> {
         (is_signed == term.signed || either).then_some((inst, is_signed))
     }
 
-    fn by_definition_of_left(&mut self, spot: Spot, claim: Claim, (inst, signed): (Inst, bool), depth: usize) -> bool {
+    fn by_definition_of_left(
+        &mut self,
+        spot: Spot,
+        goal: Inequality,
+        (inst, signed): (Inst, bool),
+        depth: usize,
+    ) -> bool {
         let func = self.conditions.func;
         let args = func.dfg.inst_args(inst);
         let mut below = |value: Value, by: i128| {
             let Some(number) = self.conditions.numbers.of(value, signed) else { return false };
-            self.prove(spot, claim.with_left(number, by), depth)
+            self.prove(spot, goal.with_left(number, by), depth)
         };
         match func.dfg.insts[inst].opcode() {
             Opcode::Select => below(args[1], 0) && below(args[2], 0),
@@ -86,12 +92,18 @@ impl Prover<'_, '_> {
         }
     }
 
-    fn by_definition_of_right(&mut self, spot: Spot, claim: Claim, (inst, signed): (Inst, bool), depth: usize) -> bool {
+    fn by_definition_of_right(
+        &mut self,
+        spot: Spot,
+        goal: Inequality,
+        (inst, signed): (Inst, bool),
+        depth: usize,
+    ) -> bool {
         let func = self.conditions.func;
         let args = func.dfg.inst_args(inst);
         let mut above = |value: Value| {
             let Some(number) = self.conditions.numbers.of(value, signed) else { return false };
-            self.prove(spot, claim.with_right(number), depth)
+            self.prove(spot, goal.with_right(number), depth)
         };
         match func.dfg.insts[inst].opcode() {
             Opcode::Select => above(args[1]) && above(args[2]),
@@ -103,7 +115,7 @@ impl Prover<'_, '_> {
 
     /// Whether the left side is `a - b - c`, read without sign, which is no more than `a` less the least `b` and `c` if it does
     /// not wrap.
-    fn by_subtraction(&mut self, spot: Spot, claim: Claim, term: Term, depth: usize) -> bool {
+    fn by_subtraction(&mut self, spot: Spot, goal: Inequality, term: Term, depth: usize) -> bool {
         let numbers = &mut self.conditions.numbers;
         let Some((a, b)) = numbers.difference(term.root) else { return false };
         let all = 1_i128 << numbers.bits(term.root);
@@ -116,6 +128,7 @@ impl Prover<'_, '_> {
             return false;
         }
         let least = self.bounds(b.term).0 + b.offset;
-        self.prove(spot, claim.with_left(a, -least - down), depth) && self.prove(spot, Claim::of(b, a, -down), depth)
+        self.prove(spot, goal.with_left(a, -least - down), depth)
+            && self.prove(spot, Inequality::of(b, a, -down), depth)
     }
 }

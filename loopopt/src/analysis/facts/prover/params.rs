@@ -1,6 +1,6 @@
-//! Claims about block parameters that hold for what all edges into the block pass: induction over the iterations of a loop.
+//! Goals about block parameters that hold for what all edges into the block pass: induction over the iterations of a loop.
 
-use super::{Claim, Prover, ZERO};
+use super::{Inequality, Prover, ZERO};
 use crate::analysis::cfg::edges::Edge;
 use crate::analysis::facts::known::{Home, Place, Spot};
 use crate::analysis::scev::linear_expr::Sum;
@@ -8,13 +8,13 @@ use crate::analysis::scev::value_range::{Number, Term};
 use crate::fault::fault;
 use cranelift_codegen::ir::{Block, ValueDef};
 
-/// Claims about parameters of one block of which one may rest on the other. 2: that a counter does not wrap, and what follows.
+/// Goals about parameters of one block of which one may rest on the other. 2: that a counter does not wrap, and what follows.
 const MAX_HYPOTHESES: usize = 2;
 
 impl Prover<'_, '_> {
-    /// Whether the claim holds for what all edges into a block pass, if a side is one of its parameters.
-    pub(super) fn by_params(&mut self, spot: Spot, claim: Claim, depth: usize) -> bool {
-        let Some(block) = self.block_of_params(spot, claim) else { return false };
+    /// Whether the goal holds for what all edges into a block pass, if a side is one of its parameters.
+    pub(super) fn by_params(&mut self, spot: Spot, goal: Inequality, depth: usize) -> bool {
+        let Some(block) = self.block_of_params(spot, goal) else { return false };
         if self.hypotheses.iter().filter(|(other, _)| *other == block).count() >= MAX_HYPOTHESES {
             return false;
         }
@@ -23,40 +23,40 @@ impl Prover<'_, '_> {
             return false;
         }
         // What holds in each iteration holds in the first, which is soon said.
-        self.hypotheses.push((block, claim));
+        self.hypotheses.push((block, goal));
         let considered = if fault!(FirstIterationOnly) { &edges[..1] } else { &edges };
         let proved = considered.iter().all(|&edge| {
-            let next = self.along(edge, block, claim);
+            let next = self.along(edge, block, goal);
             next.is_some_and(|next| self.is_in_range(next) || self.prove_on(edge, next, depth))
         });
         self.hypotheses.pop();
         proved
     }
 
-    /// Whether the claim holds on `edge`.
-    fn prove_on(&mut self, edge: Edge, claim: Claim, depth: usize) -> bool {
+    /// Whether the goal holds on `edge`.
+    fn prove_on(&mut self, edge: Edge, goal: Inequality, depth: usize) -> bool {
         let spot = self.conditions.spot(Place::On(edge));
-        self.prove(spot, claim, depth)
+        self.prove(spot, goal, depth)
     }
 
     /// Whether what both sides can be says so.
-    fn is_in_range(&self, claim: Claim) -> bool {
-        self.bounds(claim.left).1 - self.bounds(claim.right).0 <= claim.most
+    fn is_in_range(&self, goal: Inequality) -> bool {
+        self.bounds(goal.left).1 - self.bounds(goal.right).0 <= goal.most
     }
 
-    /// The block that has parameters in the claim and above which all its other values are defined.
-    fn block_of_params(&mut self, spot: Spot, claim: Claim) -> Option<Block> {
+    /// The block that has parameters in the goal and above which all its other values are defined.
+    fn block_of_params(&mut self, spot: Spot, goal: Inequality) -> Option<Block> {
         let domtree = self.conditions.domtree;
         let mut home = Home::Nowhere;
-        for term in [claim.left, claim.right].into_iter().flatten() {
+        for term in [goal.left, goal.right].into_iter().flatten() {
             home = home.lower(self.conditions.home(term.root), domtree);
         }
         let Home::At { block, params: true } = home else { return None };
         domtree.block_dominates(block, self.conditions.block_of(spot)).then_some(block)
     }
 
-    /// The claim for what `edge` passes to `block`.
-    fn along(&mut self, edge: Edge, block: Block, claim: Claim) -> Option<Claim> {
+    /// The goal for what `edge` passes to `block`.
+    fn along(&mut self, edge: Edge, block: Block, goal: Inequality) -> Option<Inequality> {
         let func = self.conditions.func;
         let arg = |index: usize| edge.args(func).nth(index)?.as_value();
         let numbers = &mut self.conditions.numbers;
@@ -76,6 +76,6 @@ impl Prover<'_, '_> {
             })?;
             Some(numbers.of_sum(passed)[usize::from(term.signed)])
         };
-        Some(Claim::of(pass(claim.left)?, pass(claim.right)?, claim.most))
+        Some(Inequality::of(pass(goal.left)?, pass(goal.right)?, goal.most))
     }
 }

@@ -1,4 +1,4 @@
-//! What the engines say of one loop, as claims about each run of it.
+//! What the engines say of one loop, as answers that have to hold in each run of it.
 
 use super::meaning::{compare, integer, low, number};
 use super::shapes::Dice;
@@ -22,7 +22,7 @@ const QUESTIONS: usize = 100;
 
 /// What an engine says of a place in a loop, each time that it is reached.
 #[derive(Debug)]
-pub(super) enum Claim {
+pub(super) enum Answer {
     /// The comparison holds.
     Compares(IntCC, [Sum; 2]),
     /// A value, read with or without sign, is within these bounds.
@@ -37,8 +37,8 @@ pub(super) enum Claim {
     Grows { value: Value, by: u64, first: Option<Sum> },
 }
 
-impl Claim {
-    /// Who makes it.
+impl Answer {
+    /// Who gives it.
     pub(super) fn engine(&self) -> &'static str {
         match self {
             Self::Compares(..) => "prover: a comparison holds where it is said to",
@@ -51,7 +51,7 @@ impl Claim {
     }
 }
 
-/// A claim, and where it is made.
+/// An answer, and where it is made.
 #[derive(Debug)]
 pub(super) struct Placed {
     pub(super) inst: Inst,
@@ -59,14 +59,14 @@ pub(super) struct Placed {
     pub(super) slot: Option<usize>,
     /// The bits of what it is about.
     bits: u32,
-    pub(super) claim: Claim,
+    pub(super) answer: Answer,
 }
 
-/// What a run remembers for the claims about several iterations.
+/// What a run remembers for the answers about several iterations.
 #[derive(Default)]
 pub(super) struct Memory {
     pub(super) iteration: u64,
-    /// For each claim the iteration that a value was seen in last, and the value.
+    /// For each answer the iteration that a value was seen in last, and the value.
     seen: Vec<Option<(u64, u64)>>,
     /// What is before the loop.
     entry: Vec<u64>,
@@ -74,32 +74,36 @@ pub(super) struct Memory {
 
 impl Memory {
     /// Forgets what it knows at the start of a loop.
-    pub(super) fn start(&mut self, claims: usize, entry: &[u64]) {
+    pub(super) fn start(&mut self, answers: usize, entry: &[u64]) {
         self.iteration = 0;
         self.seen.clear();
-        self.seen.resize(claims, None);
+        self.seen.resize(answers, None);
         self.entry.clear();
         self.entry.extend_from_slice(entry);
     }
 }
 
 impl Placed {
-    /// Whether the claim, which is the one of this number, is true now.
+    /// Whether the answer, which is the one of this number, is true now.
     pub(super) fn is_true(&self, index: usize, values: &[u64], memory: &mut Memory) -> bool {
         let bits = self.bits;
         let read = |value: Value, signed: bool| integer(values[value.index()], bits, signed);
-        match &self.claim {
-            Claim::Compares(cond, [left, right]) => compare(*cond, [number(left, values), number(right, values)], bits),
-            Claim::Lies { value, signed, bounds } => (bounds.0..=bounds.1).contains(&read(*value, *signed)),
-            Claim::Is { value, sum } => number(sum, values) == values[value.index()],
-            Claim::Extends { value, signed, terms, constant } => {
+        match &self.answer {
+            Answer::Compares(cond, [left, right]) => {
+                compare(*cond, [number(left, values), number(right, values)], bits)
+            }
+            Answer::Lies { value, signed, bounds } => (bounds.0..=bounds.1).contains(&read(*value, *signed)),
+            Answer::Is { value, sum } => number(sum, values) == values[value.index()],
+            Answer::Extends { value, signed, terms, constant } => {
                 let add = |total: i64, &(leaf, bits, signed, factor): &(Value, u32, bool, i64)| {
                     total.wrapping_add((integer(values[leaf.index()], bits, signed) as i64).wrapping_mul(factor))
                 };
                 i128::from(terms.iter().fold(*constant, add)) == read(*value, *signed)
             }
-            Claim::Steps { value, next, signed, by } => read(*value, *signed) + i128::from(*by) == read(*next, *signed),
-            Claim::Grows { value, by, first } => {
+            Answer::Steps { value, next, signed, by } => {
+                read(*value, *signed) + i128::from(*by) == read(*next, *signed)
+            }
+            Answer::Grows { value, by, first } => {
                 let now = values[value.index()];
                 let is_first = |sum: &Sum| number(sum, &memory.entry) == now;
                 let starts = memory.iteration > 0 || first.as_ref().is_none_or(is_first);
@@ -114,14 +118,14 @@ impl Placed {
 }
 
 /// All that is asked about one loop.
-pub(super) fn claims(view: View<'_>, lp: Loop, dice: &mut Dice) -> Vec<Placed> {
-    let mut claims = Vec::new();
-    of_values(view, lp, &mut claims);
-    of_sums(view, lp, &mut claims);
-    of_counters(view, lp, &mut claims);
-    of_recurrences(view, lp, &mut claims);
-    of_comparisons(view, lp, dice, &mut claims);
-    claims
+pub(super) fn answers(view: View<'_>, lp: Loop, dice: &mut Dice) -> Vec<Placed> {
+    let mut answers = Vec::new();
+    of_values(view, lp, &mut answers);
+    of_sums(view, lp, &mut answers);
+    of_counters(view, lp, &mut answers);
+    of_recurrences(view, lp, &mut answers);
+    of_comparisons(view, lp, dice, &mut answers);
+    answers
 }
 
 fn end(func: &Function, block: Block) -> Inst {
@@ -139,23 +143,23 @@ fn defined(func: &Function, block: Block) -> impl Iterator<Item = Value> {
 }
 
 /// Ranges, and sums.
-fn of_values(view: View<'_>, lp: Loop, claims: &mut Vec<Placed>) {
+fn of_values(view: View<'_>, lp: Loop, answers: &mut Vec<Placed>) {
     let func = view.func();
     let mut conditions = Conditions::new(func, &view.ctx.cfg, &view.ctx.domtree);
     for &block in view.forest.blocks(lp) {
         for value in defined(func, block) {
             let (inst, bits) = (end(func, block), bits_of(func, value));
-            let mut claim = |claim| claims.push(Placed { inst, slot: None, bits, claim });
+            let mut answer = |answer| answers.push(Placed { inst, slot: None, bits, answer });
             for signed in [false, true] {
                 let number = conditions.numbers.of(value, signed).expect("of at most 64 bits");
                 let bounds = conditions.numbers.bounds_of(number);
                 if bounds != crate::analysis::scev::value_range::limits(bits, signed) {
-                    claim(Claim::Lies { value, signed, bounds });
+                    answer(Answer::Lies { value, signed, bounds });
                 }
             }
             for sum in [Some(Sum::of(func, value)), view.sum(value)].into_iter().flatten() {
                 if sum != Sum::of_leaf(func, value) {
-                    claim(Claim::Is { value, sum });
+                    answer(Answer::Is { value, sum });
                 }
             }
         }
@@ -163,7 +167,7 @@ fn of_values(view: View<'_>, lp: Loop, claims: &mut Vec<Placed>) {
 }
 
 /// What is the same in more bits.
-fn of_sums(view: View<'_>, lp: Loop, claims: &mut Vec<Placed>) {
+fn of_sums(view: View<'_>, lp: Loop, answers: &mut Vec<Placed>) {
     let func = view.func();
     let mut extents = Extents::new(view);
     extents.allow(QUESTIONS);
@@ -180,15 +184,15 @@ fn of_sums(view: View<'_>, lp: Loop, claims: &mut Vec<Placed>) {
                     (leaf.value, bits_of(func, leaf.value), leaf.signed, *factor)
                 };
                 let terms = exact.terms.iter().map(term).collect();
-                let claim = Claim::Extends { value, signed, terms, constant: exact.constant };
-                claims.push(Placed { inst, slot: None, bits: sum.bits(), claim });
+                let answer = Answer::Extends { value, signed, terms, constant: exact.constant };
+                answers.push(Placed { inst, slot: None, bits: sum.bits(), answer });
             }
         }
     }
 }
 
 /// Counters that do not wrap.
-fn of_counters(view: View<'_>, lp: Loop, claims: &mut Vec<Placed>) {
+fn of_counters(view: View<'_>, lp: Loop, answers: &mut Vec<Placed>) {
     let func = view.func();
     let mut extents = Extents::new(view);
     extents.allow(QUESTIONS);
@@ -199,28 +203,28 @@ fn of_counters(view: View<'_>, lp: Loop, claims: &mut Vec<Placed>) {
         for signed in [false, true] {
             let Some(counter) = extents.counter(value, signed) else { continue };
             let by = counter.step;
-            let claim = Claim::Steps { value, next, signed, by };
+            let answer = Answer::Steps { value, next, signed, by };
             let (inst, slot) = (back_edge.branch, Some(back_edge.slot));
-            claims.push(Placed { inst, slot, bits: bits_of(func, value), claim });
+            answers.push(Placed { inst, slot, bits: bits_of(func, value), answer });
         }
     }
 }
 
-fn of_recurrences(view: View<'_>, lp: Loop, claims: &mut Vec<Placed>) {
+fn of_recurrences(view: View<'_>, lp: Loop, answers: &mut Vec<Placed>) {
     let func = view.func();
     let recurrences = Recurrences::of(view, lp);
     let steps = recurrences.steps(view);
     for &block in view.forest.blocks(lp) {
         for value in defined(func, block) {
             let Some(by) = steps.get(value) else { continue };
-            let claim = Claim::Grows { value, by, first: recurrences.of_value(view, value).map(|found| found.start) };
-            claims.push(Placed { inst: end(func, block), slot: None, bits: bits_of(func, value), claim });
+            let answer = Answer::Grows { value, by, first: recurrences.of_value(view, value).map(|found| found.start) };
+            answers.push(Placed { inst: end(func, block), slot: None, bits: bits_of(func, value), answer });
         }
     }
 }
 
 /// Comparisons between what is computed in the loop and before it.
-fn of_comparisons(view: View<'_>, lp: Loop, dice: &mut Dice, claims: &mut Vec<Placed>) {
+fn of_comparisons(view: View<'_>, lp: Loop, dice: &mut Dice, answers: &mut Vec<Placed>) {
     let func = view.func();
     let mut conditions = Conditions::new(func, &view.ctx.cfg, &view.ctx.domtree);
     let values: Vec<Value> = func.layout.blocks().flat_map(|block| defined(func, block)).collect();
@@ -248,6 +252,6 @@ fn of_comparisons(view: View<'_>, lp: Loop, dice: &mut Dice, claims: &mut Vec<Pl
         let cond = dice.pick(IntCC::all());
         let Some(truth) = conditions.implies(place, cond, [&sides[0], &sides[1]]) else { continue };
         let cond = if truth { cond } else { cond.complement() };
-        claims.push(Placed { inst, slot, bits: bits_of(func, left), claim: Claim::Compares(cond, sides) });
+        answers.push(Placed { inst, slot, bits: bits_of(func, left), answer: Answer::Compares(cond, sides) });
     }
 }
