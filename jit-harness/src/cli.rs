@@ -47,7 +47,8 @@ pub enum Command {
 /// Arguments of `bench`.
 #[derive(Debug, Args)]
 pub struct BenchArgs {
-    /// CLIF files, `-` for the standard input: each `; bench:` line is a program, without any each `; run:` line. Without files: all samples.
+    /// CLIF files, `-` for the standard input, or names of sample programs: each `; bench:` line of a file is a program, without any each `; run:` line.
+    /// Without files: all samples.
     pub files: Vec<PathBuf>,
     /// Only programs with this in their name, or with this tag; of `--scaling`, only directions with this in their name.
     #[arg(long, value_name = "TEXT")]
@@ -73,8 +74,8 @@ pub struct BenchArgs {
     /// Time the programs' C kernels as well, compiled by `cc -O2` without vectorization.
     #[arg(long, conflicts_with_all = ["compile_time", "scaling"])]
     pub native: bool,
-    /// Measure the compiler instead: time per pass, growth with size, peak memory.
-    #[arg(long, conflicts_with_all = ["files", "filter"])]
+    /// Measure the compiler instead: time per pass, growth with size, peak memory. With files: of each of these, all functions together.
+    #[arg(long, conflicts_with_all = ["filter"])]
     pub compile_time: bool,
     /// Measure whether compile time grows faster than the function, in each direction in which it can grow.
     #[arg(long, conflicts_with_all = ["files", "compile_time"])]
@@ -299,9 +300,9 @@ impl From<EffortArg> for Options {
 #[derive(Debug, Args)]
 pub struct OptimizerArgs {
     /// How much compile time may be spent.
-    #[arg(long, value_enum, default_value_t, conflicts_with = "passes")]
+    #[arg(long, value_enum, default_value_t)]
     pub effort: EffortArg,
-    /// Only these passes, separated by commas. A name that none of them has prints all names.
+    /// Only these passes, whichever the effort has, separated by commas. A name that none of them has prints all names.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub passes: Option<Vec<String>>,
     /// At most this many optional rewrites in the whole program (`explain`: in each function). `bisect` finds the one
@@ -346,7 +347,9 @@ impl OptimizerArgs {
     /// The same for a file of this name that holds this text.
     pub fn options_of(&self, name: &str, text: &str) -> Result<Options> {
         let of_file = file_options(text, Options::from(self.effort));
-        self.over(of_file.map_err(|error| in_file(name, &error, "`oracle::file_options` says what there is"))?)
+        self.over(
+            of_file.map_err(|error| in_file(name, &error, "write it as in `; options: passes=rotate,licm fuel=3`"))?,
+        )
     }
 
     fn over(&self, mut options: Options) -> Result<Options> {

@@ -36,6 +36,11 @@ fn answer(program: &str, error: &clap::Error) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let text = error.to_string();
+    // The usage names the command whose options are wrong.
+    let usage = text.lines().find_map(|line| line.trim().strip_prefix("Usage: "));
+    let command = usage.and_then(|usage| usage.split(' ').nth(1));
+    let command = command.filter(|word| word.starts_with(|c: char| c.is_ascii_lowercase()));
+    let command = command.map_or(String::new(), |command| format!(" {command}"));
     let what: Vec<&str> = text.lines().take_while(|line| !line.trim().is_empty()).map(str::trim).collect();
     let what = match error.kind() {
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => "no command".to_owned(),
@@ -44,11 +49,20 @@ fn answer(program: &str, error: &clap::Error) -> ExitCode {
     let near = [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand, ContextKind::SuggestedValue];
     let near = near.into_iter().find_map(|kind| error.get(kind));
     let near = near.map_or(String::new(), |name| format!("is `{name}` meant? "));
-    complain(&format!("{what}; {near}`{program} --help` lists what there is"));
+    complain(&format!("{what}; {near}`{program}{command} --help` lists what there is"));
     ExitCode::from(2)
 }
 
 fn complain(what: &str) {
-    // If nobody can read the complaint, there is nobody to complain to.
-    drop(writeln!(io::stderr(), "error: {what}"));
+    say("error", what);
+}
+
+/// One line on the standard error. If nobody can read it, there is nobody to complain to.
+fn say(kind: &str, what: &str) {
+    drop(writeln!(io::stderr(), "{kind}: {what}"));
+}
+
+/// Says what is probably a mistake, and goes on.
+pub(crate) fn warn(what: &str) {
+    say("warning", what);
 }

@@ -65,12 +65,14 @@ fn place(info: &PanicHookInfo<'_>) -> String {
 /// Messages of the library begin with `line N: ` if the line is known, which then becomes a part of the place.
 pub fn in_file(file: &str, error: &Error, advice: &str) -> Error {
     let what = one_line(error);
+    // What names all that there is needs no other advice.
+    let advice = if what.contains("; the ") { String::new() } else { format!("; {advice}") };
     let line = what.strip_prefix("line ").and_then(|rest| rest.split_once(": "));
     match line {
         Some((number, what)) if number.bytes().all(|byte| byte.is_ascii_digit()) => {
-            anyhow!("{file}:{number}: {what}; {advice}")
+            anyhow!("{file}:{number}: {what}{advice}")
         }
-        _ => anyhow!("{file}: {what}; {advice}"),
+        _ => anyhow!("{file}: {what}{advice}"),
     }
 }
 

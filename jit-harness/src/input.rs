@@ -1,9 +1,10 @@
 //! Programs from files, with the names and lines that messages need.
 
+use crate::entry::warn;
 use crate::error::{Panicked, guard, in_file};
 use crate::names::with_unique_names;
 use crate::older;
-use crate::subject::{sample_case, sample_text};
+use crate::subject::{UNCHECKED, sample_case, sample_text};
 use crate::traced::without_place;
 use anyhow::{Context as _, Error, Result, anyhow, bail, ensure};
 use cranelift_codegen::ir::Function;
@@ -48,6 +49,9 @@ impl Input {
 
     fn from_text(name: String, text: String) -> Result<Self> {
         let mut parsed = Program::parse_all(&text).map_err(|error| cannot_read(&name, &error))?;
+        for (line, meant) in mistyped(&text) {
+            warn(&format!("{name}:{line}: this is a comment; is `; {meant}: …` meant?"));
+        }
         let program = parsed.programs.remove(0);
         Ok(Self { name, text, program, others: parsed.programs, foreign: parsed.foreign })
     }
@@ -222,6 +226,10 @@ fn load(path: &Path) -> Result<(String, String)> {
     let sample = sample_text(&name).filter(|_| !path.exists());
     let (name, text) = match sample {
         Some(text) => (name, text),
+        None if name.strip_suffix(UNCHECKED).is_some_and(|name| sample_text(name).is_some()) && !path.exists() => {
+            let sample = name.trim_end_matches(UNCHECKED);
+            bail!("{name}: sample program {sample} has no checks to leave out; `list` tags those that have some")
+        }
         None if name == "-" => ("standard input".to_owned(), read(io::stdin(), "standard input")?),
         None => {
             let file = File::open(path)
@@ -231,6 +239,17 @@ fn load(path: &Path) -> Result<(String, String)> {
         }
     };
     Ok((name, with_unique_names(&text).into_owned()))
+}
+
+/// The lines of comments that look like a call, but are none: a colon is missing, or letters are large.
+fn mistyped(text: &str) -> impl Iterator<Item = (usize, &'static str)> + '_ {
+    (1..).zip(text.lines()).filter_map(|(number, line)| {
+        let comment = line.trim().strip_prefix(';')?.trim_start_matches([' ', ';']);
+        let (word, rest) = comment.split_once([' ', ':'])?;
+        let meant = ["run", "bench", "print"].into_iter().find(|known| word.eq_ignore_ascii_case(known))?;
+        let is_one = comment[word.len()..].starts_with(':') && word == meant;
+        (!is_one && rest.trim_start().starts_with('%')).then_some((number, meant))
+    })
 }
 
 /// The text without a byte-order mark.

@@ -14,7 +14,7 @@ use loopopt::oracle::{Arg, Call, Case, Program, Run};
 use std::path::PathBuf;
 
 /// What stands behind the name of a sample that is meant without its checks.
-const UNCHECKED: &str = "/unchecked";
+pub(crate) const UNCHECKED: &str = "/unchecked";
 
 /// A program to be checked and timed.
 pub struct Subject {

@@ -10,6 +10,7 @@ use super::Ending;
 use crate::cli::BenchArgs;
 use crate::generate;
 use crate::heap;
+use crate::input::Input;
 use crate::progress::{Progress, progress};
 use crate::report::json::{create, write_json};
 use crate::report::made::Made;
@@ -40,6 +41,14 @@ struct CompileTime {
     growth: Vec<Row>,
     /// All sample programs.
     samples: Row,
+    /// The processor.
+    cpu: String,
+}
+
+/// What is measured of files.
+#[derive(Debug, Serialize)]
+struct OfFiles {
+    files: Vec<Row>,
     /// The processor.
     cpu: String,
 }
@@ -82,6 +91,9 @@ struct Cost {
 }
 
 pub(super) fn run(args: &BenchArgs, out: &mut dyn Write) -> Result<Ending> {
+    if !args.files.is_empty() {
+        return run_files(args, out);
+    }
     let options = args.optimizer.options()?;
     let isa = target::host()?;
     let file = args.json.as_deref().map(create).transpose()?;
@@ -102,9 +114,34 @@ pub(super) fn run(args: &BenchArgs, out: &mut dyn Write) -> Result<Ending> {
     let samples = sum;
     meter.progress.finish_and_clear();
     let result = CompileTime { loop_free, growth, samples, cpu: target::cpu() };
-    print(&result, out)?;
+    let CompileTime { loop_free, growth, samples, .. } = &result;
+    print(&[loop_free].into_iter().chain(growth).chain([samples]).collect::<Vec<_>>(), out)?;
     if let Some(file) = file {
         write_json(file, &result)?;
+    }
+    Ok(Ending::Fine)
+}
+
+/// The same for files: all functions of each together, with the settings of the file.
+fn run_files(args: &BenchArgs, out: &mut dyn Write) -> Result<Ending> {
+    let json = args.json.as_deref().map(create).transpose()?;
+    let repeat = if args.quick { 20 } else { 50 };
+    let (mut rows, isa) = (Vec::new(), target::host()?);
+    for path in &args.files {
+        let input = Input::open(path)?;
+        let options = args.optimizer.options_for(&input)?;
+        let functions = input.function_names().into_iter().zip(input.program.functions().iter().cloned()).collect();
+        let work = Work { name: input.name.clone(), functions, repeat };
+        let meter = Meter { isa: &*isa, options: &options, progress: &progress(work.size()) };
+        let mut sum = Row::new(&input.name);
+        meter.rows(&work)?.into_iter().for_each(|row| sum.add(row));
+        meter.progress.finish_and_clear();
+        rows.push(sum);
+    }
+    let result = OfFiles { files: rows, cpu: target::cpu() };
+    print(&result.files.iter().collect::<Vec<_>>(), out)?;
+    if let Some(json) = json {
+        write_json(json, &result)?;
     }
     Ok(Ending::Fine)
 }
@@ -259,9 +296,7 @@ impl Row {
     }
 }
 
-fn print(result: &CompileTime, out: &mut dyn Write) -> io::Result<()> {
-    let rows: Vec<&Row> =
-        std::iter::once(&result.loop_free).chain(&result.growth).chain(std::iter::once(&result.samples)).collect();
+fn print(rows: &[&Row], out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "compile time, opt_level=speed and enable_verifier=false; ns per block are in brackets\n")?;
     let header = [
         "function",
@@ -276,7 +311,7 @@ fn print(result: &CompileTime, out: &mut dyn Write) -> io::Result<()> {
         "peak memory",
     ];
     let mut summary = Columns::new(&header);
-    for row in &rows {
+    for row in rows {
         let [peak, peak_with] = row.peak_bytes.map(|bytes| bytes as f64);
         let timed = |ns: f64| format!("{} ({})", table::time(ns), row.per_block(ns));
         summary.add(&[
@@ -293,8 +328,8 @@ fn print(result: &CompileTime, out: &mut dyn Write) -> io::Result<()> {
         ]);
     }
     writeln!(out, "{summary}\n")?;
-    print_passes(&rows, out)?;
-    print_made(&rows, out)?;
+    print_passes(rows, out)?;
+    print_made(rows, out)?;
     writeln!(out, "\nin percent of the baseline's compile time; cleanup is the second run of Cranelift's egraph pass")?;
     writeln!(out, "times are the shortest of several, of each part by itself")
 }

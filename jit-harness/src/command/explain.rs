@@ -10,7 +10,6 @@ use crate::cli::{ExplainArgs, ShownArgs};
 use crate::error::in_file;
 use crate::input::{Input, Lines};
 use crate::listing::{self, count};
-use crate::target;
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use anyhow::{Result, anyhow, bail};
@@ -108,7 +107,10 @@ fn each_function<T: Send>(
     make: impl Fn(&str, &Lines<'_>, &Explained) -> Result<T> + Sync,
     mut take: impl FnMut(T) -> Result<()>,
 ) -> Result<()> {
-    let isa = &*target::host()?;
+    let isa = &*input
+        .program
+        .isa()
+        .map_err(|error| in_file(&input.name, &error, "the function cannot be compiled for this host"))?;
     let lines = &input.lines();
     let names: HashSet<&String> = names.iter().collect();
     let all = input.function_names();
@@ -348,8 +350,15 @@ impl Printer<'_> {
     /// Prints what is to be said of a loop. Returns how many remarks were left out.
     fn print_loop(&self, lp: Loop, out: &mut dyn Write) -> io::Result<usize> {
         let data = self.explained.before.data(lp);
-        let indent = "    ".repeat(data.depth as usize);
-        let kind = if data.depth == 1 { "loop" } else { "inner loop" };
+        /// Levels up to which loops stand further in than the one around: deeper ones say how deep they are.
+        const MAX_INDENT: usize = 8;
+        let depth = data.depth as usize;
+        let indent = "    ".repeat(depth.min(MAX_INDENT));
+        let kind = match depth {
+            1 => "loop".to_owned(),
+            2..=MAX_INDENT => "inner loop".to_owned(),
+            _ => format!("inner loop of depth {depth}"),
+        };
         let line = self.line(data.header).map_or(String::new(), |line| format!(" (line {line})"));
         let title = self.paint(Style::new().bold(), &format!("{kind} at {}{line}", data.header));
         writeln!(out, "\n{indent}{title}")?;

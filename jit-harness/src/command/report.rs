@@ -26,9 +26,9 @@ use crate::input::Input;
 use crate::report::json::Bench;
 use crate::sample::Effort;
 use crate::subject::Subject;
-use crate::target::{cpu, host};
+use crate::target::cpu;
 use crate::traced::Traced;
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, anyhow, bail};
 use bench_programs as samples;
 use loopopt::Options;
 use std::collections::BTreeSet;
@@ -124,14 +124,14 @@ fn write(folder: &Path, name: &str, text: &str) -> Result<()> {
     let path = folder.join(name);
     fs::create_dir_all(folder)
         .and_then(|()| fs::write(&path, text))
-        .with_context(|| format!("{}: cannot be written; give a folder that can be", path.display()))
+        .map_err(|error| anyhow!("{}: cannot be written: {error}; give a folder that can be", path.display()))
 }
 
 /// What is done to the functions of a file.
 fn functions(Source { input, options, .. }: &Source) -> Result<Vec<program::Function>> {
     let shown = explain::Shown::ALL;
     let records = explain::records(input, &input.function_names(), options, shown)?;
-    let isa = host()?;
+    let isa = input.program.isa()?;
     let traced = input.program.functions().iter().map(|function| {
         let blocks = function.layout.blocks();
         let is_small = blocks.map(|block| function.layout.block_insts(block).count()).sum::<usize>() <= MAX_SHOWN;

@@ -260,7 +260,8 @@ impl Builder {
         let callees: Vec<FuncRef> = function.dfg.ext_funcs.keys().collect();
         for callee in callees {
             let data = &function.dfg.ext_funcs[callee];
-            let signature = &function.dfg.signatures[data.signature];
+            // Cranelift's reader fills gaps between the numbers of functions with what has no signature.
+            let Some(signature) = function.dfg.signatures.get(data.signature) else { continue };
             let id = match &data.name {
                 ExternalName::LibCall(_) => None,
                 ExternalName::KnownSymbol(symbol) => bail!("the symbol {symbol} is not supported"),

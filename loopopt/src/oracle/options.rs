@@ -64,13 +64,21 @@ fn record(text: &str, recording: &Options) -> Result<()> {
 fn set(options: &mut Options, words: &mut Option<Words>, setting: &str) -> Result<()> {
     let (name, value) = setting.split_once('=').context("an option is name=value")?;
     match name {
-        "passes" => options.passes = Some(list(value)),
+        "passes" => options.passes = Some(passes(value)?),
         "fuel" => options.fuel = Some(value.parse()?),
         "profiling" => options.profiling = profiling(value)?,
         _ if set_field(options, name, value)? => {}
         _ => words.get_or_insert_default().say(name, value)?,
     }
     Ok(())
+}
+
+fn passes(value: &str) -> Result<Vec<String>> {
+    let names = list(value);
+    match names.iter().find(|name| !crate::pass_names().any(|known| known == **name)) {
+        None => Ok(names),
+        Some(name) => bail!("no pass `{name}`; the passes are {}", crate::pass_names().collect::<Vec<_>>().join(", ")),
+    }
 }
 
 /// What is recorded is known once all settings are.
@@ -84,6 +92,9 @@ fn profiling(value: &str) -> Result<Profiling> {
 
 macro_rules! fields {
     ($($name:ident),* $(,)?) => {
+        /// The fields that a file can set.
+        const FIELDS: &[&str] = &[$(stringify!($name)),*];
+
         /// Sets the field of this name, if there is one.
         fn set_field(options: &mut Options, name: &str, value: &str) -> Result<bool> {
             match name {
@@ -204,7 +215,11 @@ impl Words {
             "never_shrink" => self.never_shrink = list(value),
             "confine" => self.confine = list(value),
             "spectre_guards" => self.spectre_guards = spectre_guards(value)?,
-            _ => bail!("no option {name}"),
+            _ => bail!(
+                "no option {name}; the options are passes, fuel, profiling, others_write, poll_latency, calls_write, checked, bounds, behind, \
+                 never_shrink, confine, spectre_guards, {}",
+                FIELDS.join(", ")
+            ),
         }
         Ok(())
     }

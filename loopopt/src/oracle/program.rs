@@ -8,6 +8,7 @@ use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::entities::AnyEntity;
 use cranelift_codegen::ir::{AbiParam, Function, Signature, Type, UserFuncName};
 use cranelift_codegen::isa::CallConv;
+use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_codegen::verify_function;
 use cranelift_reader::{ParseOptions, RunCommand, parse_run_command, parse_test};
 use std::collections::HashSet;
@@ -132,6 +133,15 @@ impl Program {
         Ok(Self { functions, target })
     }
 
+    /// The ISA that the program's text asks for, at `opt_level=speed`: what `Context::optimize` and the loop passes get here.
+    ///
+    /// # Errors
+    ///
+    /// If Cranelift makes no code for this machine with these settings.
+    pub fn isa(&self) -> Result<OwnedTargetIsa> {
+        self.target.isa(Use::Optimize, false)
+    }
+
     /// What the code is made for.
     pub(super) fn target(&self) -> &Target {
         &self.target
@@ -168,7 +178,10 @@ impl Program {
             text.split_once('(').with_context(|| format!("`{text}` is not a call, as in `f(1, mem)`"))?;
         let args = rest.trim_end().strip_suffix(')').with_context(|| format!("`{text}` does not end with `)`"))?;
         let name = name.trim().trim_start_matches('%');
-        let function = self.function(name).with_context(|| format!("there is no function %{name}"))?;
+        let function = self.function(name).with_context(|| {
+            let names: Vec<String> = self.functions.iter().map(|function| function.name.to_string()).collect();
+            format!("there is no function %{name}; the functions are {}", names.join(", "))
+        })?;
         let args: Vec<&str> = if args.trim().is_empty() { Vec::new() } else { args.split(',').collect() };
         let params = &function.signature.params;
         run::require_count(name, args.len(), &function.signature)?;
@@ -219,6 +232,11 @@ impl Program {
         let Some((at, equal)) = equal.or(not_equal) else { bail!("`==` or `!=` is missing") };
         let call = self.parse_call(&command[..at])?;
         let function = self.function(&call.function).expect("the call names a function of the program");
+        if let Some((_, rest)) = command.split_once(';')
+            && matches!(directive(&format!(";{rest}")), Some(("run" | "print" | "bench", Some(_))))
+        {
+            bail!("a line can hold one call, and `{}` is a second one", rest.trim());
+        }
         let values = parse_values(command[at + 2..].trim(), &function.signature.returns)?;
         Ok((call, if equal { Expectation::Equal(values) } else { Expectation::NotEqual(values) }))
     }
