@@ -5,6 +5,9 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
+/// Seconds between two lines.
+const SECONDS: u64 = 3;
+
 /// How far a command is.
 pub struct Progress {
     bar: ProgressBar,
@@ -15,15 +18,15 @@ pub struct Progress {
 /// What the lines are made of.
 struct Lines {
     start: Instant,
-    /// How many percent the last line said.
-    percent: AtomicU64,
+    /// The second after the start that the last line was said in.
+    said: AtomicU64,
 }
 
 /// Shows how much of `count` units of work is done.
 pub fn progress(count: usize) -> Progress {
     let style =
         ProgressStyle::with_template("{bar:40} {percent:>3} %, {eta} left: {msg}").expect("the template is valid");
-    let lines = Lines { start: Instant::now(), percent: AtomicU64::new(0) };
+    let lines = Lines { start: Instant::now(), said: AtomicU64::new(0) };
     Progress {
         bar: ProgressBar::new(count as u64).with_style(style),
         lines: (!io::stderr().is_terminal()).then_some(lines),
@@ -36,14 +39,16 @@ impl Progress {
         self.bar.set_message(message.into());
     }
 
-    /// Counts work that is done. There are no more lines than one for each percent.
+    /// Counts work that is done. There is a line every few seconds, and one at the end.
     pub fn inc(&self, done: usize) {
         self.bar.inc(done as u64);
         let Some(lines) = &self.lines else { return };
         let (at, all) = (self.bar.position(), self.bar.length().unwrap_or(0).max(1));
-        let percent = (100 * at / all).min(100);
-        if lines.percent.fetch_max(percent, Ordering::Relaxed) < percent {
-            let left = lines.start.elapsed().mul_f64(all.saturating_sub(at) as f64 / at as f64);
+        let elapsed = lines.start.elapsed();
+        if at == all || elapsed.as_secs() >= lines.said.load(Ordering::Relaxed) + SECONDS {
+            lines.said.store(elapsed.as_secs(), Ordering::Relaxed);
+            let percent = (100 * at / all).min(100);
+            let left = elapsed.mul_f64(all.saturating_sub(at) as f64 / at as f64);
             // Nobody reads it: no reason to stop.
             drop(writeln!(io::stderr(), "{percent} %, {} left: {}", HumanDuration(left), self.bar.message()));
         }

@@ -207,7 +207,7 @@ fn bench_prints_what_it_has_when_it_is_interrupted() {
     let mut child = command.spawn().expect("the binary is there");
     let mut progress = BufReader::new(child.stderr.take().expect("it is a pipe")).lines();
     let first = progress.next().expect("it is long enough for a line").expect("it is text");
-    assert!(first.starts_with("1 %, "), "{first}");
+    assert!(first.contains(" %, ") && !first.starts_with("100"), "{first}");
     let so_far = json(&bench, "out.json");
     assert!(so_far["complete"] == false && so_far["programs"][0]["ratio"].is_f64(), "{so_far}");
 

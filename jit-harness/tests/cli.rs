@@ -548,3 +548,44 @@ block0(v0: i64, v1: i64):
     let file = bench.file("wide.clif", text);
     assert_eq!(bench.prints(&["run", &file]).matches(": ok\n").count(), 3);
 }
+
+#[test]
+fn what_is_wrong_with_a_line_is_said_there() {
+    let bench = Bench::new();
+    let with = |line: &str| bench.file("wrong.clif", format!("{GOOD}\n{line}\n"));
+    for (line, says) in [
+        ("; run: %nothing(1) == 1", "there is no function %nothing; the functions are %"),
+        ("; run: %half(0x1.0) == 0x1.0p-1 ; run: %half(0x1.0) == 0x1.0", "a line can hold one call"),
+        ("; run: %sum(mem, 99999999999999999999) == 1", "too large"),
+    ] {
+        let output = bench.run(&["run", &with(line)]);
+        let error = text(&output.stderr).to_lowercase();
+        assert!(output.status.code() == Some(2) && error.contains("wrong.clif:") && error.contains(says), "{error}");
+    }
+    for line in ["; run %half(0x1.0) == 0x1.0", "; Run: %half(0x1.0) == 0x1.0"] {
+        let output = bench.run(&["run", &with(line)]);
+        let warning = text(&output.stderr);
+        assert!(output.status.success() && warning.contains("is `; run: …` meant?"), "{warning}");
+    }
+    bench.complains(&["explain", "gcd/unchecked"], &["gcd has no checks to leave out"]);
+    bench.complains(&["run", "--json", "gcd"], &["`jit-harness run --help`"]);
+}
+
+#[test]
+fn explain_compiles_with_the_settings_of_the_file() {
+    let bench = Bench::new();
+    let tail =
+        "function %g(i64) -> i64 tail {\n    fn1 = %h(i64) -> i64 tail\nblock0(v0: i64):\n    return_call fn1(v0)\n}\n";
+    let callee = "function %h(i64) -> i64 tail {\nblock0(v0: i64):\n    return v0\n}\n";
+    let file = bench.file("tail.clif", format!("set preserve_frame_pointers=true\n{callee}{tail}; run: %h(3) == 3\n"));
+    assert!(bench.prints(&["explain", &file]).contains("function %g: no loops"));
+    assert!(bench.prints(&["run", &file]).contains("%h(3): ok"));
+}
+
+#[test]
+fn compile_time_of_a_file() {
+    let bench = Bench::new();
+    let file = bench.file("good.clif", GOOD);
+    let output = bench.prints(&["bench", "--compile-time", "--quick", &file]);
+    assert!(output.contains("good.clif") && output.contains("loop passes") && !output.contains("samples"), "{output}");
+}
