@@ -586,6 +586,6 @@ fn explain_compiles_with_the_settings_of_the_file() {
 fn compile_time_of_a_file() {
     let bench = Bench::new();
     let file = bench.file("good.clif", GOOD);
-    let output = bench.prints(&["bench", "--compile-time", "--quick", &file]);
+    let output = bench.measures(&["bench", "--compile-time", "--quick", &file]);
     assert!(output.contains("good.clif") && output.contains("loop passes") && !output.contains("samples"), "{output}");
 }
