@@ -34,6 +34,7 @@ pub const DIRECTIONS: &[Direction] = &[
     Direction { name: "lengths per loop", sizes: [32, 64, 128, 256], write: lengths },
     Direction { name: "rare calls per loop", sizes: [16, 32, 64, 128], write: rare_calls },
     Direction { name: "short loops in a row", sizes: [25, 50, 100, 200], write: short_loops },
+    Direction { name: "loops with a division", sizes: [250, 500, 1000, 2000], write: divisions },
 ];
 
 impl Direction {
@@ -275,6 +276,20 @@ fn accesses(writer: &mut Writer, count: usize) -> Val {
             writer.end(format_args!("store {sum}, {to}+{}", 16 * number));
             sum
         })
+    })
+}
+
+/// So many loops in a row, each with a division by what does not change there.
+fn divisions(writer: &mut Writer, count: usize) -> Val {
+    let one = writer.constant(1);
+    (0..count).fold(one, |sum, number| {
+        let divisor = writer.plus(POINTER, number);
+        let inner = |writer: &mut Writer, j: Val, carried: &[Val]| {
+            let quotient = writer.value(format_args!("udiv {FLAGS}, {divisor}"));
+            let sum = writer.value(format_args!("iadd {}, {quotient}", carried[0]));
+            vec![writer.value(format_args!("bxor {sum}, {j}"))]
+        };
+        writer.for_loop(&[sum], inner)[0]
     })
 }
 
