@@ -49,6 +49,8 @@ faults! {
     TermsCancel,
     /// `version`: an integer is multiplied although it overflows (a factor that is 0 modulo two to the bits).
     FactorsVanish,
+    /// `version`: what a number has come to is shifted, whether it has wrapped, or gets below zero, or not.
+    QuotientOfAnything,
     /// `strip_mine`: one iteration begins for which there is no fuel (off by one).
     OneIterationTooMany,
     /// `strip_mine`: a flag that stays set is found set once for each strip.

@@ -1,6 +1,7 @@
 //! The engines say nothing of small loops that a run of them does not show: `LOOPOPT_LEMMAS=<shapes>` tries more of them.
 
 use loopopt::analysis::lemmas::{Effort, check};
+use loopopt::fault::{self, Fault};
 use std::env;
 
 #[test]
@@ -18,4 +19,12 @@ fn the_engines_are_right_about_small_loops() {
         }
     }
     assert!(tallies.iter().all(|tally| tally.failures.is_empty()), "an engine is wrong");
+}
+
+#[test]
+fn a_quotient_of_what_wraps_is_seen() {
+    let effort = Effort { shapes: Effort::SHORT.shapes / 2, ..Effort::SHORT };
+    let tallies = fault::with(Fault::QuotientOfAnything, || check(effort));
+    let wrong: Vec<_> = tallies.iter().filter(|tally| !tally.failures.is_empty()).map(|tally| tally.name).collect();
+    assert_eq!(wrong, ["predication: what is required before a loop is enough"]);
 }

@@ -75,7 +75,8 @@ fn set(options: &mut Options, words: &mut Option<Words>, setting: &str) -> Resul
 
 fn passes(value: &str) -> Result<Vec<String>> {
     let names = list(value);
-    match names.iter().find(|name| !crate::pass_names().any(|known| known == **name)) {
+    let is_known = |name: &&String| name.is_empty() || crate::pass_names().any(|known| known == **name);
+    match names.iter().find(|name| !is_known(name)) {
         None => Ok(names),
         Some(name) => bail!("no pass `{name}`; the passes are {}", crate::pass_names().collect::<Vec<_>>().join(", ")),
     }

@@ -28,13 +28,15 @@ enum Part {
     Other,
     /// It is shifted: by a few bits, or by as many that only one or none of the narrow type remains.
     Shift,
+    /// It is shifted to the right, with or without its sign.
+    Divide,
     Times,
     Mask,
 }
 
 /// Indices and addresses as front ends make them.
 const RECIPES: &[&[Part]] = {
-    use Part::{Mask, Narrow, Other, Plus, Shift, Signed, Times, Wide};
+    use Part::{Divide, Mask, Narrow, Other, Plus, Shift, Signed, Times, Wide};
     &[
         &[],
         &[Plus],
@@ -59,6 +61,13 @@ const RECIPES: &[&[Part]] = {
         &[Narrow, Times, Plus, Wide, Other],
         &[Narrow, Mask, Wide],
         &[Mask, Shift, Plus],
+        &[Divide],
+        &[Times, Divide, Plus],
+        &[Plus, Divide, Wide],
+        &[Wide, Divide, Other],
+        &[Narrow, Divide, Wide],
+        &[Narrow, Divide, Signed, Plus],
+        &[Narrow, Times, Divide, Wide, Times, Other],
     ]
 };
 
@@ -351,6 +360,12 @@ impl Writer {
                 let by = self.constant(by, bits);
                 self.op("ishl", bits, &[number, by])
             }
+            Part::Divide => {
+                let by = self.dice.pick(&[1, 2, 3, i64::from(narrow) - 2]);
+                let by = self.constant(by, bits);
+                let opcode = self.dice.pick(&["ushr", "ushr", "sshr"]);
+                self.op(opcode, bits, &[number, by])
+            }
             Part::Times => {
                 let times = self.dice.pick(&[3, 4, 10, -1, -2]);
                 let times = self.constant(times, bits);
@@ -366,8 +381,8 @@ impl Writer {
 
     /// What one instruction makes of `number`.
     fn anything(&mut self, number: Number, other: Number) -> Number {
-        const PARTS: [Part; 8] =
-            [Part::Narrow, Part::Wide, Part::Signed, Part::Plus, Part::Other, Part::Shift, Part::Times, Part::Mask];
+        use Part::{Divide, Mask, Narrow, Other, Plus, Shift, Signed, Times, Wide};
+        const PARTS: [Part; 9] = [Narrow, Wide, Signed, Plus, Other, Shift, Divide, Times, Mask];
         if !self.dice.one_in(3) {
             let part = self.dice.pick(&PARTS);
             return self.part(part, number, other);
@@ -450,7 +465,13 @@ impl Writer {
             }
         }
         let next = next.unwrap_or_else(|| self.steps(counter, step));
-        let second_next = second.map(|second| self.steps(second, second_step));
+        let second_next = second.map(|second| match self.dice.one_in(6) {
+            true => {
+                let by = self.convert(entered.limit, second.bits);
+                self.op("iadd", second.bits, &[second, by])
+            }
+            false => self.steps(second, second_step),
+        });
         let again = jump_to_header(next, second_next);
         self.line(&match (plan.is_top, leaves_if_true) {
             (true, _) => format!("jump {again}"),

@@ -244,7 +244,29 @@ impl<'a> Search<'a> {
 
     /// Whether `value` is steady, and loaded.
     fn is_loaded(&mut self, value: Value) -> bool {
-        self.is_steady(value) && !self.loads_behind(vec![value]).is_empty()
+        self.is_steady(value) && self.has_load(value)
+    }
+
+    /// Whether a load of the loop is among what `value` is made of.
+    fn has_load(&mut self, value: Value) -> bool {
+        let (mut open, mut seen) = (Operands::from_slice(&[value]), FxHashSet::default());
+        while let Some(value) = open.pop() {
+            if self.load_of(value).is_some() {
+                return true;
+            }
+            if seen.insert(value) {
+                open.extend(self.operands(value).unwrap_or_default());
+            }
+        }
+        false
+    }
+
+    /// The load in the loop that gives `value`.
+    fn load_of(&self, value: Value) -> Option<Inst> {
+        let Self { func, forest, lp, .. } = *self;
+        let inst = func.dfg.value_def(value).inst()?;
+        let is_inside = func.layout.inst_block(inst).is_some_and(|block| forest.contains(lp, block));
+        (is_inside && matches!(func.dfg.insts[inst], InstructionData::Load { .. })).then_some(inst)
     }
 
     /// Whether an iteration may end without having come to `block`, and branches of the loop ask what is steady and loaded. Adds the conditions of all
@@ -419,12 +441,7 @@ impl<'a> Search<'a> {
                 continue;
             }
             let Some(operands) = self.operands(value) else { continue };
-            let is_inside = |inst: &Inst| {
-                let block = self.func.layout.inst_block(*inst);
-                block.is_some_and(|block| self.forest.contains(self.lp, block))
-            };
-            let load = self.func.dfg.value_def(value).inst().filter(is_inside);
-            loads.extend(load.filter(|&inst| matches!(self.func.dfg.insts[inst], InstructionData::Load { .. })));
+            loads.extend(self.load_of(value));
             values.extend(operands);
         }
         loads.sort_unstable();

@@ -22,7 +22,8 @@
 //! A loop inside that starts where the loop around is, `for j = i + 1; j < m`, comes to `m - 1` at the most, wherever it starts: there the counter is
 //! taken for anything from 0 to its end, which is the same in each iteration of the loop around.
 //!
-//! What changes in no known way, but is one of a few numbers, such as `x & 255`, is taken for all of them.
+//! What changes in no known way, but is one of a few numbers, such as `x & 255`, is taken for all of them. What is shifted to the right, such as the index of a
+//! word of bits, `i >> 5`, or a coordinate with a fraction, `x >> 16`, is between zero and the largest that is shifted, divided by the power of two.
 //!
 //! A sum of numbers that are extended without sign, such as the address of an access to the memory of WebAssembly, has bits to spare:
 //! there one comparison does. From the least number on that it is in any iteration, all by which it moves is added up, in the
@@ -48,7 +49,7 @@ pub mod unwrapped;
 
 use crate::analysis::cfg::loops::Loop;
 use crate::analysis::scev::integer::{Integer, Needs};
-use crate::analysis::scev::linear_expr::{Sum, Term, mask};
+use crate::analysis::scev::linear_expr::{Sum, Term, constant_of, mask};
 use crate::analysis::scev::requirement::Requirement;
 use crate::analysis::scev::symbolic_count::{Counted, Iterations, magnitude};
 use crate::analysis::scev::value_range::limits_of;
@@ -79,6 +80,10 @@ const MAX_PRODUCTS: usize = 3;
 /// Numbers that something may be one of, of which each is taken for one that it will be. 65,536: a table with an entry for all numbers of
 /// 16 bits; what has more is seldom indexed by what is masked or loaded without a further test.
 const MAX_TABLE: u64 = 1 << 16;
+
+/// Numbers of which there are so few that each is taken for one that it will be, though a formula may tell that fewer are: the formula asks that what they are
+/// made of does not wrap. 255: what picks an entry by the highest bits of a number, as of a hash, mostly has no more.
+const MAX_SMALL_TABLE: u64 = 255;
 
 /// Bits of an index for which it is taken for granted that what it indexes has no more elements than it has numbers. 32: the
 /// memory of WebAssembly.
@@ -393,7 +398,13 @@ impl Walk<'_> {
     ) -> Result<(), Obstacle> {
         let bits = step.bits();
         let Some(counter) = self.counted.recurrences.get(value) else {
-            if let Some((least, distance)) = self.within(value, bits) {
+            let within = self.within(value, bits);
+            if within.is_none_or(|(_, distance)| distance > MAX_SMALL_TABLE)
+                && let Some(most) = self.quotient(value, (bits, wide, depth))
+            {
+                return self.scale((vec![most], Vec::new()), factor, wide, moves);
+            }
+            if let Some((least, distance)) = within {
                 moves.add(&Sum::constant(least, bits), factor)?;
                 let distance = Integer::constant(distance, bits);
                 return self.scale((vec![distance], Vec::new()), factor, wide, moves);
@@ -420,8 +431,19 @@ impl Walk<'_> {
                 let (up, down) = if up { (distance, Vec::new()) } else { (Vec::new(), distance) };
                 self.scale((up, down), factor, wide, moves)
             }
-            None if self.iterations.times.is_none() => Err(Obstacle::NoCount),
-            _ => Err(Obstacle::Changes(value)),
+            _ => match self.iterations.times.clone() {
+                Some(times) => {
+                    // A step that is negative is a very large one, of which no multiple fits.
+                    let own = Integer::of(counter.step.reduced(bits).ok_or(Obstacle::TooLong)?).extended(wide);
+                    let (times, by) = times.multiplied(1);
+                    let times = self.fitted(times, wide)?.times(by, &mut self.needs);
+                    moves.add(&start, factor)?;
+                    let distance = times.product(&own, &mut self.needs);
+                    self.scale((vec![distance], Vec::new()), factor, wide, moves)
+                }
+                None if self.iterations.moved.is_none() => Err(Obstacle::NoCount),
+                None => Err(Obstacle::Changes(value)),
+            },
         }
     }
 
@@ -430,6 +452,40 @@ impl Walk<'_> {
         let (least, largest) = limits_of(self.view.func(), value, bits)?;
         let distance = largest - least;
         (distance < MAX_TABLE && self.takes_all).then_some((least, distance))
+    }
+
+    /// The largest that `value`, of so many bits, is as the quotient of a number and a power of two, in `wide` bits: `i >> 5`, or `x >> 16` of a number with a
+    /// fraction. The number must not wrap, or get below zero where it is shifted with its sign.
+    fn quotient(&mut self, value: Value, (bits, wide, depth): (u32, u32, usize)) -> Option<Integer> {
+        let func = self.view.func();
+        let InstructionData::Binary { opcode, args: [number, by] } =
+            func.dfg.insts[func.dfg.value_def(value).inst()?]
+        else {
+            return None;
+        };
+        let limit = match opcode {
+            Opcode::Ushr => mask(bits),
+            Opcode::Sshr => mask(bits) / 2,
+            _ => return None,
+        };
+        let number = self.view.sum(number).filter(|number| number.bits() == bits)?;
+        let by = constant_of(func, by)? & u64::from(bits - 1);
+        if depth == 0 || !self.may_start_at_zero {
+            return None;
+        }
+        let already = self.needs.len();
+        match self.largest(&number, wide, depth - 1) {
+            Ok(most) => {
+                if !fault!(QuotientOfAnything) {
+                    self.needs.require(most.at_most(Sum::constant(limit, wide)));
+                }
+                Some(most.divided(1 << by))
+            }
+            Err(_) => {
+                self.needs.truncate(already);
+                None
+            }
+        }
     }
 
     /// What `value`, of so many bits, is with some bits cleared, so that it is not more than that.

@@ -13,10 +13,10 @@
 
 use crate::analysis::memory::alias::Access;
 use crate::analysis::memory::effects::all_mem_flags;
-use crate::analysis::scev::linear_expr::Term;
+use crate::analysis::scev::linear_expr::{Term, constant_of};
 use crate::options::Options;
 use cranelift_codegen::FxHashMap;
-use cranelift_codegen::ir::{Function, Inst, MemFlags, Value};
+use cranelift_codegen::ir::{Function, Inst, InstructionData, MemFlags, Opcode, Value};
 
 /// Says of these accesses that they do not trap, and may be done wherever there is their address. Linear in the size of the function if it loads such an
 /// address, and nothing if not.
@@ -39,8 +39,35 @@ pub(crate) fn trust_allocated(func: &mut Function, options: &Options) {
     }
 }
 
+/// Whether the address of an access may be that of a load and a constant: a look that spares most others the sum.
+fn may_be_fixed(func: &Function, inst: Inst) -> bool {
+    /// Additions that are looked through.
+    const MAX_ADDITIONS: usize = 4;
+    let mut address = match func.dfg.insts[inst] {
+        InstructionData::Load { arg, .. } | InstructionData::Store { args: [_, arg], .. } => arg,
+        _ => return false,
+    };
+    for _ in 0..MAX_ADDITIONS {
+        let Some(def) = func.dfg.value_def(address).inst() else { return false };
+        match (func.dfg.insts[def], func.dfg.inst_args(def)) {
+            (InstructionData::Load { .. }, _) => return true,
+            (InstructionData::Binary { opcode: Opcode::Iadd, .. }, &[a, b]) if constant_of(func, b).is_some() => {
+                address = a;
+            }
+            (InstructionData::Binary { opcode: Opcode::Iadd, .. }, &[a, b]) if constant_of(func, a).is_some() => {
+                address = b;
+            }
+            _ => return false,
+        }
+    }
+    false
+}
+
 /// Whether all bytes of an access are behind what a load gives.
 fn is_allocated(func: &Function, inst: Inst, options: &Options) -> bool {
+    if !may_be_fixed(func, inst) {
+        return false;
+    }
     let Some(access) = Access::of(func, inst) else { return false };
     let [(Term::Value(base), 1)] = access.address.terms() else { return false };
     if access.address.bits() != 64 {

@@ -283,15 +283,25 @@ impl Draft<'_, '_, '_> {
         }
     }
 
-    /// Now and then only some bits of an index, as of a table, or all but the lowest.
+    /// Now and then only some bits of an index, as of a table, or all but the lowest, or those where others are shifted out.
     fn masked(&mut self, at: Block, index: Value) -> Value {
         if !self.random.chance(10) {
             return index;
         }
         let ty = self.pos.func.dfg.value_type(index);
-        let mask = self.random.pick(&[3, 7, 63, -4, -2]);
-        let mask = self.constant(at, ty, mask);
-        self.pos.ins().band(index, mask)
+        let (opcode, by) = self.random.pick(&[
+            (Opcode::Band, 3),
+            (Opcode::Band, 7),
+            (Opcode::Band, 63),
+            (Opcode::Band, -4),
+            (Opcode::Band, -2),
+            (Opcode::Ushr, 1),
+            (Opcode::Ushr, 3),
+            (Opcode::Sshr, 2),
+        ]);
+        let by = self.constant(at, ty, by);
+        let (inst, dfg) = self.pos.ins().Binary(opcode, ty, index, by);
+        dfg.first_result(inst)
     }
 
     /// The index of a walk in this iteration, or so many elements from it.
