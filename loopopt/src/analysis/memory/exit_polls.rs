@@ -19,7 +19,7 @@
 //! or a choice comes to rest ([`settles`]): a flag that an iteration passes on to the next once it has been seen. The loads that the steady condition
 //! of a way out is made of are polls; where any of several conditions is enough, each is a way out. So are those of the steady conditions that choose what a parameter or a `select` among them gets. A steady branch
 //! that decides whether such a way out is reached belongs to its condition. If what changes decides at each way out, but a steady branch whether it
-//! is asked, or whether it changes in an iteration, or how far, the loop waits for these branches and amounts ([`standing`]): it counts down once a flag is
+//! is asked, or whether it changes in an iteration, or how far, the loop waits for these branches and amounts (`standing`): it counts down once a flag is
 //! set. If a poll loads what the loop itself stores, what decides that is waited for, too. Conditional traps are ways out, too, of a loop that nothing
 //! else surely ends: one without exits, or with none that what changes decides, whatever is loaded.
 //!
