@@ -181,6 +181,7 @@ static ALL: &[Program] = &[
     objects::BOXED_LOOKUP,
     sums::BOXED_SUM,
     sums::SCALED_SUM,
+    sums::RESAMPLED_SUM,
     sums::SLOT_SUM,
     sums::WEIGHTED_INDEX,
     sums::CHECKSUM_OF_PLACES,

@@ -467,6 +467,7 @@ const CHECKS_LEFT: &[(&str, usize)] = &[
     ("wasm-axpy", 0),
     ("boxed-sum", 0),
     ("scaled-sum", 0),
+    ("resampled-sum", 0),
     ("invariant-branch", 0),
     ("sieve", 0),
     ("matmul", 0),

@@ -69,6 +69,43 @@ pub(crate) const SCALED_SUM: Program = Program {
     c: Some(include_str!("../../kernels/scaled_sum.c")),
 };
 
+pub(crate) const RESAMPLED_SUM: Program = Program {
+    name: "resampled-sum",
+    about: "Elements at the whole part of a position with a fraction, `a[x >> 16]`, that moves by a step which is not known.",
+    tags: &["checked", "memory"],
+    while_loops: 2,
+    source: Source::Checked { build: resampled_sum, limits: &[Limit::len(Place::Arg(1), 7)] },
+    small: || resampled(5, 2),
+    large: || resampled(4_000, 40),
+    reference: |input, memory| {
+        let values: Vec<i64> = read(memory, input.at(0), input.size(1));
+        let at = |i: i64| values[(i * input.get_int(2) >> 16) as usize];
+        Some(Value::I64((0..input.get_int(3)).map(at).sum::<i64>() * input.get_int(4)))
+    },
+    c: Some(include_str!("../../kernels/resampled_sum.c")),
+};
+
+/// Twice as many values as are added up, with their number; one and a half; how many are added up; how often.
+fn resampled(count: usize, rounds: usize) -> Input {
+    Input::new().array(&ints(2, 2 * count, 1000)).int(2 * count).int(3 << 15).int(count).int(rounds)
+}
+
+fn resampled_sum(checks: Checks) -> Function {
+    checked_function(checks, "resampled_sum", ([I64; 5], Some(I64)), |f, [values, len, step, count, rounds]| {
+        let (total, position) = (f.local(I64, 0), f.local(I64, 0));
+        f.repeat(rounds, |f| {
+            f.set(position, 0);
+            f.for_range(0, count, |f, _| {
+                let whole = f.op(Opcode::Ushr, position, 16);
+                let x = f.load(Array::trapping(values, len, I64), whole);
+                f.increase(total, x);
+                f.increase(position, step);
+            });
+        });
+        f.ret(total);
+    })
+}
+
 /// A table with its length, the place in it; the values and their number; how often.
 fn scaled(count: usize, rounds: usize) -> Input {
     Input::new().array(&[2_i64, 3, 5, 7]).int(4).int(2).array(&ints(2, count, 1000)).int(count).int(rounds)

@@ -255,15 +255,14 @@ impl Explained {
 
     /// Finds the loop that each remark and each loop of machine code belongs to.
     fn assign(&mut self, remarks: Vec<Remark>, emitted: [Vec<Emitted>; 2]) {
+        let mut places = HashMap::new();
         for remark in remarks {
             let is_cycle = self.before.irreducible().contains(&remark.header);
             let owner = if is_cycle { None } else { self.before.innermost(remark.header) };
             let known = self.remarks.entry(owner).or_default();
-            let is_same = |said: &&mut Said| {
-                let Said { remark: other, .. } = said;
-                (other.pass, other.fired(), &other.message) == (remark.pass, remark.fired(), &remark.message)
-            };
-            match known.iter_mut().find(is_same) {
+            let place =
+                *places.entry((owner, remark.pass, remark.fired(), remark.message.clone())).or_insert(known.len());
+            match known.get_mut(place) {
                 Some(said) => said.times += 1,
                 None => known.push(Said { remark, times: 1 }),
             }
