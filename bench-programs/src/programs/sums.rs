@@ -79,7 +79,7 @@ pub(crate) const RESAMPLED_SUM: Program = Program {
     large: || resampled(4_000, 40),
     reference: |input, memory| {
         let values: Vec<i64> = read(memory, input.at(0), input.size(1));
-        let at = |i: i64| values[(i * input.get_int(2) >> 16) as usize];
+        let at = |i: i64| values[((i * input.get_int(2)) >> 16) as usize];
         Some(Value::I64((0..input.get_int(3)).map(at).sum::<i64>() * input.get_int(4)))
     },
     c: Some(include_str!("../../kernels/resampled_sum.c")),
