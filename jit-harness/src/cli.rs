@@ -3,10 +3,10 @@
 use crate::error::in_file;
 use crate::input::Input;
 use crate::recorded;
-use anyhow::{Result, bail};
+use anyhow::Result;
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use loopopt::oracle::file_options;
+use loopopt::oracle::{file_options, require_passes};
 use loopopt::profile::Profiling;
 use loopopt::{Effort, Options};
 use std::path::PathBuf;
@@ -363,12 +363,7 @@ impl OptimizerArgs {
         if let Some(path) = &self.profile {
             options.profiling = Profiling::Use(Arc::new(recorded::read(path)?));
         }
-        for name in options.passes.iter().flatten() {
-            if !loopopt::pass_names().any(|known| known == name) {
-                let known: Vec<&str> = loopopt::pass_names().collect();
-                bail!("unknown pass `{name}`; the passes are {}", known.join(", "));
-            }
-        }
+        require_passes(options.passes.iter().flatten().map(String::as_str))?;
         Ok(options)
     }
 }

@@ -1,6 +1,7 @@
 //! Errors as one line: where, what is wrong, and what to do about it.
 
 use anyhow::{Error, Result, anyhow};
+use loopopt::oracle::Unknown;
 use std::any::Any;
 use std::cell::RefCell;
 use std::fmt;
@@ -66,7 +67,7 @@ fn place(info: &PanicHookInfo<'_>) -> String {
 pub fn in_file(file: &str, error: &Error, advice: &str) -> Error {
     let what = one_line(error);
     // What names all that there is needs no other advice.
-    let advice = if what.contains("; the ") { String::new() } else { format!("; {advice}") };
+    let advice = if error.is::<Unknown>() { String::new() } else { format!("; {advice}") };
     let line = what.strip_prefix("line ").and_then(|rest| rest.split_once(": "));
     match line {
         Some((number, what)) if number.bytes().all(|byte| byte.is_ascii_digit()) => {

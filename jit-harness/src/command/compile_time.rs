@@ -109,9 +109,7 @@ pub(super) fn run(args: &BenchArgs, out: &mut dyn Write) -> Result<Ending> {
     let meter = Meter { isa: &*isa, options: &options, progress: &progress(all.map(Work::size).sum()) };
     let loop_free = meter.row(&loop_free)?;
     let growth = growth.iter().map(|work| meter.row(work)).collect::<Result<_>>()?;
-    let mut sum = Row::new("all samples");
-    meter.rows(&samples)?.into_iter().for_each(|row| sum.add(row));
-    let samples = sum;
+    let samples = meter.sum("all samples", &samples)?;
     meter.progress.finish_and_clear();
     let result = CompileTime { loop_free, growth, samples, cpu: target::cpu() };
     let CompileTime { loop_free, growth, samples, .. } = &result;
@@ -133,10 +131,8 @@ fn run_files(args: &BenchArgs, out: &mut dyn Write) -> Result<Ending> {
         let functions = input.function_names().into_iter().zip(input.program.functions().iter().cloned()).collect();
         let work = Work { name: input.name.clone(), functions, repeat };
         let meter = Meter { isa: &*isa, options: &options, progress: &progress(work.size()) };
-        let mut sum = Row::new(&input.name);
-        meter.rows(&work)?.into_iter().for_each(|row| sum.add(row));
+        rows.push(meter.sum(&input.name, &work)?);
         meter.progress.finish_and_clear();
-        rows.push(sum);
     }
     let result = OfFiles { files: rows, cpu: target::cpu() };
     print(&result.files.iter().collect::<Vec<_>>(), out)?;
@@ -179,6 +175,13 @@ impl Meter<'_> {
     pub(super) fn row(&self, work: &Work) -> Result<Row> {
         let mut rows = self.rows(work)?;
         Ok(rows.remove(0))
+    }
+
+    /// The same of all functions together.
+    fn sum(&self, name: &str, work: &Work) -> Result<Row> {
+        let mut sum = Row::new(name);
+        self.rows(work)?.into_iter().for_each(|row| sum.add(row));
+        Ok(sum)
     }
 
     /// Compiles all functions, one after the other, with both arms in turn, and keeps the shortest time of each.

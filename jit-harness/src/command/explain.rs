@@ -12,7 +12,7 @@ use crate::input::{Input, Lines};
 use crate::listing::{self, count};
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, anyhow};
 use comfy_table::Table;
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
@@ -22,6 +22,8 @@ use emitted::{Emitted, in_words};
 pub(super) use gains::gain;
 pub(super) use json::{FunctionRecord, LoopRecord, RemarkRecord};
 use loopopt::analysis::cfg::loops::{Loop, LoopForest};
+use loopopt::analysis::memory::effects::num_insts;
+use loopopt::oracle::require_passes;
 use loopopt::{LoopOptimizer, Options, Remark, Report, Verdict};
 use origin::Origins;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -153,11 +155,7 @@ impl<'a> Shown<'a> {
 
     /// Those that are asked for. The error is for a pass that there is not.
     pub fn of(args: &'a ShownArgs) -> Result<Self> {
-        for pass in &args.filter {
-            if !loopopt::pass_names().any(|known| known == pass) {
-                bail!("unknown pass `{pass}`; the passes are {}", loopopt::pass_names().collect::<Vec<_>>().join(", "));
-            }
-        }
+        require_passes(args.filter.iter().map(String::as_str))?;
         Ok(Self { passes: &args.filter, all: args.all })
     }
 
@@ -221,8 +219,7 @@ impl Explained {
         let mut ctx = Context::for_function(function.clone());
         ctx.optimize(isa, plane).map_err(|error| anyhow!("{}: {error}", function.name))?;
         let before = LoopForest::new(&ctx.func, &ctx.cfg, &ctx.domtree);
-        let insts: usize = ctx.func.layout.blocks().map(|block| ctx.func.layout.block_insts(block).count()).sum();
-        let is_lowered = depth == Depth::MachineCode && insts <= MAX_LOWERED;
+        let is_lowered = depth == Depth::MachineCode && num_insts(&ctx.func) <= MAX_LOWERED;
         // Copies of an instruction keep its source location, and nothing depends on it.
         emitted::number_blocks(&mut ctx.func);
         let emit = |ctx: &mut Context| match is_lowered {

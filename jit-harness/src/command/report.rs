@@ -31,6 +31,7 @@ use crate::traced::Traced;
 use anyhow::{Result, anyhow, bail};
 use bench_programs as samples;
 use loopopt::Options;
+use loopopt::analysis::memory::effects::num_insts;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write;
@@ -132,11 +133,10 @@ fn functions(Source { input, options, .. }: &Source) -> Result<Vec<program::Func
     let shown = explain::Shown::ALL;
     let records = explain::records(input, &input.function_names(), options, shown)?;
     let isa = input.program.isa()?;
-    let traced = input.program.functions().iter().map(|function| {
-        let blocks = function.layout.blocks();
-        let is_small = blocks.map(|block| function.layout.block_insts(block).count()).sum::<usize>() <= MAX_SHOWN;
-        is_small.then(|| Traced::new(function, &*isa, options)).transpose()
-    });
+    let traced =
+        input.program.functions().iter().map(|function| {
+            (num_insts(function) <= MAX_SHOWN).then(|| Traced::new(function, &*isa, options)).transpose()
+        });
     let advice = "the function cannot be compiled for this host";
     let traced: Result<Vec<_>> = traced.collect();
     let traced = traced.map_err(|error| in_file(&input.name, &error, advice))?;

@@ -2,6 +2,7 @@
 
 use super::generate::{Shape, TestCase};
 use crate::Report;
+use crate::analysis::memory::effects::num_insts;
 use crate::claim::Claim;
 use crate::oracle::{Agreement, Case, Compiled, Outcome, Pipeline, Settings};
 use std::collections::{BTreeMap, BTreeSet};
@@ -98,9 +99,7 @@ impl Statistics {
             self.sample(case);
         }
         let functions = case.program.functions().iter();
-        self.insts += functions
-            .map(|func| func.layout.blocks().map(|block| func.layout.block_insts(block).count()).sum::<usize>())
-            .sum::<usize>();
+        self.insts += functions.map(num_insts).sum::<usize>();
         add_all(&mut self.shapes, case.shapes.iter().map(|&shape| (shape, 1)));
         self.compared += agreement.compared;
         self.interpreted += agreement.interpreted;

@@ -74,6 +74,7 @@ mod options;
 mod program;
 mod run;
 mod thunk;
+mod unknown;
 
 pub use call::{Arg, Call, HostCall, Observation, Outcome};
 pub use compare::{Agreement, Arm, Case, Difference, Mismatch, check, check_reports, check_with, rewrite};
@@ -83,6 +84,7 @@ pub use interpret::{Interpreted, interpret};
 pub use options::file_options;
 pub use program::{Bench, Expectation, Program, Programs, Run};
 pub use run::{Fault, Prepared};
+pub use unknown::{Unknown, require_passes};
 
 use crate::{Options, Report};
 use cranelift_codegen::isa::TargetIsa;

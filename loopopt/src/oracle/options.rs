@@ -1,9 +1,9 @@
 //! The `; options:` lines of a CLIF file: settings of the optimizer, and what an embedder says.
 
-use super::{Compiled, Pipeline, Program, Settings};
+use super::{Compiled, Pipeline, Program, Settings, Unknown, require_passes};
 use crate::profile::{Profile, Profiling};
 use crate::{Embedder, Options, SpectreGuards, Writers};
-use anyhow::{Context as _, Result, anyhow, bail};
+use anyhow::{Context as _, Result, bail};
 use cranelift_codegen::ir::{AliasRegionData, TrapCode};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ pub fn file_options(text: &str, base: Options) -> Result<Options> {
     for (line, content) in (1..).zip(text.lines()) {
         for setting in content.strip_prefix("; options: ").into_iter().flat_map(str::split_whitespace) {
             uses_runs |= setting == "profiling=runs";
-            set(&mut options, &mut words, setting).map_err(|error| anyhow!("line {line}: {setting}: {error}"))?;
+            set(&mut options, &mut words, setting).with_context(|| format!("line {line}: {setting}"))?;
         }
     }
     if let Some(words) = words {
@@ -75,11 +75,8 @@ fn set(options: &mut Options, words: &mut Option<Words>, setting: &str) -> Resul
 
 fn passes(value: &str) -> Result<Vec<String>> {
     let names = list(value);
-    let is_known = |name: &&String| name.is_empty() || crate::pass_names().any(|known| known == **name);
-    match names.iter().find(|name| !is_known(name)) {
-        None => Ok(names),
-        Some(name) => bail!("no pass `{name}`; the passes are {}", crate::pass_names().collect::<Vec<_>>().join(", ")),
-    }
+    require_passes(names.iter().map(String::as_str).filter(|name| !name.is_empty()))?;
+    Ok(names)
 }
 
 /// What is recorded is known once all settings are.
@@ -90,6 +87,22 @@ fn profiling(value: &str) -> Result<Profiling> {
         _ => bail!("profiling is record, runs or a profile"),
     }
 }
+
+/// What a file can set besides.
+const WORDS: &[&str] = &[
+    "passes",
+    "fuel",
+    "profiling",
+    "others_write",
+    "poll_latency",
+    "calls_write",
+    "checked",
+    "bounds",
+    "behind",
+    "never_shrink",
+    "confine",
+    "spectre_guards",
+];
 
 macro_rules! fields {
     ($($name:ident),* $(,)?) => {
@@ -216,11 +229,7 @@ impl Words {
             "never_shrink" => self.never_shrink = list(value),
             "confine" => self.confine = list(value),
             "spectre_guards" => self.spectre_guards = spectre_guards(value)?,
-            _ => bail!(
-                "no option {name}; the options are passes, fuel, profiling, others_write, poll_latency, calls_write, checked, bounds, behind, \
-                 never_shrink, confine, spectre_guards, {}",
-                FIELDS.join(", ")
-            ),
+            _ => return Err(Unknown::new(format!("no option {name}"), "options", &[WORDS, FIELDS].concat()).into()),
         }
         Ok(())
     }

@@ -2,13 +2,12 @@
 
 use super::header::{Foreign, Header, at_line};
 use super::isa::{Target, Use};
-use super::{Arg, Call, run};
+use super::{Arg, Call, Unknown, run};
 use anyhow::{Context as _, Result, bail, ensure};
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::entities::AnyEntity;
 use cranelift_codegen::ir::{AbiParam, Function, Signature, Type, UserFuncName};
-use cranelift_codegen::isa::CallConv;
-use cranelift_codegen::isa::OwnedTargetIsa;
+use cranelift_codegen::isa::{CallConv, OwnedTargetIsa};
 use cranelift_codegen::verify_function;
 use cranelift_reader::{ParseOptions, RunCommand, parse_run_command, parse_test};
 use std::collections::HashSet;
@@ -178,9 +177,9 @@ impl Program {
             text.split_once('(').with_context(|| format!("`{text}` is not a call, as in `f(1, mem)`"))?;
         let args = rest.trim_end().strip_suffix(')').with_context(|| format!("`{text}` does not end with `)`"))?;
         let name = name.trim().trim_start_matches('%');
-        let function = self.function(name).with_context(|| {
+        let function = self.function(name).ok_or_else(|| {
             let names: Vec<String> = self.functions.iter().map(|function| function.name.to_string()).collect();
-            format!("there is no function %{name}; the functions are {}", names.join(", "))
+            Unknown::new(format!("there is no function %{name}"), "functions", &names)
         })?;
         let args: Vec<&str> = if args.trim().is_empty() { Vec::new() } else { args.split(',').collect() };
         let params = &function.signature.params;

@@ -130,7 +130,7 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
         if !cx.marks.has_full_effort(header) {
             continue;
         }
-        let most = options.peel_max_iterations.saturating_sub(cx.marks.peeled(header));
+        let most = options.peel_max_iterations.saturating_sub(cx.marks.peeled(header)).min(MAX_LEVELS);
         if most == 0 {
             continue;
         }
@@ -310,7 +310,7 @@ impl Plan {
 /// The best gain, with the fewest iterations that give it. Less than the best is not taken: the rest would look like a gain of
 /// its own to the next run.
 fn best(levels: &Levels<'_>, size: usize, (options, most): (&Options, usize)) -> Result<Gain, Decline> {
-    let most = levels.gain(most.min(MAX_LEVELS));
+    let most = levels.gain(most);
     if most.weight == 0 {
         return Err(Decline::NothingToWin);
     }

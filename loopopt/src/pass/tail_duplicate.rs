@@ -109,7 +109,6 @@ struct SharedTest {
     jumps: Vec<Edge>,
     /// Whether others enter it as well.
     has_others: bool,
-    is_innermost: bool,
     lp: Loop,
 }
 
@@ -133,7 +132,6 @@ impl SharedTest {
             exit,
             jumps,
             has_others: !others.is_empty(),
-            is_innermost: forest.is_innermost(lp),
             lp,
         })
     }
@@ -152,7 +150,7 @@ impl SharedTest {
         if options.ignore_cost {
             return Ok(self);
         }
-        if !self.is_innermost {
+        if !forest.is_innermost(self.lp) {
             return Err(Decline::NotInnermost);
         }
         if self.has_others && self.jumps.len() == 1 && calls(func, forest.blocks(self.lp)) {

@@ -218,7 +218,7 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>, lengths: &Lengths) -> Vec<Plan> {
         let header = forest.data(lp).header;
         let has_plan = |plan: &Plan| forest.loop_of_header(plan.header).is_some_and(|done| forest.encloses(done, lp));
         let is_done = !cx.marks.has_full_effort(header) || cx.has_fired(NAME, header);
-        if is_done || plans.iter().any(has_plan) || holds_slow(cx, &forest, lp) {
+        if is_done || plans.iter().any(has_plan) || holds_left_alone(cx, &forest, lp) {
             continue;
         }
         let found = Plan::prove(view, lp, &mut known, cx.options)
@@ -232,8 +232,8 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>, lengths: &Lengths) -> Vec<Plan> {
     plans
 }
 
-/// Whether one of the loops inside is a slow version.
-fn holds_slow(cx: &PassCx<'_>, forest: &LoopForest, lp: Loop) -> bool {
+/// Whether passes leave one of the loops inside alone.
+fn holds_left_alone(cx: &PassCx<'_>, forest: &LoopForest, lp: Loop) -> bool {
     cx.marks.has_left_alone() && forest.blocks(lp).iter().any(|&block| cx.marks.is_left_alone(block))
 }
 

@@ -146,7 +146,7 @@ pub fn cell_type(func: &Function, inst: Inst) -> Option<Type> {
 }
 
 /// The type of the bytes that a plain load or store touches.
-fn memory_type(func: &Function, inst: Inst) -> Option<Type> {
+pub fn memory_type(func: &Function, inst: Inst) -> Option<Type> {
     use Opcode::{
         Istore8, Istore16, Istore32, Load, Sload8, Sload8x8, Sload16, Sload16x4, Sload32, Sload32x2, Store, Uload8,
         Uload8x8, Uload16, Uload16x4, Uload32, Uload32x2,

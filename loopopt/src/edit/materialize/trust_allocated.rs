@@ -11,12 +11,12 @@
 //!
 //! The load has to be `readonly`: memory that moves may be gone behind a call, and its old address with it.
 
-use crate::analysis::memory::alias::Access;
+use crate::analysis::memory::alias::{Access, memory_type};
 use crate::analysis::memory::effects::all_mem_flags;
-use crate::analysis::scev::linear_expr::{Term, constant_of};
+use crate::analysis::scev::linear_expr::constant_of;
 use crate::options::Options;
 use cranelift_codegen::FxHashMap;
-use cranelift_codegen::ir::{Function, Inst, InstructionData, MemFlags, Opcode, Value};
+use cranelift_codegen::ir::{Function, Inst, InstructionData, MemFlags, Opcode, Value, types};
 
 /// Says of these accesses that they do not trap, and may be done wherever there is their address. Linear in the size of the function if it loads such an
 /// address, and nothing if not.
@@ -39,42 +39,42 @@ pub(crate) fn trust_allocated(func: &mut Function, options: &Options) {
     }
 }
 
-/// Whether the address of an access may be that of a load and a constant: a look that spares most others the sum.
-fn may_be_fixed(func: &Function, inst: Inst) -> bool {
-    /// Additions that are looked through.
-    const MAX_ADDITIONS: usize = 4;
-    let mut address = match func.dfg.insts[inst] {
-        InstructionData::Load { arg, .. } | InstructionData::Store { args: [_, arg], .. } => arg,
-        _ => return false,
-    };
-    for _ in 0..MAX_ADDITIONS {
-        let Some(def) = func.dfg.value_def(address).inst() else { return false };
-        match (func.dfg.insts[def], func.dfg.inst_args(def)) {
-            (InstructionData::Load { .. }, _) => return true,
-            (InstructionData::Binary { opcode: Opcode::Iadd, .. }, &[a, b]) if constant_of(func, b).is_some() => {
-                address = a;
-            }
-            (InstructionData::Binary { opcode: Opcode::Iadd, .. }, &[a, b]) if constant_of(func, a).is_some() => {
-                address = b;
-            }
-            _ => return false,
-        }
-    }
-    false
-}
-
 /// Whether all bytes of an access are behind what a load gives.
 fn is_allocated(func: &Function, inst: Inst, options: &Options) -> bool {
-    if !may_be_fixed(func, inst) {
-        return false;
+    let Some((base, distance)) = fixed_address(func, inst) else { return false };
+    let end = memory_type(func, inst).and_then(|ty| distance.checked_add(ty.bytes().into()));
+    end.is_some_and(|end| end <= bytes_behind(func, base, options))
+}
+
+/// What a load gives, of 64 bits, and how far behind it an access is, if that is a constant.
+fn fixed_address(func: &Function, inst: Inst) -> Option<(Value, u64)> {
+    /// Additions that are looked through.
+    const MAX_ADDITIONS: usize = 3;
+    let (mut address, offset) = match func.dfg.insts[inst] {
+        InstructionData::Load { arg, offset, .. } | InstructionData::Store { args: [_, arg], offset, .. } => {
+            (arg, offset)
+        }
+        _ => return None,
+    };
+    let mut distance = i64::from(i32::from(offset)).cast_unsigned();
+    for _ in 0..=MAX_ADDITIONS {
+        let def = func.dfg.value_def(address).inst()?;
+        match (func.dfg.insts[def], func.dfg.inst_args(def)) {
+            (InstructionData::Load { .. }, _) => {
+                return (func.dfg.value_type(address) == types::I64).then_some((address, distance));
+            }
+            (InstructionData::Binary { opcode: Opcode::Iadd, .. }, &[a, b]) => {
+                let (rest, more) = match (constant_of(func, b), constant_of(func, a)) {
+                    (Some(more), _) => (a, more),
+                    (None, Some(more)) => (b, more),
+                    (None, None) => return None,
+                };
+                (address, distance) = (rest, distance.wrapping_add(more));
+            }
+            _ => return None,
+        }
     }
-    let Some(access) = Access::of(func, inst) else { return false };
-    let [(Term::Value(base), 1)] = access.address.terms() else { return false };
-    if access.address.bits() != 64 {
-        return false;
-    }
-    let end = access.address.constant_part().checked_add(access.size.into());
-    end.is_some_and(|end| end <= bytes_behind(func, *base, options))
+    None
 }
 
 /// How many bytes are behind the address that `base` is.

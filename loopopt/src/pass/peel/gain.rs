@@ -140,7 +140,6 @@ impl<'a> Levels<'a> {
         (options, most, count): (&'a Options, usize, TripCount),
         (is_asked, levels): (&dyn Fn(Value) -> bool, &'a mut Scratch),
     ) -> Self {
-        let most = most.min(MAX_LEVELS);
         levels.resize(ctx.func.dfg.num_values());
         let loads = Loads::of(&ctx.func, forest.blocks(lp));
         let latch = forest.latch(&ctx.func, lp).expect("canonical form");

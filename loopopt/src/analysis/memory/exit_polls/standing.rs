@@ -25,8 +25,11 @@ const MAX_VALUES: usize = 32;
 impl Search<'_> {
     /// Whether one of the values that are asked together stands still as long as nobody writes to memory. Adds the conditions that decide that.
     pub(super) fn stand_still(&mut self, asked: &[Value], guards: &mut Vec<Value>) -> bool {
-        let standing = asked.iter().filter(|&&value| !self.is_steady(value) && !self.moves(value, MAX_DEPTH, guards));
-        standing.count() > 0
+        let mut stand_still = false;
+        for &value in asked {
+            stand_still |= !self.is_steady(value) && !self.moves(value, MAX_DEPTH, guards);
+        }
+        stand_still
     }
 
     /// Whether `value` is another one in each iteration: it is made of what moves, or of what is chosen among values that move. Adds what decides
@@ -185,10 +188,10 @@ impl Search<'_> {
         while let Some(value) = open.pop().filter(|_| seen.len() < MAX_VALUES) {
             match func.dfg.value_def(value) {
                 _ if !seen.insert(value) => {}
+                // What the place holds decides nothing.
+                ValueDef::Result(inst, _) if place(func, inst) == place(func, store) => {}
                 ValueDef::Result(inst, _) if place(func, inst).is_some() => {
-                    decide.extend(
-                        Some(value).filter(|&value| place(func, inst) != place(func, store) && self.is_loaded(value)),
-                    );
+                    decide.extend(self.is_loaded(value).then_some(value));
                 }
                 ValueDef::Result(inst, _) => open.extend(self.kept_by(inst, &mut decide)),
                 ValueDef::Param(block, _) if self.forest.contains(self.lp, block) => {
