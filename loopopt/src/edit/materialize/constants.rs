@@ -115,6 +115,6 @@ impl Local {
 
 /// Whether `inst` is a constant that the egraph pass would make again. Vector constants are loaded from memory and stay where
 /// they are.
-fn is_rematerialized(func: &Function, inst: Inst) -> bool {
+pub(crate) fn is_rematerialized(func: &Function, inst: Inst) -> bool {
     matches!(func.dfg.insts[inst].opcode(), Opcode::Iconst | Opcode::F32const | Opcode::F64const)
 }

@@ -11,12 +11,17 @@
 //! A pass that copies a loop, or a part of it, then has to care for the arguments of the exit edges alone. (GCC and LLVM
 //! call it LCSSA.)
 //!
+//! A scalar constant needs no parameter either: it moves to the entry block, which is in no loop. As a parameter it would be
+//! unknown to whatever asks what a value is; and it costs no register, as it is made again beside its uses in the end
+//! ([`crate::edit::materialize::constants`]).
+//!
 //! Needs dedicated exits: all edges into an exit block come from its loop. An exit block that the definition does not
 //! dominate needs no parameter: if a use could be reached from there without passing the definition again, the
 //! definition would not dominate the use.
 
 use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
 use crate::edit::cfg::split_edges::append_arg;
+use crate::edit::materialize::constants::is_rematerialized;
 use crate::edit::ssa::labels::copy_labels;
 use crate::edit::ssa::rename::each_use;
 use crate::edit::ssa::repair::{NewUse, Repair, live_until};
@@ -50,6 +55,7 @@ pub(crate) fn close_loops(
     let mut made = 0;
     let mut escapes = escapes(closer.func, domtree, forest);
     let changed = !escapes.is_empty();
+    escapes.retain(|&value, _| !move_constant(closer.func, value));
     // What leaves an inner loop may be defined in, and escape from, the loop around it. Each step goes outwards.
     while let Some((value, users)) = escapes.pop_first() {
         let uses = closer.close(value, &users)?;
@@ -67,6 +73,16 @@ pub(crate) fn close_loops(
         }
     }
     Ok(changed)
+}
+
+/// Moves what computes `value` to the entry block if it is a scalar constant. Returns whether it is.
+fn move_constant(func: &mut Function, value: Value) -> bool {
+    let def = func.dfg.value_def(value).inst().filter(|&def| is_rematerialized(func, def));
+    let first = func.layout.entry_block().and_then(|entry| func.layout.first_inst(entry));
+    let Some((def, first)) = def.zip(first) else { return false };
+    func.layout.remove_inst(def);
+    func.layout.insert_inst(def, first);
+    true
 }
 
 /// All values that are used outside their loop.
@@ -213,6 +229,25 @@ mod tests {
             }",
         );
         assert!(!ctx.func.to_string().contains("return v2"));
+    }
+
+    #[test]
+    fn constant_leaves_for_the_entry_block() {
+        let ctx = canonical(
+            "function %f(i64) -> i64 {
+            block0(v0: i64):
+                jump block1
+            block1:
+                v1 = iconst.i64 8
+                brif v0, block1, block2
+            block2:
+                v2 = iadd v0, v1
+                return v2
+            }",
+        );
+        let entry = ctx.func.layout.entry_block().expect("a block");
+        assert_eq!(ctx.func.layout.block_insts(entry).count(), 2);
+        assert!(ctx.func.layout.blocks().all(|block| block == entry || ctx.func.dfg.block_params(block).is_empty()));
     }
 
     #[test]
