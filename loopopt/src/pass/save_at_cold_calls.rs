@@ -49,7 +49,7 @@
 //!
 //! # Not done
 //!
-//! Vectors and numbers of 128 bits: there is no cast to another class of registers.
+//! Integers of 128 bits: they are in registers for floats on some targets.
 //!
 //! # References
 //!
@@ -63,13 +63,14 @@ use crate::analysis::pressure::{Pressure, used_from_outside};
 use crate::change::Change;
 use crate::edit::at;
 use crate::edit::cfg::split_edges::append_arg;
+use crate::edit::materialize::other_class::{Saved, can_save};
 use crate::edit::ssa::labels::copy_labels;
 use crate::edit::ssa::own_values::give_own_values;
 use crate::edit::ssa::rename::rename_in;
 use crate::pass::{Pass, PassCx};
 use crate::refusal::refusals;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
-use cranelift_codegen::ir::{Block, Function, InstBuilder, MemFlagsData, Opcode, Type, Value, types};
+use cranelift_codegen::ir::{Block, Function, Opcode, Value};
 use cranelift_codegen::{CodegenResult, Context, FxHashMap, FxHashSet};
 
 /// The name of this pass.
@@ -147,7 +148,7 @@ impl Plan {
         }
         let hot = used_beside(func, forest.blocks(lp), &rare);
         let mut invariant = used_from_outside(func, forest, (lp, lp));
-        invariant.retain(|value| hot.contains(value) && saved_as(func.dfg.value_type(*value)).is_some());
+        invariant.retain(|value| hot.contains(value) && can_save(func.dfg.value_type(*value)));
         Ok(Some(Self { rare, invariant }))
     }
 
@@ -243,7 +244,7 @@ impl Rare {
         };
         let is_saved = |value: Value| {
             let is_constant = func.dfg.value_def(value).inst().is_some_and(|inst| is_constant(func, inst));
-            !is_constant && saved_as(func.dfg.value_type(value)).is_some() && lives_across(value)
+            !is_constant && can_save(func.dfg.value_type(value)) && lives_across(value)
         };
         let mut values = Vec::new();
         let homes = forest.blocks(lp).iter().copied().filter(|&block| domtree.block_dominates(block, source));
@@ -273,37 +274,20 @@ impl Rare {
 
     /// Passes `value` to `body`, by the rare code as what it is saved as.
     fn save_one(&self, func: &mut Function, value: Value, body: Block, users: &mut Users) {
-        let ty = func.dfg.value_type(value);
         append_arg(func, self.usual, value);
         let entered = self.edge.target(func);
         users.add(value, entered);
         let srcloc = func.srcloc(self.edge.branch);
-        let mut cursor = FuncCursor::new(func).at_first_insertion_point(entered).with_srcloc(srcloc);
-        let (number, saved) = saved_as(ty).expect("it was asked before");
-        let wide = if ty.bits() < number.bits() { cursor.ins().uextend(number, value) } else { value };
-        let saved = cursor.ins().bitcast(saved, MemFlagsData::new(), wide);
+        let saved = Saved::new(&mut FuncCursor::new(func).at_first_insertion_point(entered).with_srcloc(srcloc), value);
         for &block in &self.region {
             let edges: Vec<_> = edges_from(func, block).filter(|edge| edge.target(func) == body).collect();
             for edge in edges {
-                let mut cursor = at(func, edge.branch);
-                let back = cursor.ins().bitcast(number, MemFlagsData::new(), saved);
-                let back = if ty.bits() < number.bits() { cursor.ins().ireduce(ty, back) } else { back };
+                let back = saved.back(&mut at(func, edge.branch));
                 append_arg(func, edge, back);
-                users.add(saved, block);
+                saved.parts.iter().for_each(|&part| users.add(part, block));
                 users.add(back, block);
             }
         }
-    }
-}
-
-/// The type of 32 or 64 bits that a value of type `ty` is extended to, and the one of the other class of registers that this is saved as.
-fn saved_as(ty: Type) -> Option<(Type, Type)> {
-    match ty {
-        types::I8 | types::I16 | types::I32 => Some((types::I32, types::F32)),
-        types::I64 => Some((types::I64, types::F64)),
-        types::F32 => Some((types::F32, types::I32)),
-        types::F64 => Some((types::F64, types::I64)),
-        _ => None,
     }
 }
 

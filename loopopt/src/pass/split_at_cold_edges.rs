@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Cranelift's allocator (regalloc2 0.15) gives one place to all values that are passed on to each other, as far as it can. If one of them lives
-//! across a call and gets no preserved register, as no float does, all of them are split at their uses: the sum of a fast loop is stored
+//! across a call and gets no preserved register, as no float and no vector does, all of them are split at their uses: the sum of a fast loop is stored
 //! and loaded in each iteration, because the slow loop calls that leaves to the same block. Two values of different classes of registers cannot have
 //! one place. So what is cast to the other class and back, in the cold code, is a place of its own. What the cold code needs of the loop that it was left to
 //! from is cast where it begins, and cast back where it is used:
@@ -36,8 +36,8 @@
 //!
 //! # Pays when
 //!
-//! (P1) The cold code calls. (P2) A float is passed from there to a loop that is not cold, or to where one is left, or is used there and comes from
-//! such a loop: no float is in a register across a call.
+//! (P1) The cold code calls. (P2) A float or a vector is passed from there to a loop that is not cold, or to where one is left, or is used there and comes
+//! from such a loop: none is in a register across a call.
 //!
 //! # Changes
 //!
@@ -45,7 +45,7 @@
 //!
 //! # Not done
 //!
-//! Integers: some registers for them are preserved by calls. Vectors: there is no cast to another class of registers.
+//! Integers: some registers for them are preserved by calls.
 //!
 //! # References
 //!
@@ -57,13 +57,12 @@ use crate::analysis::memory::effects::{calls, is_constant, only_jumps_to};
 use crate::change::Change;
 use crate::edit::at;
 use crate::edit::cfg::split_edges::set_edge;
+use crate::edit::materialize::other_class::{Saved, is_cast, is_float_class};
 use crate::pass::{Pass, PassCx};
 use crate::refusal::refusals;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::entity::{EntitySet, SecondaryMap};
-use cranelift_codegen::ir::{
-    Block, BlockArg, Function, Inst, InstBuilder, MemFlagsData, Opcode, Value, ValueDef, types,
-};
+use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, Value, ValueDef};
 use cranelift_codegen::{CodegenResult, Context, FxHashSet};
 use std::collections::BTreeMap;
 
@@ -122,8 +121,7 @@ impl Needed {
             let entry = *entries[block].insert(above.unwrap_or(block));
             let hot_loop = |block: Block| forest.innermost(block).filter(|_| !func.layout.is_cold(block));
             let enters = || cfg.pred_iter(entry).find_map(|pred| hot_loop(pred.block));
-            let is_cast = |&inst: &Inst| func.dfg.insts[inst].opcode() == Opcode::Bitcast;
-            for inst in func.layout.block_insts(block).filter(|inst| !is_cast(inst)) {
+            for inst in func.layout.block_insts(block).filter(|&inst| !is_cast(func, inst)) {
                 for value in func.dfg.inst_values(inst).filter(|&value| is_split(func, value)) {
                     let lp = match func.dfg.value_def(value) {
                         ValueDef::Param(home, _) if home == entry => enters(),
@@ -173,17 +171,15 @@ impl Passed {
     }
 }
 
-/// Casts `value` to an integer where `entry` begins, and back in front of each of these uses, which are in their order. Those of one block share a cast up
+/// Casts `value` to the other class of registers where `entry` begins, and back in front of each of these uses, which are in their order. Those of one block share a cast up
 /// to the next call.
 fn cast_from(func: &mut Function, entry: Block, value: Value, uses: &[Inst]) {
-    let ty = func.dfg.value_type(value);
-    let mut cursor = FuncCursor::new(func).at_first_insertion_point(entry);
-    let cast = cursor.ins().bitcast(ty.as_int(), MemFlagsData::new(), value);
+    let saved = Saved::new(&mut FuncCursor::new(func).at_first_insertion_point(entry), value);
     let mut shared: Option<(Inst, Value)> = None;
     for &inst in uses {
         let back = match shared.filter(|&(before, _)| no_call_between(func, before, inst)) {
             Some((_, back)) => back,
-            None => at(func, inst).ins().bitcast(ty, MemFlagsData::new(), cast),
+            None => saved.back(&mut at(func, inst)),
         };
         shared = Some((inst, back));
         func.dfg.map_inst_values(inst, |used| if used == value { back } else { used });
@@ -199,23 +195,19 @@ fn no_call_between(func: &Function, first: Inst, last: Inst) -> bool {
     until_call.any(|inst| inst == last)
 }
 
-/// Whether the value is a float, and no constant, nor in a place of its own already.
+/// Whether the value is a float or a vector, and no constant, nor in a place of its own already.
 fn is_split(func: &Function, value: Value) -> bool {
-    let is_apart = |inst| is_constant(func, inst) || func.dfg.insts[inst].opcode() == Opcode::Bitcast;
-    !func.dfg.value_def(value).inst().is_some_and(is_apart)
-        && matches!(func.dfg.value_type(value), types::F32 | types::F64)
+    let is_apart = |inst| is_constant(func, inst) || is_cast(func, inst);
+    is_float_class(func.dfg.value_type(value)) && !func.dfg.value_def(value).inst().is_some_and(is_apart)
 }
 
-/// Passes the value at this place cast to an integer and back.
+/// Passes the value at this place cast to the other class of registers and back.
 fn split(func: &mut Function, edge: Edge, place: usize) {
     let mut args: Vec<BlockArg> = edge.args(func).collect();
     let Some(value) = args[place].as_value() else { return };
-    let ty = func.dfg.value_type(value);
-    let integer = ty.as_int();
     let target = edge.target(func);
     let mut cursor = at(func, edge.branch);
-    let cast = cursor.ins().bitcast(integer, MemFlagsData::new(), value);
-    args[place] = cursor.ins().bitcast(ty, MemFlagsData::new(), cast).into();
+    args[place] = Saved::new(&mut cursor, value).back(&mut cursor).into();
     set_edge(func, edge, target, &args);
 }
 
@@ -237,8 +229,8 @@ fn cold_code_that_calls(ctx: &Context) -> EntitySet<Block> {
 refusals! {
     /// Why a loop shares values with cold code.
     enum Decline {
-        /// (P2) No float is passed.
-        NothingPassed => "nothing-passed", "no float is passed between it and cold code that calls";
+        /// (P2) No float and no vector is passed.
+        NothingPassed => "nothing-passed", "no float and no vector is passed between it and cold code that calls";
     }
     shared { ColdLoop, Withheld }
 }

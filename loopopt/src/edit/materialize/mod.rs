@@ -9,6 +9,7 @@ pub(crate) mod known_loads;
 pub(crate) mod local_cse;
 pub(crate) mod neighbours;
 pub(crate) mod offsets;
+pub(crate) mod other_class;
 pub(crate) mod pin;
 pub(crate) mod stride;
 pub(crate) mod trust_allocated;
