@@ -216,6 +216,8 @@ faults! {
     BatchWraps,
     /// `gvn_sink`: what one way back computes stands for all.
     FirstWayDecides,
+    /// `hoist_header_stores`: what the header stores is stored where the loop is entered only.
+    StoredAtEntryOnly,
     /// `final_values`: the loop is taken to be left one iteration later.
     OneIterationOff,
     /// `final_values`: what the count rests on is not asked for (a loop of which the end was passed before it began).

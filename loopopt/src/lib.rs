@@ -66,6 +66,7 @@
 //! | `specialize` | a loop gets a version for the values that a [`profile`] says are nearly always there |
 //! | `propagate_equality` | behind a branch, its condition is a constant, and a number that equals a constant is that |
 //! | `gvn_sink` | what all ways to a latch compute alike, such as the next value of a counter, is computed once |
+//! | `hoist_header_stores` | what an iteration stores before its poll is stored at the end of the one before |
 //! | `strip_mine` | a loop that polls in each iteration polls once for a strip of iterations |
 //! | `rotate` | a loop that tests at the top becomes a guard and a loop that tests at the bottom |
 //! | `fuse_exit_tests` | a loop that counts its strip and itself has one test |

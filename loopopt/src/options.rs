@@ -5,7 +5,7 @@ use crate::analysis::memory::effects::{all_mem_flags, num_insts};
 use crate::embedder::{Embedder, Unknown, Writers};
 use crate::pipeline;
 use crate::profile::Profiling;
-use cranelift_codegen::ir::{Function, MemFlagsData};
+use cranelift_codegen::ir::{Function, Inst, InstructionData, MemFlagsData, Opcode};
 use std::sync::Arc;
 
 /// How much compile time may be spent for faster code: a named set of [`Options`].
@@ -545,6 +545,14 @@ impl Options {
     /// Whether an access with these flags is to memory that changes at any time.
     pub(crate) fn is_asynchronous(&self, func: &Function, flags: MemFlagsData) -> bool {
         self.writers(func, flags) == Writers::Others
+    }
+
+    /// Whether `load` reads what others write at any time: by the embedder's word, or because it is atomic.
+    pub(crate) fn is_asynchronous_load(&self, func: &Function, load: Inst) -> bool {
+        match func.dfg.insts[load] {
+            InstructionData::Load { flags, .. } => self.is_asynchronous(func, func.dfg.mem_flags[flags]),
+            _ => func.dfg.insts[load].opcode() == Opcode::AtomicLoad,
+        }
     }
 
     /// Whether what is loaded with these flags never gets smaller, and may be loaded anywhere.

@@ -17,10 +17,11 @@ use crate::edit::ssa::rename::Replaced;
 use crate::optimizer::{Report, make_valid};
 use crate::pass::{
     Form, Pass, PassCx, apply_profile, canon, cleanup, consolidate_guards, elide_checks, final_values,
-    forward_select_load, full_unroll, fuse_exit_tests, guard_to_trap, gvn_sink, layout, leave_canonical_form, licm,
-    load_elimination, mem2reg, order_latch, partial_unroll, peel, promote, propagate_equality, reassociate,
-    record_profile, rotate, save_at_cold_calls, sink, specialize, split_at_cold_edges, split_iterations, split_latch,
-    split_live_ranges, strip_mine, tail_duplicate, thread_jumps, transfer, unswitch, version, widen_indices,
+    forward_select_load, full_unroll, fuse_exit_tests, guard_to_trap, gvn_sink, hoist_header_stores, layout,
+    leave_canonical_form, licm, load_elimination, mem2reg, order_latch, partial_unroll, peel, promote,
+    propagate_equality, reassociate, record_profile, rotate, save_at_cold_calls, sink, specialize, split_at_cold_edges,
+    split_iterations, split_latch, split_live_ranges, strip_mine, tail_duplicate, thread_jumps, transfer, unswitch,
+    version, widen_indices,
 };
 use crate::select;
 use cranelift_codegen::entity::EntityRef;
@@ -52,6 +53,7 @@ static STEPS: &[Step] = &[
         specialize::PASS,
         propagate_equality::PASS,
         gvn_sink::PASS,
+        hoist_header_stores::PASS,
         strip_mine::PASS,
         rotate::PASS,
         fuse_exit_tests::PASS,
@@ -114,6 +116,8 @@ static ORDER: &[(&str, &str, &str)] = &[
     ("canon", "strip_mine", "an iteration has one back edge, and values leave the loop through parameters"),
     ("canon", "gvn_sink", "the ways back meet in one latch"),
     ("gvn_sink", "strip_mine", "a counter that is stepped on each way back is one"),
+    ("canon", "hoist_header_stores", "a loop is entered by one edge and goes back by one"),
+    ("hoist_header_stores", "strip_mine", "an iteration starts with its poll"),
     ("gvn_sink", "rotate", "the test of the next iteration stands behind what it tests"),
     ("mem2reg", "strip_mine", "fuel that is kept in a stack slot is counted in a value"),
     ("strip_mine", "rotate", "behind the poll, the loop is one that tests at its top"),

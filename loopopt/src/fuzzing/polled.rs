@@ -2,7 +2,8 @@
 //!
 //! The flag is a word on the stack whose address a host function knows, in a region that others write. Nobody does while a test runs but the rare code
 //! of the polls, which sets and clears it: a flag that is set is found as often as before. In one program of five, every other loop asks for a second flag. What is left of the fuel is passed to a host function at each
-//! return.
+//! return. In one loop of four, an iteration first stores what the loop carries, and the rare code shows it to a host function: so do references that a garbage
+//! collector looks for.
 
 use super::addition::{Draws, import_ask, tell_at_returns};
 use crate::analysis::cfg::loops::LoopForest;
@@ -12,11 +13,17 @@ use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
     AliasRegion, AliasRegionData, Block, BlockArg, FuncRef, Function, InstBuilder, MemFlagsData, StackSlot,
-    StackSlotData, StackSlotKind, types,
+    StackSlotData, StackSlotKind, Type, Value, types,
 };
 
 /// The number of the region of flags.
 const FLAGS: u32 = 0xF1A6;
+
+/// The number of the region of what iterations store before they ask.
+const KEPT: u32 = 0xF1A7;
+
+/// Where that is, in bytes behind the first flag.
+const KEPT_OFFSET: i32 = 16;
 
 /// An embedder who says how late a flag may be seen.
 #[derive(Debug)]
@@ -42,6 +49,9 @@ struct Interrupts<'a> {
     /// Where the next loop finds its flag, in bytes behind the first.
     offset: i32,
     fuel: Option<StackSlot>,
+    /// Where the next loop keeps what it carries, in bytes behind the first flag, and of which type that is, if it does.
+    kept_offset: i32,
+    kept: Option<Type>,
     ask: FuncRef,
 }
 
@@ -58,18 +68,20 @@ pub(super) fn interrupt(func: &mut Function, seed: u64, outermost_only: bool) {
     let fuel = (kind != 0).then(&mut slot);
     let flag_slot = (kind != 1).then(&mut slot);
     let has_second_flag = seed % 5 == 4;
-    if let Some(slot) = flag_slot.filter(|_| has_second_flag) {
-        func.sized_stack_slots[slot].size = 16;
+    if let Some(slot) = flag_slot {
+        func.sized_stack_slots[slot].size = KEPT_OFFSET as u32 + 8 * headers.len() as u32;
     }
     let flag = flag_slot.map(|slot| {
         let data = AliasRegionData { user_id: FLAGS, description: "flags".into() };
         (slot, func.dfg.alias_regions.insert(data))
     });
-    let mut interrupts = Interrupts { func, draws: Draws::new(seed), flag, offset: 0, fuel, ask };
+    let mut interrupts =
+        Interrupts { func, draws: Draws::new(seed), flag, offset: 0, fuel, kept_offset: 0, kept: None, ask };
     interrupts.spend();
     for (index, header) in headers.into_iter().enumerate() {
         // One loop and the next do not ask for the same.
         interrupts.offset = if has_second_flag && index % 2 == 1 { 8 } else { 0 };
+        interrupts.kept_offset = KEPT_OFFSET + 8 * index as i32;
         interrupts.ask_at(header);
     }
     interrupts.begin(has_second_flag.then_some(seed >> 20 & 1));
@@ -137,12 +149,42 @@ impl Interrupts<'_> {
         }
         let rest = self.func.dfg.make_block();
         self.func.layout.split_block(rest, first);
+        self.kept = if self.draw(4) == 0 { self.keep_carried(header) } else { None };
         let mut from = header;
         let flag_comes_first = self.draw(2) == 0;
         for is_flag in [flag_comes_first, !flag_comes_first] {
             from = if is_flag { self.ask_flag(from, rest) } else { self.ask_fuel(from, rest) };
         }
         FuncCursor::new(self.func).at_bottom(from).ins().jump(rest, &[]);
+    }
+
+    /// Stores a number that the loop of `header` carries where an iteration starts. Returns its type.
+    fn keep_carried(&mut self, header: Block) -> Option<Type> {
+        let (slot, _) = self.flag?;
+        let is_number = |&param: &Value| matches!(self.func.dfg.value_type(param), types::I32 | types::I64);
+        let params: Vec<_> = self.func.dfg.block_params(header).iter().copied().filter(is_number).collect();
+        let param = *params.get(self.draw(4) as usize % params.len().max(1))?;
+        let (offset, flags) = (self.kept_offset, self.kept_flags());
+        let mut pos = FuncCursor::new(self.func).at_bottom(header);
+        let address = pos.ins().stack_addr(types::I64, slot, offset);
+        pos.ins().store(flags, param, address, 0);
+        Some(self.func.dfg.value_type(param))
+    }
+
+    fn kept_flags(&mut self) -> MemFlagsData {
+        let data = AliasRegionData { user_id: KEPT, description: "kept".into() };
+        let region = self.func.dfg.alias_regions.insert(data);
+        MemFlagsData::trusted().with_alias_region(Some(region))
+    }
+
+    /// What the iteration has kept, loaded at the end of `block`, or `otherwise` if it has not.
+    fn kept(&mut self, block: Block, otherwise: Value) -> Value {
+        let (Some(ty), Some((slot, _))) = (self.kept, self.flag) else { return otherwise };
+        let (offset, flags) = (self.kept_offset, self.kept_flags());
+        let mut pos = FuncCursor::new(self.func).at_bottom(block);
+        let address = pos.ins().stack_addr(types::I64, slot, offset);
+        let kept = pos.ins().load(ty, flags, address, 0);
+        if ty == types::I64 { kept } else { pos.ins().uextend(types::I64, kept) }
     }
 
     /// Asks at the end of `from`, in blocks in front of `rest`, whether there is fuel. Returns the block in which to go on.
@@ -189,8 +231,9 @@ impl Interrupts<'_> {
             let again = pos.ins().load(types::I64, flags, address, 0);
             pos.ins().brif(again, call, &[], next, &[] as &[BlockArg]);
         }
+        let told = self.kept(call, flag);
         let mut pos = FuncCursor::new(self.func).at_bottom(call);
-        pos.ins().call(self.ask, &[flag, flag]);
+        pos.ins().call(self.ask, &[flag, told]);
         if resets {
             let zero = pos.ins().iconst(types::I64, 0);
             pos.ins().store(flags, zero, address, 0);

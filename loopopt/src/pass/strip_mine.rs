@@ -89,9 +89,8 @@ use crate::analysis::memory::effects::{counts_as_code, is_constant, leads_to_fai
 use crate::analysis::memory::polls::{Fuel, PollKind, Polls};
 use crate::change::Change;
 use crate::claim::Claim;
-use crate::options::Options;
 use crate::pass::{Form, Pass, PassCx, canon};
-use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, MemFlagsData, Opcode, Value, ValueDef};
+use cranelift_codegen::ir::{Block, Inst, MemFlagsData, Value, ValueDef};
 use cranelift_codegen::{CodegenResult, Context, FxHashMap, FxHashSet};
 use nest::Nest;
 use why::Decline;
@@ -280,7 +279,7 @@ impl Look<'_> {
     fn prove(&mut self, cx: &mut PassCx<'_>) -> Result<Plan, Decline> {
         let Self { ctx, forest, lp, .. } = *self;
         let options = cx.options;
-        let asynchronous = |load: Inst| is_asynchronous(&ctx.func, options, load);
+        let asynchronous = |load: Inst| options.is_asynchronous_load(&ctx.func, load);
         let polls = Polls::of(ctx, forest, lp, &asynchronous).ok_or(Decline::NoPoll)?;
         self.prove_form()?;
         let body: Vec<_> = forest.blocks(lp).iter().copied().filter(|&block| !polls.holds(block)).collect();
@@ -293,7 +292,7 @@ impl Look<'_> {
     fn prove_nest(&mut self, cx: &mut PassCx<'_>) -> Option<Result<Plan, Decline>> {
         let Self { ctx, forest, lp, .. } = *self;
         let options = cx.options;
-        let asynchronous = |load: Inst| is_asynchronous(&ctx.func, options, load);
+        let asynchronous = |load: Inst| options.is_asynchronous_load(&ctx.func, load);
         // Most loops ask nothing, and what cannot be copied need not be looked at.
         let mut exits = edges_from(&ctx.func, forest.data(lp).header);
         if !exits.any(|edge| leads_to_failure(&ctx.func, edge.target(&ctx.func))) || !self.may_copy(cx) {
@@ -500,13 +499,5 @@ impl Look<'_> {
             insts = insts.saturating_add(own);
         }
         Ok(insts)
-    }
-}
-
-/// Whether `load` reads what others write at any time: by the embedder's word, or because it is atomic.
-fn is_asynchronous(func: &Function, options: &Options, load: Inst) -> bool {
-    match func.dfg.insts[load] {
-        InstructionData::Load { flags, .. } => options.is_asynchronous(func, func.dfg.mem_flags[flags]),
-        _ => func.dfg.insts[load].opcode() == Opcode::AtomicLoad,
     }
 }

@@ -46,6 +46,7 @@ const GAINS: &[&str] = &[
      the one before",
     "thread_jumps: a condition that is known on the way to where it is tested is not tested, and what it is made of is not joined",
     "gvn_sink: what each way back computes alike is computed once, so that the counter of the loop is known as one",
+    "hoist_header_stores: an iteration starts with its poll, which need not be in each iteration then",
     "final_values: what the loop would count up is computed at once, from how often it would run; a loop without effect takes no \
      time at all",
     "peel: the first iterations stand before the loop. What they have checked, loaded or computed for all others is not \

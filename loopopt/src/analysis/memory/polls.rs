@@ -78,6 +78,16 @@ impl Polls {
         Self::around(ctx, (forest, lp), &EntitySet::new(), is_asynchronous)
     }
 
+    /// The polls that `lp` would start with without these instructions.
+    pub fn behind(
+        ctx: &Context,
+        (forest, lp): (&LoopForest, Loop),
+        gone: &EntitySet<Inst>,
+        is_asynchronous: &dyn Fn(Inst) -> bool,
+    ) -> Option<Self> {
+        Search::new(ctx, (forest, lp), (&EntitySet::new(), gone), is_asynchronous)?.run()
+    }
+
     /// The same, as long as `rare` blocks, those of polls in loops inside, do not run.
     pub fn around(
         ctx: &Context,
@@ -85,18 +95,7 @@ impl Polls {
         rare: &EntitySet<Block>,
         is_asynchronous: &dyn Fn(Inst) -> bool,
     ) -> Option<Self> {
-        let &[back_edge] = &forest.data(lp).back_edges[..] else { return None };
-        if back_edge.args(&ctx.func).any(|arg| arg.as_value().is_none()) {
-            // What a call returns to the header.
-            return None;
-        }
-        let header = forest.data(lp).header;
-        let polls = Self { all: Vec::new(), body: header, rare: Vec::new(), loads: Vec::new() };
-        let mut search = Search { ctx, forest, lp, back_edge, is_asynchronous, rare_inside: rare, polls };
-        while search.add(search.polls.body) {}
-        let polls = search.polls;
-        let stays = polls.all.iter().all(|poll| search.forest.is_duplicable(&ctx.func, poll.usual.branch));
-        (!polls.all.is_empty() && stays).then_some(polls)
+        Search::new(ctx, (forest, lp), (rare, &EntitySet::new()), is_asynchronous)?.run()
     }
 
     /// Whether `block` is that of a poll, or only a rare edge leads to it.
@@ -182,10 +181,35 @@ struct Search<'a> {
     is_asynchronous: &'a dyn Fn(Inst) -> bool,
     /// What does not run in the loops inside while no rare edge is taken.
     rare_inside: &'a EntitySet<Block>,
+    /// What is taken to be somewhere else.
+    gone: &'a EntitySet<Inst>,
     polls: Polls,
 }
 
-impl Search<'_> {
+impl<'a> Search<'a> {
+    fn new(
+        ctx: &'a Context,
+        (forest, lp): (&'a LoopForest, Loop),
+        (rare_inside, gone): (&'a EntitySet<Block>, &'a EntitySet<Inst>),
+        is_asynchronous: &'a dyn Fn(Inst) -> bool,
+    ) -> Option<Self> {
+        let &[back_edge] = &forest.data(lp).back_edges[..] else { return None };
+        if back_edge.args(&ctx.func).any(|arg| arg.as_value().is_none()) {
+            // What a call returns to the header.
+            return None;
+        }
+        let body = forest.data(lp).header;
+        let polls = Polls { all: Vec::new(), body, rare: Vec::new(), loads: Vec::new() };
+        Some(Self { ctx, forest, lp, back_edge, is_asynchronous, rare_inside, gone, polls })
+    }
+
+    fn run(mut self) -> Option<Polls> {
+        while self.add(self.polls.body) {}
+        let polls = self.polls;
+        let stays = polls.all.iter().all(|poll| self.forest.is_duplicable(&self.ctx.func, poll.usual.branch));
+        (!polls.all.is_empty() && stays).then_some(polls)
+    }
+
     /// Adds the poll that `block` ends in, if it does.
     fn add(&mut self, block: Block) -> bool {
         let func = &self.ctx.func;
@@ -231,7 +255,8 @@ impl Search<'_> {
         let func = &self.ctx.func;
         func.layout.block_insts(block).all(|inst| {
             let effects = Effects::of(func, inst);
-            effects.is_pure() || effects.terminates || loads.contains(&inst) || self.polls.loads.contains(&inst)
+            let is_load = loads.contains(&inst) || self.polls.loads.contains(&inst);
+            effects.is_pure() || effects.terminates || is_load || self.gone.contains(inst)
         })
     }
 
