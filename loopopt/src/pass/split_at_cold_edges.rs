@@ -51,9 +51,9 @@
 //!
 //! Bundles: regalloc2's `doc/ION.md`, "Bundle Merging". Live-range splitting where regions meet: LLVM's `SplitKit`.
 
-use crate::analysis::cfg::edges::{Edge, edges_from};
+use crate::analysis::cfg::edges::{Edge, edges_from, jump_target};
 use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
-use crate::analysis::memory::effects::{calls, is_constant, only_jumps_to};
+use crate::analysis::memory::effects::{calls, is_constant};
 use crate::change::Change;
 use crate::edit::at;
 use crate::edit::cfg::split_edges::set_edge;
@@ -137,6 +137,9 @@ impl Needed {
     }
 }
 
+/// Blocks in a row that are gone through once a loop is left: its own exit block, the end of a version, and where versions meet.
+const MAX_ONWARDS: usize = 4;
+
 /// For each loop the arguments, by edge and place, that cold code passes to it, or to where it is left.
 struct Passed(SecondaryMap<Loop, Vec<(Edge, usize)>>);
 
@@ -147,9 +150,9 @@ impl Passed {
         for lp in forest.loops().filter(|&lp| !func.is_effectively_cold(forest.data(lp).header)) {
             for exit in &forest.data(lp).exits {
                 // The exit block may be this loop's own, in front of where ways meet.
-                let target = exit.target(func);
-                let onwards = only_jumps_to(func, target).filter(|&next| forest.innermost(next) != Some(lp));
-                [Some(target), onwards].into_iter().flatten().for_each(|block| left_to[block] = Some(lp));
+                let onwards = std::iter::successors(Some(exit.target(func)), |&block| jump_target(func, block));
+                let outside = onwards.take(MAX_ONWARDS).take_while(|&block| !forest.contains(lp, block));
+                outside.for_each(|block| left_to[block] = Some(lp));
             }
         }
         let mut passed = SecondaryMap::<Loop, Vec<(Edge, usize)>>::new();
