@@ -48,12 +48,14 @@ use crate::analysis::memory::effects::Effects;
 use crate::analysis::memory::polls::Polls;
 use crate::change::Change;
 use crate::edit::cfg::split_edges::split;
+use crate::edit::copy::clone::copy_before;
 use crate::fault::fault;
 use crate::pass::{Form, Pass, PassCx};
 use crate::refusal::refusals;
 use cranelift_codegen::entity::EntitySet;
-use cranelift_codegen::ir::{Function, Inst, Opcode, Value, ValueDef};
+use cranelift_codegen::ir::{Function, Inst, InstructionData, Opcode, Value, ValueDef};
 use cranelift_codegen::{CodegenResult, Context};
+use smallvec::SmallVec;
 
 /// The name of this pass.
 pub(crate) const NAME: &str = "hoist_header_stores";
@@ -130,33 +132,23 @@ impl Plan {
             func.layout.insert_inst(inst, self.ways[0].branch);
         }
         let ways = if fault!(StoredAtEntryOnly) { &self.ways[..1] } else { &self.ways[..] };
-        for &way in ways {
-            // The parameters of the header are those of the way, if it gets a block of its own.
-            let passed: Vec<(Value, Value)> = header_params(func, way);
-            let mut end = way.branch;
-            if func.dfg.insts[end].opcode() != Opcode::Jump {
+        for &(mut way) in ways {
+            if func.dfg.insts[way.branch].opcode() != Opcode::Jump {
                 let block = split(func, way);
-                end = func.layout.last_inst(block).expect("a block that jumps");
+                way = Edge { branch: func.layout.last_inst(block).expect("a block that jumps"), slot: 0 };
                 change = Change::Cfg;
             }
             for &store in &self.stores {
-                let copy = func.dfg.clone_inst(store);
-                func.dfg.map_inst_values(copy, |value| {
-                    passed.iter().find(|&&(param, _)| param == value).map_or(value, |&(_, passed)| passed)
-                });
-                func.layout.insert_inst(copy, end);
-                func.set_srcloc(copy, func.srcloc(store));
+                // Every way passes values: the entry is a jump, and a poll has none that a call gives on its edge.
+                let passed = |&value: &Value| way.passed_for(func, value).unwrap_or(value);
+                let args: SmallVec<[Value; 2]> = func.dfg.inst_args(store).iter().map(passed).collect();
+                let copy = copy_before(func, store, way.branch);
+                func.dfg.inst_args_mut(copy).copy_from_slice(&args);
             }
         }
         self.stores.iter().for_each(|&store| func.layout.remove_inst(store));
         change
     }
-}
-
-/// The parameters of the header with what this edge passes for them.
-fn header_params(func: &Function, way: Edge) -> Vec<(Value, Value)> {
-    let params = func.dfg.block_params(way.target(func)).iter().copied();
-    params.filter_map(|param| Some((param, way.passed_for(func, param)?))).collect()
 }
 
 /// The stores of the header before which it only computes, of what is known before it, and what it computes for them that is the same in each iteration.
@@ -166,12 +158,10 @@ fn leading_stores(func: &Function, forest: &LoopForest, lp: Loop) -> (Vec<Inst>,
     let mut computed = EntitySet::new();
     for inst in func.layout.block_insts(header) {
         let is_same = |value: &Value| forest.is_from_outside(func, lp, *value) || computed.contains(*value);
-        let is_carried = |value: Value| matches!(func.dfg.value_def(value), ValueDef::Param(home, _) if home == header);
         let is_known = |value: &Value| {
-            if is_carried(*value) { is_passed(func, forest, lp, *value) } else { is_same(value) }
+            matches!(func.dfg.value_def(*value), ValueDef::Param(home, _) if home == header) || is_same(value)
         };
-        let opcode = func.dfg.insts[inst].opcode();
-        let is_store = matches!(opcode, Opcode::Store | Opcode::Istore8 | Opcode::Istore16 | Opcode::Istore32);
+        let is_store = matches!(func.dfg.insts[inst], InstructionData::Store { .. });
         if is_store && func.dfg.inst_args(inst).iter().all(is_known) {
             stores.push(inst);
         } else if !Effects::of(func, inst).is_pure() {
@@ -193,12 +183,6 @@ fn leading_stores(func: &Function, forest: &LoopForest, lp: Loop) -> (Vec<Inst>,
     }
     moved.reverse();
     (moved, stores)
-}
-
-/// Whether all ways pass a value for this parameter of the header, and not what a call gives on its edge.
-fn is_passed(func: &Function, forest: &LoopForest, lp: Loop, param: Value) -> bool {
-    let data = forest.data(lp);
-    data.entries.iter().chain(&data.back_edges).all(|edge| edge.passed_for(func, param).is_some())
 }
 
 refusals! {

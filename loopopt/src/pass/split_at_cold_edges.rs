@@ -174,8 +174,8 @@ impl Passed {
     }
 }
 
-/// Casts `value` to the other class of registers where `entry` begins, and back in front of each of these uses, which are in their order. Those of one block share a cast up
-/// to the next call.
+/// Saves `value` in the other class of registers where `entry` begins, and gives it back in front of each of these uses, which are in their order. Those
+/// of one block share what is given back up to the next call.
 fn cast_from(func: &mut Function, entry: Block, value: Value, uses: &[Inst]) {
     let saved = Saved::new(&mut FuncCursor::new(func).at_first_insertion_point(entry), value);
     let mut shared: Option<(Inst, Value)> = None;

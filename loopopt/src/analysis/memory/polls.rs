@@ -78,16 +78,6 @@ impl Polls {
         Self::around(ctx, (forest, lp), &EntitySet::new(), is_asynchronous)
     }
 
-    /// The polls that `lp` would start with without these instructions.
-    pub fn behind(
-        ctx: &Context,
-        (forest, lp): (&LoopForest, Loop),
-        gone: &EntitySet<Inst>,
-        is_asynchronous: &dyn Fn(Inst) -> bool,
-    ) -> Option<Self> {
-        Search::new(ctx, (forest, lp), (&EntitySet::new(), gone), is_asynchronous)?.run()
-    }
-
     /// The same, as long as `rare` blocks, those of polls in loops inside, do not run.
     pub fn around(
         ctx: &Context,
@@ -96,6 +86,16 @@ impl Polls {
         is_asynchronous: &dyn Fn(Inst) -> bool,
     ) -> Option<Self> {
         Search::new(ctx, (forest, lp), (rare, &EntitySet::new()), is_asynchronous)?.run()
+    }
+
+    /// The polls that `lp` would start with without these instructions.
+    pub fn behind(
+        ctx: &Context,
+        (forest, lp): (&LoopForest, Loop),
+        gone: &EntitySet<Inst>,
+        is_asynchronous: &dyn Fn(Inst) -> bool,
+    ) -> Option<Self> {
+        Search::new(ctx, (forest, lp), (&EntitySet::new(), gone), is_asynchronous)?.run()
     }
 
     /// Whether `block` is that of a poll, or only a rare edge leads to it.

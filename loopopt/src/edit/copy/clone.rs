@@ -95,12 +95,18 @@ fn clone_inst(func: &mut Function, inst: Inst, copies: &mut Copies) -> Inst {
 
 /// Makes the single result of `inst`, which is pure, once more right before `before`, with the source location of `inst`.
 pub(crate) fn repeat_before(func: &mut Function, inst: Inst, before: Inst) -> Value {
+    let copy = copy_before(func, inst, before);
+    func.dfg.first_result(copy)
+}
+
+/// Copies `inst` to right before `before`, with its operands and its source location.
+pub(crate) fn copy_before(func: &mut Function, inst: Inst, before: Inst) -> Inst {
     let copy = func.dfg.clone_inst(inst);
     func.layout.insert_inst(copy, before);
     if !func.srcloc(inst).is_default() {
         func.set_srcloc(copy, func.srcloc(inst));
     }
-    func.dfg.first_result(copy)
+    copy
 }
 
 /// `DataFlowGraph::clone_inst` shares jump and exception tables; gives `copy` tables of its own.

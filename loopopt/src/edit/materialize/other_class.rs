@@ -5,7 +5,7 @@
 
 use cranelift_codegen::cursor::FuncCursor;
 use cranelift_codegen::ir::{Endianness, Function, Inst, InstBuilder, MemFlagsData, Opcode, Type, Value, types};
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 /// A value in the other class of registers.
 pub(crate) struct Saved {
@@ -25,7 +25,7 @@ pub(crate) fn is_float_class(ty: Type) -> bool {
     matches!(ty, types::F32 | types::F64) || ty.is_vector() && ty.bits() == 128
 }
 
-/// Whether `inst` makes a part of what a value is saved as, or the value of such parts.
+/// Whether `inst` may be the first or the last instruction of those that save a value or give it back: a cast, even of a vector of two integers.
 pub(crate) fn is_cast(func: &Function, inst: Inst) -> bool {
     func.dfg.insts[inst].opcode() == Opcode::Bitcast
 }
@@ -34,36 +34,35 @@ impl Saved {
     /// Saves `value`, which [can be](can_save).
     pub(crate) fn new(cursor: &mut FuncCursor<'_>, value: Value) -> Self {
         let ty = cursor.func.dfg.value_type(value);
-        let parts = match ty {
-            _ if ty.is_vector() => {
-                let lanes = cast(cursor, types::I64X2, value);
-                [0, 1].into_iter().map(|lane| cursor.ins().extractlane(lanes, lane)).collect()
-            }
-            types::I8 | types::I16 => {
-                let wide = cursor.ins().uextend(types::I32, value);
-                SmallVec::from_slice(&[cast(cursor, types::F32, wide)])
-            }
-            types::I32 => SmallVec::from_slice(&[cast(cursor, types::F32, value)]),
-            types::I64 => SmallVec::from_slice(&[cast(cursor, types::F64, value)]),
-            _ => SmallVec::from_slice(&[cast(cursor, ty.as_int(), value)]),
+        let parts = if ty.is_vector() {
+            let lanes = cast(cursor, types::I64X2, value);
+            [0, 1].into_iter().map(|lane| cursor.ins().extractlane(lanes, lane)).collect()
+        } else {
+            let is_narrow = ty.bits() < 32;
+            let wide = if is_narrow { cursor.ins().uextend(types::I32, value) } else { value };
+            let other = match ty {
+                types::F32 | types::F64 => ty.as_int(),
+                types::I64 => types::F64,
+                _ => types::F32,
+            };
+            smallvec![cast(cursor, other, wide)]
         };
         Self { ty, parts }
     }
 
     /// The value again.
     pub(crate) fn back(&self, cursor: &mut FuncCursor<'_>) -> Value {
-        let first = self.parts[0];
-        match self.ty {
-            _ if let Some(&second) = self.parts.get(1) => {
-                let low = cursor.ins().scalar_to_vector(types::I64X2, first);
-                let both = cursor.ins().insertlane(low, second, 1);
-                cast(cursor, self.ty, both)
+        match self.parts[..] {
+            [low, high] => {
+                let lanes = cursor.ins().scalar_to_vector(types::I64X2, low);
+                let lanes = cursor.ins().insertlane(lanes, high, 1);
+                cast(cursor, self.ty, lanes)
             }
-            types::I8 | types::I16 => {
-                let wide = cast(cursor, types::I32, first);
+            _ if self.ty.bits() < 32 => {
+                let wide = cast(cursor, types::I32, self.parts[0]);
                 cursor.ins().ireduce(self.ty, wide)
             }
-            _ => cast(cursor, self.ty, first),
+            _ => cast(cursor, self.ty, self.parts[0]),
         }
     }
 }
