@@ -12,6 +12,7 @@ use crate::edit::materialize::drop_trap_flags::trust_checked;
 use crate::edit::materialize::neighbours::keep_neighbours;
 use crate::edit::materialize::pin::pin_chosen;
 use crate::edit::materialize::trust_allocated::trust_allocated;
+use crate::edit::materialize::trust_lengths::trust_lengths;
 use crate::edit::ssa::params::detach_redundant_params;
 use crate::edit::ssa::rename::Replaced;
 use crate::optimizer::{Report, make_valid};
@@ -349,6 +350,7 @@ impl Driver<'_, '_> {
         remove_unreachable(self.ctx, self.cx.isa)?;
         resolve_aliases(&mut self.ctx.func);
         trust_allocated(&mut self.ctx.func, self.cx.options);
+        trust_lengths(&mut self.ctx.func, self.cx.options);
         // Before anything is decided: a parameter that is always the same value is a choice, too.
         pin_chosen(&mut self.ctx.func);
         trust_checked(&mut self.ctx.func, self.cx.options);

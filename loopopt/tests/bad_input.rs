@@ -181,8 +181,16 @@ fn limits_of_any_size() -> Result<()> {
             &mut options.promote_max_accesses,
             &mut options.promote_max_pairs,
             &mut options.save_at_cold_calls_max_calls,
+            &mut options.specialize_max_values,
+            &mut options.specialize_max_insts,
         ];
         limits.into_iter().for_each(|each| *each = limit);
+        let numbers = [
+            &mut options.specialize_min_share,
+            &mut options.specialize_max_insts_per_gain,
+            &mut options.specialize_min_gain,
+        ];
+        numbers.into_iter().for_each(|each| *each = limit as u64);
         for (path, functions) in &files {
             for func in functions {
                 let what = || format!("limits of {limit}: {} in {}", func.name, path.display());

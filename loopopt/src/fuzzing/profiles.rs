@@ -34,11 +34,12 @@ fn lie(lp: &mut LoopProfile, random: &mut Random) {
 
 /// Numbers that contradict each other, too many or too few of them, and nothing of what was there.
 fn damage(lp: &mut LoopProfile, random: &mut Random) {
-    match random.below(5) {
+    match random.below(6) {
         0 => _ = lp.values.pop(),
         1 => lp.blocks.push(u64::MAX),
         2 => lp.key.push('x'),
         3 => (lp.back_edges, lp.exit_counts[0]) = (u64::MAX, u64::MAX),
+        4 => lp.back_edges = u64::MAX,
         _ => lp.values.iter_mut().for_each(|value| value.top[0] = (u64::MAX, u64::MAX)),
     }
     lp.blocks.iter_mut().filter(|_| random.below(2) == 0).for_each(|count| *count = u64::MAX);

@@ -360,10 +360,7 @@ impl Guarding<'_> {
     fn may_load(&mut self, root: &Root, place: Inst) -> bool {
         let Root::Load { flags, address, .. } = root else { return true };
         let Context { func, domtree, .. } = &*self.ctx;
-        let flags = func.dfg.mem_flags[*flags];
-        // A constant may be what a branch has found an address to be equal to, and no address elsewhere.
-        let is_known = || !matches!(**address, Root::Constant(_)) && self.options.never_shrinks(func, flags);
-        if flags.can_move() || is_known() {
+        if func.dfg.mem_flags[*flags].can_move() {
             return self.may_load(address, place);
         }
         let loads = self.loads.get_or_insert_with(|| loads_of_roots(self.ctx, self.options));

@@ -29,10 +29,11 @@
 //! All that the formula is made of is defined before the loop, and no instruction of it traps.
 //!
 //! For a loop to go: (L4) it has one exit edge, and all that it passes is such a value, or defined outside. (L5) Nothing inside writes, calls, traps, fences or
-//! stands for a place in the program. A load that cannot trap, and that nothing uses, is not noticed. So what polls stays: it calls, leaves, or traps on its rare
-//! way. (L6) The loop ends: the formula says when, or a bound does. That a loop does not end can be observed. No cycle is inside, not even one that is no loop of
+//! stands for a place in the program, and nothing loads what others write at any time: who looks there so often waits, though not for ever. Other loads that cannot
+//! trap are not noticed. (L6) The loop ends: the formula says when, or a bound does. That a loop does not end can be observed. No cycle is inside, not even one that is no loop of
 //! the forest.
 //!
+//! Where extensions confine accesses ([`Embedder::extension_confines`](crate::Embedder::extension_confines)), the sum that is extended has a formula of its own, if any.
 //! (L7) No Spectre guard is made of the value ([`asked_by_guards`]), unless they may be dropped: where the processor leaves the loop too early, a formula is far from
 //! what was counted, and the guard asks of the one and gives the other.
 //!
@@ -75,6 +76,7 @@ use crate::edit::materialize::assertion::assert_equal;
 use crate::edit::materialize::emit::{emit, emit_polynomial};
 use crate::edit::materialize::local_cse::reuse;
 use crate::fault::fault;
+use crate::options::Options;
 use crate::pass::copying::{Denied, granted};
 use crate::pass::{Pass, PassCx};
 use crate::refusal::{Refusal, refusals};
@@ -227,11 +229,11 @@ impl Plan {
         if insts_up_to(&ctx.func, forest.blocks(lp), max) > max {
             return Err(Decline::TooLarge { max });
         }
-        let (leaving, may_go) = (leaving(view, lp), may_go(ctx, (forest, lp), order));
+        let (leaving, may_go) = (leaving(view, lp), may_go(ctx, (forest, lp), order, cx.options));
         if !may_go && leaving.is_empty() {
             return Err(Decline::NothingPredictable);
         }
-        let mut search = Search::new(view, (lp, *entry), conditions, cx.options.ignore_cost);
+        let mut search = Search::new(view, (lp, *entry), conditions, cx.options);
         let (mut finals, mut why) = search.finals(&leaving);
         if cx.has_guards && !finals.is_empty() {
             let asked = asked.get_or_init(|| asked_by_guards(ctx, cx.options));
@@ -378,13 +380,19 @@ fn keep_worthwhile(flow: &Flow<'_>, given: &mut FxHashSet<Value>) {
 }
 
 /// Whether nobody would notice if `lp`, which ends, did not run, but for what leaves it by its one exit.
-fn may_go(ctx: &Context, (forest, lp): (&LoopForest, Loop), order: &impl Deref<Target = Order>) -> bool {
+fn may_go(
+    ctx: &Context,
+    (forest, lp): (&LoopForest, Loop),
+    order: &impl Deref<Target = Order>,
+    options: &Options,
+) -> bool {
     let (func, data) = (&ctx.func, forest.data(lp));
     let ([exit], true) = (&data.exits[..], forest.is_innermost(lp)) else { return false };
     let is_silent = |inst: Inst| {
         let effects = Effects::of(func, inst);
         let is_seen = effects.traps || effects.writes || effects.fences || effects.diverges;
-        !is_seen || fault!(EffectsForgotten)
+        // Looking at what others write is an effect: the loop waits for them, though not for ever.
+        !(is_seen || options.is_asynchronous_load(func, inst)) || fault!(EffectsForgotten)
     };
     let blocks = forest.blocks(lp);
     let passes_values = exit.args(func).all(|arg| arg.as_value().is_some());
@@ -421,15 +429,16 @@ struct Search<'a, 'b> {
 }
 
 impl<'a, 'b> Search<'a, 'b> {
-    fn new(view: View<'a>, (lp, entry): (Loop, Edge), conditions: &'a mut Conditions<'b>, ignores_cost: bool) -> Self {
+    fn new(view: View<'a>, (lp, entry): (Loop, Edge), conditions: &'a mut Conditions<'b>, options: &Options) -> Self {
+        let confines = options.has_confining(view.func());
         Self {
             view,
             lp,
             entry,
             conditions,
-            polynomials: Polynomials::new(view, lp),
+            polynomials: Polynomials::new(view, lp).keeping_extensions(confines),
             exits: ExitIterations::new(view, lp),
-            ignores_cost,
+            ignores_cost: options.ignore_cost,
             found: Vec::new(),
         }
     }

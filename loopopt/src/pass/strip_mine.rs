@@ -43,7 +43,8 @@
 //! (L2) **Fuel**: the number is below zero after a poll, or the strip has one iteration. Each iteration adds at most `most`. So it is below zero
 //! when iteration `(-1 - number) / most + 1` begins, and no poll before that finds anything. This is exact. Instead of `most` the next power of two
 //! is taken: strips are up to half as long, and there is nothing to divide. A loop of at most `n` iterations needs no counter: if the number is below
-//! `-(n - 1) * most` when it is entered, no poll finds anything; if not, it runs as it was.
+//! `-(n - 1) * most` when it is entered, no poll finds anything; if not, it runs as it was. A loop that [waits](crate::analysis::memory::exit_polls) for
+//! what it loads itself gets strips as short as flags ask for: what ends a strip is a count, so that the load may leave it.
 //!
 //! (L3) What the polls compute and the iteration uses is computed again in the strip: it is pure. What they load is used by them only. What an
 //! iteration gets from the polls is known at the end of the one before.
@@ -86,9 +87,11 @@ use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
 use crate::analysis::cfg::must_execute::Order;
 use crate::analysis::memory::alias::{Access, LoopStores, PrivateSlots};
 use crate::analysis::memory::effects::{counts_as_code, is_constant, leads_to_failure};
+use crate::analysis::memory::exit_polls;
 use crate::analysis::memory::polls::{Fuel, PollKind, Polls};
 use crate::change::Change;
 use crate::claim::Claim;
+use crate::options::Options;
 use crate::pass::{Form, Pass, PassCx, canon};
 use cranelift_codegen::ir::{Block, Inst, MemFlagsData, Value, ValueDef};
 use cranelift_codegen::{CodegenResult, Context, FxHashMap, FxHashSet};
@@ -408,14 +411,24 @@ impl Look<'_> {
             self.judge_count(bound, cx.options)?;
         }
         let bound = bound.filter(|&bound| bound <= MAX_WHOLE && self.may_copy(cx));
-        if polls.all.iter().all(|poll| poll.kind != PollKind::Flag) {
+        let asks_flags = polls.all.iter().any(|poll| poll.kind == PollKind::Flag);
+        if !asks_flags && !self.waits(cx.options) {
             return Ok(bound.map_or(Strip::Counted { most: None, fuel }, |most| Strip::Whole { most, fuel }));
         }
-        self.prove_unwritten(polls, body)?;
+        if asks_flags {
+            self.prove_unwritten(polls, body)?;
+        }
         if fuel.is_none() && bound.is_none() && !cx.options.ignore_cost {
             self.judge(polls)?;
         }
         self.strip_of_flags((polls, used), body, (bound, fuel), cx)
+    }
+
+    /// Whether the loop itself may wait for somebody to write. Its strips end by a count, so that it asks once in each then.
+    fn waits(&self, options: &Options) -> bool {
+        let Self { ctx, forest, lp, .. } = *self;
+        let awaited = exit_polls::polls(&ctx.func, (&ctx.cfg, &ctx.domtree), forest, lp);
+        awaited.into_iter().any(|load| !options.is_asynchronous_load(&ctx.func, load))
     }
 
     /// (L1) How many iterations a strip may have: all of a loop of no more than `bound`, if it may be copied, or as many as the delay allows.

@@ -105,15 +105,21 @@ impl LoopForest {
         Self::without(func, (cfg, domtree), NamedBlocks::of(func), &FxHashSet::default())
     }
 
-    /// The same without the loops of the headers `skipped`, if it is known which blocks are named.
+    /// The same without the loops of the headers `skipped` that are in no other loop, if it is known which blocks are named.
     pub(crate) fn without(
         func: &Function,
         (cfg, domtree): (&ControlFlowGraph, &DominatorTree),
         named: NamedBlocks,
         skipped: &FxHashSet<Block>,
     ) -> Self {
-        let mut forest = Self::with_headers(func, (cfg, domtree), named, skipped);
+        let mut forest = Self::with_headers(func, (cfg, domtree), named.clone(), skipped);
         forest.find_members(func, cfg);
+        // Where a cycle with two entries has lost one of them, it is a loop, and what was skipped inside of it is one that no analysis may overlook.
+        if skipped.iter().any(|&header| forest.innermost(header).is_some()) {
+            let rest = skipped.iter().copied().filter(|&header| forest.innermost(header).is_none()).collect();
+            forest = Self::with_headers(func, (cfg, domtree), named, &rest);
+            forest.find_members(func, cfg);
+        }
         forest.lay_out(domtree);
         forest.find_exits(func);
         forest.find_irreducible();

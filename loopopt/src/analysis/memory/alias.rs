@@ -41,7 +41,7 @@ use crate::fault::fault;
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::entity::{EntitySet, SecondaryMap};
 use cranelift_codegen::ir::{
-    Block, Function, Inst, InstructionData, MemFlagsData, Opcode, StackSlot, Type, Value, types,
+    AliasRegion, Block, Function, Inst, InstructionData, MemFlagsData, Opcode, StackSlot, Type, Value, types,
 };
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -332,6 +332,8 @@ pub struct LoopStores {
     pub fence: Option<Inst>,
     /// The first call.
     call: Option<Inst>,
+    /// The atomics that write, with their regions.
+    atomics: Vec<(Inst, Option<AliasRegion>)>,
 }
 
 impl LoopStores {
@@ -344,6 +346,7 @@ impl LoopStores {
             }
             if effects.fences {
                 all.fence.get_or_insert(inst);
+                all.atomics.extend(written_region(func, inst).map(|region| (inst, region)));
             } else if effects.writes && matches!(func.dfg.insts[inst], InstructionData::Store { .. }) {
                 all.stores.push((inst, OnceCell::new()));
             }
@@ -373,8 +376,16 @@ impl LoopStores {
         writers: Writers,
         private: &PrivateSlots,
     ) -> Option<Inst> {
-        let fence = if writers == Writers::Calls { self.call } else { self.fence };
+        let fence = match writers {
+            Writers::Calls => self.call.or_else(|| self.atomic_of(flags)),
+            _ => self.fence,
+        };
         fence.filter(|_| !flags.readonly() && private.slot_at(address).is_none())
+    }
+
+    /// An atomic that writes to the region of these flags.
+    fn atomic_of(&self, flags: MemFlagsData) -> Option<Inst> {
+        self.atomics.iter().find(|(_, region)| *region == flags.alias_region()).map(|(atomic, _)| *atomic)
     }
 
     /// A store that may change what `load` reads, if there is one.
@@ -404,6 +415,13 @@ impl LoopStores {
         });
         found.map(|(inst, _)| *inst)
     }
+}
+
+/// The region that `inst` writes to if it is an atomic that writes.
+pub fn written_region(func: &Function, inst: Inst) -> Option<Option<AliasRegion>> {
+    let data = &func.dfg.insts[inst];
+    let writes = data.opcode().can_store() && !data.opcode().is_call();
+    data.memflags().filter(|_| writes).map(|flags| func.dfg.mem_flags[flags].alias_region())
 }
 
 /// The instructions of `blocks` that may have to do with memory, in order.

@@ -27,7 +27,7 @@
 //! iteration before it in a group of them has read, or what its loop has stored.
 
 use crate::analysis::cfg::loops::{Loop, LoopForest};
-use crate::analysis::memory::alias::{Access, LoopStores, PrivateSlots};
+use crate::analysis::memory::alias::{Access, LoopStores, PrivateSlots, written_region};
 use crate::analysis::memory::effects::Effects;
 use crate::analysis::memory::exit_polls::LoopPolls;
 use crate::analysis::memory::told_apart::ToldApart;
@@ -208,7 +208,7 @@ impl<'a> KnownLoads<'a> {
         let func = &self.ctx.func;
         let effects = Effects::of(func, inst);
         if effects.fences {
-            available.retain(|inst| self.survives_fence(&self.known[inst], effects.diverges));
+            available.retain(|known| self.survives_fence(&self.known[known], inst, effects.diverges));
             return;
         }
         if effects.asserts || !func.dfg.insts[inst].opcode().can_load() && !func.dfg.insts[inst].opcode().can_store() {
@@ -263,9 +263,11 @@ impl<'a> KnownLoads<'a> {
         self.same.get(&value).copied().unwrap_or(value)
     }
 
-    fn survives_fence(&self, known: &Known, is_call: bool) -> bool {
+    fn survives_fence(&self, known: &Known, fence: Inst, is_call: bool) -> bool {
         let is_own = self.private.slot_of(&known.access).is_some();
-        is_own || known.access.flags.readonly() || (known.writers == Writers::Calls && !is_call)
+        let region = known.access.flags.alias_region();
+        let is_written = || is_call || written_region(&self.ctx.func, fence) == Some(region);
+        is_own || known.access.flags.readonly() || (known.writers == Writers::Calls && !is_written())
     }
 
     /// Whether `store` may write what is known.

@@ -40,6 +40,7 @@
 //! Regions that others write ([`Writers::Others`](crate::Writers)) are stricter: each load there stays what it is.
 
 mod asked;
+mod passed;
 mod standing;
 
 use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
@@ -53,6 +54,7 @@ use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode, Value, ValueDef};
 use cranelift_codegen::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
+use standing::Decider;
 
 /// The polls of `lp`, sorted. Linear in the size of the loop.
 pub fn polls(
@@ -80,7 +82,10 @@ pub fn polls(
         }
         conditions.append(&mut search.deciding);
     }
-    let loads = search.loads_behind(steady);
+    let mut loads = search.loads_behind(steady);
+    loads.append(&mut search.awaited);
+    loads.sort_unstable();
+    loads.dedup();
     search.with_stored(loads)
 }
 
@@ -133,10 +138,12 @@ struct Search<'a> {
     passed: FxHashMap<Block, Vec<Option<Value>>>,
     /// How many values were taken for steady for a value that was not.
     forgotten: usize,
-    /// The steady and loaded conditions of all branches, once they were asked for.
-    steady_branches: Option<Vec<Value>>,
-    /// Whether values that are not steady are others in each iteration, or were not found to be the same.
-    moving: FxHashMap<Value, bool>,
+    /// The loads that none of the ways out can do without, of those that are not steady.
+    awaited: Vec<Inst>,
+    /// What decides what an iteration does, once that was asked for.
+    deciders: Option<Vec<Decider>>,
+    /// Whether values that are not steady [progress](Self::progresses), as far as that is known.
+    progressing: FxHashMap<(Value, bool), bool>,
 }
 
 /// A way out of the loop: a block, and what is asked there. It is taken only if each of these is as it has to be.
@@ -173,8 +180,9 @@ impl<'a> Search<'a> {
             decided: EntitySet::new(),
             passed: FxHashMap::default(),
             forgotten: 0,
-            steady_branches: None,
-            moving: FxHashMap::default(),
+            awaited: Vec::new(),
+            deciders: None,
+            progressing: FxHashMap::default(),
         }
     }
 
@@ -202,25 +210,27 @@ impl<'a> Search<'a> {
         self.forest.blocks(self.lp).iter().flat_map(|&block| traps_in(block)).collect()
     }
 
-    /// Adds the steady conditions of the branches that stand before the ways out: of those with a condition that changes only if there is such a
-    /// branch before each of these. Returns whether there is, so that none of the ways out is taken if what is loaded does not change.
+    /// Adds the steady conditions of the branches that stand before the ways out: of those with a condition that changes only if none of these is
+    /// [sure](Self::is_sure), and then what they wait for as well. Returns whether that is so: perhaps none is taken if what is loaded does not change.
     fn add_guards(&mut self, ways_out: &[WayOut], guards: &mut Vec<Value>) -> bool {
         let (mut of_steady, mut of_changing) = (Guards::default(), Guards::default());
-        let mut waits = true;
-        for (block, asked) in ways_out {
-            if self.are_steady(asked) {
-                self.is_guarded(*block, &mut of_steady);
-            } else {
-                let guarded = [
-                    self.is_guarded(*block, &mut of_changing),
-                    self.has_steady_part(asked, &mut of_changing.conditions),
-                    self.may_be_bypassed(*block, &mut of_changing.conditions),
-                    self.stand_still(asked, &mut of_changing.conditions),
-                ];
-                waits &= guarded.contains(&true);
-            }
+        let (steady, changing): (Vec<WayOut>, Vec<WayOut>) =
+            ways_out.iter().cloned().partition(|(_, asked)| self.are_steady(asked));
+        for (block, _) in steady {
+            self.is_guarded(block, &mut of_steady);
         }
         guards.append(&mut of_steady.conditions);
+        let guarded: Vec<_> = changing.iter().map(|(block, _)| self.is_guarded(*block, &mut of_changing)).collect();
+        // What the ways out that are sure are made of decides nothing.
+        let deciding = self.deciding.len();
+        let sure: Vec<_> = changing.iter().map(|way_out| self.is_sure(way_out)).collect();
+        if sure.is_empty() || sure.contains(&true) {
+            self.deciding.truncate(deciding);
+        } else {
+            let awaited = self.awaited(&changing);
+            self.awaited.extend(awaited);
+        }
+        let waits = guarded.into_iter().zip(sure).all(|(is_guarded, is_sure)| is_guarded || !is_sure);
         if waits {
             guards.append(&mut of_changing.conditions);
         }
@@ -229,17 +239,6 @@ impl<'a> Search<'a> {
 
     fn are_steady(&mut self, values: &[Value]) -> bool {
         values.iter().all(|&value| self.is_steady(value))
-    }
-
-    /// Whether one of the values that are asked together is steady, and loaded. Adds those that are.
-    fn has_steady_part(&mut self, asked: &[Value], guards: &mut Vec<Value>) -> bool {
-        let before = guards.len();
-        for &value in asked {
-            if self.is_loaded(value) {
-                guards.push(value);
-            }
-        }
-        guards.len() > before
     }
 
     /// Whether `value` is steady, and loaded.
@@ -267,27 +266,6 @@ impl<'a> Search<'a> {
         let inst = func.dfg.value_def(value).inst()?;
         let is_inside = func.layout.inst_block(inst).is_some_and(|block| forest.contains(lp, block));
         (is_inside && matches!(func.dfg.insts[inst], InstructionData::Load { .. })).then_some(inst)
-    }
-
-    /// Whether an iteration may end without having come to `block`, and branches of the loop ask what is steady and loaded. Adds the conditions of all
-    /// that do, for any of them may stand before ways that meet before `block`.
-    fn may_be_bypassed(&mut self, block: Block, guards: &mut Vec<Value>) -> bool {
-        let Self { func, forest, lp, domtree, .. } = *self;
-        !forest.is_in_each_iteration(func, domtree, lp, block) && self.add_steady_branches(guards)
-    }
-
-    /// Whether branches of the loop ask what is steady and loaded. Adds their conditions.
-    fn add_steady_branches(&mut self, guards: &mut Vec<Value>) -> bool {
-        let Self { func, forest, lp, .. } = *self;
-        let steady = self.steady_branches.take().unwrap_or_else(|| {
-            let branches = forest.blocks(lp).iter().filter_map(|&block| func.layout.last_inst(block));
-            let asked: Vec<_> = branches.filter_map(|branch| condition(func, branch)).collect();
-            asked.into_iter().filter(|&value| self.is_loaded(value)).collect()
-        });
-        guards.extend_from_slice(&steady);
-        let found = !steady.is_empty();
-        self.steady_branches = Some(steady);
-        found
     }
 
     /// Whether one way alone of a branch in the loop with a steady condition leads to `block`. Adds the conditions of all that do.
@@ -451,14 +429,15 @@ impl<'a> Search<'a> {
 }
 
 /// Whether a value that is made of itself by such an instruction, and of others that stay the same, is the same from some iteration on, or takes turns.
-/// A shift pushes out what there was. A difference, which takes turns with itself as the second operand only, is none.
+/// What is not known to move on does. A difference takes turns with itself as the second operand only, and a quotient is taken for a number of which the
+/// digits are written: it ends at zero, as is asked there.
 pub fn settles(opcode: Opcode) -> bool {
-    use Opcode::{Band, Bitcast, Bmask, Bnot, Bor, Bxor, Fcmp, Icmp, Ineg, Ireduce, Ishl, Sextend, Smax, Smin, Sshr};
-    use Opcode::{Uextend, Umax, Umin, Ushr};
-    let converts = matches!(opcode, Bitcast | Bmask | Fcmp | Icmp | Ireduce | Sextend | Uextend);
-    let takes_turns = matches!(opcode, Bnot | Bxor | Ineg);
-    let loses = matches!(opcode, Band | Bor | Ishl | Smax | Smin | Sshr | Umax | Umin | Ushr);
-    converts || is_choice(opcode) || takes_turns || loses
+    use Opcode::{Fadd, Fdiv, Fsub, Iadd, Isub, SaddOverflow, Sdiv, SsubOverflow, UaddOverflow, UaddOverflowTrap};
+    use Opcode::{Fma, SaddOverflowCin, SsubOverflowBin, UaddOverflowCin, Udiv, UsubOverflow, UsubOverflowBin};
+    let adds = matches!(opcode, Fadd | Fma | Iadd | SaddOverflow | SaddOverflowCin | UaddOverflow | UaddOverflowCin)
+        || opcode == UaddOverflowTrap;
+    let subtracts = matches!(opcode, Fsub | Isub | SsubOverflow | SsubOverflowBin | UsubOverflow | UsubOverflowBin);
+    !(adds || subtracts || matches!(opcode, Fdiv | Sdiv | Udiv) || opcode.can_load() || opcode.is_call())
 }
 
 /// Whether the first operand chooses between the others.

@@ -163,6 +163,8 @@ pub struct Polynomials<'a> {
     extents: Extents<'a>,
     found: FxHashMap<Value, Option<Polynomial>>,
     budget: usize,
+    /// Whether an extension is one of a sum, and not of the numbers that are added up.
+    keeps_extensions: bool,
 }
 
 impl<'a> Polynomials<'a> {
@@ -170,7 +172,12 @@ impl<'a> Polynomials<'a> {
     pub fn new(view: View<'a>, lp: Loop) -> Self {
         let mut extents = Extents::new(view);
         extents.allow(MAX_QUESTIONS);
-        Self { view, lp, extents, found: FxHashMap::default(), budget: BUDGET }
+        Self { view, lp, extents, found: FxHashMap::default(), budget: BUDGET, keeps_extensions: false }
+    }
+
+    /// The same, where extensions of sums stay: on a way that is not taken, what is added up may be far from the number that is extended.
+    pub fn keeping_extensions(self, keeps_extensions: bool) -> Self {
+        Self { keeps_extensions, ..self }
     }
 
     /// What `value` is in each iteration that computes it, if it is a polynomial.
@@ -284,6 +291,9 @@ impl<'a> Polynomials<'a> {
     /// A number that is extended, which is one of extended numbers if it does not wrap.
     fn extended(&mut self, (inst, number, signed): (Inst, Value, bool), bits: u32) -> Option<Polynomial> {
         let (view, func) = (self.view, self.view.func());
+        if self.keeps_extensions {
+            return None;
+        }
         let exact = self.extents.exact(&view.sum(number)?, signed, Place::Before(inst)).ok()?;
         let mut total = Polynomial::constant(Sum::constant(exact.constant.cast_unsigned(), 64));
         for (leaf, factor) in exact.terms {

@@ -13,3 +13,4 @@ pub(crate) mod other_class;
 pub(crate) mod pin;
 pub(crate) mod stride;
 pub(crate) mod trust_allocated;
+pub(crate) mod trust_lengths;

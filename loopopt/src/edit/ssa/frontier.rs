@@ -9,14 +9,17 @@
 //! The frontier of a block holds the blocks that it does not dominate, but one of whose predecessors it does (Cytron et
 //! al., "Efficiently computing static single assignment form and the control dependence graph", 1991; computed from the
 //! blocks where ways meet, as in Cooper, Harvey and Kennedy, "A simple, fast dominance algorithm", 2001).
+//!
+//! For one variable, [`meets_of_one`] finds the iterated frontier without the frontiers of all blocks, which in a nest are as large as the square of its
+//! depth (Sreedhar and Gao, "A linear time algorithm for placing phi-nodes", 1995).
 
 use crate::edit::TooManyParams;
 use crate::fault::fault;
-use cranelift_codegen::FxHashMap;
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::Block;
-use std::collections::BTreeSet;
+use cranelift_codegen::{FxHashMap, FxHashSet};
+use std::collections::{BTreeSet, BinaryHeap};
 
 /// The dominance frontiers of blocks.
 pub(crate) struct Frontier(FxHashMap<Block, Vec<Block>>);
@@ -73,4 +76,52 @@ impl Frontier {
         }
         meets
     }
+}
+
+/// The blocks of `live` where one variable, defined at the starts of the blocks `defs`, needs a parameter. In `live` are all blocks at whose start
+/// the variable is used later, back to the definitions. Linear in these blocks, their edges, and the depth of the dominator tree.
+pub(crate) fn meets_of_one(
+    (cfg, domtree): (&ControlFlowGraph, &DominatorTree),
+    defs: impl IntoIterator<Item = Block>,
+    live: &FxHashSet<Block>,
+) -> BTreeSet<Block> {
+    let mut levels = FxHashMap::default();
+    let mut roots: BinaryHeap<_> = defs.into_iter().map(|def| (level(domtree, def, &mut levels), def)).collect();
+    let (mut meets, mut visited) = (BTreeSet::new(), FxHashSet::default());
+    // What is deepest in the dominator tree comes first, so that each block is visited once: what meets behind it is found for the nearest root above it.
+    while let Some((_, root)) = roots.pop() {
+        let mut open = vec![root];
+        while let Some(block) = open.pop().filter(|_| !fault!(NoMeet)) {
+            if !visited.insert(block) {
+                continue;
+            }
+            for next in cfg.succ_iter(block) {
+                let is_met = live.contains(&next) && (next == root || !domtree.block_dominates(root, next));
+                if is_met && meets.insert(next) {
+                    roots.push((level(domtree, next, &mut levels), next));
+                }
+            }
+            open.extend(domtree.children(block).filter(|child| live.contains(child)));
+        }
+    }
+    meets
+}
+
+/// How deep `block` is in the dominator tree.
+fn level(domtree: &DominatorTree, block: Block, known: &mut FxHashMap<Block, usize>) -> usize {
+    let (mut way, mut next) = (Vec::new(), Some(block));
+    let mut level = 0;
+    while let Some(block) = next {
+        if let Some(&found) = known.get(&block) {
+            level = found + 1;
+            break;
+        }
+        way.push(block);
+        next = domtree.idom(block);
+    }
+    for block in way.into_iter().rev() {
+        known.insert(block, level);
+        level += 1;
+    }
+    level.saturating_sub(1)
 }

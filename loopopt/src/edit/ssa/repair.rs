@@ -7,7 +7,7 @@
 
 use crate::analysis::cfg::edges::edges_into;
 use crate::edit::cfg::split_edges::append_arg;
-use crate::edit::ssa::frontier::Frontier;
+use crate::edit::ssa::frontier::meets_of_one;
 use crate::edit::ssa::labels::copy_labels;
 use crate::edit::ssa::rename::rename_uses;
 use crate::edit::{MAX_PARAMS, TooManyParams};
@@ -117,8 +117,7 @@ impl<'a> Repair<'a> {
 
     /// Adds a parameter to each live block where definitions meet. Returns these blocks, in a fixed order.
     fn add_params(&mut self, live: &FxHashSet<Block>) -> Result<BTreeSet<Block>, TooManyParams> {
-        let frontier = Frontier::new(self.cfg, self.domtree, live.iter().copied(), usize::MAX)?;
-        let made = frontier.meets(self.at_start.keys().copied(), |_| true);
+        let made = meets_of_one((self.cfg, self.domtree), self.at_start.keys().copied(), live);
         let ty = self.func.dfg.value_type(self.old);
         for &block in &made {
             if self.func.dfg.num_block_params(block) >= MAX_PARAMS {

@@ -20,7 +20,8 @@
 //!   overlap the one or the other, no call, fence or atomic is in the loop;
 //! * (R3) the store itself comes after the load in an iteration, or does not overlap it;
 //! * (R4) the load may be done before the loop, with the first values of the parameters: it runs on each entry, before
-//!   anything that can be observed if it may trap; or it is `notrap` and `can_move`.
+//!   anything that can be observed if it may trap; or it is `notrap` and `can_move`;
+//! * (R5) the loop does not wait for what the load gives ([`exit_polls`](crate::analysis::memory::exit_polls)).
 //!
 //! In later iterations the load could not have trapped: the store before it was to the same bytes.
 //!
@@ -114,7 +115,7 @@ impl Here<'_> {
         move |func, value| entry.passed_for(func, value)
     }
 
-    /// (R1) to (R4)
+    /// (R1) to (R5)
     fn prove_recurrence(
         &mut self,
         cx: &PassCx<'_>,
@@ -141,6 +142,10 @@ impl Here<'_> {
             if let Some(other) = clobber.filter(|_| !fault!(CellChangesInBetween)) {
                 return Err(Decline::Aliased { access, other });
             }
+        }
+        let flow = (self.cfg, self.domtree);
+        if self.polls.contains(self.func, flow, (self.forest, self.lp), access) {
+            return Err(Decline::Poll { load: access });
         }
         let comes_first = self.domtree.dominates(load.inst, store.inst, &self.func.layout);
         if !comes_first && store.may_alias(load, &self.addresses.private) {

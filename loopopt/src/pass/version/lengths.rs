@@ -9,13 +9,12 @@
 //!     call f(i)                                   call f(i)
 //! ```
 //!
-//! Legal as the embedder says that such a length may be read wherever its address is known
-//! ([`Embedder::never_shrinks`](crate::Embedder::never_shrinks)); of a constant nobody says that it is an address. What grows is the whole number: its low half
-//! may get smaller.
+//! Legal as such a length may be loaded wherever its address is known
+//! ([`trust_lengths`](crate::edit::materialize::trust_lengths)). What grows is the whole number: its low half may get smaller.
 
 use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
 use crate::analysis::memory::effects::all_mem_flags;
-use crate::analysis::scev::linear_expr::{Sum, Term, constant_of, mask};
+use crate::analysis::scev::linear_expr::{Sum, Term, mask};
 use crate::analysis::scev::requirement::Requirement;
 use crate::options::Options;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
@@ -26,11 +25,6 @@ use cranelift_codegen::{FxHashMap, FxHashSet};
 
 /// Where a length is: its address, and its type.
 type Place = (Value, Offset32, MemFlags, Type);
-
-/// Whether the address is one wherever it is known. A constant may be what a branch has found an address to be equal to, and no address elsewhere.
-fn is_known_address(func: &Function, (address, _, flags, _): Place) -> bool {
-    constant_of(func, address).is_none() || func.dfg.mem_flags[flags].can_move()
-}
 
 /// Lengths that are loaded in loops, and what they are in front of these.
 #[derive(Default)]
@@ -55,9 +49,7 @@ impl Lengths {
             let insts: Vec<_> = own.flat_map(|block| func.layout.block_insts(block)).collect();
             for inst in insts {
                 let Some(place) = length(func, inst, options) else { continue };
-                if def_block(func, place.0).is_none_or(|block| forest.contains(lp, block))
-                    || !is_known_address(func, place)
-                {
+                if def_block(func, place.0).is_none_or(|block| forest.contains(lp, block)) {
                     continue;
                 }
                 let before = *done.entry((lp, place)).or_insert_with(|| {
@@ -121,9 +113,9 @@ impl Lengths {
     }
 }
 
-/// Where the length is that `inst` loads, if it loads one.
+/// Where the length is that `inst` loads, if it loads one that may be loaded elsewhere.
 fn length(func: &Function, inst: Inst, options: &Options) -> Option<Place> {
     let InstructionData::Load { opcode: Opcode::Load, arg, flags, offset } = func.dfg.insts[inst] else { return None };
-    let ty = func.dfg.value_type(func.dfg.first_result(inst));
-    (ty.is_int() && options.never_shrinks(func, func.dfg.mem_flags[flags])).then_some((arg, offset, flags, ty))
+    let (ty, data) = (func.dfg.value_type(func.dfg.first_result(inst)), func.dfg.mem_flags[flags]);
+    (ty.is_int() && data.can_move() && options.never_shrinks(func, data)).then_some((arg, offset, flags, ty))
 }

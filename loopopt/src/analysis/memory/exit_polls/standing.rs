@@ -9,140 +9,200 @@
 //!
 //! A loop that such a number ends waits for the flag. A number that stands still because of what changes, as in a binary search, is none: the next
 //! iteration finds something else.
+//!
+//! # What moves
+//!
+//! A way out is *sure* if each iteration comes to it and what is asked there [progresses](Search::progresses): it is made of what is another in each
+//! iteration, and not so that what is loaded from one place can hide that. A parameter of the header is another if each way through an iteration adds to it
+//! ([`passed`](super::passed)); or if on the ways on which nothing is added to it, what decides these ways is another in the next iteration. That is not so
+//! if it is made of loads from one place, and of parameters that stand still on the same way: a consumer that asks whether its
+//! number is that of the producer, and counts if not. What is not known to progress does not.
 
-use super::{Guards, Operands, Search, is_choice, settles};
-use crate::analysis::cfg::edges::Edge;
-use crate::analysis::cfg::loops::LoopData;
+use super::passed::{Kept, Params};
+use super::{Guards, Operands, Search, WayOut, is_choice};
+use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{Function, Inst, InstructionData, Opcode, Value, ValueDef};
 use cranelift_codegen::{FxHashMap, FxHashSet};
 
-/// Values on one way down to what a condition is made of. Conditions of more are taken for moving.
-const MAX_DEPTH: usize = 16;
+/// Values on one way down to what is asked. What is made of more is not known to progress.
+const MAX_DEPTH: usize = 64;
 
-/// Values that are looked at to see whether one of them is passed on as it is.
-const MAX_VALUES: usize = 32;
+/// Values that are looked at to see what one is made of.
+const MAX_VALUES: usize = 64;
+
+/// Branches and choices on what is loaded from one place, of one loop. If there are more, any of them may decide anything.
+const MAX_DECIDERS: usize = 16;
+
+/// A condition that is made of a load from one place, among others, and decides what an iteration does.
+pub(super) struct Decider {
+    condition: Value,
+    /// Whether what is loaded may decide alone, whatever else changes.
+    is_masked: bool,
+    /// The parameters of the header that it is made of.
+    params: Params,
+}
+
+/// What a value is made of in one iteration.
+pub(super) struct Parts {
+    /// Whether a load from one place is a part of it, or may be.
+    pub is_loaded: bool,
+    pub params: Params,
+}
 
 impl Search<'_> {
-    /// Whether one of the values that are asked together stands still as long as nobody writes to memory. Adds the conditions that decide that.
-    pub(super) fn stand_still(&mut self, asked: &[Value], guards: &mut Vec<Value>) -> bool {
-        let mut stand_still = false;
-        for &value in asked {
-            stand_still |= !self.is_steady(value) && !self.moves(value, MAX_DEPTH, guards);
-        }
-        stand_still
+    /// Whether this way out is taken at last, whatever is loaded from places that nobody writes to.
+    pub(super) fn is_sure(&mut self, (block, asked): &WayOut) -> bool {
+        let Self { func, domtree, forest, lp, .. } = *self;
+        asked.iter().all(|&value| self.progresses(value, false))
+            && (forest.is_in_each_iteration(func, domtree, lp, *block) || !self.is_blocked())
     }
 
-    /// Whether `value` is another one in each iteration: it is made of what moves, or of what is chosen among values that move. Adds what decides
-    /// that it does not.
-    fn moves(&mut self, value: Value, depth: usize, guards: &mut Vec<Value>) -> bool {
-        if self.is_steady(value) {
+    /// Whether a branch that stays in the loop may decide the same in all iterations from one on.
+    fn is_blocked(&mut self) -> bool {
+        let conditions: Operands = self.deciders().iter().map(|decider| decider.condition).collect();
+        conditions.len() > MAX_DECIDERS || conditions.into_iter().any(|condition| !self.progresses(condition, false))
+    }
+
+    /// Whether `value` is another one in each iteration, from what is known. With `assumes`, all parameters of the header are.
+    pub(super) fn progresses(&mut self, value: Value, assumes: bool) -> bool {
+        self.progresses_within(value, assumes, MAX_DEPTH)
+    }
+
+    fn progresses_within(&mut self, value: Value, assumes: bool, depth: usize) -> bool {
+        if depth == 0 || self.is_steady(value) {
             return false;
         }
-        if depth == 0 {
-            return true;
-        }
-        if let Some(&known) = self.moving.get(&value) {
+        if let Some(&known) = self.progressing.get(&(value, assumes)) {
             return known;
         }
         // A parameter of a loop inside that is made of itself.
-        self.moving.insert(value, true);
-        let moves = match self.func.dfg.value_def(value) {
-            ValueDef::Param(block, _) if block == self.forest.data(self.lp).header => !self.may_be_kept(value, guards),
+        self.progressing.insert((value, assumes), true);
+        let progresses = match self.func.dfg.value_def(value) {
+            ValueDef::Param(block, _) if block == self.forest.data(self.lp).header => assumes || self.counts(value),
             ValueDef::Param(..) => {
                 let passed = self.operands(value).unwrap_or_default();
-                self.all_move(&passed, depth, guards)
+                self.all_progress(&passed, assumes, depth)
             }
-            ValueDef::Result(inst, _) if is_choice(self.func.dfg.insts[inst].opcode()) => {
-                let args = self.func.dfg.inst_args(inst);
-                self.all_move(&args[1..], depth, guards)
-            }
-            _ => {
-                let operands = self.operands(value).unwrap_or_default();
-                operands.is_empty() || operands.iter().any(|&operand| self.moves(operand, depth - 1, guards))
-            }
+            ValueDef::Result(inst, _) => self.result_progresses(inst, assumes, depth),
+            ValueDef::Union(..) => false,
         };
-        self.moving.insert(value, moves);
-        moves
+        self.progressing.insert((value, assumes), progresses);
+        progresses
     }
 
-    /// Whether all values that one is chosen among move, or were there before: none is loaded and steady. Adds those that are.
-    fn all_move(&mut self, values: &[Value], depth: usize, guards: &mut Vec<Value>) -> bool {
-        let mut all_move = true;
-        for &value in values {
-            if self.is_loaded(value) {
-                guards.push(value);
-                all_move = false;
-            } else {
-                all_move &= self.is_steady(value) || self.moves(value, depth - 1, guards);
-            }
+    fn result_progresses(&mut self, inst: Inst, assumes: bool, depth: usize) -> bool {
+        use Opcode::{Bxor, Fadd, Fcmp, Fsub, Iadd, Icmp, Isub};
+        let opcode = self.func.dfg.insts[inst].opcode();
+        let args = Operands::from_slice(self.func.dfg.inst_args(inst));
+        if !super::is_function(self.func, inst) {
+            return true;
         }
-        all_move
+        if is_choice(opcode) {
+            return self.all_progress(&args[1..], assumes, depth);
+        }
+        let hides = !opcode.can_load() && !matches!(opcode, Bxor | Fadd | Fcmp | Fsub | Iadd | Icmp | Isub);
+        let any = args.iter().any(|&arg| self.progresses_within(arg, assumes, depth - 1));
+        any && !(hides && args.iter().any(|&arg| self.is_loaded(arg)))
     }
 
-    /// Whether an iteration may pass `param` of the header on as it is, or come to rest with it, and what is steady and loaded decides that. Adds what
-    /// does.
-    fn may_be_kept(&mut self, param: Value, guards: &mut Vec<Value>) -> bool {
-        let Self { func, cfg, forest, lp, .. } = *self;
-        let LoopData { header, ref back_edges, .. } = *forest.data(lp);
-        let passed = |edges: &[Edge], value| -> Vec<Value> {
-            edges.iter().filter_map(|edge| edge.passed_for(func, value)).collect()
-        };
-        let (mut open, mut seen) = (passed(back_edges, param), FxHashSet::default());
-        let (mut is_kept, mut amounts) = (false, Vec::new());
-        while let Some(next) = open.pop().filter(|_| seen.len() < MAX_VALUES) {
-            is_kept |= next == param;
-            match func.dfg.value_def(next) {
-                _ if next == param || !seen.insert(next) => {}
-                ValueDef::Param(block, _) if block != header && forest.contains(lp, block) => {
-                    open.extend(passed(forest.edges_into(func, cfg, block), next));
+    /// Whether all values that one is chosen among progress, or were there before.
+    fn all_progress(&mut self, values: &[Value], assumes: bool, depth: usize) -> bool {
+        values.iter().all(|&value| match self.is_steady(value) {
+            true => !self.has_load(value),
+            false => self.progresses_within(value, assumes, depth - 1),
+        })
+    }
+
+    /// Whether `param` of the header is another in each iteration, or stands still only because of what is another.
+    fn counts(&mut self, param: Value) -> bool {
+        match self.kept_on_one_way(&[param]) {
+            Kept::No => true,
+            Kept::ByAmount => false,
+            Kept::Yes => !self.may_be_kept_for_good(param),
+        }
+    }
+
+    /// Whether what decides that `param` is kept may be the same in the next iteration.
+    fn may_be_kept_for_good(&mut self, param: Value) -> bool {
+        let deciders = self.deciders();
+        if deciders.len() > MAX_DECIDERS || deciders.iter().any(|decider| decider.is_masked) {
+            return true;
+        }
+        let mut together: Vec<Params> = deciders.iter().map(|decider| decider.params.clone()).collect();
+        together.iter_mut().for_each(|params| params.push(param));
+        together.into_iter().any(|params| self.kept_on_one_way(&params) != Kept::No)
+    }
+
+    /// The conditions of branches that stay in the loop, and of choices, that are made of loads from one place. One more than [`MAX_DECIDERS`] if
+    /// there are too many.
+    fn deciders(&mut self) -> &[Decider] {
+        if self.deciders.is_none() {
+            let Self { func, forest, lp, .. } = *self;
+            let insts = forest.blocks(lp).iter().flat_map(|&block| func.layout.block_insts(block));
+            let mut conditions: Vec<_> = insts.filter_map(|inst| self.decided_by(inst)).collect();
+            conditions.sort_unstable();
+            conditions.dedup();
+            let mut found = Vec::new();
+            for condition in conditions {
+                let Parts { is_loaded, params } = self.parts(condition);
+                if is_loaded {
+                    let is_masked = !self.progresses(condition, true);
+                    found.push(Decider { condition, is_masked, params });
                 }
-                ValueDef::Result(inst, _) => open.extend(self.kept_by(inst, &mut amounts)),
-                _ => {}
+                if found.len() > MAX_DECIDERS {
+                    break;
+                }
             }
+            self.deciders = Some(found);
         }
-        if !is_kept {
-            return false;
-        }
-        let decides = self.add_steady_branches(guards) || !amounts.is_empty();
-        guards.append(&mut amounts);
-        decides
+        self.deciders.as_deref().unwrap_or_default()
     }
 
-    /// The operands of `inst` that its result may be equal to, or comes to rest with. Adds those that are loaded and steady and decide that.
-    fn kept_by(&mut self, inst: Inst, amounts: &mut Vec<Value>) -> Operands {
-        let func = self.func;
-        let args = func.dfg.inst_args(inst);
-        match (func.dfg.insts[inst].opcode(), args) {
-            (opcode, [_, chosen @ ..]) if is_choice(opcode) => Operands::from_slice(chosen),
-            (opcode, _) if settles(opcode) => {
-                let loaded = args.iter().copied().filter(|&arg| self.is_loaded(arg));
-                amounts.extend(loaded.collect::<Operands>());
-                Operands::from_slice(args)
-            }
-            (Opcode::Iadd, &[a, b]) if self.is_flag(a) => {
-                amounts.push(a);
-                Operands::from_slice(&[b])
-            }
-            (Opcode::Iadd | Opcode::Isub, &[a, b]) if self.is_flag(b) => {
-                amounts.push(b);
-                Operands::from_slice(&[a])
-            }
-            _ => Operands::new(),
+    /// The condition of a choice, or of a branch that stays in the loop.
+    fn decided_by(&self, inst: Inst) -> Option<Value> {
+        let Self { func, forest, lp, .. } = *self;
+        if is_choice(func.dfg.insts[inst].opcode()) {
+            return func.dfg.inst_args(inst).first().copied();
         }
+        let asked = super::condition(func, inst)?;
+        let targets = func.dfg.insts[inst].branch_destination(&func.dfg.jump_tables, &func.dfg.exception_tables);
+        let inside = targets.iter().map(|call| call.block(&func.dfg.value_lists)).filter(|&to| forest.contains(lp, to));
+        (inside.count() > 1).then_some(asked)
     }
 
-    /// Whether `value` is loaded, steady, and made into some bits: zero as long as a flag is not set. A distance that is loaded is none.
-    fn is_flag(&mut self, value: Value) -> bool {
-        use Opcode::{Band, Fcmp, Icmp, Ireduce, Select, Sextend, Uextend, Ushr};
-        let mut bits = value;
-        while let Some(inst) = self.func.dfg.value_def(bits).inst() {
-            match self.func.dfg.insts[inst].opcode() {
-                Ireduce | Sextend | Uextend => bits = self.func.dfg.inst_args(inst)[0],
-                Band | Fcmp | Icmp | Select | Ushr => return self.is_loaded(value),
-                _ => break,
+    /// What `value` is made of within one iteration.
+    pub(super) fn parts(&mut self, value: Value) -> Parts {
+        let header = self.forest.data(self.lp).header;
+        let mut parts = Parts { is_loaded: false, params: Params::new() };
+        let (mut open, mut seen) = (Operands::from_slice(&[value]), FxHashSet::default());
+        while let Some(value) = open.pop() {
+            if !seen.insert(value) {
+                continue;
+            }
+            if seen.len() > MAX_VALUES {
+                parts.is_loaded = true;
+                break;
+            }
+            match self.func.dfg.value_def(value) {
+                ValueDef::Param(block, _) if block == header => parts.params.push(value),
+                _ => {
+                    parts.is_loaded |= self.load_of(value).is_some() && self.is_steady(value);
+                    open.extend(self.operands(value).unwrap_or_default());
+                }
             }
         }
-        false
+        parts
+    }
+
+    /// The loads from one place that the ways out are made of, and what decides what an iteration does: what a loop waits for if none of them is sure.
+    pub(super) fn awaited(&mut self, ways_out: &[WayOut]) -> Vec<Inst> {
+        let asked: Vec<_> = ways_out.iter().flat_map(|(_, asked)| asked.clone()).collect();
+        let decide: Vec<_> = self.deciders().iter().map(|decider| decider.condition).collect();
+        let is_all = decide.len() > MAX_DECIDERS;
+        let mut conditions = asked;
+        conditions.extend(decide.into_iter().filter(|&condition| is_all || !self.progresses(condition, false)));
+        let loads = self.loads_behind(conditions);
+        loads.into_iter().filter(|&load| self.is_steady(self.func.dfg.first_result(load))).collect()
     }
 
     /// The polls `loads`, and those that decide what the loop itself stores where these load: `while (*n < 4) if (*flag) ++*n` waits for the flag.
@@ -185,23 +245,38 @@ impl Search<'_> {
         }
         let mut decide = guards.conditions;
         let (mut open, mut seen) = (vec![func.dfg.inst_args(store)[0]], FxHashSet::default());
-        while let Some(value) = open.pop().filter(|_| seen.len() < MAX_VALUES) {
+        let mut distances = EntitySet::new();
+        while let Some(value) = open.pop() {
+            let is_new = seen.insert(value);
             match func.dfg.value_def(value) {
-                _ if !seen.insert(value) => {}
-                // What the place holds decides nothing.
+                _ if !is_new => {}
+                _ if seen.len() > MAX_VALUES => decide.push(value),
+                // What the place holds decides nothing, nor does a distance that is loaded.
                 ValueDef::Result(inst, _) if place(func, inst) == place(func, store) => {}
                 ValueDef::Result(inst, _) if place(func, inst).is_some() => {
-                    decide.extend(self.is_loaded(value).then_some(value));
+                    decide.extend((!distances.contains(value) && self.is_loaded(value)).then_some(value));
                 }
-                ValueDef::Result(inst, _) => open.extend(self.kept_by(inst, &mut decide)),
+                ValueDef::Result(inst, _) => {
+                    let args = func.dfg.inst_args(inst);
+                    if let (Opcode::Iadd | Opcode::Isub, &[_, _]) = (func.dfg.insts[inst].opcode(), args) {
+                        args.iter().for_each(|&arg| _ = distances.insert(arg));
+                    }
+                    open.extend(args);
+                }
                 ValueDef::Param(block, _) if self.forest.contains(self.lp, block) => {
-                    self.add_steady_branches(&mut decide);
+                    decide.extend(self.steady_deciders());
                     open.extend(self.operands(value).unwrap_or_default());
                 }
                 _ => {}
             }
         }
         decide
+    }
+
+    /// The conditions that decide what an iteration does and are the same in each.
+    fn steady_deciders(&mut self) -> Operands {
+        let conditions: Operands = self.deciders().iter().map(|decider| decider.condition).collect();
+        conditions.into_iter().filter(|&condition| self.is_steady(condition)).collect()
     }
 }
 
