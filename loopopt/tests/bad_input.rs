@@ -605,6 +605,37 @@ fn large_header(size: usize) -> Function {
     maker.finish(sum)
 }
 
+/// Values that leave a loop by one of two exits, and are used behind a nest of this depth.
+fn values_behind_a_nest(depth: usize) -> Function {
+    const VALUES: usize = 60;
+    let mut text = String::from(
+        "function %f(i64, i64) -> i64 {
+        block0(v0: i64, v1: i64):
+            jump block1(v0)
+        block1(v2: i64):
+            v3 = load.i64 v1
+        ",
+    );
+    (0..VALUES).for_each(|at| text += &format!("v{} = iadd v3, v2\n", 100 + at));
+    text += "brif v3, block2, block100
+        block2:
+            v4 = iadd v2, v0
+            v5 = load.i64 v1+8
+            brif v5, block1(v4), block100
+        ";
+    (0..depth).for_each(|at| text += &format!("block{}:\n jump block{}\n", 100 + at, 101 + at));
+    for at in 0..depth {
+        let [this, next] = [100 + depth + at, 101 + depth + at];
+        text += &format!("block{this}:\n v{this}000 = load.i64 v1+8000\n");
+        text += &format!("brif v{this}000, block{}, block{next}\n", 99 + depth - at);
+    }
+    text += &format!("block{}:\n v6 = bxor v0, v1\n", 100 + 2 * depth);
+    (0..VALUES).for_each(|at| text += &format!("store.i64 v{}, v1+{}\n", 100 + at, 8 * at));
+    text += "return v6\n}";
+    let functions = cranelift_reader::parse_functions(&text).expect("it is valid");
+    functions.into_iter().next().expect("one function")
+}
+
 fn nest(depth: usize) -> Function {
     fn inside(maker: &mut Maker, depth: usize) {
         if depth > 0 {
@@ -1089,6 +1120,7 @@ const SHAPES: &[Shape] = &[
     // Less deep than `cleanup_max_depth`: Cranelift's egraph pass takes time by the square of the depth.
     Shape::new("a nest of 200", 200, nest).square(),
     Shape::new("a nest of 1,000", 1_000, nest),
+    Shape::new("values used behind a nest", 1_600, values_behind_a_nest),
     // Each edge is an exit of each loop that it leaves.
     Shape::new("a nest with ways out of all", 1_000, nest_with_long_exits).square(),
     Shape::new("checks in a nest", 24, checks_in_a_nest).square(),
