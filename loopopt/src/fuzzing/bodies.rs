@@ -8,7 +8,7 @@ use super::profiles::distort;
 use super::statistics::Statistics;
 use crate::oracle::{Arm, Compiled, Difference, Pipeline, Rewrite, Settings, check_with, optimizing_isa, rewrite};
 use crate::profile::{Profile, Profiling, Recorder};
-use crate::{Embedder, LoopOptimizer, Options, SpectreGuards};
+use crate::{Embedder, LoopOptimizer, Options, SpectreGuards, Writers};
 use anyhow::{Result, anyhow, ensure};
 use arbitrary::Unstructured;
 use cranelift_codegen::Context;
@@ -100,11 +100,16 @@ fn strict() -> Options {
     Options { verify_each_pass: true, select_max_insts_per_call: 0, lowers_directly: true, ..Options::default() }
 }
 
-/// Who made the programs: guards may go, and of the accesses that they check it is known.
+/// Who made the programs: guards may go, and of the accesses that they check it is known. No other thread is there, and a part of the memory that has a
+/// region has it in all accesses.
 #[derive(Debug)]
 struct Trusting;
 
 impl Embedder for Trusting {
+    fn writers(&self, _region: &AliasRegionData) -> Writers {
+        Writers::Calls
+    }
+
     fn is_checked(&self, _region: &AliasRegionData, code: TrapCode) -> bool {
         code == guarded_code()
     }

@@ -196,6 +196,11 @@ impl Fill<'_, '_, '_> {
             return;
         }
         let flags = place.flags;
+        if self.random.chance(50) {
+            // What an iteration loads is what the atomic of the one before has left.
+            let loaded = self.pos.ins().load(ty, flags, place.address, place.offset);
+            self.keep_value(loaded);
+        }
         let address = self.pos.ins().iadd_imm_s(place.address, i64::from(place.offset));
         let value = self.any(ty);
         let inst = match self.random.below(4) {
