@@ -82,7 +82,7 @@ pub trait Embedder: fmt::Debug + Send + Sync {
 
     /// Whether plain accesses to `region` that carry the trap code `code` are checked before they run, all of them: that such an
     /// access traps only if its address is a constant, or is itself the result of a `select` or `select_spectre_guard` that
-    /// chose an address to trap at. Then what remains once the check is proved never traps, and may leave loops. And that it does
+    /// chose an address to trap at, or of what Cranelift's egraph pass makes of such a `select`. Then what remains once the check is proved never traps, and may leave loops. And that it does
     /// trap, with this code, at the address 0 that a `select_spectre_guard` chose.
     ///
     /// True of a compiler that tests each address with `trapnz`, `brif` or a guard and flags the access all the same, as
@@ -97,6 +97,9 @@ pub trait Embedder: fmt::Debug + Send + Sync {
     ///
     /// Of the length of a memory in bytes: as many as the module declares at least and at most. With that, `length - 8` does not
     /// wrap, and what is within the memory with 32 bits is so with 64.
+    ///
+    /// It has to hold wherever such a load may be done: of one that is `can_move`, or [never shrinks](Self::never_shrinks), also where the program does not get
+    /// to it.
     fn bounds(&self, region: &AliasRegionData) -> RangeInclusive<u64> {
         let _ = region;
         0..=u64::MAX
@@ -116,7 +119,7 @@ pub trait Embedder: fmt::Debug + Send + Sync {
     }
 
     /// Whether what is loaded from `region`, read without sign, never gets smaller while a function runs, and may be read by a `notrap` load at any
-    /// time once its address is known, as a value that is no constant. Then what is below it in front of a loop is below it in the loop, even if calls make it
+    /// time once its address is known, as a value that is no constant, in the function as Cranelift's egraph pass leaves it. Then what is below it in front of a loop is below it in the loop, even if calls make it
     /// larger. True of the length of a memory of WebAssembly.
     fn never_shrinks(&self, region: &AliasRegionData) -> bool {
         let _ = region;
@@ -134,8 +137,8 @@ pub trait Embedder: fmt::Debug + Send + Sync {
     /// branch: no guard, but pages without access as far as an extended number reaches. `false` by default.
     ///
     /// That a narrow sum does not wrap is known from branches. If one is mispredicted, the same sum in 64 bits is an address farther off. So where
-    /// this is said, no extension of a function that accesses `region` becomes part of a wider sum, for what that costs: no pass but
-    /// `widen_indices` and `version` does so. True of a memory of 32 bits with 4 GiB reserved for it, if code of several tenants runs in
+    /// this is said, no extension of a function that accesses `region` becomes part of a wider sum, for what that costs: no passes but
+    /// `widen_indices`, `version` and `final_values` do so. True of a memory of 32 bits with 4 GiB reserved for it, if code of several tenants runs in
     /// one process.
     fn extension_confines(&self, region: &AliasRegionData) -> bool {
         let _ = region;

@@ -45,7 +45,8 @@
 //! with the length as it was then: so a length that is loaded never gets smaller ([`CheckedMemories`]), and no access is made at a base from before
 //! what has moved the memory, as the embedder says with [`SpectreGuards::Consolidate`](crate::SpectreGuards::Consolidate). (L3) Base and length are loaded where the
 //! program may load them: right at an access, which was made with both; or where their flags allow that, or the embedder of a length; or where the
-//! program has loaded them before. A pointer that they are loaded from may be null where nothing is accessed.
+//! program has loaded them before, through the same pointers: one that is loaded itself is `readonly`. A pointer that they are loaded from may be null where
+//! nothing is accessed.
 //!
 //! # Pays when
 //!
@@ -79,7 +80,7 @@ use crate::pass::{Form, Pass, PassCx};
 use crate::refusal::refusals;
 use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{Block, Inst, InstBuilder, InstructionData, Opcode, Value, types};
+use cranelift_codegen::ir::{Block, Inst, InstBuilder, InstructionData, MemFlags, Opcode, Value, types};
 use cranelift_codegen::{CodegenError, CodegenResult, Context, FxHashMap};
 pub(crate) use groups::{Finder, Group, is_barrier, is_quiet};
 use smallvec::SmallVec;
@@ -359,13 +360,24 @@ impl Guarding<'_> {
     /// (L3) Whether `root` may be loaded before `place`.
     fn may_load(&mut self, root: &Root, place: Inst) -> bool {
         let Root::Load { flags, address, .. } = root else { return true };
+        self.is_allowed(*flags, root, place) && self.is_same_address(address, place)
+    }
+
+    /// Whether the flags allow a load of `root` before `place`, or the program has done one before.
+    fn is_allowed(&mut self, flags: MemFlags, root: &Root, place: Inst) -> bool {
         let Context { func, domtree, .. } = &*self.ctx;
-        if func.dfg.mem_flags[*flags].can_move() {
-            return self.may_load(address, place);
-        }
         let loads = self.loads.get_or_insert_with(|| loads_of_roots(self.ctx, self.options));
-        let before = loads.get(root).into_iter().flatten();
-        before.into_iter().any(|&load| domtree.dominates(load, place, &func.layout))
+        let mut before = loads.get(root).into_iter().flatten();
+        func.dfg.mem_flags[flags].can_move() || before.any(|&load| domtree.dominates(load, place, &func.layout))
+    }
+
+    /// Whether what `root` gives, which is an address, is the same wherever it is loaded, and may be loaded before `place`: a pointer that is stored to in
+    /// between leads elsewhere.
+    fn is_same_address(&mut self, root: &Root, place: Inst) -> bool {
+        let Root::Load { flags, address, .. } = root else { return true };
+        self.ctx.func.dfg.mem_flags[*flags].readonly()
+            && self.is_allowed(*flags, root, place)
+            && self.is_same_address(address, place)
     }
 
     /// What is added to the base, if the address of the group is the sum of both.

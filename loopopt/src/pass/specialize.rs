@@ -240,8 +240,8 @@ impl Plan {
             return Err(Decline::TooLarge { insts: self.copied, max });
         }
         let spent = work.of(&self.blocks);
-        let least =
-            (spent / options.specialize_max_insts_per_gain.max(1)).max(entries.saturating_mul(options.specialize_min_gain));
+        let least = (spent / options.specialize_max_insts_per_gain.max(1))
+            .max(entries.saturating_mul(options.specialize_min_gain));
         if self.values.is_empty() || (gain < least && !options.ignore_cost) {
             let per_entry = |number: u64| number / entries.max(1);
             return Err(Decline::LittleGain { gain: per_entry(gain), insts: per_entry(spent) });

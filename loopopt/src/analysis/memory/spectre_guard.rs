@@ -53,11 +53,21 @@ fn computed_from<'f>(ctx: &'f Context, operands: impl Fn(Inst) -> &'f [Value]) -
     let func = &ctx.func;
     let insts = func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
     let guards = insts.filter(|&inst| func.dfg.insts[inst].opcode() == Opcode::SelectSpectreGuard);
-    let mut open: Vec<Value> = guards.flat_map(|guard| operands(guard).iter().copied()).collect();
-    let mut found = EntitySet::new();
+    let operands = guards.flat_map(|guard| operands(guard).iter().copied()).collect();
+    made_of(ctx, operands, usize::MAX).unwrap_or_default()
+}
+
+/// What these values are computed from in registers, with themselves. Nothing if these are more than `max`.
+pub fn made_of(ctx: &Context, mut open: Vec<Value>, max: usize) -> Option<EntitySet<Value>> {
+    let func = &ctx.func;
+    let (mut found, mut count) = (EntitySet::new(), 0);
     while let Some(value) = open.pop() {
         if !found.insert(value) {
             continue;
+        }
+        count += 1;
+        if count > max {
+            return None;
         }
         match func.dfg.value_def(value) {
             ValueDef::Param(block, _) if func.layout.entry_block() != Some(block) => {
@@ -72,7 +82,7 @@ fn computed_from<'f>(ctx: &'f Context, operands: impl Fn(Inst) -> &'f [Value]) -
             ValueDef::Param(..) | ValueDef::Union(..) => {}
         }
     }
-    found
+    Some(found)
 }
 
 impl Guard {

@@ -9,12 +9,14 @@ use cranelift_codegen::FxHashMap;
 use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{Function, Inst, MemFlags, Opcode, Value};
 
-/// Says of each checked access of `func` that it does not trap, unless its address is one that can be made to. Parameters stay:
-/// they may carry what a guard chose. Linear in the size of the function if a region has checked accesses, and nothing if not.
+/// Says of each checked access of `func` that it does not trap, if its address is a sum, loaded, or returned by a call. Parameters stay: they may carry what
+/// a guard chose. So does what else is computed: Cranelift's egraph pass makes of a `select` that chose an address to trap at whatever is
+/// shorter, a minimum, an extension or a mask. Linear in the size of the function if a region has checked accesses, and nothing if not.
 pub(crate) fn trust_checked(func: &mut Function, options: &Options) {
     trust(func, options, |func, address| {
         let Some(def) = func.dfg.value_def(address).inst() else { return false };
-        !matches!(func.dfg.insts[def].opcode(), Opcode::Iconst | Opcode::Select | Opcode::SelectSpectreGuard)
+        let opcode = func.dfg.insts[def].opcode();
+        opcode == Opcode::Iadd || opcode.can_load() || opcode.is_call()
     });
 }
 

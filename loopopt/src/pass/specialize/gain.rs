@@ -81,7 +81,9 @@ fn saved(work: &Work<'_>, what: Use, inst: Inst, value: u64) -> u64 {
         Use::Compared => work.ended_by(inst).map_or(0, |lp| unrolled(work, lp)),
         Use::Bound => edges_of(work.func, inst)
             .find_map(|edge| work.forest.loop_of_header(edge.target(work.func)))
-            .map_or(0, |lp| unrolled(work, lp).saturating_mul(work.usual.get(&lp).map_or(0, |&usual| usual.saturating_add(1)))),
+            .map_or(0, |lp| {
+                unrolled(work, lp).saturating_mul(work.usual.get(&lp).map_or(0, |&usual| usual.saturating_add(1)))
+            }),
     }
 }
 

@@ -40,7 +40,7 @@ use crate::analysis::cfg::loops::Loop;
 use crate::analysis::facts::known::Place;
 use crate::analysis::memory::alias::address_operand;
 use crate::analysis::memory::effects::is_constant;
-use crate::analysis::memory::spectre_guard::made_into_guards;
+use crate::analysis::memory::spectre_guard::{made_into_guards, made_of};
 use crate::analysis::scev::linear_expr::{Sum, Term, mask, signed};
 use crate::analysis::scev::nowrap::Extents;
 use crate::analysis::scev::requirement::Requirement;
@@ -238,52 +238,41 @@ fn in_addresses(view: View<'_>, policy: &GuardPolicy<'_>) -> EntitySet<Inst> {
 /// What stays as it is for a guard: all that one is made of which may not be dropped, and the extensions that one gives and does not ask of: it may stay, and
 /// then would ask of one sum and give another.
 fn kept_for_guards(view: View<'_>, policy: &GuardPolicy<'_>) -> EntitySet<Value> {
+    /// Values that what a guard asks, or gives, is made of. If there are more, all that guards are made of stays.
+    const MAX_VALUES: usize = 200;
     let func = view.func();
     let mut kept = made_into_guards(view.ctx, |guard| !policy.may_drop(view.ctx, guard));
     for inst in func.layout.blocks().flat_map(|block| func.layout.block_insts(block)) {
-        if let InstructionData::Ternary { opcode: Opcode::SelectSpectreGuard, args: [condition, yes, no] } =
+        let InstructionData::Ternary { opcode: Opcode::SelectSpectreGuard, args: [condition, yes, no] } =
             func.dfg.insts[inst]
-        {
-            let mut asked = SmallVec::<[Inst; 4]>::new();
-            each_extension_in(func, condition, is_asked_through, |extension| asked.push(extension));
-            for given in [yes, no] {
-                each_extension(func, given, |extension| {
-                    if !asked.contains(&extension) {
-                        kept.insert(func.dfg.first_result(extension));
-                    }
-                });
-            }
-        }
+        else {
+            continue;
+        };
+        let parts = |values: &[Value]| made_of(view.ctx, values.to_vec(), MAX_VALUES);
+        let (Some(asked), Some(given)) = (parts(&[condition]), parts(&[yes, no])) else {
+            return made_into_guards(view.ctx, |_| true);
+        };
+        let is_extended =
+            |value: &Value| func.dfg.value_def(*value).inst().is_some_and(|inst| is_extension(func, inst));
+        given
+            .iter()
+            .filter(|&value| is_extended(&value) && !asked.contains(value))
+            .for_each(|value| _ = kept.insert(value));
     }
     kept
 }
 
-/// What a condition of a guard is made of down to sums.
-fn is_asked_through(opcode: Opcode) -> bool {
-    matches!(opcode, Opcode::Icmp | Opcode::Band | Opcode::Bor | Opcode::UaddOverflow) || is_added_through(opcode)
-}
-
-/// What an address is made of that is a sum.
-fn is_added_through(opcode: Opcode) -> bool {
-    matches!(opcode, Opcode::Iadd | Opcode::SelectSpectreGuard)
-}
-
 /// Calls `visit` with the extensions that are added up in `address`.
-fn each_extension(func: &Function, address: Value, visit: impl FnMut(Inst)) {
-    each_extension_in(func, address, is_added_through, visit);
-}
-
-/// Calls `visit` with the extensions that `value` is made of through such instructions.
-fn each_extension_in(func: &Function, value: Value, leads_on: impl Fn(Opcode) -> bool, mut visit: impl FnMut(Inst)) {
+fn each_extension(func: &Function, address: Value, mut visit: impl FnMut(Inst)) {
     /// Instructions that are looked at: sums and guards.
     const MAX_INSTS: usize = 12;
-    let (mut open, mut looked_at) = (SmallVec::<[Value; 4]>::from_slice(&[value]), 0);
+    let (mut open, mut looked_at) = (SmallVec::<[Value; 4]>::from_slice(&[address]), 0);
     while let Some(value) = open.pop().filter(|_| looked_at < MAX_INSTS) {
         looked_at += 1;
         let Some(inst) = func.dfg.value_def(value).inst() else { continue };
         if is_extension(func, inst) {
             visit(inst);
-        } else if leads_on(func.dfg.insts[inst].opcode()) {
+        } else if matches!(func.dfg.insts[inst].opcode(), Opcode::Iadd | Opcode::SelectSpectreGuard) {
             open.extend_from_slice(func.dfg.inst_args(inst));
         }
     }
