@@ -81,7 +81,7 @@ use crate::analysis::memory::alias::{Access, LoopMemory, cell_type};
 use crate::analysis::memory::effects::Effects;
 use crate::analysis::memory::exit_polls::{LoopPolls, settles};
 use crate::analysis::pressure::Pressure;
-use crate::analysis::scev::linear_expr::Sum;
+use crate::analysis::scev::linear_expr::{Sum, constant_of};
 use crate::change::Change;
 use crate::claim::Claim;
 use crate::fault::fault;
@@ -97,6 +97,19 @@ use cranelift_codegen::{CodegenResult, Context, FxHashMap, FxHashSet};
 use neighbours::{Addresses, Located, Neighbours, Place};
 use std::rc::Rc;
 use why::Decline;
+
+/// What a value may be made of, and what was found of that.
+struct Origin<'a> {
+    lp: Loop,
+    is_begin: &'a dyn Fn(Value) -> bool,
+    /// Parameters of the header.
+    carried: Vec<Value>,
+    /// How many values may still be looked at.
+    looks: usize,
+}
+
+/// Values that are looked at to see whether what is stored moves on: more than a flag is set by. What is made of more does not.
+const MAX_LOOKS: usize = 48;
 
 /// Whether `value` is of a block of `lp`.
 fn is_inside(func: &Function, forest: &LoopForest, lp: Loop, value: Value) -> bool {
@@ -454,65 +467,70 @@ impl<'a> Here<'a> {
             let inst = self.func.dfg.value_def(value).inst();
             accesses.iter().any(|access| Some(access.inst) == inst && access.stored.is_none())
         };
-        let mut carried = Vec::new();
-        if self.is_moved_from(vec![stored], lp, &is_load, &mut carried) {
+        let mut origin = Origin { lp, is_begin: &is_load, carried: Vec::new(), looks: MAX_LOOKS };
+        if self.is_moved_from(&mut origin, stored, false) {
             return true;
         }
-        let next = |param| {
+        let next = |param: Value| {
             let back_edges = self.forest.data(lp).back_edges.iter();
-            back_edges.filter_map(|edge| edge.passed_for(self.func, param)).collect()
-        };
-        let carried = carried.into_iter().collect::<FxHashSet<_>>();
-        carried.into_iter().any(|param| {
             let is_begin = |value| value == param || is_load(value);
-            self.is_moved_from(next(param), lp, &is_begin, &mut Vec::new())
-        })
+            let mut origin = Origin { lp, is_begin: &is_begin, carried: Vec::new(), looks: MAX_LOOKS };
+            let mut passed = back_edges.filter_map(|edge| edge.passed_for(self.func, param));
+            passed.all(|value| self.is_moved_from(&mut origin, value, false))
+        };
+        let carried = origin.carried.into_iter().collect::<FxHashSet<_>>();
+        carried.into_iter().any(next)
     }
 
-    /// Whether one of these values is made of a value of which `is_begin` by an instruction that does not settle. Takes note of the parameters of the header
-    /// that they are made of.
-    fn is_moved_from(
-        &self,
-        values: Vec<Value>,
-        lp: Loop,
-        is_begin: &dyn Fn(Value) -> bool,
-        carried: &mut Vec<Value>,
-    ) -> bool {
-        /// Values that are looked at: more than a flag is set by.
-        const MAX_VALUES: usize = 24;
+    /// Whether `value` is made of one that `origin` begins with, by an instruction that does not settle, whatever is chosen. Takes note of the parameters of
+    /// the header that it is made of.
+    fn is_moved_from(&self, origin: &mut Origin<'_>, value: Value, is_moved: bool) -> bool {
         let Self { func, cfg, forest, .. } = self;
-        let mut open: Vec<(Value, bool)> = values.into_iter().map(|value| (value, false)).collect();
-        let mut seen = FxHashSet::default();
-        while let Some((value, is_moved)) = open.pop().filter(|_| seen.len() < MAX_VALUES) {
-            if is_begin(value) && is_moved {
-                return true;
-            }
-            if is_begin(value) || !seen.insert((value, is_moved)) {
-                continue;
-            }
-            match func.dfg.value_def(value) {
-                ValueDef::Result(inst, _) if is_inside(func, forest, lp, value) => {
-                    let (opcode, args) = (func.dfg.insts[inst].opcode(), func.dfg.inst_args(inst));
-                    // What settles and is not the number itself, like a comparison, comes to be the same, however the number moves.
-                    let made_of = match opcode {
-                        Opcode::Bitcast | Opcode::Ireduce | Opcode::Sextend | Opcode::Uextend => args,
-                        Opcode::Select => &args[1..],
-                        _ if settles(opcode) => &[],
-                        _ => args,
-                    };
-                    open.extend(made_of.iter().map(|&arg| (arg, is_moved || !settles(opcode))));
-                }
-                ValueDef::Param(block, _) if forest.contains(lp, block) => {
-                    if block == forest.data(lp).header {
-                        carried.push(value);
-                    }
-                    let edges = forest.edges_into(func, cfg, block).iter();
-                    open.extend(edges.filter_map(|edge| edge.passed_for(func, value)).map(|passed| (passed, is_moved)));
-                }
-                _ => {}
-            }
+        if (origin.is_begin)(value) {
+            return is_moved;
         }
-        false
+        let Some(looks) = origin.looks.checked_sub(1) else { return false };
+        origin.looks = looks;
+        match func.dfg.value_def(value) {
+            ValueDef::Result(inst, _) if is_inside(func, forest, origin.lp, value) => {
+                match (func.dfg.insts[inst].opcode(), func.dfg.inst_args(inst)) {
+                    (Opcode::Bitcast | Opcode::Ireduce | Opcode::Sextend | Opcode::Uextend, &[arg]) => {
+                        self.is_moved_from(origin, arg, is_moved)
+                    }
+                    (Opcode::Select, &[_, a, b]) => {
+                        self.is_moved_from(origin, a, is_moved) && self.is_moved_from(origin, b, is_moved)
+                    }
+                    // What settles and is not the number itself, like a comparison, comes to be the same, however the number moves.
+                    (opcode, _) if settles(opcode) => false,
+                    (_, &[a, b]) => {
+                        !self.may_be_none(origin.lp, b) && self.is_moved_from(origin, a, true)
+                            || !self.may_be_none(origin.lp, a) && self.is_moved_from(origin, b, true)
+                    }
+                    (_, args) => args.iter().any(|&arg| self.is_moved_from(origin, arg, true)),
+                }
+            }
+            ValueDef::Param(block, _) if block == forest.data(origin.lp).header => {
+                origin.carried.push(value);
+                false
+            }
+            ValueDef::Param(block, _) if forest.contains(origin.lp, block) => {
+                let mut edges = forest.edges_into(func, cfg, block).iter();
+                edges.all(|edge| {
+                    edge.passed_for(func, value).is_some_and(|passed| self.is_moved_from(origin, passed, is_moved))
+                })
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether what is added may be zero in all iterations: a constant that is, or what comes to rest.
+    fn may_be_none(&self, lp: Loop, amount: Value) -> bool {
+        let func = &*self.func;
+        if let Some(constant) = constant_of(func, amount) {
+            return constant == 0;
+        }
+        let inst = func.dfg.value_def(amount).inst().filter(|_| is_inside(func, self.forest, lp, amount));
+        inst.is_some_and(|inst| settles(func.dfg.insts[inst].opcode()))
     }
 
     /// Forgets what was known of the loop as it was.

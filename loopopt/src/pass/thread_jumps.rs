@@ -55,6 +55,7 @@ use crate::edit::copy::clone::{Copies, clone_blocks};
 use crate::edit::copy::copy_iterations::settle;
 use crate::edit::materialize::assertion::assert_takes;
 use crate::edit::materialize::dce::remove_unused;
+use crate::edit::ssa::frontier::Levels;
 use crate::edit::ssa::repair::Repair;
 use crate::pass::{Form, Pass, PassCx, canon};
 use crate::refusal::refusals;
@@ -215,13 +216,14 @@ fn repair(
     homes: &FxHashMap<Value, Block>,
     copies: &FxHashMap<Block, Vec<Copies>>,
 ) -> Result<(), TooManyParams> {
+    let mut levels = Levels::default();
     for (value, users) in used_elsewhere(&ctx.func, &ctx.domtree, homes) {
         let home = homes[&value];
         let Context { func, cfg, domtree, .. } = &mut *ctx;
         let copied = copies.get(&home).into_iter().flatten();
         let copied = copied.map(|copies| (copies.block(home), copies.value(value)));
         let defs = copied.chain([(home, value)]).filter(|&(block, _)| domtree.is_reachable(block));
-        Repair::new(func, cfg, domtree, value, defs).run(&users)?;
+        Repair::new(func, (cfg, domtree), &mut levels, value, defs).run(&users)?;
     }
     Ok(())
 }

@@ -144,6 +144,8 @@ struct Search<'a> {
     deciders: Option<Vec<Decider>>,
     /// Whether values that are not steady [progress](Self::progresses), as far as that is known.
     progressing: FxHashMap<(Value, bool), bool>,
+    /// How many states walks up through an iteration may still have.
+    states: usize,
 }
 
 /// A way out of the loop: a block, and what is asked there. It is taken only if each of these is as it has to be.
@@ -183,6 +185,7 @@ impl<'a> Search<'a> {
             awaited: Vec::new(),
             deciders: None,
             progressing: FxHashMap::default(),
+            states: passed::MAX_STATES,
         }
     }
 
@@ -216,10 +219,14 @@ impl<'a> Search<'a> {
         let (mut of_steady, mut of_changing) = (Guards::default(), Guards::default());
         let (steady, changing): (Vec<WayOut>, Vec<WayOut>) =
             ways_out.iter().cloned().partition(|(_, asked)| self.are_steady(asked));
-        for (block, _) in steady {
-            self.is_guarded(block, &mut of_steady);
+        for (block, _) in &steady {
+            self.is_guarded(*block, &mut of_steady);
         }
         guards.append(&mut of_steady.conditions);
+        if steady.iter().any(|(block, _)| !self.is_in_each_iteration(*block)) {
+            let decide = self.blocking();
+            self.wait_for(decide);
+        }
         let guarded: Vec<_> = changing.iter().map(|(block, _)| self.is_guarded(*block, &mut of_changing)).collect();
         // What the ways out that are sure are made of decides nothing.
         let deciding = self.deciding.len();
@@ -227,14 +234,20 @@ impl<'a> Search<'a> {
         if sure.is_empty() || sure.contains(&true) {
             self.deciding.truncate(deciding);
         } else {
-            let awaited = self.awaited(&changing);
-            self.awaited.extend(awaited);
+            let asked = changing.iter().flat_map(|(_, asked)| asked.clone());
+            let decide = asked.chain(self.blocking()).collect();
+            self.wait_for(decide);
         }
         let waits = guarded.into_iter().zip(sure).all(|(is_guarded, is_sure)| is_guarded || !is_sure);
         if waits {
             guards.append(&mut of_changing.conditions);
         }
         waits
+    }
+
+    /// Whether each iteration that goes on comes to `block`.
+    fn is_in_each_iteration(&self, block: Block) -> bool {
+        self.forest.is_in_each_iteration(self.func, self.domtree, self.lp, block)
     }
 
     fn are_steady(&mut self, values: &[Value]) -> bool {

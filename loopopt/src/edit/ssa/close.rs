@@ -22,6 +22,7 @@
 use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
 use crate::edit::cfg::split_edges::append_arg;
 use crate::edit::materialize::constants::is_rematerialized;
+use crate::edit::ssa::frontier::Levels;
 use crate::edit::ssa::labels::copy_labels;
 use crate::edit::ssa::rename::each_use;
 use crate::edit::ssa::repair::{NewUse, Repair, live_until};
@@ -51,7 +52,8 @@ pub(crate) fn close_loops(
     budget: usize,
 ) -> Result<bool, TooManyParams> {
     let looks = func.dfg.num_blocks().saturating_mul(MAX_LOOKS_PER_BLOCK);
-    let mut closer = Closer { func, cfg, domtree, forest, exits: FxHashMap::default(), looks };
+    let (exits, levels) = (FxHashMap::default(), Levels::default());
+    let mut closer = Closer { func, cfg, domtree, forest, exits, looks, levels };
     let mut made = 0;
     let mut escapes = escapes(closer.func, domtree, forest);
     let changed = !escapes.is_empty();
@@ -135,6 +137,7 @@ struct Closer<'a> {
     exits: FxHashMap<Loop, Vec<Block>>,
     /// Blocks that may still be looked at.
     looks: usize,
+    levels: Levels,
 }
 
 impl Closer<'_> {
@@ -168,7 +171,8 @@ impl Closer<'_> {
             return Err(TooManyParams);
         }
         let (defs, mut uses) = self.add_exit_params(value, &exits);
-        uses.extend(Repair::new(self.func, self.cfg, self.domtree, value, defs).run(users)?);
+        let flow = (self.cfg, self.domtree);
+        uses.extend(Repair::new(self.func, flow, &mut self.levels, value, defs).run(users)?);
         Ok(uses)
     }
 

@@ -19,6 +19,7 @@ use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::Block;
 use cranelift_codegen::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
 use std::collections::{BTreeSet, BinaryHeap};
 
 /// The dominance frontiers of blocks.
@@ -78,15 +79,46 @@ impl Frontier {
     }
 }
 
+/// How deep blocks are in a dominator tree, as far as that was asked for.
+#[derive(Default)]
+pub(crate) struct Levels(FxHashMap<Block, usize>);
+
+impl Levels {
+    fn of(&mut self, domtree: &DominatorTree, block: Block) -> usize {
+        let (mut way, mut next) = (Vec::new(), Some(block));
+        let mut level = 0;
+        while let Some(block) = next {
+            if let Some(&found) = self.0.get(&block) {
+                level = found + 1;
+                break;
+            }
+            way.push(block);
+            next = domtree.idom(block);
+        }
+        for block in way.into_iter().rev() {
+            self.0.insert(block, level);
+            level += 1;
+        }
+        level.saturating_sub(1)
+    }
+}
+
 /// The blocks of `live` where one variable, defined at the starts of the blocks `defs`, needs a parameter. In `live` are all blocks at whose start
-/// the variable is used later, back to the definitions. Linear in these blocks, their edges, and the depth of the dominator tree.
+/// the variable is used later, back to the definitions. Linear in these blocks and the edges into them, once the levels of the definitions are known.
 pub(crate) fn meets_of_one(
     (cfg, domtree): (&ControlFlowGraph, &DominatorTree),
+    levels: &mut Levels,
     defs: impl IntoIterator<Item = Block>,
     live: &FxHashSet<Block>,
 ) -> BTreeSet<Block> {
-    let mut levels = FxHashMap::default();
-    let mut roots: BinaryHeap<_> = defs.into_iter().map(|def| (level(domtree, def, &mut levels), def)).collect();
+    // What is not live may be much more: the ways of a table that do not use the variable.
+    let mut nexts = FxHashMap::<Block, SmallVec<[Block; 2]>>::default();
+    let mut children = nexts.clone();
+    for &block in live {
+        cfg.pred_iter(block).for_each(|pred| nexts.entry(pred.block).or_default().push(block));
+        domtree.idom(block).into_iter().for_each(|above| children.entry(above).or_default().push(block));
+    }
+    let mut roots: BinaryHeap<_> = defs.into_iter().map(|def| (levels.of(domtree, def), def)).collect();
     let (mut meets, mut visited) = (BTreeSet::new(), FxHashSet::default());
     // What is deepest in the dominator tree comes first, so that each block is visited once: what meets behind it is found for the nearest root above it.
     while let Some((_, root)) = roots.pop() {
@@ -95,33 +127,14 @@ pub(crate) fn meets_of_one(
             if !visited.insert(block) {
                 continue;
             }
-            for next in cfg.succ_iter(block) {
-                let is_met = live.contains(&next) && (next == root || !domtree.block_dominates(root, next));
+            for &next in nexts.get(&block).into_iter().flatten() {
+                let is_met = next == root || !domtree.block_dominates(root, next);
                 if is_met && meets.insert(next) {
-                    roots.push((level(domtree, next, &mut levels), next));
+                    roots.push((levels.of(domtree, next), next));
                 }
             }
-            open.extend(domtree.children(block).filter(|child| live.contains(child)));
+            open.extend(children.get(&block).into_iter().flatten());
         }
     }
     meets
-}
-
-/// How deep `block` is in the dominator tree.
-fn level(domtree: &DominatorTree, block: Block, known: &mut FxHashMap<Block, usize>) -> usize {
-    let (mut way, mut next) = (Vec::new(), Some(block));
-    let mut level = 0;
-    while let Some(block) = next {
-        if let Some(&found) = known.get(&block) {
-            level = found + 1;
-            break;
-        }
-        way.push(block);
-        next = domtree.idom(block);
-    }
-    for block in way.into_iter().rev() {
-        known.insert(block, level);
-        level += 1;
-    }
-    level.saturating_sub(1)
 }

@@ -7,7 +7,7 @@
 
 use crate::analysis::cfg::edges::edges_into;
 use crate::edit::cfg::split_edges::append_arg;
-use crate::edit::ssa::frontier::meets_of_one;
+use crate::edit::ssa::frontier::{Levels, meets_of_one};
 use crate::edit::ssa::labels::copy_labels;
 use crate::edit::ssa::rename::rename_uses;
 use crate::edit::{MAX_PARAMS, TooManyParams};
@@ -51,6 +51,7 @@ pub(crate) struct Repair<'a> {
     func: &'a mut Function,
     cfg: &'a ControlFlowGraph,
     domtree: &'a DominatorTree,
+    levels: &'a mut Levels,
     /// The value whose uses are repaired.
     old: Value,
     /// The definitions.
@@ -60,16 +61,17 @@ pub(crate) struct Repair<'a> {
 }
 
 impl<'a> Repair<'a> {
-    /// Starts a repair of `old`, which is redefined at the start of each block of `defs` by the value beside it.
+    /// Starts a repair of `old`, which is redefined at the start of each block of `defs` by the value beside it. The `levels` are those of `domtree`, kept from
+    /// one repair to the next.
     pub(crate) fn new(
         func: &'a mut Function,
-        cfg: &'a ControlFlowGraph,
-        domtree: &'a DominatorTree,
+        (cfg, domtree): (&'a ControlFlowGraph, &'a DominatorTree),
+        levels: &'a mut Levels,
         old: Value,
         defs: impl IntoIterator<Item = (Block, Value)>,
     ) -> Self {
         let defs = defs.into_iter().collect();
-        Self { func, cfg, domtree, old, defs, at_start: FxHashMap::default() }
+        Self { func, cfg, domtree, levels, old, defs, at_start: FxHashMap::default() }
     }
 
     /// Lets `users`, none of them above a definition in its block, use what reaches them. A definition has to reach each of them.
@@ -117,7 +119,7 @@ impl<'a> Repair<'a> {
 
     /// Adds a parameter to each live block where definitions meet. Returns these blocks, in a fixed order.
     fn add_params(&mut self, live: &FxHashSet<Block>) -> Result<BTreeSet<Block>, TooManyParams> {
-        let made = meets_of_one((self.cfg, self.domtree), self.at_start.keys().copied(), live);
+        let made = meets_of_one((self.cfg, self.domtree), self.levels, self.at_start.keys().copied(), live);
         let ty = self.func.dfg.value_type(self.old);
         for &block in &made {
             if self.func.dfg.num_block_params(block) >= MAX_PARAMS {

@@ -4,18 +4,21 @@ use super::standing::Parts;
 use super::{Search, is_choice};
 use crate::analysis::cfg::edges::Edge;
 use crate::analysis::scev::linear_expr::constant_of;
-use cranelift_codegen::FxHashSet;
-use cranelift_codegen::ir::{Block, Inst, Opcode, Value, ValueDef};
+use cranelift_codegen::ir::{Block, Function, Inst, Opcode, Value, ValueDef};
+use cranelift_codegen::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 /// Parameters of the header.
 pub(super) type Params = SmallVec<[Value; 4]>;
 
-/// States of one walk from the end of an iteration up to its start. If there are more, all parameters may be kept on one of the ways.
-const MAX_STATES: usize = 128;
+/// States of all walks of one loop from the end of an iteration up to its start. From then on, all parameters may be kept on one of the ways.
+pub(super) const MAX_STATES: usize = 2_000;
 
 /// Values on one way down into what is passed. What is made of more may be the same again.
 const MAX_DEPTH: usize = 24;
+
+/// Parameters that are looked at together.
+const MAX_TOGETHER: usize = 8;
 
 /// Whether what is passed for a parameter may be the same in all iterations from one on.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,6 +34,13 @@ pub(super) enum Kept {
 /// The end of a block, on the way up, and what is passed for each parameter from there.
 type State = (Block, Params);
 
+/// A walk for some parameters.
+struct Walk<'p> {
+    params: &'p [Value],
+    /// What is known of a value that is passed for a parameter.
+    known: FxHashMap<(Value, Value), Kept>,
+}
+
 impl Search<'_> {
     /// Whether there is a way through an iteration that keeps all of these parameters of the header.
     pub(super) fn kept_on_one_way(&mut self, params: &[Value]) -> Kept {
@@ -40,31 +50,27 @@ impl Search<'_> {
             params.iter().map(|&param| edge.passed_for(func, param).unwrap_or(param)).collect()
         };
         let mut open: Vec<State> = back_edges.map(|edge| (edge.source(func), passed(edge))).collect();
-        let mut seen = FxHashSet::default();
-        let mut found = Kept::No;
+        let (mut seen, mut found) = (FxHashSet::default(), Kept::No);
+        let mut walk = Walk { params, known: FxHashMap::default() };
         while let Some(state) = open.pop() {
             if !seen.insert(state.clone()) {
                 continue;
             }
-            if seen.len() > MAX_STATES {
-                return Kept::ByAmount;
-            }
+            let Some(left) = self.states.checked_sub(1) else { return Kept::ByAmount };
+            self.states = left;
             let (block, values) = state;
-            let mut kept = Kept::Yes;
-            for (&param, &value) in params.iter().zip(&values) {
-                match self.kept(param, value, params, MAX_DEPTH) {
-                    Kept::No => kept = Kept::No,
-                    by if kept != Kept::No => kept = kept.max(by),
-                    _ => {}
-                }
-            }
-            if kept == Kept::No {
+            let kept: SmallVec<[Kept; 4]> = params
+                .iter()
+                .zip(&values)
+                .map(|(&param, &value)| self.kept(&mut walk, param, value, MAX_DEPTH))
+                .collect();
+            if kept.contains(&Kept::No) {
                 continue;
             }
             if values.iter().any(|&value| self.is_joined(value)) && block != self.forest.data(self.lp).header {
                 self.go_up(block, &values, &mut open);
             } else {
-                found = found.max(kept);
+                found = found.max(kept.into_iter().max().unwrap_or(Kept::Yes));
             }
         }
         found
@@ -92,70 +98,100 @@ impl Search<'_> {
     }
 
     /// Whether `value`, passed for `param`, may be what it was. What is joined on the way up may.
-    fn kept(&mut self, param: Value, value: Value, params: &[Value], depth: usize) -> Kept {
+    fn kept(&mut self, walk: &mut Walk<'_>, param: Value, value: Value, depth: usize) -> Kept {
         if value == param || depth == 0 || self.is_steady(value) {
             return Kept::Yes;
         }
-        match self.func.dfg.value_def(value) {
-            ValueDef::Result(inst, _) => self.kept_by(param, inst, params, depth),
-            _ => Kept::Yes,
+        let ValueDef::Result(inst, _) = self.func.dfg.value_def(value) else { return Kept::Yes };
+        if let Some(&known) = walk.known.get(&(param, value)) {
+            return known;
         }
+        let kept = self.kept_by(walk, param, inst, depth - 1);
+        walk.known.insert((param, value), kept);
+        kept
     }
 
-    fn kept_by(&mut self, param: Value, inst: Inst, params: &[Value], depth: usize) -> Kept {
-        use Opcode::{Fadd, Fmax, Fmin, Fsub, Iadd, Imul, Isub, Smax, Smin, Umax, Umin};
+    fn kept_by(&mut self, walk: &mut Walk<'_>, param: Value, inst: Inst, depth: usize) -> Kept {
+        use Opcode::{Fadd, Fsub, Iadd, Imul, Isub};
         let func = self.func;
         let (opcode, args) = (func.dfg.insts[inst].opcode(), func.dfg.inst_args(inst));
         if opcode.can_load() || !super::is_function(func, inst) {
             return Kept::No;
         }
         match (opcode, args) {
-            (Iadd | Fadd, &[a, b]) => {
+            (Iadd | Fadd | Isub | Fsub, &[a, b]) => {
+                let may_be_none = |search: &mut Self, amount| search.may_be_none(amount, walk.params);
                 let (is_a, is_b) = (self.is_made_of(a, param), self.is_made_of(b, param));
-                if is_a && (!is_b || self.may_be_none(b, params)) {
-                    self.kept_by_sum(param, (a, b), params, depth)
-                } else if is_b && (!is_a || self.may_be_none(a, params)) {
-                    self.kept_by_sum(param, (b, a), params, depth)
-                } else {
+                let commutes = matches!(opcode, Iadd | Fadd);
+                if is_a && (!is_b || may_be_none(self, b)) {
+                    self.kept_by_sum(walk, param, (a, b), depth)
+                } else if is_b && commutes && (!is_a || may_be_none(self, a)) {
+                    self.kept_by_sum(walk, param, (b, a), depth)
+                } else if is_a || self.parts(func.dfg.first_result(inst)).params.is_empty() {
                     Kept::No
+                } else {
+                    Kept::Yes
                 }
-            }
-            (Isub | Fsub, &[a, b]) if self.is_made_of(a, param) => {
-                let is_amount = !self.is_made_of(b, param) || self.may_be_none(b, params);
-                if is_amount { self.kept_by_sum(param, (a, b), params, depth) } else { Kept::No }
             }
             (Imul, &[_, b]) if constant_of(func, b).is_some_and(|factor| factor > 1) => Kept::No,
-            (Fmax | Fmin | Smax | Smin | Umax | Umin, args) if args.iter().any(|&arg| self.is_loaded(arg)) => {
-                Kept::ByAmount
-            }
             (opcode, [_, chosen @ ..]) if is_choice(opcode) => {
-                let kept = chosen.iter().map(|&value| self.kept(param, value, params, depth - 1));
+                let kept = chosen.iter().map(|&value| self.kept(walk, param, value, depth));
                 kept.max().unwrap_or(Kept::Yes)
             }
+            (_, args) if args.iter().any(|&arg| self.is_loaded(arg)) => Kept::ByAmount,
             (_, args) => {
-                let all: SmallVec<[Kept; 4]> =
-                    args.iter().map(|&arg| self.kept(param, arg, params, depth - 1)).collect();
-                match all.contains(&Kept::No) {
-                    true => Kept::No,
-                    false if args.iter().any(|&arg| self.is_loaded(arg)) => Kept::ByAmount,
-                    false => all.into_iter().max().unwrap_or(Kept::Yes),
-                }
+                let all: SmallVec<[Kept; 4]> = args.iter().map(|&arg| self.kept(walk, param, arg, depth)).collect();
+                let is_moved = all.contains(&Kept::No);
+                if is_moved { Kept::No } else { all.into_iter().max().unwrap_or(Kept::Yes) }
             }
         }
     }
 
     /// Whether a sum, or a difference, of what is made of `param` and an amount may be what `param` was.
-    fn kept_by_sum(&mut self, param: Value, (base, amount): (Value, Value), params: &[Value], depth: usize) -> Kept {
+    fn kept_by_sum(&mut self, walk: &mut Walk<'_>, param: Value, (base, amount): (Value, Value), depth: usize) -> Kept {
+        let is_chosen = self.is_chosen(amount);
         let is_added = match constant_of(self.func, amount) {
             Some(constant) => constant != 0,
-            None => !self.is_chosen(amount) && !self.may_be_none(amount, params),
+            None => !is_chosen && !self.may_be_none(amount, walk.params),
         };
-        match self.kept(param, base, params, depth - 1) {
-            _ if is_added => Kept::No,
-            Kept::No => Kept::No,
-            kept if self.is_chosen(amount) => kept,
-            _ => Kept::ByAmount,
+        match is_added {
+            true if base != param && self.may_be_moved_back(base, param) => Kept::Yes,
+            true => Kept::No,
+            false if is_chosen => self.kept(walk, param, base, depth).max(Kept::Yes),
+            false => Kept::ByAmount,
         }
+    }
+
+    /// Whether `base`, to which something is added, may be `param` less something: it is so on one of several ways.
+    fn may_be_moved_back(&mut self, base: Value, param: Value) -> bool {
+        /// Values that are looked at.
+        const MAX_VALUES: usize = 16;
+        let func = self.func;
+        let (mut open, mut seen) = (vec![(base, false)], FxHashSet::default());
+        while let Some((value, is_way)) = open.pop() {
+            if value == param || !seen.insert((value, is_way)) {
+                continue;
+            }
+            if seen.len() > MAX_VALUES {
+                return true;
+            }
+            match func.dfg.value_def(value) {
+                ValueDef::Param(..) if self.is_joined(value) => {
+                    open.extend(self.operands(value).unwrap_or_default().into_iter().map(|value| (value, true)));
+                }
+                ValueDef::Result(inst, _) => match (func.dfg.insts[inst].opcode(), func.dfg.inst_args(inst)) {
+                    (Opcode::Isub | Opcode::Fsub, _) if is_way => return true,
+                    (Opcode::Iadd, &[_, b]) if is_way && is_negative(func, b) => return true,
+                    (opcode, [_, chosen @ ..]) if is_choice(opcode) => {
+                        open.extend(chosen.iter().map(|&value| (value, true)))
+                    }
+                    (Opcode::Iadd | Opcode::Isub, args) => open.extend(args.iter().map(|&arg| (arg, is_way))),
+                    _ => {}
+                },
+                _ => {}
+            }
+        }
+        false
     }
 
     /// Whether `amount` may be zero as long as nobody writes: what is made of loads from one place, and of nothing that changes beside `params`, or so that
@@ -165,7 +201,13 @@ impl Search<'_> {
             return self.has_load(amount) && !self.is_distance(amount);
         }
         let Parts { is_loaded, params: made_of } = self.parts(amount);
-        is_loaded && (made_of.iter().all(|param| params.contains(param)) || !self.progresses(amount, true))
+        if !is_loaded || !self.progresses(amount, true) {
+            return is_loaded;
+        }
+        let mut together = Params::from_slice(params);
+        together.extend(made_of.into_iter().filter(|param| !params.contains(param)));
+        let is_more = together.len() > params.len();
+        !is_more || together.len() > MAX_TOGETHER || self.kept_on_one_way(&together) != Kept::No
     }
 
     /// Whether one value or another is `amount`, and nothing of it is loaded.
@@ -194,4 +236,10 @@ impl Search<'_> {
     fn is_made_of(&mut self, value: Value, param: Value) -> bool {
         value == param || self.parts(value).params.contains(&param)
     }
+}
+
+/// Whether `value` is a constant below zero.
+fn is_negative(func: &Function, value: Value) -> bool {
+    let bits = func.dfg.value_type(value).bits();
+    constant_of(func, value).is_some_and(|constant| bits <= 64 && constant >> (bits - 1) & 1 == 1)
 }

@@ -20,6 +20,7 @@
 
 use super::passed::{Kept, Params};
 use super::{Guards, Operands, Search, WayOut, is_choice};
+use crate::analysis::scev::linear_expr::offset;
 use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{Function, Inst, InstructionData, Opcode, Value, ValueDef};
 use cranelift_codegen::{FxHashMap, FxHashSet};
@@ -52,15 +53,26 @@ pub(super) struct Parts {
 impl Search<'_> {
     /// Whether this way out is taken at last, whatever is loaded from places that nobody writes to.
     pub(super) fn is_sure(&mut self, (block, asked): &WayOut) -> bool {
-        let Self { func, domtree, forest, lp, .. } = *self;
         asked.iter().all(|&value| self.progresses(value, false))
-            && (forest.is_in_each_iteration(func, domtree, lp, *block) || !self.is_blocked())
+            && (self.is_in_each_iteration(*block) || self.blocking().is_empty())
     }
 
-    /// Whether a branch that stays in the loop may decide the same in all iterations from one on.
-    fn is_blocked(&mut self) -> bool {
-        let conditions: Operands = self.deciders().iter().map(|decider| decider.condition).collect();
-        conditions.len() > MAX_DECIDERS || conditions.into_iter().any(|condition| !self.progresses(condition, false))
+    /// The conditions that may decide the same in all iterations from one on, because of what is loaded.
+    pub(super) fn blocking(&mut self) -> Vec<Value> {
+        let conditions: Vec<_> = self.deciders().iter().map(|decider| decider.condition).collect();
+        let is_all = conditions.len() > MAX_DECIDERS;
+        conditions.into_iter().filter(|&condition| is_all || !self.progresses(condition, false)).collect()
+    }
+
+    /// Remembers the loads from one place that these values are made of as what the loop waits for.
+    pub(super) fn wait_for(&mut self, values: Vec<Value>) {
+        let loads = self.steady_loads_behind(values);
+        self.awaited.extend(loads);
+    }
+
+    fn steady_loads_behind(&mut self, values: Vec<Value>) -> Vec<Inst> {
+        let loads = self.loads_behind(values);
+        loads.into_iter().filter(|&load| self.is_steady(self.func.dfg.first_result(load))).collect()
     }
 
     /// Whether `value` is another one in each iteration, from what is known. With `assumes`, all parameters of the header are.
@@ -86,6 +98,10 @@ impl Search<'_> {
             ValueDef::Result(inst, _) => self.result_progresses(inst, assumes, depth),
             ValueDef::Union(..) => false,
         };
+        if !progresses {
+            // What was found meanwhile may rest on the contrary.
+            self.progressing.retain(|_, progresses| !*progresses);
+        }
         self.progressing.insert((value, assumes), progresses);
         progresses
     }
@@ -101,12 +117,17 @@ impl Search<'_> {
             return self.all_progress(&args[1..], assumes, depth);
         }
         let hides = !opcode.can_load() && !matches!(opcode, Bxor | Fadd | Fcmp | Fsub | Iadd | Icmp | Isub);
-        let any = args.iter().any(|&arg| self.progresses_within(arg, assumes, depth - 1));
-        any && !(hides && args.iter().any(|&arg| self.is_loaded(arg)))
+        let progressing: Vec<_> = args.iter().map(|&arg| self.progresses_within(arg, assumes, depth - 1)).collect();
+        let mut rest = args.iter().zip(&progressing).filter(|(_, progresses)| !**progresses).map(|(&arg, _)| arg);
+        progressing.contains(&true) && !(hides && rest.any(|arg| self.parts(arg).is_loaded))
     }
 
-    /// Whether all values that one is chosen among progress, or were there before.
+    /// Whether all values that one is chosen among progress, or some do, the others were there before, and nothing that is loaded decides for these.
     fn all_progress(&mut self, values: &[Value], assumes: bool, depth: usize) -> bool {
+        let is_any_steady = values.iter().any(|&value| self.is_steady(value));
+        if is_any_steady && !assumes && self.deciders().iter().any(|decider| decider.is_masked) {
+            return false;
+        }
         values.iter().all(|&value| match self.is_steady(value) {
             true => !self.has_load(value),
             false => self.progresses_within(value, assumes, depth - 1),
@@ -194,17 +215,6 @@ impl Search<'_> {
         parts
     }
 
-    /// The loads from one place that the ways out are made of, and what decides what an iteration does: what a loop waits for if none of them is sure.
-    pub(super) fn awaited(&mut self, ways_out: &[WayOut]) -> Vec<Inst> {
-        let asked: Vec<_> = ways_out.iter().flat_map(|(_, asked)| asked.clone()).collect();
-        let decide: Vec<_> = self.deciders().iter().map(|decider| decider.condition).collect();
-        let is_all = decide.len() > MAX_DECIDERS;
-        let mut conditions = asked;
-        conditions.extend(decide.into_iter().filter(|&condition| is_all || !self.progresses(condition, false)));
-        let loads = self.loads_behind(conditions);
-        loads.into_iter().filter(|&load| self.is_steady(self.func.dfg.first_result(load))).collect()
-    }
-
     /// The polls `loads`, and those that decide what the loop itself stores where these load: `while (*n < 4) if (*flag) ++*n` waits for the flag.
     pub(super) fn with_stored(&mut self, mut loads: Vec<Inst>) -> Vec<Inst> {
         let mut stores = if loads.is_empty() { FxHashMap::default() } else { self.stores() };
@@ -215,7 +225,7 @@ impl Search<'_> {
             // Each place is looked at once.
             for store in place(self.func, load).and_then(|place| stores.remove(&place)).unwrap_or_default() {
                 let decide = self.decide_stored(store);
-                loads.extend(self.loads_behind(decide).into_iter().filter(|&found| known.insert(found)));
+                loads.extend(self.steady_loads_behind(decide).into_iter().filter(|&found| known.insert(found)));
             }
         }
         loads.sort_unstable();
@@ -242,6 +252,9 @@ impl Search<'_> {
         let mut guards = Guards::default();
         if let Some(block) = func.layout.inst_block(store) {
             self.is_guarded(block, &mut guards);
+            if !self.is_in_each_iteration(block) {
+                guards.conditions.extend(self.blocking());
+            }
         }
         let mut decide = guards.conditions;
         let (mut open, mut seen) = (vec![func.dfg.inst_args(store)[0]], FxHashSet::default());
@@ -280,14 +293,16 @@ impl Search<'_> {
     }
 }
 
-/// An address, and an offset from there.
-type Place = (Value, i32);
+/// A value, and how many bytes behind it an address is.
+type Place = (Value, u128);
 
 /// Where a load or a store accesses memory.
 fn place(func: &Function, inst: Inst) -> Option<Place> {
-    match func.dfg.insts[inst] {
-        InstructionData::Load { arg, offset, .. } => Some((arg, offset.into())),
-        InstructionData::Store { args: [_, address], offset, .. } => Some((address, offset.into())),
-        _ => None,
-    }
+    let (address, distance) = match func.dfg.insts[inst] {
+        InstructionData::Load { arg, offset, .. } => (arg, offset),
+        InstructionData::Store { args: [_, address], offset, .. } => (address, offset),
+        _ => return None,
+    };
+    let (base, sum) = offset(func, None, address);
+    Some((base, sum.wrapping_add(i128::from(i32::from(distance)).cast_unsigned()) & u128::from(u64::MAX)))
 }
