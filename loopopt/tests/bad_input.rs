@@ -605,6 +605,53 @@ fn large_header(size: usize) -> Function {
     maker.finish(sum)
 }
 
+/// Loops of which many values leave by two exits, behind a chain of so many branches.
+fn values_of_loops_behind_a_chain(branches: usize) -> Function {
+    const LOOPS: usize = 20;
+    const VALUES: usize = 40;
+    let mut text = String::from("function %f(i64, i64) -> i64 {\nblock0(v0: i64, v1: i64):\n jump block10\n");
+    for at in 0..branches {
+        text += &format!("block{2}:\n v{0} = load.i32 v0\n brif v{0}, block{1}, block1\n", 100 + at, 11 + at, 10 + at);
+    }
+    let first = 10 + branches;
+    for at in 0..LOOPS {
+        let [start, header, rest, latch] = [0, 1, 2, 3].map(|block| first + 6 * at + block);
+        let [left, right, next] = [4, 5, 6].map(|block| first + 6 * at + block);
+        let value = |index: usize| 20_000 + 1_000 * at + index;
+        text += &format!("block{start}:\n jump block{header}(v0)\nblock{header}(v{}: i64):\n", value(900));
+        (0..VALUES).for_each(|index| text += &format!("v{} = load.i64 v{}+{}\n", value(index), value(900), 8 * index));
+        text += &format!("v{} = icmp ugt v{}, v1\n", value(901), value(900));
+        text += &format!("brif v{}, block{left}, block{rest}\nblock{rest}:\n", value(901));
+        text += &format!("brif v{}, block{right}, block{latch}\nblock{latch}:\n", value(0));
+        text += &format!("v{} = iadd v{}, v1\n jump block{header}(v{})\n", value(902), value(900), value(902));
+        text += &format!("block{left}:\n store v0, v1\n jump block{right}\nblock{right}:\n");
+        (0..VALUES).for_each(|index| text += &format!("store v{}, v1+{}\n", value(index), 8 * index));
+        text += &format!("jump block{next}\n");
+    }
+    text += &format!("block{}:\n return v1\nblock1:\n return v0\n}}", first + 6 * LOOPS);
+    let functions = cranelift_reader::parse_functions(&text).expect("it is valid");
+    functions.into_iter().next().expect("one function")
+}
+
+/// A loop that may wait, and a number that is squared so often in each iteration.
+fn squares_of_one_number(count: usize) -> Function {
+    let mut text = String::from(
+        "function %f(i64, i64) -> i64 {
+        block0(v0: i64, v1: i64):
+            v3 = iconst.i64 1
+            jump block1(v1)
+        block1(v4: i64):
+            v5 = load.i64 notrap v0
+            v1000 = iadd v4, v3
+        ",
+    );
+    (1000..1000 + count).for_each(|at| text += &format!("v{} = imul v{at}, v{at}\n", at + 1));
+    let last = 1000 + count;
+    text += &format!("v6 = icmp ugt v5, v{last}\n brif v6, block1(v{last}), block2\nblock2:\n return v4\n}}");
+    let functions = cranelift_reader::parse_functions(&text).expect("it is valid");
+    functions.into_iter().next().expect("one function")
+}
+
 /// Values that leave a loop by one of two exits, and are used behind a nest of this depth.
 fn values_behind_a_nest(depth: usize) -> Function {
     const VALUES: usize = 60;
@@ -1121,6 +1168,8 @@ const SHAPES: &[Shape] = &[
     Shape::new("a nest of 200", 200, nest).square(),
     Shape::new("a nest of 1,000", 1_000, nest),
     Shape::new("values used behind a nest", 1_600, values_behind_a_nest),
+    Shape::new("loops behind a chain of branches", 10_000, values_of_loops_behind_a_chain),
+    Shape::new("squares of one number", 64, squares_of_one_number),
     // Each edge is an exit of each loop that it leaves.
     Shape::new("a nest with ways out of all", 1_000, nest_with_long_exits).square(),
     Shape::new("checks in a nest", 24, checks_in_a_nest).square(),

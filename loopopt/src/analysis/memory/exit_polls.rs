@@ -15,13 +15,20 @@
 //!
 //! A value is *steady* if it would be the same in each iteration, from some iteration on, as long as nobody writes to memory: if it comes from
 //! outside, is made of steady values by an instruction that neither writes nor calls, is loaded from a steady address, or is a parameter for
-//! which each edge passes a steady value. A counter is not: it is made of itself by an addition. What is made of itself by a bitwise or, a minimum
-//! or a choice comes to rest ([`settles`]): a flag that an iteration passes on to the next once it has been seen. The loads that the steady condition
-//! of a way out is made of are polls; where any of several conditions is enough, each is a way out. So are those of the steady conditions that choose what a parameter or a `select` among them gets. A steady branch
-//! that decides whether such a way out is reached belongs to its condition. If what changes decides at each way out, but a steady branch whether it
-//! is asked, or whether it changes in an iteration, or how far, the loop waits for these branches and amounts (`standing`): it counts down once a flag is
-//! set. If a poll loads what the loop itself stores, what decides that is waited for, too. Conditional traps are ways out, too, of a loop that nothing
-//! else surely ends: one without exits, or with none that what changes decides, whatever is loaded.
+//! which each edge passes a steady value. A counter is not: it is made of itself by an addition. What is made of itself by anything but that, or a quotient, comes
+//! to rest or takes turns ([`settles`]): a flag that an iteration passes on to the next once it has been seen.
+//!
+//! Polls are, first, the loads that the steady condition of a way out is made of; where any of several conditions is enough, each is a way out. A steady branch that
+//! decides whether such a way out is reached belongs to its condition, and so do the steady conditions that choose what a parameter or a `select` among these values
+//! gets.
+//!
+//! Second, if no way out is sure (`standing`), those that any way out is made of, or what decides in an iteration without being another in the next one:
+//! a loop counts only once a flag is set, a consumer waits for the producer to be another number than its own. So it is, too, for ways out that not each iteration comes
+//! to.
+//!
+//! Third, if a poll loads what the loop itself stores, those that decide what is stored, and whether.
+//!
+//! Conditional traps are ways out, too, of a loop that nothing else surely ends.
 //!
 //! What is taken for steady by mistake (parameters that swap places) makes a load a poll, never the other way round. What the loop itself
 //! writes to is not left out: whether a load of that may become what the loop has stored there, as with a counter in memory, is for
