@@ -605,6 +605,10 @@ fn large_header(size: usize) -> Function {
     maker.finish(sum)
 }
 
+fn parsed(text: &str) -> Function {
+    cranelift_reader::parse_functions(text).expect("it is valid").remove(0)
+}
+
 /// Loops of which many values leave by two exits, behind a chain of so many branches.
 fn values_of_loops_behind_a_chain(branches: usize) -> Function {
     const LOOPS: usize = 20;
@@ -629,8 +633,7 @@ fn values_of_loops_behind_a_chain(branches: usize) -> Function {
         text += &format!("jump block{next}\n");
     }
     text += &format!("block{}:\n return v1\nblock1:\n return v0\n}}", first + 6 * LOOPS);
-    let functions = cranelift_reader::parse_functions(&text).expect("it is valid");
-    functions.into_iter().next().expect("one function")
+    parsed(&text)
 }
 
 /// A loop that may wait, and a number that is squared so often in each iteration.
@@ -648,8 +651,7 @@ fn squares_of_one_number(count: usize) -> Function {
     (1000..1000 + count).for_each(|at| text += &format!("v{} = imul v{at}, v{at}\n", at + 1));
     let last = 1000 + count;
     text += &format!("v6 = icmp ugt v5, v{last}\n brif v6, block1(v{last}), block2\nblock2:\n return v4\n}}");
-    let functions = cranelift_reader::parse_functions(&text).expect("it is valid");
-    functions.into_iter().next().expect("one function")
+    parsed(&text)
 }
 
 /// Values that leave a loop by one of two exits, and are used behind a nest of this depth.
@@ -679,8 +681,7 @@ fn values_behind_a_nest(depth: usize) -> Function {
     text += &format!("block{}:\n v6 = bxor v0, v1\n", 100 + 2 * depth);
     (0..VALUES).for_each(|at| text += &format!("store.i64 v{}, v1+{}\n", 100 + at, 8 * at));
     text += "return v6\n}";
-    let functions = cranelift_reader::parse_functions(&text).expect("it is valid");
-    functions.into_iter().next().expect("one function")
+    parsed(&text)
 }
 
 fn nest(depth: usize) -> Function {

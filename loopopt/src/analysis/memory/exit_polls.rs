@@ -224,8 +224,8 @@ impl<'a> Search<'a> {
     /// [sure](Self::is_sure), and then what they wait for as well. Returns whether that is so: perhaps none is taken if what is loaded does not change.
     fn add_guards(&mut self, ways_out: &[WayOut], guards: &mut Vec<Value>) -> bool {
         let (mut of_steady, mut of_changing) = (Guards::default(), Guards::default());
-        let (steady, changing): (Vec<WayOut>, Vec<WayOut>) =
-            ways_out.iter().cloned().partition(|(_, asked)| self.are_steady(asked));
+        let (steady, changing): (Vec<&WayOut>, Vec<&WayOut>) =
+            ways_out.iter().partition(|(_, asked)| self.are_steady(asked));
         for (block, _) in &steady {
             self.is_guarded(*block, &mut of_steady);
         }

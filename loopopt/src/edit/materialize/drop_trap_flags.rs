@@ -3,7 +3,7 @@
 use crate::analysis::memory::alias::address_operand;
 use crate::analysis::memory::effects::all_mem_flags;
 use crate::analysis::scev::linear_expr::constant_of;
-use crate::edit::materialize::pin::{loads_the_same_anywhere, pin_accesses_at, pinned};
+use crate::edit::materialize::pin::{loads_the_same_anywhere, pin_accesses_at, pinned, set_flags};
 use crate::options::Options;
 use cranelift_codegen::FxHashMap;
 use cranelift_codegen::entity::EntitySet;
@@ -59,10 +59,6 @@ pub(crate) fn trust_at(func: &mut Function, inst: Inst, address: Value) {
 fn without_trap(func: &mut Function, flags: MemFlags) -> Option<MemFlags> {
     let new = pinned(func.dfg.mem_flags[flags]).with_notrap();
     func.dfg.mem_flags.insert(new).ok()
-}
-
-fn set_flags(func: &mut Function, inst: Inst, flags: MemFlags) {
-    *func.dfg.insts[inst].memflags_mut().expect("an access has flags") = flags;
 }
 
 fn trust(func: &mut Function, options: &Options, never_fails: impl Fn(&Function, Value) -> bool) {

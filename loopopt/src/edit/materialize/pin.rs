@@ -43,8 +43,9 @@ use crate::analysis::cfg::edges::{each_use, edges_of};
 use crate::analysis::memory::alias::{Access, address_operand};
 use crate::analysis::memory::effects::all_mem_flags;
 use crate::fault::fault;
+use cranelift_codegen::FxHashMap;
 use cranelift_codegen::entity::EntitySet;
-use cranelift_codegen::ir::{Function, Inst, MemFlagsData, Opcode, Value, ValueDef};
+use cranelift_codegen::ir::{Function, Inst, MemFlags, MemFlagsData, Opcode, Value, ValueDef};
 
 /// Takes the permission to be moved from each access at an address that is made of a choice. Takes time linear in the size of the function, and none if
 /// no access has the permission.
@@ -207,6 +208,25 @@ pub(super) fn loads_the_same_anywhere(func: &Function, inst: Inst) -> Option<Val
     is_same_anywhere(func, inst).then(|| func.dfg.inst_results(inst).first().copied()).flatten()
 }
 
+/// Says of these accesses that they do not trap, and may be done wherever there is their address. Of none of which the flags would be too many.
+pub(super) fn let_move(func: &mut Function, accesses: Vec<Inst>) {
+    let mut movable = FxHashMap::<MemFlags, Option<MemFlags>>::default();
+    for inst in accesses {
+        let flags = func.dfg.insts[inst].memflags().expect("an access has flags");
+        let new = *movable.entry(flags).or_insert_with(|| {
+            let new = func.dfg.mem_flags[flags].with_notrap().with_can_move();
+            func.dfg.mem_flags.insert(new).ok()
+        });
+        if let Some(new) = new {
+            set_flags(func, inst, new);
+        }
+    }
+}
+
+pub(super) fn set_flags(func: &mut Function, inst: Inst, flags: MemFlags) {
+    *func.dfg.insts[inst].memflags_mut().expect("an access has flags") = flags;
+}
+
 /// Takes the permission to be moved from `inst`, if it is an access that has it.
 fn pin(func: &mut Function, inst: Inst) {
     let Some(flags) = func.dfg.insts[inst].memflags() else { return };
@@ -215,7 +235,7 @@ fn pin(func: &mut Function, inst: Inst) {
         return;
     }
     let pinned = func.dfg.mem_flags.insert(pinned(old)).expect("passes do not run if flags may run out");
-    *func.dfg.insts[inst].memflags_mut().expect("an access has flags") = pinned;
+    set_flags(func, inst, pinned);
 }
 
 /// The same flags without the permission to be moved.

@@ -14,9 +14,9 @@
 use crate::analysis::memory::alias::{Access, memory_type};
 use crate::analysis::memory::effects::all_mem_flags;
 use crate::analysis::scev::linear_expr::constant_of;
+use crate::edit::materialize::pin::let_move;
 use crate::options::Options;
-use cranelift_codegen::FxHashMap;
-use cranelift_codegen::ir::{Function, Inst, InstructionData, MemFlags, Opcode, Value, types};
+use cranelift_codegen::ir::{Function, Inst, InstructionData, Opcode, Value, types};
 
 /// Says of these accesses that they do not trap, and may be done wherever there is their address. Linear in the size of the function if it loads such an
 /// address, and nothing if not.
@@ -25,18 +25,8 @@ pub(crate) fn trust_allocated(func: &mut Function, options: &Options) {
         return;
     }
     let insts = func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
-    let found: Vec<_> = insts.filter(|&inst| is_allocated(func, inst, options)).collect();
-    let mut trusted = FxHashMap::<MemFlags, Option<MemFlags>>::default();
-    for inst in found {
-        let flags = func.dfg.insts[inst].memflags().expect("an access has flags");
-        let new = *trusted.entry(flags).or_insert_with(|| {
-            let new = func.dfg.mem_flags[flags].with_notrap().with_can_move();
-            func.dfg.mem_flags.insert(new).ok()
-        });
-        if let Some(new) = new {
-            *func.dfg.insts[inst].memflags_mut().expect("an access has flags") = new;
-        }
-    }
+    let found = insts.filter(|&inst| is_allocated(func, inst, options)).collect();
+    let_move(func, found);
 }
 
 /// Whether all bytes of an access are behind what a load gives.

@@ -11,9 +11,9 @@
 
 use crate::analysis::memory::effects::all_mem_flags;
 use crate::analysis::scev::linear_expr::constant_of;
+use crate::edit::materialize::pin::let_move;
 use crate::options::Options;
-use cranelift_codegen::FxHashMap;
-use cranelift_codegen::ir::{Function, Inst, InstructionData, MemFlags, Opcode};
+use cranelift_codegen::ir::{Function, Inst, InstructionData, Opcode};
 
 /// Lets these loads move. Linear in the size of the function if it may load a length, and nothing if not.
 pub(crate) fn trust_lengths(func: &mut Function, options: &Options) {
@@ -21,21 +21,12 @@ pub(crate) fn trust_lengths(func: &mut Function, options: &Options) {
         return;
     }
     let insts = func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
-    let found: Vec<_> = insts.filter_map(|inst| Some((inst, length_flags(func, inst, options)?))).collect();
-    let mut trusted = FxHashMap::<MemFlags, Option<MemFlags>>::default();
-    for (inst, flags) in found {
-        let new = *trusted.entry(flags).or_insert_with(|| {
-            let new = func.dfg.mem_flags[flags].with_can_move();
-            func.dfg.mem_flags.insert(new).ok()
-        });
-        if let Some(new) = new {
-            *func.dfg.insts[inst].memflags_mut().expect("a load has flags") = new;
-        }
-    }
+    let found = insts.filter(|&inst| is_length(func, inst, options)).collect();
+    let_move(func, found);
 }
 
-/// The flags of `inst` if it loads a length from an address that is no constant.
-fn length_flags(func: &Function, inst: Inst, options: &Options) -> Option<MemFlags> {
-    let InstructionData::Load { opcode: Opcode::Load, arg, flags, .. } = func.dfg.insts[inst] else { return None };
-    (options.never_shrinks(func, func.dfg.mem_flags[flags]) && constant_of(func, arg).is_none()).then_some(flags)
+/// Whether `inst` loads a length from an address that is no constant.
+fn is_length(func: &Function, inst: Inst, options: &Options) -> bool {
+    let InstructionData::Load { opcode: Opcode::Load, arg, flags, .. } = func.dfg.insts[inst] else { return false };
+    options.never_shrinks(func, func.dfg.mem_flags[flags]) && constant_of(func, arg).is_none()
 }

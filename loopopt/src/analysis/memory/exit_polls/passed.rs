@@ -3,7 +3,7 @@
 use super::standing::Parts;
 use super::{Search, is_choice};
 use crate::analysis::cfg::edges::Edge;
-use crate::analysis::scev::linear_expr::constant_of;
+use crate::analysis::scev::linear_expr::{constant_of, signed};
 use cranelift_codegen::ir::{Block, Function, Inst, Opcode, Value, ValueDef};
 use cranelift_codegen::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
@@ -240,6 +240,5 @@ impl Search<'_> {
 
 /// Whether `value` is a constant below zero.
 fn is_negative(func: &Function, value: Value) -> bool {
-    let bits = func.dfg.value_type(value).bits();
-    constant_of(func, value).is_some_and(|constant| bits <= 64 && constant >> (bits - 1) & 1 == 1)
+    constant_of(func, value).is_some_and(|constant| signed(constant, func.dfg.value_type(value).bits()) < 0)
 }
