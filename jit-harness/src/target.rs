@@ -17,7 +17,8 @@ pub fn host() -> Result<OwnedTargetIsa> {
 
 /// Another machine, by its architecture (`aarch64`) or triple, with the same flags and the verifier on.
 pub fn named(name: &str) -> Result<OwnedTargetIsa> {
-    const KNOWN: &str = "Cranelift makes code for x86_64, aarch64, riscv64 and s390x, or for a triple of these";
+    const KNOWN: &str =
+        "Cranelift makes code for x86_64, aarch64, riscv64, s390x, pulley32 and pulley64, or for a triple of these";
     let name = if name == "riscv64" { "riscv64gc" } else { name };
     let triple = name.parse::<Triple>().map_err(|error| anyhow!("target {name}: {error}; {KNOWN}"))?;
     let builder = isa::lookup(triple).map_err(|error| anyhow!("target {name}: {error}; {KNOWN}"))?;

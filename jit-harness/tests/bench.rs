@@ -77,7 +77,7 @@ fn bench_times_nothing_that_returns_another_value() {
         let output = bench.run(&["bench", &file, "--quick"]);
         assert_eq!(output.status.code(), Some(1));
         let output = self::text(&output.stdout);
-        assert!(output.contains("DIFFERS: line 18: %sum(mem, 5): 10 (i64), expected 11"), "{output}");
+        assert!(output.contains("FAILED: line 18: %sum(mem, 5): 10 (i64), expected 11"), "{output}");
     }
 }
 

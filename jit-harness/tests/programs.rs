@@ -28,7 +28,7 @@ fn agree_on_both_inputs(options: &Options) {
         let name = &subject.name;
         let agreed = match agree(&subject).unwrap_or_else(|error| panic!("{name}: {error:#}")) {
             Verdict::Agreed(agreed) => agreed,
-            Verdict::Differs(what) => panic!("{name}: {what}"),
+            Verdict::Differs(what) | Verdict::Failed(what) => panic!("{name}: {what}"),
         };
         // Makes the large call with every arm at every placement, and compares with the reference.
         let arms = Arms::new(&agreed).unwrap_or_else(|error| panic!("{name}: {error:#}"));

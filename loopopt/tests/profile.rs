@@ -135,3 +135,16 @@ fn compilations_are_added_up() -> Result<()> {
     }
     Ok(())
 }
+
+/// The lines of the guide are those of the module's example, which is a test. Not in a package of the library alone, which is without the guide.
+#[test]
+fn the_guide_has_lines_of_the_example() {
+    let Ok(guide) = std::fs::read_to_string("../docs/guide.md") else { return };
+    let example = include_str!("../src/profile/mod.rs");
+    let (_, profiles) = guide.split_once("## Profiles").expect("it speaks of profiles");
+    let snippet =
+        profiles.split("```rust\n").nth(1).and_then(|rest| rest.split("```").next()).expect("it has a snippet");
+    for line in snippet.lines().filter(|line| !line.is_empty() && !line.starts_with("//")) {
+        assert!(example.contains(&format!("//! {line}\n")), "the example has no line `{line}`");
+    }
+}

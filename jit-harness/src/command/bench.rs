@@ -170,6 +170,7 @@ impl<'a> Trial<'a> {
         let mut trial = Self { subject, agreed: None, rounds: Vec::new(), record: Record::new(subject) };
         match agree(subject)? {
             Verdict::Differs(what) => trial.differs(what),
+            Verdict::Failed(what) => trial.record.failure = Some(what),
             Verdict::Agreed(agreed) => {
                 trial.record.count_fired(&agreed.reports);
                 trial.agreed = Some(agreed);

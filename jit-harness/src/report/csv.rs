@@ -12,6 +12,7 @@ struct Program<'a> {
     tags: String,
     agree: bool,
     difference: Option<&'a str>,
+    failure: Option<&'a str>,
     fired: String,
 }
 
@@ -62,6 +63,7 @@ impl<'a> Program<'a> {
             tags: record.tags.join(" "),
             agree: record.agree,
             difference: record.difference.as_deref(),
+            failure: record.failure.as_deref(),
             fired: fired.join("; "),
         }
     }

@@ -42,11 +42,14 @@ pub struct Record {
     pub name: String,
     /// The sample's tags.
     pub tags: Vec<String>,
-    /// Whether all arms do the same. If not, nothing was timed.
+    /// Whether all arms do the same, and what the file says. If not, nothing was timed.
     pub agree: bool,
     /// What is not the same.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub difference: Option<String>,
+    /// Which line of the file is wrong, if all arms do the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
     /// How often each pass fired.
     pub fired: BTreeMap<&'static str, usize>,
     /// What was measured.
@@ -106,15 +109,22 @@ impl Record {
             tags: subject.tags.clone(),
             agree: false,
             difference: None,
+            failure: None,
             fired: BTreeMap::new(),
             measured: None,
             native_ns: None,
         }
     }
 
-    /// Whether anything is known of the program: that it differs, or how fast it is.
+    /// Whether anything is known of the program: that it is wrong, or how fast it is.
     pub fn is_known(&self) -> bool {
-        self.difference.is_some() || self.measured.is_some()
+        self.wrong().is_some() || self.measured.is_some()
+    }
+
+    /// Why the program was not timed: in one word, and in a line.
+    pub fn wrong(&self) -> Option<(&'static str, &str)> {
+        let difference = self.difference.as_deref().map(|what| ("DIFFERS", what));
+        difference.or_else(|| self.failure.as_deref().map(|what| ("FAILED", what)))
     }
 
     /// Counts what was done to all functions of the program.

@@ -29,7 +29,10 @@ pub fn write(bench: &Bench, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn row(record: &Record) -> String {
-    let Some(measured) = &record.measured else { return format!("| {} | | | DIFFERS | | | |", record.name) };
+    let Some(measured) = &record.measured else {
+        let word = record.wrong().map_or("", |(word, _)| word);
+        return format!("| {} | | | {word} | | | |", record.name);
+    };
     let sign = if measured.no_gain { "≈ " } else { "" };
     let [before, after] = measured.loop_insts;
     format!(

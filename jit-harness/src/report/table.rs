@@ -57,29 +57,83 @@ impl fmt::Display for Columns {
 
 /// Prints the table, the means below it, and what is to be known to read it.
 pub fn print(bench: &Bench, native: bool, out: &mut dyn Write) -> io::Result<()> {
-    let mut header =
-        vec!["program", "baseline", "loopopt", "ratio", "95 % interval", "", "best", "loop", "stack", "placement"];
     let checked = bench.vs_unchecked_geomean.is_some();
-    if checked {
-        header.push("vs unchecked");
-    }
-    if native {
-        header.extend(["native", "loopopt/native"]);
-    }
-    header.push("fired:");
-    let mut table = Columns::new(&header);
-    for record in &bench.programs {
-        table.add(&row(record, checked, native));
+    let lines: Vec<Vec<String>> = bench.programs.iter().map(line).collect();
+    let is_asked = |column: &usize| match TITLES[*column] {
+        "vs unchecked" => checked,
+        "native" | "loopopt/native" => native,
+        _ => true,
+    };
+    let asked: Vec<usize> = (0..TITLES.len()).filter(is_asked).collect();
+    let shown = match Table::new().width().filter(|&width| width > 0) {
+        Some(width) => fitting(&asked, &lines, width.into()),
+        None => asked.clone(),
+    };
+    let titles: Vec<&str> = shown.iter().map(|&column| TITLES[column]).collect();
+    let mut table = Columns::new(&titles);
+    for line in &lines {
+        let cells: Vec<String> = shown.iter().map(|&column| line[column].clone()).collect();
+        table.add(&cells);
     }
     writeln!(out, "{table}")?;
+    let hidden = asked.iter().filter(|column| !shown.contains(column)).map(|&column| TITLES[column]);
+    let hidden: Vec<&str> = hidden.map(|title| title.trim_end_matches(':')).collect();
+    if !hidden.is_empty() {
+        writeln!(out, "\nthe terminal has no room for: {}; --csv and --json have them", hidden.join(", "))?;
+    }
     print_means(bench, out)?;
     print_notes(bench, out)
 }
 
-fn row(record: &Record, checked: bool, native: bool) -> Vec<String> {
+/// All columns of the table.
+const TITLES: [&str; 14] = [
+    "program",
+    "baseline",
+    "loopopt",
+    "ratio",
+    "95 % interval",
+    "",
+    "best",
+    "loop",
+    "stack",
+    "placement",
+    "vs unchecked",
+    "native",
+    "loopopt/native",
+    "fired:",
+];
+
+/// Those that a narrow terminal does without, the least important first.
+const DISPENSABLE: [&str; 7] = ["fired:", "placement", "stack", "best", "loop", "95 % interval", "baseline"];
+
+/// The columns for which there is room.
+fn fitting(asked: &[usize], lines: &[Vec<String>], room: usize) -> Vec<usize> {
+    /// What stands between two columns.
+    const GAP: usize = 2;
+    let needs = |&column: &usize| {
+        let title = TITLES[column].trim_end_matches(':').chars().count();
+        let longest = lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0).max(title);
+        // Text is wrapped.
+        GAP + if TITLES[column].ends_with(':') { longest.min(NARROW.into()) } else { longest }
+    };
+    let mut shown = asked.to_vec();
+    for dispensable in DISPENSABLE {
+        if shown.iter().map(needs).sum::<usize>() <= room {
+            break;
+        }
+        shown.retain(|&column| TITLES[column] != dispensable);
+    }
+    shown
+}
+
+/// What the columns say of a program.
+fn line(record: &Record) -> Vec<String> {
     let mut cells = vec![record.name.clone()];
     match &record.measured {
-        None => cells.extend(["-", "-", "-", "DIFFERS", "", "", "", "", ""].map(str::to_owned)),
+        None => {
+            let word = record.wrong().map_or("", |(word, _)| word);
+            cells.extend(["-", "-", word, "", "", "", "", "", "", ""].map(str::to_owned));
+        }
         Some(measured) => cells.extend([
             time(measured.baseline_ns),
             time(measured.loopopt_ns),
@@ -90,17 +144,12 @@ fn row(record: &Record, checked: bool, native: bool) -> Vec<String> {
             change(measured.loop_insts),
             if measured.loop_stack_accesses == [0; 2] { String::new() } else { change(measured.loop_stack_accesses) },
             spread(measured.spread),
+            measured.vs_unchecked.map_or(String::new(), |ratio| format!("{ratio:.3}")),
         ]),
     }
-    if checked {
-        let ratio = record.measured.as_ref().and_then(|measured| measured.vs_unchecked);
-        cells.push(ratio.map_or(String::new(), |ratio| format!("{ratio:.3}")));
-    }
-    if native {
-        let ratio = record.native_ns.zip(record.measured.as_ref()).map(|(ns, measured)| measured.shortest_ns()[1] / ns);
-        cells.push(record.native_ns.map_or("-".to_owned(), time));
-        cells.push(ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.2}")));
-    }
+    let ratio = record.native_ns.zip(record.measured.as_ref()).map(|(ns, measured)| measured.shortest_ns()[1] / ns);
+    cells.push(record.native_ns.map_or("-".to_owned(), time));
+    cells.push(ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.2}")));
     let fired: Vec<String> = record.fired.iter().map(|(pass, count)| format!("{pass} {count}")).collect();
     cells.push(fired.join(", "));
     cells
@@ -203,8 +252,8 @@ fn print_notes(bench: &Bench, out: &mut dyn Write) -> io::Result<()> {
         if record.measured.as_ref().is_some_and(|measured| measured.baseline_ns < TOO_SHORT) {
             writeln!(out, "{}: too short a call to rely on its ratio, give it more to do", record.name)?;
         }
-        if let Some(difference) = &record.difference {
-            writeln!(out, "{}: DIFFERS: {difference}", record.name)?;
+        if let Some((word, what)) = record.wrong() {
+            writeln!(out, "{}: {word}: {what}", record.name)?;
         }
     }
     Ok(())
@@ -227,6 +276,20 @@ mod tests {
         let mut columns = Columns::new(&["name", "number", "about:"]);
         columns.add(&["a".to_owned(), "1".to_owned(), "b".to_owned()]);
         assert_eq!(columns.to_string(), " name  number  about\n a          1  b");
+    }
+
+    #[test]
+    fn columns_go_where_there_is_no_room() {
+        let line: Vec<String> = TITLES.iter().map(|_| "x".repeat(10)).collect();
+        let titles = |asked: &[usize], room| {
+            let shown = fitting(asked, std::slice::from_ref(&line), room);
+            shown.into_iter().map(|column| TITLES[column]).collect::<Vec<_>>()
+        };
+        let all: Vec<usize> = (0..TITLES.len()).collect();
+        assert_eq!(titles(&all, 1000), TITLES);
+        assert_eq!(titles(&[0, 1, 2, 3, 4, 13], 63), ["program", "baseline", "loopopt", "ratio", "95 % interval"]);
+        assert_eq!(titles(&[0, 1, 2, 3, 4, 13], 10), ["program", "loopopt", "ratio"]);
+        assert!(DISPENSABLE.iter().all(|title| TITLES.contains(title)));
     }
 
     #[test]

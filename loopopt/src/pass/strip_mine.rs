@@ -93,6 +93,7 @@ use crate::change::Change;
 use crate::claim::Claim;
 use crate::options::Options;
 use crate::pass::{Form, Pass, PassCx, canon};
+use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{Block, Inst, MemFlagsData, Value, ValueDef};
 use cranelift_codegen::{CodegenResult, Context, FxHashMap, FxHashSet};
 use nest::Nest;
@@ -144,49 +145,70 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
 
 fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
     let forest = cx.forest(ctx);
-    let mut private = None;
-    let (mut plans, why_no_nest) = plan_nests(ctx, cx, &mut private);
+    let mut shared = Shared::default();
+    let (mut plans, why_no_nest) = plan_nests(ctx, cx, &mut shared);
     for lp in forest.loops().rev() {
         let header = forest.data(lp).header;
         if cx.marks.is_left_alone(header) {
             continue;
         }
-        let is_near = |plan: &Plan| forest.contains(lp, plan.header()) || plan.copied.contains(&header);
-        if plans.iter().any(is_near) {
+        if plans.around.contains(lp) || plans.copied.contains(header) {
             cx.look_again(ctx, header);
             continue;
         }
-        let mut look = Look { ctx, forest: &forest, lp, private: &mut private };
+        let mut look = Look { ctx, forest: &forest, lp, shared: &mut shared };
         match look.prove(cx).and_then(|plan| plan.runs_often(cx)) {
-            Ok(plan) if cx.fuel.take() => plans.push(plan),
+            Ok(plan) if cx.fuel.take() => plans.add(&forest, plan),
             Ok(_) => cx.declined(&ctx.func, NAME, header, &Decline::Withheld),
             Err(_) if cx.has_fired(NAME, header) => {}
             Err(why) => cx.declined(&ctx.func, NAME, header, why_no_nest.get(&lp).unwrap_or(&why)),
         }
     }
-    plans
+    plans.all
+}
+
+/// What the loops of a run share, once it was asked for.
+#[derive(Default)]
+struct Shared {
+    private: Option<PrivateSlots>,
+    order: Option<Order>,
+    room: Option<usize>,
+}
+
+/// The plans so far.
+#[derive(Default)]
+struct Plans {
+    all: Vec<Plan>,
+    /// The blocks that they copy.
+    copied: EntitySet<Block>,
+    /// Their loops, and those around them.
+    around: EntitySet<Loop>,
+}
+
+impl Plans {
+    fn add(&mut self, forest: &LoopForest, plan: Plan) {
+        self.copied.extend(plan.copied.iter().copied());
+        let mut next = forest.loop_of_header(plan.header());
+        while let Some(lp) = next.filter(|&lp| self.around.insert(lp)) {
+            next = forest.data(lp).parent;
+        }
+        self.all.push(plan);
+    }
 }
 
 /// Plans for the outermost loops that can be strips of which the loops inside do not poll, and why others cannot.
-fn plan_nests(
-    ctx: &Context,
-    cx: &mut PassCx<'_>,
-    private: &mut Option<PrivateSlots>,
-) -> (Vec<Plan>, FxHashMap<Loop, Decline>) {
+fn plan_nests(ctx: &Context, cx: &mut PassCx<'_>, shared: &mut Shared) -> (Plans, FxHashMap<Loop, Decline>) {
     let forest = cx.forest(ctx);
-    let (mut plans, mut refused) = (Vec::<Plan>::new(), FxHashMap::default());
+    let (mut plans, mut refused) = (Plans::default(), FxHashMap::default());
     for lp in forest.loops() {
         let header = forest.data(lp).header;
-        if forest.is_innermost(lp)
-            || cx.marks.is_left_alone(header)
-            || plans.iter().any(|plan| plan.copied.contains(&header))
-        {
+        if forest.is_innermost(lp) || cx.marks.is_left_alone(header) || plans.copied.contains(header) {
             continue;
         }
-        let mut look = Look { ctx, forest: &forest, lp, private };
+        let mut look = Look { ctx, forest: &forest, lp, shared };
         let Some(found) = look.prove_nest(cx) else { continue };
         match found.and_then(|plan| plan.runs_often(cx)) {
-            Ok(plan) if cx.fuel.take() => plans.push(plan),
+            Ok(plan) if cx.fuel.take() => plans.add(&forest, plan),
             Ok(_) => drop(refused.insert(lp, Decline::Withheld)),
             Err(why) => drop(refused.insert(lp, why)),
         }
@@ -275,7 +297,7 @@ struct Look<'a> {
     ctx: &'a Context,
     forest: &'a LoopForest,
     lp: Loop,
-    private: &'a mut Option<PrivateSlots>,
+    shared: &'a mut Shared,
 }
 
 impl Look<'_> {
@@ -330,7 +352,7 @@ impl Look<'_> {
     }
 
     fn plan(
-        &self,
+        &mut self,
         (polls, inner): (Polls, Vec<Polls>),
         body: Vec<Block>,
         used: FxHashSet<Value>,
@@ -339,7 +361,10 @@ impl Look<'_> {
         let Self { ctx, forest, lp, .. } = *self;
         let copied = match strip {
             Strip::Counted { .. } if inner.is_empty() => Vec::new(),
-            _ => Order::of(&ctx.func, &ctx.domtree).sorted(forest.blocks(lp)),
+            _ => {
+                let order = self.shared.order.get_or_insert_with(|| Order::of(&ctx.func, &ctx.domtree));
+                order.sorted(forest.blocks(lp))
+            }
         };
         let is_header = |block: &Block| forest.loop_of_header(*block).is_some();
         let headers = copied.iter().copied().filter(is_header).collect();
@@ -455,14 +480,14 @@ impl Look<'_> {
     }
 
     /// Whether there may be a second version of the loop.
-    fn may_copy(&self, cx: &PassCx<'_>) -> bool {
+    fn may_copy(&mut self, cx: &PassCx<'_>) -> bool {
         let Self { ctx, forest, lp, .. } = *self;
         let blocks = forest.blocks(lp);
         let insts = || blocks.iter().flat_map(|&block| ctx.func.layout.block_insts(block));
         let max = cx.options.version_max_insts;
         let count = insts().take(max.saturating_add(1)).count();
         count <= max
-            && count <= cx.room(&ctx.func)
+            && count <= *self.shared.room.get_or_insert_with(|| cx.room(&ctx.func))
             && !blocks.iter().any(|&block| forest.is_named(block))
             && insts().all(|inst| forest.is_duplicable(&ctx.func, inst))
     }
@@ -474,7 +499,7 @@ impl Look<'_> {
         if let Some(fence) = stores.fence {
             return Err(Decline::Fenced(fence));
         }
-        let private = self.private.get_or_insert_with(|| PrivateSlots::of(func, domtree));
+        let private = self.shared.private.get_or_insert_with(|| PrivateSlots::of(func, domtree));
         let writer = polls.loads.iter().find_map(|&load| match Access::of(func, load) {
             Some(access) => stores.clobber(func, &access, private),
             // An atomic load.

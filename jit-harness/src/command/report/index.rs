@@ -157,8 +157,8 @@ fn line(row: &Row<'_, '_>, is_timed: bool) -> Markup {
 
 fn figures(row: &Row<'_, '_>) -> Markup {
     let Some(measured) = row.measured() else {
-        let difference = row.record.and_then(|record| record.difference.as_deref());
-        return html! { td.differs colspan="5" { @if let Some(difference) = difference { "DIFFERS: " (difference) } } };
+        let wrong = row.record.and_then(Record::wrong);
+        return html! { td.differs colspan="5" { @if let Some((word, what)) = wrong { (word) ": " (what) } } };
     };
     html! {
         td { (bar(measured)) }

@@ -97,7 +97,7 @@ pub(super) fn page(program: &Program<'_>, beside: [Option<&Source>; 2]) -> Strin
 fn figures(record: &Record, is_named: bool) -> Markup {
     html! {
         @if is_named { h2 { (record.name) } }
-        @if let Some(difference) = &record.difference { p.differs { "Differs: " (difference) } }
+        @if let Some((word, what)) = record.wrong() { p.differs { (word) ": " (what) } }
         @if let Some(measured) = &record.measured { div.tiles { (tiles(measured)) } }
     }
 }

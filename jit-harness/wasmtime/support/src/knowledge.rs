@@ -12,12 +12,14 @@
 //! The length of a memory, `VMMemoryDefinition+0x8`, never gets smaller, shared or not.
 //!
 //! A memory without a reservation and without guard pages is checked at each access, and the access carries a trap code all the same. A memory
-//! never has less bytes than the module declares, nor more. An access to an element of a table carries one if a guard is what checks it.
+//! never has less bytes than the module declares, nor more. Of a component, nothing like that is known: the adapters that Wasmtime makes for its calls, and
+//! inlines, also access memories of core modules that the component is given when it is instantiated. An access to an element of a table carries a trap code if
+//! a guard is what checks it.
 
 use cranelift_codegen::ir::{AliasRegionData, TrapCode};
 use loopopt::{Embedder, SpectreGuards, Writers};
 use std::ops::RangeInclusive;
-use wasmparser::{MemoryType, Parser, Payload, TypeRef};
+use wasmparser::{Encoding, MemoryType, Parser, Payload, TypeRef};
 
 /// Any number of bytes.
 const ANY: RangeInclusive<u64> = 0..=u64::MAX;
@@ -57,7 +59,7 @@ pub struct Knowledge {
     /// How many instructions of a function may run between two looks at the epoch. 4,096 by default, a microsecond: an epoch that ends is seen so
     /// much later. With 0, each iteration looks, as without loopopt. Fuel is always exact.
     pub poll_latency: u32,
-    /// How many bytes a memory of the module has, any of them. Any number by default.
+    /// How many bytes a memory has, any that code compiled with this may access. Any number by default.
     pub memory_bytes: RangeInclusive<u64>,
 }
 
@@ -74,16 +76,16 @@ impl Default for Knowledge {
 }
 
 impl Knowledge {
-    /// What is known of this module, or component, given as WebAssembly, in an engine that is set up in any way.
+    /// What is known of this module, given as WebAssembly, in an engine that is set up in any way.
     ///
-    /// What cannot be read as WebAssembly tells nothing. Text of WebAssembly is not read.
+    /// A component tells nothing, nor does what cannot be read as WebAssembly. Text of WebAssembly is not read.
     pub fn of(wasm: &[u8]) -> Self {
         Self { memory_bytes: memory_bytes(wasm), ..Self::default() }
     }
 }
 
 /// How many bytes a memory of this module has, those included that it imports: no less than the smallest has at first, and no more
-/// than the largest may come to have. Any number, if the module cannot be read.
+/// than the largest may come to have. Any number, if it is a component or cannot be read.
 fn memory_bytes(module: &[u8]) -> RangeInclusive<u64> {
     let mut memories = Vec::new();
     for payload in Parser::new(0).parse_all(module) {
@@ -98,6 +100,7 @@ fn memory_bytes(module: &[u8]) -> RangeInclusive<u64> {
                     }
                 })
             }),
+            Ok(Payload::Version { encoding: Encoding::Component, .. }) => return ANY,
             Ok(_) => Ok(()),
             Err(error) => Err(error),
         };
@@ -189,9 +192,19 @@ mod tests {
         assert_eq!(of("(module (import \"a\" \"b\" (memory 1 9)) (memory 2 3))"), 1 << 16..=9 << 16);
         assert_eq!(of("(module (memory i64 7))"), 7 << 16..=u64::MAX);
         assert_eq!(of("(module (memory 100 (pagesize 1)))"), 100..=1 << 32);
-        assert_eq!(of("(component (core module (memory 3 4)) (core module (memory 7 8)))"), 3 << 16..=8 << 16);
         assert_eq!(of("(module)"), ANY);
         assert_eq!(memory_bytes(b"no module"), ANY);
+    }
+
+    /// An adapter for `take` reads the memory of whatever module the component is given, though all that it declares itself have 100 pages.
+    #[test]
+    fn a_component_tells_nothing_of_memories() {
+        let text = "(component
+            (import \"m\" (core module $m (export \"memory\" (memory 0))))
+            (core module $c (memory (export \"memory\") 100 100))
+            (core instance (instantiate $c))
+            (core instance (instantiate $m)))";
+        assert_eq!(Knowledge::of(&wat::parse_str(text).expect("a component")).memory_bytes, ANY);
     }
 
     #[test]

@@ -53,7 +53,7 @@ impl Settings {
         Self { options, ..Self::default() }
     }
 
-    /// The same for one module, or component, given as WebAssembly: its memories have as many bytes as it declares.
+    /// The same for one module given as WebAssembly: its memories have as many bytes as it declares.
     ///
     /// For [`with_settings`](crate::with_settings) around the compilation of this module, and no other.
     ///

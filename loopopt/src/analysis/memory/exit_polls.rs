@@ -28,7 +28,8 @@
 //!
 //! Third, if a poll loads what the loop itself stores, those that decide what is stored, and whether.
 //!
-//! Conditional traps are ways out, too, of a loop that nothing else surely ends.
+//! What traps is a way out, too, of a loop that nothing else surely ends: conditional traps, divisions by what may be zero, sums that may overflow. Only accesses
+//! are none: nobody waits for an address to become one that faults, and nearly every loop would.
 //!
 //! What is taken for steady by mistake (parameters that swap places) makes a load a poll, never the other way round. What the loop itself
 //! writes to is not left out: whether a load of that may become what the loop has stored there, as with a counter in memory, is for
@@ -202,17 +203,21 @@ impl<'a> Search<'a> {
         exits.flat_map(|exit| alternatives(func, *exit).into_iter().map(|asked| (exit.source(func), asked))).collect()
     }
 
-    /// Conditional traps, and divisions by what may be zero.
+    /// What traps and neither calls nor accesses memory: conditional traps, divisions by what may be zero, sums that may overflow.
     fn traps(&self) -> Vec<WayOut> {
         use Opcode::{Sdiv, Srem, Udiv, Urem};
         let func = self.func;
         let traps_in = |block| {
             func.layout.block_insts(block).filter_map(move |inst| {
+                let effects = Effects::of(func, inst);
+                if !effects.traps || effects.reads || effects.writes || effects.diverges || effects.terminates {
+                    return None;
+                }
                 let args = func.dfg.inst_args(inst);
                 let asked = match (func.dfg.insts[inst], func.dfg.insts[inst].opcode()) {
                     (InstructionData::CondTrap { .. }, opcode) => conjuncts(func, args[0], opcode == Opcode::Trapnz),
-                    (_, Sdiv | Srem | Udiv | Urem) if Effects::of(func, inst).traps => SmallVec::from_slice(&args[1..]),
-                    _ => return None,
+                    (_, Sdiv | Srem | Udiv | Urem) => SmallVec::from_slice(&args[1..]),
+                    _ => SmallVec::from_slice(args),
                 };
                 Some((block, asked))
             })

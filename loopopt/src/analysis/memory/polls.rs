@@ -17,8 +17,10 @@
 //! * **Flag**: the condition is made of loads of what [others write](crate::Writers::Others) or of atomic ones, and of values that are
 //!   the same in each iteration in which the rare edge is not taken. The rare edge leads to cold code.
 //! * **Fuel**: the condition is that a parameter of the header has reached zero from below. What an iteration adds to it is
-//!   [`Fuel`]. Its rare edge need not lead to cold code: a number that grows by constants passes zero once. But it leads to code that calls or fails: what
-//!   does neither is a part of the program, and the number a counter.
+//!   [`Fuel`]. Its rare edge need not lead to cold code: a number that grows by constants passes zero once. But it leads to code that calls and comes back, or
+//!   to cold code outside of the loop: what does neither is a part of the program, and the number a counter.
+//!
+//! A conditional trap is no poll but a check, as is a branch to a block that does nothing but trap: Cranelift makes one of it.
 //!
 //! Several polls may stand in a row. Between them, and before the first one, there is nothing but pure instructions and the loads that
 //! they ask.
@@ -228,10 +230,8 @@ impl<'a> Search<'a> {
             let Some(region) = rare_region(self.ctx, self.forest, self.lp, (rare, body)) else { continue };
             let mut loads = Vec::new();
             let mut is_flag = || leads_to_failure(func, rare.target(func)) && self.is_steady(arg, &region, &mut loads);
-            let is_rare = || {
-                let mut blocks = region.iter().copied().chain([rare.target(func)]);
-                leads_to_failure(func, rare.target(func)) || blocks.any(|block| calls(func, block))
-            };
+            let is_rare =
+                || leads_to_failure(func, rare.target(func)) || region.iter().any(|&block| calls(func, block));
             let kind = match self.fuel(arg, usual).filter(|_| is_rare()) {
                 Some(fuel) => PollKind::Fuel(fuel),
                 None if is_flag() => PollKind::Flag,

@@ -28,6 +28,7 @@ use crate::fault::fault;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Value, ValueDef};
 use cranelift_codegen::{FxHashMap, FxHashSet};
+use std::cmp::Ordering;
 
 /// A value of fewer than 64 bits, extended to 64.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -80,8 +81,8 @@ pub struct Extents<'a> {
     /// The counters of the loops that were looked at.
     counters: FxHashMap<Value, Counter>,
     looked_at: FxHashSet<Loop>,
-    /// The largest numbers that values are not known to be at most.
-    unknown: FxHashMap<(Value, Place), i128>,
+    /// The numbers that leaves are not known to be on one side of: at most the largest of these, or at least the least.
+    unknown: FxHashMap<(Leaf, bool, Place), i128>,
     /// Questions that may still be asked of what was compared.
     questions: usize,
 }
@@ -136,7 +137,7 @@ impl<'a> Extents<'a> {
             let factor = const_eval::signed(u128::from(*factor), sum.ty());
             match term {
                 Term::Value(value) if self.view.func().dfg.value_type(*value) == sum.ty() => {
-                    parts.push(self.part(*value, factor));
+                    parts.push(self.part(*value, factor, signed));
                 }
                 Term::Extended { signed, sum } => {
                     let inner = self.exact(sum, *signed, place)?;
@@ -197,11 +198,16 @@ impl<'a> Extents<'a> {
         stays.then_some(counter)
     }
 
-    fn part(&mut self, value: Value, factor: i128) -> Part {
+    /// A leaf in the reading in which more is known of it. If that is both, in that of the sum; without sign if they say the same.
+    fn part(&mut self, value: Value, factor: i128, signed_sum: bool) -> Part {
         let [unsigned, signed] = [false, true].map(|signed| self.bounds(value, signed));
-        let is_smaller = signed.1 - signed.0 < unsigned.1 - unsigned.0;
-        let bounds = if is_smaller { signed } else { unsigned };
-        Part { leaf: Leaf { value, signed: is_smaller }, factor, bounds }
+        let is_signed = match (signed.1 - signed.0).cmp(&(unsigned.1 - unsigned.0)) {
+            Ordering::Less => true,
+            Ordering::Equal => signed_sum && signed != unsigned,
+            Ordering::Greater => false,
+        };
+        let bounds = if is_signed { signed } else { unsigned };
+        Part { leaf: Leaf { value, signed: is_signed }, factor, bounds }
     }
 
     /// What `value` can be anywhere.
@@ -234,40 +240,70 @@ impl<'a> Extents<'a> {
     }
 
     /// Makes the largest parts smaller, if comparisons say that they are. Gives one that may be too large.
+    ///
+    /// With `constant`, the sum is not below the lower limit. So either no part is so large that it passes the upper one, or, with a constant that is less by
+    /// all numbers of the type, none is so small that it passes the lower one: `i - 1` where `i` is not zero.
     fn narrow_down(&mut self, parts: &mut [Part], (constant, limits): (i128, Bounds), place: Place) -> Option<Value> {
         let all = limits.1 - limits.0;
-        let is_large = |part: &Part| part.span() > all / 4;
-        let large = parts.iter().filter(|part| is_large(part)).count() as i128;
-        let small: i128 = parts.iter().filter(|part| !is_large(part)).map(|part| part.added().1).sum();
-        let room = limits.1 - small - constant;
+        let (mut large, small): (Vec<_>, Vec<_>) = parts.iter_mut().partition(|part| part.span() > all / 4);
+        let rest = small.iter().map(|part| part.added()).fold((0, 0), |sum, added| (sum.0 + added.0, sum.1 + added.1));
+        let most = (limits.1 - rest.1 - constant) / large.len().max(1) as i128;
         let mut unknown = None;
-        for part in parts.iter_mut().filter(|part| part.span() > all / 4) {
-            let most = room / large / part.factor.abs();
-            if part.factor > 0 && most > 0 && !part.leaf.signed && self.is_at_most(part.leaf.value, most, place) {
-                part.bounds.1 = part.bounds.1.min(most);
-            } else {
+        for part in &mut large {
+            if !self.is_limited(part, (true, most), place) {
                 unknown = Some(part.leaf.value);
+            }
+        }
+        if let ([part], Some(_)) = (&mut large[..], unknown) {
+            let least = limits.0 - rest.0 - (constant - all - 1);
+            if self.is_limited(part, (false, least), place) {
+                unknown = None;
             }
         }
         unknown
     }
 
-    /// Whether comparisons say that `value`, without sign, is at most `most`.
-    fn is_at_most(&mut self, value: Value, most: i128, place: Place) -> bool {
-        let key = (value, place);
-        let is_known_not = self.unknown.get(&key).is_some_and(|&unknown| most <= unknown);
+    /// Whether comparisons say that what `part` adds is at most `limit`, or at least that. Its bounds become those.
+    fn is_limited(&mut self, part: &mut Part, (is_most, limit): (bool, i128), place: Place) -> bool {
+        let factor = part.factor.abs();
+        let added = if is_most { limit.div_euclid(factor) } else { -(-limit).div_euclid(factor) };
+        let (is_most, number) = if part.factor > 0 { (is_most, added) } else { (!is_most, -added) };
+        let (least, largest) = part.bounds;
+        let is_inside = if is_most { least < number && number <= largest } else { least <= number && number < largest };
+        if !is_inside || !self.is_on_side(part.leaf, (is_most, number), place) {
+            return false;
+        }
+        part.bounds = if is_most { (least, number) } else { (number, largest) };
+        true
+    }
+
+    /// Whether comparisons say that a leaf is at most `number`, or at least that. One question.
+    fn is_on_side(&mut self, leaf: Leaf, (is_most, number): (bool, i128), place: Place) -> bool {
+        let key = (leaf, is_most, place);
+        let is_known_not =
+            self.unknown.get(&key).is_some_and(|&unknown| if is_most { number <= unknown } else { number >= unknown });
         if is_known_not || self.questions == 0 {
             return false;
         }
         self.questions -= 1;
-        if !self.conditions.knows(place, value) {
+        let is_counter = self.counters.contains_key(&leaf.value);
+        if !is_counter && !self.conditions.knows(place, leaf.value) {
             return false;
         }
-        let sum = Sum::of_leaf(self.view.func(), value);
-        let most_sum = Sum::constant(u64::try_from(most).unwrap_or(u64::MAX), sum.bits());
-        let holds = self.conditions.holds(place, IntCC::UnsignedLessThanOrEqual, [&sum, &most_sum]);
+        let cond = match (is_most, leaf.signed) {
+            (true, false) => IntCC::UnsignedLessThanOrEqual,
+            (true, true) => IntCC::SignedLessThanOrEqual,
+            (false, false) => IntCC::UnsignedGreaterThanOrEqual,
+            (false, true) => IntCC::SignedGreaterThanOrEqual,
+        };
+        let sum = Sum::of_leaf(self.view.func(), leaf.value);
+        let number_sum = Sum::constant(number as u64, sum.bits());
+        // A guard says it of the first iteration, and the test of the others.
+        self.conditions.set_thorough(is_counter);
+        let holds = self.conditions.holds(place, cond, [&sum, &number_sum]);
+        self.conditions.set_thorough(false);
         if !holds {
-            self.unknown.insert(key, most);
+            self.unknown.insert(key, number);
         }
         holds
     }

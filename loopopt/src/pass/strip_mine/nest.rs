@@ -31,9 +31,9 @@ impl Nest {
         is_asynchronous: &dyn Fn(Inst) -> bool,
     ) -> Option<Self> {
         let (mut rare, mut inner) = (EntitySet::new(), Vec::new());
-        let is_inside = |&other: &Loop| other != lp && forest.encloses(lp, other);
+        let loops = forest.blocks(lp).iter().filter_map(|&block| forest.loop_of_header(block));
         // From the inside out: what a loop passes on depends on those inside.
-        for inside in forest.loops().rev().filter(is_inside) {
+        for inside in loops.rev().filter(|&inside| inside != lp) {
             if let Some(polls) = Polls::around(ctx, (forest, inside), &rare, is_asynchronous) {
                 rare.extend(polls.rare.iter().copied());
                 inner.push(polls);
