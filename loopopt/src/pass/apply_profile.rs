@@ -18,7 +18,8 @@
 //! # Pays when
 //!
 //! (P1) A block is cold if it ran less than once in so many iterations ([`Options::profile_cold_ratio`](crate::Options::profile_cold_ratio)),
-//! and there were enough to know.
+//! and so did all blocks that it dominates, those of loops inside among them, and there were enough to know. Where a loop inside that is not rare is left to
+//! is not cold either.
 //!
 //! # Changes
 //!
@@ -32,6 +33,7 @@ use crate::change::Change;
 use crate::pass::{Form, Pass, PassCx};
 use crate::profile::{Frequencies, LoopProfile, LoopSites, MAX_INSTS, Profiling, sites};
 use crate::refusal::refusals;
+use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::Block;
 use cranelift_codegen::{CodegenResult, Context, FxHashMap, FxHashSet};
 
@@ -110,14 +112,31 @@ pub(crate) struct Recorded {
     pub(crate) frequencies: Frequencies,
 }
 
-/// The blocks of a loop that hardly ever run and are not marked as cold.
-fn rare(ctx: &Context, cx: &PassCx<'_>, sites: &LoopSites, frequencies: &Frequencies) -> Vec<Block> {
+/// The blocks of a loop that hardly ever run, do not lead to one that does, and are not marked as cold.
+fn rare(ctx: &Context, cx: &mut PassCx<'_>, sites: &LoopSites, frequencies: &Frequencies) -> Vec<Block> {
     let iterations = frequencies.of_block(sites.header);
-    if iterations < MIN_ITERATIONS {
+    let forest = cx.forest(ctx);
+    let Some(lp) = forest.loop_of_header(sites.header).filter(|_| iterations >= MIN_ITERATIONS) else {
         return Vec::new();
+    };
+    let ratio = cx.options.profile_cold_ratio.max(1);
+    let is_hot = |block: Block| frequencies.of_block(block) >= (iterations / ratio).max(1);
+    let mut hot: Vec<Block> = forest.blocks(lp).iter().copied().filter(|&block| is_hot(block)).collect();
+    // A loop that is seldom entered may run for long: it is left as often.
+    for inner in hot.clone().into_iter().filter_map(|block| forest.loop_of_header(block)).filter(|&inner| inner != lp) {
+        let data = forest.data(inner);
+        let entries: u64 = data.entries.iter().map(|entry| frequencies.of_block(entry.source(&ctx.func))).sum();
+        let ends = data.exits.iter().map(|exit| exit.target(&ctx.func));
+        hot.extend(ends.filter(|&end| forest.contains(lp, end) && frequencies.of_block(end) >= entries / ratio));
     }
-    let most = iterations / cx.options.profile_cold_ratio.max(1);
-    let is_rare = |&block: &Block| frequencies.of_block(block) < most.max(1) && !ctx.func.layout.is_cold(block);
+    let mut leads_to_hot = EntitySet::new();
+    for block in hot {
+        let mut next = Some(block);
+        while let Some(block) = next.filter(|&block| leads_to_hot.insert(block) && block != sites.header) {
+            next = ctx.domtree.idom(block);
+        }
+    }
+    let is_rare = |&block: &Block| !leads_to_hot.contains(block) && !ctx.func.layout.is_cold(block);
     sites.blocks.iter().copied().filter(is_rare).collect()
 }
 
@@ -148,8 +167,8 @@ refusals! {
         Stale => "stale", "the profile has no such loop in a function of this name",
             help "record it again: the loop, or its function's name, has changed";
         /// It cannot have been recorded of this loop.
-        Damaged => "damaged", "what the profile says of the loop contradicts itself",
-            help "record it again: somebody has edited the profile";
+        Damaged => "damaged", "what the profile says of the loop is about other numbers of blocks and values",
+            help "record it again: the profile was edited, or comes from another version of loopopt";
         /// The loop was not run.
         NeverRan => "never-ran", "the loop did not run when the profile was recorded";
     }

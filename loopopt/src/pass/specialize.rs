@@ -208,7 +208,7 @@ impl Plan {
         for (site, seen) in sites.values.iter().zip(&profile.values) {
             let Some((value, count)) = seen.dominant() else { continue };
             let value = truncate(u128::from(value), work.type_of(site.value)) as u64;
-            let share = (u128::from(count) * 100 / u128::from(seen.total.max(1))) as u64;
+            let share = seen.share(count);
             most = most.max(share);
             let gain = if is_immediate(value, work.type_of(site.value)) { gain(work, site, value) } else { 0 };
             if share >= least && (gain > 0 || is_free) {

@@ -33,8 +33,8 @@
 //! then it is known which way the branch goes, whether it asks for less, not less, equal or not equal. For `at most`, `m` is one more, unless it is the
 //! largest number, for which the loop is left for the second one earlier. (L2) The first loop goes on if `t < min(n, l)`, so that the loop as it was would have
 //! gone on too. (L3) Where it does not go on although `t < l`, `t < n` does not hold, and the loop ends. Everywhere else the second loop
-//! is entered if `t < n`, and the first time if the number before `t` is not less than `l`; it is the loop as it was, and asks all that this has asked. (L4) Each
-//! instruction may be copied.
+//! is entered if `t < n`; it is the loop as it was, and asks all that this has asked. The first loop is entered if the branch of the first iteration, which nothing
+//! was tested for, goes the way that is known. What would have been tested before is not asked: it may wrap. (L4) Each instruction may be copied.
 //!
 //! # Pays when
 //!
@@ -72,6 +72,7 @@ use crate::pass::copying::{Denied, granted};
 use crate::pass::{Form, Pass, PassCx};
 use crate::refusal::refusals;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
+use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, BlockArg, Function, InstBuilder, Opcode, Value};
 use cranelift_codegen::{CodegenResult, Context};
 use plan::{Plan, Split};
@@ -130,7 +131,7 @@ impl Plan {
         let copies = clone_blocks(func, &order.sorted(&self.blocks));
         let rest = copies.block(self.header);
         let limits = self.limits(func);
-        self.enter(func, limits, rest);
+        self.enter(func, rest);
         unused.push(self.leave(func, limits, rest));
         let Split { branch, way, .. } = self.split;
         assert_takes(func, branch, Claim::BranchTaken, way);
@@ -177,11 +178,16 @@ impl Plan {
     }
 
     /// Lets the first loop be entered if the way of the branch is known in the first iteration.
-    fn enter(&self, func: &mut Function, limits: Limits, rest: Block) {
+    fn enter(&self, func: &mut Function, rest: Block) {
         let jump = self.entry.branch;
         let args: Vec<BlockArg> = self.entry.args(func).collect();
-        let first = emit(func, jump, &self.before_first);
-        let is_known = at(func, jump).ins().icmp(self.own.cond, first, limits.split);
+        let [start, bound] = [&self.split.start, &self.split.bound].map(|sum| emit(func, jump, sum));
+        let cond = match (self.split.is_inclusive, self.is_signed()) {
+            (false, _) => self.own.cond,
+            (true, false) => IntCC::UnsignedLessThanOrEqual,
+            (true, true) => IntCC::SignedLessThanOrEqual,
+        };
+        let is_known = at(func, jump).ins().icmp(cond, start, bound);
         func.replace(jump).brif(is_known, self.header, &args, rest, &args);
     }
 

@@ -165,13 +165,10 @@ impl LoopProfile {
         self.back_edges.checked_div(self.entries())
     }
 
-    /// Whether this can have been recorded of such a loop: that there are as many numbers, and none contradicts another.
+    /// Whether this can have been recorded of such a loop: that there are as many numbers. They may contradict each other: threads lose counts, each of them for
+    /// itself.
     pub(crate) fn fits(&self, sites: &LoopSites) -> bool {
-        let lens = [self.blocks.len(), self.values.len()] == [sites.blocks.len(), sites.values.len()];
-        lens && self.values.iter().all(|value| {
-            let seen = value.top.iter().fold(0_u64, |sum, &(_, count)| sum.saturating_add(count));
-            seen <= value.total
-        })
+        [self.blocks.len(), self.values.len()] == [sites.blocks.len(), sites.values.len()]
     }
 
     /// Whether both are about a loop of one kind.
@@ -190,6 +187,13 @@ impl LoopProfile {
 }
 
 impl ValueProfile {
+    /// In how many of 100 entries a value was seen that was counted so often.
+    pub(crate) fn share(&self, count: u64) -> u64 {
+        // Where several threads have counted, the sum may be more than the total.
+        let seen = self.top.iter().fold(0_u64, |sum, &(_, count)| sum.saturating_add(count)).max(self.total);
+        (u128::from(count) * 100 / u128::from(seen.max(1))) as u64
+    }
+
     /// The value that was seen most often, and how often.
     pub fn dominant(&self) -> Option<(u64, u64)> {
         self.top.into_iter().filter(|&(_, count)| count > 0).max_by_key(|&(_, count)| count)

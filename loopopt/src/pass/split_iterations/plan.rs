@@ -51,6 +51,8 @@ pub(super) struct Split {
     pub(super) branch: Inst,
     /// By which of its edges it goes before.
     pub(super) way: usize,
+    /// Its number in the first iteration.
+    pub(super) start: Sum,
     /// What the number is compared with.
     pub(super) bound: Sum,
     /// Whether the branch goes that way for the bound, too.
@@ -69,8 +71,6 @@ pub(super) struct Plan {
     pub(super) blocks: Vec<Block>,
     /// The test of the loop.
     pub(super) own: CountedTest,
-    /// What it would have tested before the first iteration.
-    pub(super) before_first: Sum,
     pub(super) split: Split,
     /// Whether the second loop runs a few times only.
     pub(super) rest_is_short: bool,
@@ -95,7 +95,6 @@ impl Plan {
         }
         let recurrences = Recurrences::with_constant_steps(view, lp);
         let own = own_test(view, lp, (back_edge, &recurrences)).ok_or(Decline::NotCounted)?;
-        let before_first = own.first.minus(&own.step).ok_or(Decline::NotCounted)?;
         let splits = forest.blocks(lp).iter().filter_map(|&block| Split::find(view, lp, block, (&own, &recurrences)));
         let mut splits = splits.filter(|split| options.ignore_cost || split.pays(func, &own));
         let split = splits.next().ok_or(Decline::NothingToSplit)?;
@@ -108,7 +107,6 @@ impl Plan {
             entry,
             back_edge,
             blocks: forest.blocks(lp).to_vec(),
-            before_first,
             rest_is_short: split.last(&own).is_some_and(|last| last <= MAX_LAST),
             own,
             split,
@@ -125,8 +123,7 @@ impl Plan {
         if insts.saturating_mul(versions) > max {
             return Err(Decline::TooLarge { insts, versions, max });
         }
-        // The bound is the constant part ahead of the first number if that is all that there is to it.
-        let before = self.split.bound.minus(&self.before_first).and_then(|way| way.as_constant());
+        let before = self.split.bound.minus(&self.split.start).and_then(|way| way.as_constant());
         let min = options.split_iterations_min_iterations;
         let known = [count.most_iterations(), before.map(u128::from)].into_iter().flatten().min();
         match known.filter(|&most| most < min as u128) {
@@ -181,11 +178,20 @@ impl Split {
             let bound = comparison.bound(view).filter(|bound| bound.bits() == bits || fault!(AnyWidthDecides))?;
             let number = recurrences.of_value(view, left)?;
             let step = number.step.reduced(bits).filter(|step| *step == own.step)?;
-            let ahead = number.start.plus(&step, 1)?.minus(&own.first)?.as_constant()?;
+            let start = number.start.clone();
+            let ahead = start.plus(&step, 1)?.minus(&own.first)?.as_constant()?;
             let goes_on = view.forest.contains(lp, ways[usize::from(!holds)]);
             let is_legal = goes_on && view.is_invariant(lp, &bound) && ahead <= MAX_AHEAD;
             let is_equality = matches!(cond, IntCC::Equal | IntCC::NotEqual);
-            is_legal.then_some(Self { branch, way: usize::from(!holds), bound, is_inclusive, ahead, is_equality })
+            is_legal.then_some(Self {
+                branch,
+                way: usize::from(!holds),
+                start,
+                bound,
+                is_inclusive,
+                ahead,
+                is_equality,
+            })
         })
     }
 
