@@ -56,7 +56,7 @@ pub fn agree(subject: &Subject) -> Result<Verdict<'_>> {
     Ok(Verdict::Agreed(agreed))
 }
 
-/// The first call of a `; run:` line that does not return what the line says.
+/// The first call of a `; run:` or `; trap:` line that does not end as the line says.
 fn wrong_run(subject: &Subject, pipeline: Pipeline<'_>) -> Result<Option<String>> {
     if subject.runs.is_empty() {
         return Ok(None);
@@ -65,7 +65,7 @@ fn wrong_run(subject: &Subject, pipeline: Pipeline<'_>) -> Result<Option<String>
     let mut compiled = guard(compile).map_err(|error| cannot_compile(&subject.name, &error))?;
     for Run { line, call, expectation } in &subject.runs {
         let outcome = compiled.observe(call, &subject.large.memory)?.outcome;
-        if !matches!(&outcome, Outcome::Returned(values) if expectation.holds(values)) {
+        if !expectation.is_met(&outcome) {
             let seen = describe(&outcome, &subject.program, call);
             return Ok(Some(format!("line {line}: {call}: {seen}, expected {}", expected(expectation))));
         }
@@ -88,7 +88,7 @@ pub fn describe(outcome: &Outcome, program: &Program, call: &Call) -> String {
     }
 }
 
-/// What a call should return, in words.
+/// How a call should end, in words.
 pub fn expected(expectation: &Expectation) -> String {
     let list = |values: &[DataValue]| {
         let values: Vec<String> = values.iter().map(DataValue::to_string).collect();
@@ -98,6 +98,7 @@ pub fn expected(expectation: &Expectation) -> String {
         Expectation::Equal(values) => list(values),
         Expectation::NotEqual(values) => format!("anything but {}", list(values)),
         Expectation::Anything => "a return".to_owned(),
+        Expectation::Trap(code) => format!("trap: {code}"),
     }
 }
 

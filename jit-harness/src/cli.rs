@@ -354,7 +354,9 @@ impl OptimizerArgs {
 
     fn over(&self, mut options: Options) -> Result<Options> {
         if let Some(names) = &self.passes {
-            options.passes = Some(names.iter().map(|name| name.trim().to_owned()).collect());
+            let names: Vec<String> = names.iter().map(|name| name.trim().to_owned()).collect();
+            require_passes(names.iter().map(String::as_str))?;
+            options.passes = Some(names);
         }
         options.fuel = self.fuel.or(options.fuel);
         options.lowers_directly = true;
@@ -363,7 +365,6 @@ impl OptimizerArgs {
         if let Some(path) = &self.profile {
             options.profiling = Profiling::Use(Arc::new(recorded::read(path)?));
         }
-        require_passes(options.passes.iter().flatten().map(String::as_str))?;
         Ok(options)
     }
 }

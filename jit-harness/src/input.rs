@@ -170,18 +170,16 @@ pub fn cannot_compile(name: &str, error: &Error) -> Error {
     in_file(name, error, advice)
 }
 
-/// The calls in the `run:`, `print:`, `call:`, `trap:` and `bench:` comments of a text, with their lines, in the order of
-/// the text. Of a `call:` no result is known, as in `; call: %f(mem, 3)`; a `trap:` says how it ends, as in
-/// `; trap: %f(1) == user7`.
+/// The calls in the `run:`, `print:`, `trap:`, `call:` and `bench:` comments of a text, with their lines, in the order of
+/// the text. Of a `call:` no result is known, as in `; call: %f(mem, 3)`.
 pub fn calls(program: &Program, text: &str) -> Result<Vec<(usize, Call)>> {
     let runs = program.runs(text)?.into_iter().map(|run| (run.line, run.call));
     let benches = program.benches(text)?.into_iter().map(|bench| (bench.line, bench.call));
     let mut calls: Vec<(usize, Call)> = runs.chain(benches).collect();
     for (line, content) in (1..).zip(text.lines()) {
         let comment = content.trim_start().trim_start_matches([';', ' ']);
-        let call = comment.strip_prefix("call:").or_else(|| comment.strip_prefix("trap:"));
         if content.trim_start().starts_with(';')
-            && let Some(call) = call.and_then(|call| call.split("==").next())
+            && let Some(call) = comment.strip_prefix("call:")
         {
             let call = program.parse_call(call).with_context(|| format!("line {line}"))?;
             calls.push((line, call));
@@ -243,12 +241,16 @@ fn load(path: &Path) -> Result<(String, String)> {
 
 /// The lines of comments that look like a call, but are none: a colon is missing, or letters are large.
 fn mistyped(text: &str) -> impl Iterator<Item = (usize, &'static str)> + '_ {
+    const KNOWN: [&str; 6] = ["run", "bench", "print", "call", "trap", "options"];
     (1..).zip(text.lines()).filter_map(|(number, line)| {
         let comment = line.trim().strip_prefix(';')?.trim_start_matches([' ', ';']);
         let (word, rest) = comment.split_once([' ', ':'])?;
-        let meant = ["run", "bench", "print"].into_iter().find(|known| word.eq_ignore_ascii_case(known))?;
+        let meant = KNOWN
+            .into_iter()
+            .find(|known| word.eq_ignore_ascii_case(known.trim_end_matches('s')) || word.eq_ignore_ascii_case(known))?;
         let is_one = comment[word.len()..].starts_with(':') && word == meant;
-        (!is_one && rest.trim_start().starts_with('%')).then_some((number, meant))
+        let is_meant = if meant == "options" { rest.contains('=') } else { rest.trim_start().starts_with('%') };
+        (!is_one && is_meant).then_some((number, meant))
     })
 }
 

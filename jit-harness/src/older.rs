@@ -20,7 +20,7 @@ const RENAMED: &[(&str, &[&str])] = &[
     ("ffcmp", &["fcmp"]),
     ("fmax_pseudo", &["fcmp", "select"]),
     ("fmin_pseudo", &["fcmp", "select"]),
-    ("global_value", &["symbol_value"]),
+    ("global_value", &["load"]),
     ("heap_addr", &["icmp", "trapz", "iadd"]),
     ("heap_load", &["icmp", "trapz", "iadd", "load"]),
     ("heap_store", &["icmp", "trapz", "iadd", "store"]),

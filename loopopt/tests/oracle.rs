@@ -6,7 +6,7 @@ use cranelift_codegen::Context;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::immediates::{Ieee32, Ieee64};
-use cranelift_codegen::ir::{Function, Inst, InstBuilder, InstructionData, Opcode, SourceLoc, TrapCode};
+use cranelift_codegen::ir::{Function, Inst, InstBuilder, InstructionData, Opcode, SourceLoc, TrapCode, types};
 use loopopt::oracle::{
     Agreement, Arg, Arm, Call, Case, Compiled, Difference, Expectation, Interpreted, Mismatch, Observation, Outcome,
     Pipeline, Placement, Program, Settings, check, check_reports, check_with, interpret,
@@ -413,13 +413,14 @@ mod host_functions {
     #[test]
     fn add_their_arguments_and_are_logged() {
         let observation = observe(TEXT, "f(mem+8, 300, 0x1.8p0)", &[0; 64]);
-        let sum = DataValue::I64(300 + 44);
+        // An address on the stack counts as 64, twice.
+        let sum = DataValue::I64(300 + 64 + 44 + 64);
         let expected = vec![sum, f64_value(3.0), DataValue::V128([0; 16])];
         assert_eq!(observation.outcome, Outcome::Returned(expected));
         let names: Vec<&str> = observation.calls.iter().map(|call| &call.name[..]).collect();
         assert_eq!(names, ["print", "mix", "mix"]);
         let number = f64_value(1.5);
-        let args = vec![DataValue::I32(300), number.clone(), DataValue::I64(0), number];
+        let args = vec![DataValue::I32(300), number.clone(), DataValue::I64(64), number];
         assert_eq!(observation.calls[1].args, args);
         assert_ne!(observation.calls[0].memory, observation.calls[1].memory);
         assert_eq!(observation.calls[1].memory, observation.calls[2].memory);
@@ -947,4 +948,77 @@ fn all(func: &Function, opcode: Opcode) -> Vec<Inst> {
 
 fn find(func: &Function, opcode: Opcode) -> Inst {
     *all(func, opcode).first().expect("the opcode is there")
+}
+
+/// What recursion is called with is wrong in one arm, which goes on until the stack is full.
+#[test]
+fn a_stack_that_only_one_arm_fills_is_a_difference() {
+    let text = "function %f(i64) -> i64 {
+            fn0 = %f(i64) -> i64
+        block0(v0: i64):
+            v1 = iconst.i64 1
+            brif v0, block1, block2
+        block1:
+            v2 = isub v0, v1
+            v3 = call fn0(v2)
+            v4 = iadd v3, v1
+            return v4
+        block2:
+            return v0
+        }";
+    let found = agreement(text, &[("%f(5)", &[])], Settings::default(), &mut |func| {
+        let sub = all(func, Opcode::Isub)[0];
+        let [number, one] = *func.dfg.inst_args(sub) else { return false };
+        func.replace(sub).iadd(number, one);
+        true
+    });
+    assert!(matches!(mismatch(found), Mismatch::Outcome(outcomes) if outcomes[0] != outcomes[1]));
+}
+
+/// Instructions without a source location are told apart all the same.
+#[test]
+fn a_trap_in_another_place_is_a_difference() {
+    let text = "function %f(i64, i64) {
+        block0(v0: i64, v1: i64):
+            trapz v0, user1
+            trapz v1, user1
+            return
+        }";
+    let mut swapped = |func: &mut Function| {
+        let traps = all(func, Opcode::Trapz);
+        let block = func.layout.inst_block(traps[0]).expect("it is in the layout");
+        func.layout.remove_inst(traps[1]);
+        let first = func.layout.first_inst(block).expect("it has instructions");
+        func.layout.insert_inst(traps[1], first);
+        true
+    };
+    let found = agreement(text, &[("%f(0, 0)", &[])], Settings::default(), &mut swapped);
+    assert!(matches!(mismatch(found), Mismatch::Outcome(_)));
+}
+
+/// An address of the stack is not null, and not another one within a word.
+#[test]
+fn an_address_that_escapes_is_compared() {
+    let text = "function %f() -> i64 {
+            ss0 = explicit_slot 16
+            fn0 = %host(i64) -> i64 system_v
+        block0:
+            v0 = iconst.i64 0
+            v1 = stack_addr.i64 ss0+4
+            v2 = call fn0(v1)
+            v3 = call fn0(v0)
+            return v3
+        }";
+    for is_null in [true, false] {
+        let found = agreement(text, &[("%f()", &[])], Settings::default(), &mut |func| {
+            let addr = all(func, Opcode::StackAddr)[0];
+            let slot = func.sized_stack_slots.keys().next().expect("it has a slot");
+            match is_null {
+                true => _ = func.replace(addr).iconst(types::I64, 0),
+                false => _ = func.replace(addr).stack_addr(types::I64, slot, 0),
+            }
+            true
+        });
+        assert!(matches!(mismatch(found), Mismatch::HostCall { index: 0, .. }));
+    }
 }

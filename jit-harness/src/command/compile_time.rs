@@ -12,9 +12,9 @@ use crate::generate;
 use crate::heap;
 use crate::input::Input;
 use crate::progress::{Progress, progress};
-use crate::report::json::{create, write_json};
 use crate::report::made::Made;
 use crate::report::table::{self, Columns};
+use crate::report::whole::WholeFile;
 use crate::subject::sample_function;
 use crate::target;
 use anyhow::{Result, anyhow};
@@ -96,7 +96,7 @@ pub(super) fn run(args: &BenchArgs, out: &mut dyn Write) -> Result<Ending> {
     }
     let options = args.optimizer.options()?;
     let isa = target::host()?;
-    let file = args.json.as_deref().map(create).transpose()?;
+    let file = args.json.as_deref().map(WholeFile::new).transpose()?;
     let effort = if args.quick { 2 } else { 5 };
     let loop_free = Work::of_one("no loops", generate::diamonds(DIAMONDS, &*isa)?, 20 * effort);
     let growth: Vec<Work> = LOOPS
@@ -115,14 +115,14 @@ pub(super) fn run(args: &BenchArgs, out: &mut dyn Write) -> Result<Ending> {
     let CompileTime { loop_free, growth, samples, .. } = &result;
     print(&[loop_free].into_iter().chain(growth).chain([samples]).collect::<Vec<_>>(), out)?;
     if let Some(file) = file {
-        write_json(file, &result)?;
+        file.finish(&result)?;
     }
     Ok(Ending::Fine)
 }
 
 /// The same for files: all functions of each together, with the settings of the file.
 fn run_files(args: &BenchArgs, out: &mut dyn Write) -> Result<Ending> {
-    let json = args.json.as_deref().map(create).transpose()?;
+    let json = args.json.as_deref().map(WholeFile::new).transpose()?;
     let repeat = if args.quick { 20 } else { 50 };
     let (mut rows, isa) = (Vec::new(), target::host()?);
     for path in &args.files {
@@ -137,7 +137,7 @@ fn run_files(args: &BenchArgs, out: &mut dyn Write) -> Result<Ending> {
     let result = OfFiles { files: rows, cpu: target::cpu() };
     print(&result.files.iter().collect::<Vec<_>>(), out)?;
     if let Some(json) = json {
-        write_json(json, &result)?;
+        json.finish(&result)?;
     }
     Ok(Ending::Fine)
 }

@@ -7,8 +7,8 @@ mod origin;
 
 use super::Ending;
 use crate::cli::{ExplainArgs, ShownArgs};
-use crate::error::in_file;
-use crate::input::{Input, Lines};
+use crate::error::{guard, in_file};
+use crate::input::{Input, Lines, cannot_compile};
 use crate::listing::{self, count};
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
@@ -119,8 +119,8 @@ fn each_function<T: Send>(
     let wanted = all.iter().zip(input.program.functions()).filter(|(name, _)| names.contains(name));
     let one = |(name, function): &(&String, &Function)| {
         let is_known = |entity: &str| lines.of(name, entity).is_some();
-        let explained = Explained::new(function, isa, (options, depth), &is_known)
-            .map_err(|error| in_file(&input.name, &error, "the function cannot be compiled for this host"))?;
+        let explained = guard(|| Explained::new(function, isa, (options, depth), &is_known))
+            .map_err(|error| cannot_compile(&format!("{}: %{name}", input.name), &error))?;
         make(name, lines, &explained)
     };
     let threads = thread::available_parallelism().map_or(1, NonZero::get);

@@ -67,7 +67,7 @@ impl Runner<'_> {
         Ok(worst)
     }
 
-    /// Makes the calls of the `; run:` lines and checks what they return.
+    /// Makes the calls of the `; run:` and `; trap:` lines and checks how they end.
     fn run_comments(&self, function: Option<&str>, out: &mut dyn Write) -> Result<Ending> {
         let runs = self.runs(function)?;
         let mut compiled = self.compile()?;
@@ -77,7 +77,7 @@ impl Runner<'_> {
             let case = Case { call, memory: image() };
             let outcome = self.outcome(&mut compiled, &case)?;
             let call = &case.call;
-            let holds = matches!(&outcome, Outcome::Returned(values) if expectation.holds(values));
+            let holds = expectation.is_met(&outcome);
             failed += usize::from(!holds);
             let seen = describe(&outcome, self.program, call);
             match (&expectation, holds) {

@@ -8,8 +8,8 @@ use super::Ending;
 use super::compile_time::{Meter, Row, Work};
 use crate::cli::BenchArgs;
 use crate::progress::progress;
-use crate::report::json::{create, write_json};
 use crate::report::table::{Columns, time};
+use crate::report::whole::WholeFile;
 use crate::scaling::{DIRECTIONS, Direction};
 use crate::target;
 use anyhow::{Context as _, Result, bail};
@@ -42,7 +42,7 @@ pub(super) fn run(args: &BenchArgs, out: &mut dyn Write) -> Result<Ending> {
         let names: Vec<_> = DIRECTIONS.iter().map(|direction| direction.name).collect();
         bail!("no direction has `{filter}` in its name; there are {}", names.join(", "));
     }
-    let file = args.json.as_deref().map(create).transpose()?;
+    let file = args.json.as_deref().map(WholeFile::new).transpose()?;
     let repeat = if args.quick { 3 } else { 9 };
     let work = |direction: &Direction| {
         let functions = direction.sizes.iter().map(|&size| work(direction, size, repeat));
@@ -59,7 +59,7 @@ pub(super) fn run(args: &BenchArgs, out: &mut dyn Write) -> Result<Ending> {
     meter.progress.finish_and_clear();
     print(&scaling, out)?;
     if let Some(file) = file {
-        write_json(file, &scaling)?;
+        file.finish(&scaling)?;
     }
     Ok(Ending::Fine)
 }

@@ -2,6 +2,7 @@
 
 use super::compile::{Compiled, codegen_error, optimize, run_rewrite};
 use super::interpret::{Interpreted, interpret};
+use super::native::STACK;
 use super::run::Fault;
 use super::{Call, HostCall, Observation, Outcome, Pipeline, Program, Rewrite, Settings};
 use crate::analysis::cfg::edges::{edges_of, jump_target};
@@ -118,8 +119,8 @@ pub enum Mismatch {
 /// Whether a program does the same before and after loopopt.
 ///
 /// Makes every call in every arm and compares all that an [`Observation`] holds. NaNs are equal to each other as results and
-/// as arguments of host functions; in memory, bytes are compared. The source location of a trap is compared if the two arms
-/// without loopopt agree on it, and not if Cranelift has let another access trap in the place of that: its egraph pass, which
+/// as arguments of host functions; in memory, bytes are compared. The source location of a trap is compared, where an instruction that has none
+/// gets one, if the two arms without loopopt agree on it, and not if Cranelift has let another access trap in the place of that: its egraph pass, which
 /// runs again, removes a store that a later one to the same address makes dead, lets a branch to a block that only traps trap itself, and its lowering makes one instruction of a
 /// load and a store of the same address, of a load and what uses it, or of all three.
 /// A function that is reported as unchanged has to be the same to the letter.
@@ -157,6 +158,7 @@ pub fn check_with(
     rewrite: &mut Rewrite<'_>,
 ) -> Result<Agreement> {
     // First what loopopt has no part in: what fails there is not of its making.
+    let program = &program.located();
     let none = Compiled::new(program, Pipeline::None, settings)?;
     let speed = Compiled::new(program, Pipeline::Speed, settings)?;
     let (optimized, defect) = compile_strictly(program, settings, rewrite)?;
@@ -264,7 +266,8 @@ impl Arms<'_> {
         let (optimized, _) = observe(&mut self.optimized).map_err(|error| blame(error, [Arm::Speed, Arm::LoopOpt]))?;
         // Slow, rather than endless: the others were near the limit too.
         let is_near_limit = time > self.speed.limit / 10;
-        if (is_overflow(&optimized.outcome) || is_near_limit) && is_undecided(&optimized, agreement) {
+        let may_overflow = is_overflow(&optimized.outcome) && self.needs_much_stack(case)?;
+        if (may_overflow || is_near_limit) && is_undecided(&optimized, agreement) {
             return Ok(());
         }
         if let Some(mismatch) = mismatch(function, &none, &speed, false) {
@@ -284,6 +287,18 @@ impl Arms<'_> {
         }
         agreement.compared += 1;
         Ok(())
+    }
+}
+
+impl Arms<'_> {
+    /// Whether a call needs so much stack without loopopt that larger frames may need too much.
+    fn needs_much_stack(&mut self, Case { call, memory }: &Case) -> Result<bool> {
+        /// By how much frames may grow, for values that are saved.
+        const GROWTH: usize = 8;
+        self.speed.stack = STACK / GROWTH;
+        let observed = self.speed.observe(call, memory);
+        self.speed.stack = STACK;
+        Ok(is_overflow(&observed?.outcome))
     }
 }
 

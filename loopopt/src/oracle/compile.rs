@@ -51,6 +51,8 @@ pub struct CompiledFunction {
 pub struct Compiled {
     functions: Vec<CompiledFunction>,
     pub(super) limit: Duration,
+    /// How many bytes of stack a call gets.
+    pub(super) stack: usize,
     pub(super) session: Arc<Mutex<Session>>,
     /// In the order of `functions`, then the shims.
     pub(super) code: Vec<CodeRange>,
@@ -317,6 +319,7 @@ impl Builder {
         Ok(Compiled {
             functions,
             limit,
+            stack: native::STACK,
             session: self.session,
             code,
             span: start..end,

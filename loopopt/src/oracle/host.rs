@@ -2,8 +2,8 @@
 //!
 //! All of them do the same, whatever their name and signature. An integer result is the wrapping sum of all integer
 //! arguments, cut off or sign-extended to the result's type; a float result is the sum of all float arguments of its type,
-//! from the first to the last; a vector result is zero. An integer that is an address on the program's stack counts as
-//! zero, because frames differ from arm to arm.
+//! from the first to the last; a vector result is zero. Frames differ from arm to arm: of an integer that is an address on the program's stack, only that it is one
+//! counts, and its place in a word.
 //!
 //! Two kinds do more, by the beginning of their names. If the first argument of a function `write…` is the address of eight bytes of the memory image
 //! or of the program's stack, the sum of the other arguments and one is added to the number there. For a function `read…`, the number there counts as the
@@ -21,10 +21,12 @@ use cranelift_codegen::ir::{Signature, Type, types};
 use std::cell::Cell;
 use std::slice;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::Duration;
 
 /// Stack that a host function needs. With less, the call is a stack overflow of the program.
 const NEEDED_STACK: usize = 64 << 10;
+/// What counts for an address on the program's stack, and how far it is into a word, which all stack slots begin with. Not zero: an address is not null.
+const ON_STACK: i64 = 64;
 /// The most calls that are logged. A program with more of them is stopped.
 const MAX_CALLS: usize = 100_000;
 
@@ -54,15 +56,15 @@ pub(super) struct Log {
     pub(super) calls: Vec<HostCall>,
     /// Address and size of the memory image.
     pub(super) image: (usize, usize),
-    /// Until when the program may run.
-    pub(super) deadline: Instant,
+    /// Until when the program may run, in [time on the processor](native::processor_time).
+    pub(super) deadline: Duration,
     /// Whether the program was stopped.
     pub(super) stopped: bool,
 }
 
 impl Log {
     /// An empty log.
-    pub(super) fn new(image: (usize, usize), deadline: Instant) -> Self {
+    pub(super) fn new(image: (usize, usize), deadline: Duration) -> Self {
         Self { calls: Vec::new(), image, deadline, stopped: false }
     }
 }
@@ -143,14 +145,14 @@ fn record(log: &mut Log, name: &str, args: Vec<DataValue>) -> bool {
     // SAFETY: the image was loaded before the call and stays until its end; the program is not running meanwhile.
     let image = unsafe { slice::from_raw_parts(address as *const u8, len) };
     log.calls.push(HostCall { name: name.to_owned(), args, memory: hash(image) });
-    log.stopped = log.calls.len() >= MAX_CALLS || Instant::now() > log.deadline;
+    log.stopped = log.calls.len() >= MAX_CALLS || native::processor_time() > log.deadline;
     !log.stopped
 }
 
 fn argument(slot: &Slot, ty: Type) -> DataValue {
     let value = DataValue::read_from_slice_ne(&slot.0, ty);
     match value {
-        DataValue::I64(address) if native::on_program_stack(address as usize) => DataValue::I64(0),
+        DataValue::I64(address) if native::on_program_stack(address as usize) => DataValue::I64(ON_STACK + address % 8),
         _ => value,
     }
 }

@@ -1,6 +1,7 @@
 //! The `; options:` lines of a CLIF file: settings of the optimizer, and what an embedder says.
 
-use super::{Compiled, Pipeline, Program, Settings, Unknown, require_passes};
+use super::program::directive;
+use super::{Compiled, Expectation, Pipeline, Program, Settings, Unknown, require_passes};
 use crate::profile::{Profile, Profiling};
 use crate::{Embedder, Options, SpectreGuards, Writers};
 use anyhow::{Context as _, Result, bail};
@@ -33,7 +34,8 @@ pub fn file_options(text: &str, base: Options) -> Result<Options> {
     let mut words = None;
     let mut uses_runs = false;
     for (line, content) in (1..).zip(text.lines()) {
-        for setting in content.strip_prefix("; options: ").into_iter().flat_map(str::split_whitespace) {
+        let settings = directive(content).filter(|(word, _)| *word == "options").and_then(|(_, settings)| settings);
+        for setting in settings.into_iter().flat_map(str::split_whitespace) {
             uses_runs |= setting == "profiling=runs";
             set(&mut options, &mut words, setting).with_context(|| format!("line {line}: {setting}"))?;
         }
@@ -55,7 +57,7 @@ fn record(text: &str, recording: &Options) -> Result<()> {
     let program = Program::parse(text)?;
     let mut compiled = Compiled::new(&program, Pipeline::LoopOpt(recording), Settings::default())?;
     let memory: Vec<u8> = (0..=250).cycle().take(64 << 10).collect();
-    for run in program.runs(text)? {
+    for run in program.runs(text)?.into_iter().filter(|run| !matches!(run.expectation, Expectation::Trap(_))) {
         compiled.observe(&run.call, &memory)?;
     }
     Ok(())

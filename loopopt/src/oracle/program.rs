@@ -2,11 +2,11 @@
 
 use super::header::{Foreign, Header, at_line};
 use super::isa::{Target, Use};
-use super::{Arg, Call, Unknown, run};
+use super::{Arg, Call, Outcome, Unknown, run};
 use anyhow::{Context as _, Result, bail, ensure};
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::entities::AnyEntity;
-use cranelift_codegen::ir::{AbiParam, Function, Signature, Type, UserFuncName};
+use cranelift_codegen::ir::{AbiParam, Function, Inst, Signature, SourceLoc, TrapCode, Type, UserFuncName};
 use cranelift_codegen::isa::{CallConv, OwnedTargetIsa};
 use cranelift_codegen::verify_function;
 use cranelift_reader::{ParseOptions, RunCommand, parse_run_command, parse_test};
@@ -28,26 +28,28 @@ pub struct Programs {
     pub foreign: Vec<Foreign>,
 }
 
-/// A call that a `run:` or `print:` comment asks for.
+/// A call that a `run:`, `print:` or `trap:` comment asks for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
     /// The line of the comment, from 1.
     pub line: usize,
     /// The call.
     pub call: Call,
-    /// What it should return.
+    /// How it should end.
     pub expectation: Expectation,
 }
 
-/// What a call should return.
+/// How a call should end.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expectation {
     /// `== values`.
     Equal(Vec<DataValue>),
     /// `!= values`.
     NotEqual(Vec<DataValue>),
-    /// Of a `print:` comment: anything.
+    /// Of a `print:` comment: anything that is returned.
     Anything,
+    /// Of a `trap:` comment: this trap.
+    Trap(TrapCode),
 }
 
 /// A call that a `bench:` comment asks for.
@@ -60,6 +62,15 @@ pub struct Bench {
 }
 
 impl Expectation {
+    /// Whether a call has ended as expected. Floats are compared by their bits.
+    pub fn is_met(&self, outcome: &Outcome) -> bool {
+        match outcome {
+            Outcome::Returned(results) => self.holds(results),
+            Outcome::Trapped { code, .. } => *self == Self::Trap(*code),
+            Outcome::TimedOut => false,
+        }
+    }
+
     /// Whether these results are as expected. Floats are compared by their bits.
     pub fn holds(&self, results: &[DataValue]) -> bool {
         let equal = |expected: &[DataValue]| {
@@ -69,6 +80,7 @@ impl Expectation {
             Self::Equal(expected) => equal(expected),
             Self::NotEqual(expected) => !equal(expected),
             Self::Anything => true,
+            Self::Trap(_) => false,
         }
     }
 }
@@ -132,6 +144,24 @@ impl Program {
         Ok(Self { functions, target })
     }
 
+    /// The same program, in which each instruction has a source location: those without get one of their own.
+    pub(super) fn located(&self) -> Self {
+        let mut program = self.clone();
+        for func in &mut program.functions {
+            let insts: Vec<Inst> = func.layout.blocks().flat_map(|block| func.layout.block_insts(block)).collect();
+            let last = insts.iter().map(|&inst| func.srcloc(inst)).filter(|place| !place.is_default());
+            let mut next = last.map(|place| place.bits()).max().map_or(1, |last| last.saturating_add(1));
+            for inst in insts {
+                if func.srcloc(inst).is_default() {
+                    func.set_srcloc(inst, SourceLoc::new(next));
+                    // The largest number stands for none.
+                    next = next.saturating_add(1).min(u32::MAX - 1);
+                }
+            }
+        }
+        program
+    }
+
     /// The ISA that the program's text asks for, at `opt_level=speed`: what `Context::optimize` and the loop passes get here.
     ///
     /// # Errors
@@ -190,10 +220,10 @@ impl Program {
         Ok(call)
     }
 
-    /// The calls in the `run:` and `print:` comments of a text, usually the one that the program is from.
+    /// The calls in the `run:`, `print:` and `trap:` comments of a text, usually the one that the program is from.
     ///
     /// A comment is read as Cranelift's file tests do, except that the call can be to any function and can have `mem` as
-    /// an argument. `; run` alone calls the function before it, which should not return 0.
+    /// an argument. `; run` alone calls the function before it, which should not return 0. `; trap: %f(1) == user7` says which trap ends a call.
     pub fn runs(&self, text: &str) -> Result<Vec<Run>> {
         let mut before = None;
         let mut runs = Vec::new();
@@ -205,6 +235,7 @@ impl Program {
                 Some(("run", Some(command))) => self.parse_run(command),
                 Some(("run", None)) => self.run_without_call(before),
                 Some(("print", Some(call))) => self.parse_call(call).map(|call| (call, Expectation::Anything)),
+                Some(("trap", Some(command))) => self.parse_trap(command),
                 _ => continue,
             };
             let (call, expectation) = run.with_context(|| format!("line {line}"))?;
@@ -240,6 +271,14 @@ impl Program {
         Ok((call, if equal { Expectation::Equal(values) } else { Expectation::NotEqual(values) }))
     }
 
+    fn parse_trap(&self, command: &str) -> Result<(Call, Expectation)> {
+        let (call, code) = command.split_once("==").context("`==` and a trap code are missing")?;
+        let code = code.trim();
+        let trap =
+            code.parse().ok().with_context(|| format!("`{code}` is no trap code, as `user7` and `heap_oob` are"))?;
+        Ok((self.parse_call(call)?, Expectation::Trap(trap)))
+    }
+
     fn run_without_call(&self, name: Option<&str>) -> Result<(Call, Expectation)> {
         let call = self.parse_call(&format!("{}()", name.context("there is no function before it")?))?;
         let function = self.function(&call.function).expect("the call names a function of the program");
@@ -266,7 +305,7 @@ fn verify(function: &Function, target: &Target, line_of: impl Fn(AnyEntity) -> O
 }
 
 /// The word of a comment like `; word: rest` or `; word`, and the rest.
-fn directive(line: &str) -> Option<(&str, Option<&str>)> {
+pub(super) fn directive(line: &str) -> Option<(&str, Option<&str>)> {
     let comment = line.trim().strip_prefix(';')?.trim_start_matches([' ', ';']);
     match comment.split_once(':') {
         Some((word, rest)) => Some((word.trim(), Some(rest))),

@@ -11,7 +11,7 @@ use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::{Signature, SourceLoc, TrapCode, Type, types};
 use std::error::Error;
 use std::fmt;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A call with its arguments and its memory image, ready to be made many times, by any arm of the same program.
 #[derive(Clone, Debug)]
@@ -106,11 +106,13 @@ impl Compiled {
         let image = arena.load(prepared.memory)?;
         prepared.set_slots(image);
         lock(&self.session).image = (image, prepared.memory.len());
-        lock(&self.session).log = log.then(|| Log::new((image, prepared.memory.len()), Instant::now() + self.limit));
+        lock(&self.session).log =
+            log.then(|| Log::new((image, prepared.memory.len()), native::processor_time() + self.limit));
         let entry = Entry {
             trampoline: prepared.trampoline,
             callee: self.code[prepared.function].address,
             code: self.span.clone(),
+            stack: self.stack,
         };
         let (ended, time) = native::call(&entry, &mut prepared.slots, self.limit)?;
         let log = lock(&self.session).log.take();

@@ -97,6 +97,7 @@ use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, InstructionData, Opcode, Value};
 use cranelift_codegen::{CodegenResult, Context, FxHashSet};
 use guard::{Again, Guard, Test, guard};
+use std::iter;
 use std::rc::Rc;
 use why::Decline;
 
@@ -458,8 +459,8 @@ fn factor(size: usize, options: &Options) -> Result<usize, Decline> {
 /// How many iterations of so many instructions are at most `max`.
 fn factor_within(size: usize, max: usize, options: &Options) -> Option<usize> {
     let most = options.partial_unroll_max_iterations;
-    let mut factors = [most, 2].into_iter().filter(|factor| (2..=most).contains(factor));
-    factors.find(|factor| size <= max / factor)
+    let mut factors = iter::successors(Some(most), |&factor| (factor > 2).then(|| (factor / 2).max(2)));
+    factors.find(|&factor| factor >= 2 && size <= max / factor)
 }
 
 /// Whether an instruction takes more time than what unrolling saves.

@@ -6,12 +6,12 @@
 //! in [`leave`], which restores those registers and returns from `enter`. That drops the program's frames. No frame of
 //! Rust code is dropped with them: while a host function runs, signals are passed on to whoever handled them before.
 //!
-//! Time is limited by a timer for each thread. Its handler does the same, but only while the program counter is in the
-//! program's own code; otherwise it waits for the next tick.
+//! Time on the processor is limited by a timer for each thread, so that it does not matter what else the machine does. Its handler does the same, but
+//! only while the program counter is in the program's own code; otherwise it waits for the next tick.
 
 #![allow(unsafe_code, reason = "memory mappings, signal handlers, and a switch of stacks")]
 
-use super::{Access, Ended, Entry, PAGE, Slot};
+use super::{Access, Ended, Entry, PAGE, STACK, Slot};
 use crate::oracle::host;
 use anyhow::{Context as _, Result};
 use std::arch::naked_asm;
@@ -23,8 +23,6 @@ use std::ptr;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// Stack of a program, in bytes.
-const STACK: usize = 4 << 20;
 /// Bytes of the stack that are zero when a function is called: what a program reads there before it writes is the same in all arms.
 /// Cranelift deletes stores that are read, see `docs/upstream.md`.
 const CLEARED: usize = 4 << 10;
@@ -130,6 +128,17 @@ pub(in crate::oracle) fn program_stack_left() -> usize {
     unsafe { ACTIVE.get().as_ref() }.map_or(0, |active| here.saturating_sub(active.stack.start))
 }
 
+/// How long this thread has been on the processor.
+pub(in crate::oracle) fn processor_time() -> Duration {
+    // SAFETY: `timespec` is plain data, and the kernel only writes to it.
+    let time = unsafe {
+        let mut time: libc::timespec = mem::zeroed();
+        libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time);
+        time
+    };
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
 /// Calls a function. The slots hold its arguments before and its results after, if it returned. Also gives the time from
 /// entry to exit.
 pub(in crate::oracle) fn call(entry: &Entry, slots: &mut [Slot], limit: Duration) -> Result<(Ended, Duration)> {
@@ -146,14 +155,15 @@ pub(in crate::oracle) fn call(entry: &Entry, slots: &mut [Slot], limit: Duration
             stack: stack.clone(),
             ended: Cell::new(Ended::Returned),
         };
+        let top = stack.end - (STACK - entry.stack.clamp(CLEARED, STACK));
         // SAFETY: the stack is mapped and larger, and nobody uses it now.
-        unsafe { ptr::write_bytes((stack.end - CLEARED) as *mut u8, 0, CLEARED) };
+        unsafe { ptr::write_bytes((top - CLEARED) as *mut u8, 0, CLEARED) };
         thread.set_timer(limit);
         ACTIVE.set(&active);
         let start = Instant::now();
         // SAFETY: `entry` is code that Cranelift made, for a signature for which the slots are enough. It uses the
         // program's stack, which nobody else uses: only host functions run meanwhile, and they call no programs.
-        unsafe { enter(active.caller_stack.as_ptr(), stack.end, entry.trampoline, entry.callee, slots.as_mut_ptr()) };
+        unsafe { enter(active.caller_stack.as_ptr(), top, entry.trampoline, entry.callee, slots.as_mut_ptr()) };
         let time = start.elapsed();
         ACTIVE.set(ptr::null());
         thread.set_timer(Duration::ZERO);
@@ -262,7 +272,7 @@ fn make_timer() -> Result<libc::timer_t> {
         event.sigev_signo = timer_signal();
         event.sigev_notify_thread_id = libc::gettid();
         let mut timer: libc::timer_t = ptr::null_mut();
-        if libc::timer_create(libc::CLOCK_MONOTONIC, &mut event, &mut timer) != 0 {
+        if libc::timer_create(libc::CLOCK_THREAD_CPUTIME_ID, &mut event, &mut timer) != 0 {
             return Err(io::Error::last_os_error()).context("no timer");
         }
         Ok(timer)

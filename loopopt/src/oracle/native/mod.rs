@@ -15,11 +15,14 @@ mod host;
 #[path = "elsewhere.rs"]
 mod host;
 
-pub(super) use host::{Mapping, call, on_program_stack, program_stack_left, require};
+pub(super) use host::{Mapping, call, on_program_stack, processor_time, program_stack_left, require};
 use std::ops::Range;
 
 /// Size of a page, and the unit of [`Mapping::protect`].
 pub(super) const PAGE: usize = 4096;
+
+/// Stack of a program, in bytes.
+pub(super) const STACK: usize = 4 << 20;
 
 /// An argument or a result, as trampolines and shims exchange them with Rust code.
 #[derive(Clone, Copy, Debug, Default)]
@@ -46,6 +49,8 @@ pub(super) struct Entry {
     pub(super) callee: usize,
     /// The machine code of the program. Only there is a program stopped when its time is up.
     pub(super) code: Range<usize>,
+    /// How many bytes of stack it gets, no more than [`STACK`].
+    pub(super) stack: usize,
 }
 
 /// How a call to machine code ended.

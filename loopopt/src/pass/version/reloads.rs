@@ -121,12 +121,25 @@ impl Group<'_> {
 
     /// How many loads another one does again within so many iterations.
     fn comes_back(&self, iterations: usize) -> usize {
-        let mut distances: Vec<_> = self.loads.iter().filter_map(|load| self.distance(load)).collect();
-        distances.sort_unstable();
-        distances.dedup();
-        let later = |from: i64| (1..iterations as i64).filter_map(move |times| from.checked_sub(times * self.step));
-        let is_again = |from: &&i64| later(**from).any(|before| distances.binary_search(&before).is_ok());
-        if self.step.unsigned_abs() > MAX_STEP { 0 } else { distances.iter().filter(is_again).count() }
+        let step = i128::from(self.step);
+        if self.step.unsigned_abs() > MAX_STEP || iterations < 2 {
+            return 0;
+        }
+        let distances = self.loads.iter().filter_map(|load| self.distance(load)).map(i128::from);
+        // Where an address does not move, the next iteration loads it again.
+        let class = |distance: i128| if step == 0 { distance } else { distance.rem_euclid(step) };
+        let mut classes: Vec<_> = distances.map(|distance| (class(distance), distance)).collect();
+        classes.sort_unstable();
+        classes.dedup();
+        if step == 0 {
+            return classes.len();
+        }
+        // The nearest one in the class is the first that comes there.
+        let is_again = |pair: &&[(i128, i128)]| {
+            let [(class, before), (other, from)] = **pair else { return false };
+            class == other && (from - before) / step.abs() < iterations as i128
+        };
+        classes.windows(2).filter(is_again).count()
     }
 
     /// What is to be kept away from the loads. Nothing if there is nothing, or if it cannot be tested.
