@@ -455,7 +455,7 @@ mod host_functions {
     fn return_normally_to_try_call() {
         let text = "function %f(i64) -> i64 system_v {
                 sig0 = (i64) -> i64 tail
-                fn0 = %throw sig0
+                fn0 = %host sig0
             block0(v0: i64):
                 try_call fn0(v0), sig0, block1(ret0), [ default: block2(exn0, exn1) ]
             block1(v1: i64):
@@ -1020,5 +1020,37 @@ fn an_address_that_escapes_is_compared() {
             true
         });
         assert!(matches!(mismatch(found), Mismatch::HostCall { index: 0, .. }));
+    }
+}
+
+/// Exceptions go to the nearest handler for their tag, past functions without one, and what lives there is there.
+#[test]
+fn exceptions_are_handled() {
+    let text = "function %g(i64, i64) -> i64 tail {
+            fn0 = %throw(i64) -> i64 system_v
+        block0(v0: i64, v1: i64):
+            v2 = imul v0, v1
+            v3 = call fn0(v0)
+            v4 = iadd v2, v3
+            return v4
+        }
+        function %f(i64, i64) -> i64, i64 system_v {
+            sig0 = (i64, i64) -> i64 tail
+            fn0 = %g sig0
+        block0(v0: i64, v1: i64):
+            v2 = imul v1, v1
+            try_call fn0(v0, v1), sig0, block1(ret0), [ tag1: block2(exn0), default: block3(exn1) ]
+        block1(v3: i64):
+            return v3, v2
+        block2(v4: i64):
+            v5 = iconst.i64 100
+            v6 = iadd v4, v5
+            return v6, v2
+        block3(v7: i64):
+            return v7, v2
+        }";
+    for (argument, result) in [(2, 2 * 7 + 2), (3, 103), (1, !1), (5, !5), (11, 111)] {
+        let outcome = observe(text, &format!("%f({argument}, 7)"), &[]).outcome;
+        assert_eq!(outcome, Outcome::Returned(vec![DataValue::I64(result), DataValue::I64(49)]), "{argument}");
     }
 }

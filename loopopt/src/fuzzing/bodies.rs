@@ -151,7 +151,8 @@ fn single_pass(case: &TestCase, statistics: &mut Statistics) -> Result<()> {
 /// they would have folded, merged and removed.
 fn unoptimized(case: &TestCase, statistics: &mut Statistics) -> Result<()> {
     let mut loops = LoopOptimizer::new(strict());
-    let mut fresh = case.program.functions().iter();
+    let program = case.program.located();
+    let mut fresh = program.functions().iter();
     let mut rewrite = |context: &mut Context, isa: &dyn TargetIsa| {
         let original = fresh.next().expect("the functions come in order");
         let mut own = Context::for_function(original.clone());

@@ -29,6 +29,8 @@ pub struct Statistics {
     pub sampled: usize,
     /// Calls among the sampled that trapped.
     pub trapped: usize,
+    /// Calls among the sampled in which an exception was handled.
+    pub thrown: usize,
     /// Calls that did not end in time.
     pub timed_out: usize,
     /// Calls that ran out of stack.
@@ -118,6 +120,7 @@ impl Statistics {
             let Ok(observation) = compiled.observe(call, memory) else { continue };
             self.sampled += 1;
             self.trapped += usize::from(matches!(observation.outcome, Outcome::Trapped { .. }));
+            self.thrown += usize::from(observation.calls.iter().any(|call| call.thrown));
         }
     }
 
@@ -170,6 +173,7 @@ impl Statistics {
         self.interpreted += other.interpreted;
         self.sampled += other.sampled;
         self.trapped += other.trapped;
+        self.thrown += other.thrown;
         self.timed_out += other.timed_out;
         self.overflowed += other.overflowed;
         add_all(&mut self.claims, other.claims);
@@ -201,7 +205,11 @@ impl fmt::Display for Statistics {
             "{} calls agree, {} of them interpreted; {} timed out, {} ran out of stack",
             self.compared, self.interpreted, self.timed_out, self.overflowed
         )?;
-        writeln!(f, "{} of {} sampled calls trapped", self.trapped, self.sampled)?;
+        writeln!(
+            f,
+            "{} of {} sampled calls trapped, in {} an exception was handled",
+            self.trapped, self.sampled, self.thrown
+        )?;
         for (claim, programs) in &self.claims {
             let share = percent(Some(*programs), self.programs);
             writeln!(f, "{claim:?} asserted in {share:.1} %")?;

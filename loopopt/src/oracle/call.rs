@@ -60,6 +60,8 @@ pub struct HostCall {
     pub args: Vec<DataValue>,
     /// A hash of the memory image at the call.
     pub memory: u64,
+    /// Whether it threw an exception that a handler of the program took.
+    pub thrown: bool,
 }
 
 impl fmt::Display for Call {

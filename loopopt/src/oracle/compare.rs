@@ -446,6 +446,7 @@ fn same_host_call(calls: [Option<&HostCall>; 2]) -> bool {
         [Some(a), Some(b)] => {
             a.name == b.name
                 && a.memory == b.memory
+                && a.thrown == b.thrown
                 && a.args.len() == b.args.len()
                 && a.args.iter().zip(&b.args).all(|(a, b)| same_value(a, b, a.ty()))
         }

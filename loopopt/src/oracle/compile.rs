@@ -5,7 +5,7 @@
 //! optimized is lowered as it is, as with [`Options::lowers_directly`](crate::Options::lowers_directly).
 
 use super::code::CodeMemory;
-use super::host::{Import, Session};
+use super::host::{CallSite, Import, Session, lock};
 use super::isa::Use;
 use super::library;
 use super::native;
@@ -19,7 +19,7 @@ use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::{
     ExternalName, FuncRef, Function, GlobalValueData, Signature, SourceLoc, TrapCode, UserExternalName,
 };
-use cranelift_codegen::isa::{OwnedTargetIsa, TargetIsa};
+use cranelift_codegen::isa::{CallConv, OwnedTargetIsa, TargetIsa};
 use cranelift_codegen::{CodegenError, CompiledCode, Context};
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, Linkage, Module, ModuleError, default_libcall_names};
@@ -78,6 +78,8 @@ pub(super) struct CodeRange {
     pub(super) size: usize,
     /// Sorted by offset.
     pub(super) traps: Vec<(usize, TrapCode, SourceLoc)>,
+    /// The calls, by where they return to.
+    calls: Vec<(usize, CallSite)>,
 }
 
 impl Compiled {
@@ -250,7 +252,11 @@ impl Builder {
         let code = code.map_err(|error| codegen_error(&error))?;
         define_lowered(&mut self.module, id, &context.func, &code).map_err(module_error)?;
         compile_time += start.elapsed();
-        self.code.push((id, CodeRange::new(name, &code)));
+        let mut range = CodeRange::new(name, &code);
+        if !are_clobbered(&context.func) {
+            range.calls.iter_mut().for_each(|(_, site)| site.forget_handlers());
+        }
+        self.code.push((id, range));
         Ok(CompiledFunction { name: name.to_owned(), clif, code: code.code_buffer().to_vec(), report, compile_time })
     }
 
@@ -312,6 +318,8 @@ impl Builder {
         let mut code = Vec::with_capacity(self.code.len());
         for (id, mut range) in self.code {
             range.address = self.module.get_finalized_function(id).addr();
+            let sites = range.calls.iter().map(|(offset, site)| (range.address + offset, site.at(range.address)));
+            lock(&self.session).sites.extend(sites);
             code.push(range);
         }
         let start = code.iter().map(|range| range.address).min().unwrap_or(0);
@@ -329,6 +337,12 @@ impl Builder {
     }
 }
 
+/// Whether the handlers of a function expect nothing in registers, so that exceptions can be thrown without restoring any. It is so for calls of `tail`
+/// functions, and for no handler of others.
+fn are_clobbered(func: &Function) -> bool {
+    func.dfg.exception_tables.values().all(|table| func.dfg.signatures[table.signature()].call_conv == CallConv::Tail)
+}
+
 impl CodeRange {
     /// Code that has no address yet.
     pub(super) fn new(name: &str, code: &CompiledCode) -> Self {
@@ -340,7 +354,8 @@ impl CodeRange {
         let mut traps: Vec<_> =
             code.buffer.traps().iter().map(|trap| (trap.offset as usize, trap.code, srcloc(trap.offset))).collect();
         traps.sort_by_key(|(offset, ..)| *offset);
-        Self { name: name.to_owned(), address: 0, size: code.code_buffer().len(), traps }
+        let calls = code.buffer.call_sites().map(|site| CallSite::new(&site)).collect();
+        Self { name: name.to_owned(), address: 0, size: code.code_buffer().len(), traps, calls }
     }
 
     /// The trap at this offset.

@@ -5,9 +5,12 @@
 //! from the first to the last; a vector result is zero. Frames differ from arm to arm: of an integer that is an address on the program's stack, only that it is one
 //! counts, and its place in a word.
 //!
-//! Two kinds do more, by the beginning of their names. If the first argument of a function `write…` is the address of eight bytes of the memory image
-//! or of the program's stack, the sum of the other arguments and one is added to the number there. For a function `read…`, the number there counts as the
-//! first argument, and is logged: so a slot whose address has escaped is seen.
+//! Three kinds do more, by the beginning of their names. If the sum of the integer arguments of a function `throw…` is odd, it throws an exception to the nearest
+//! handler among its callers: the tag is half of the sum, modulo 4, and the payload the sum and its complement. Without a handler it returns. Handlers of functions
+//! that `try_call` functions with other calling conventions than `tail` are left out: they would need registers restored.
+//! If the first argument of a function `write…` is the address of eight bytes of the memory image or of the program's stack, the sum of the other arguments and
+//! one is added to the number there. For a function `read…`, the number there counts as the first argument, and is logged: so a slot whose address has escaped is
+//! seen.
 //!
 //! For each of them the program has a shim, machine code that puts the arguments into slots and calls [`host_call`].
 
@@ -18,7 +21,9 @@ use super::native::{self, Slot};
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::immediates::{Ieee32, Ieee64};
 use cranelift_codegen::ir::{Signature, Type, types};
+use cranelift_codegen::{FinalizedMachCallSite, FinalizedMachExceptionHandler};
 use std::cell::Cell;
+use std::collections::HashMap;
 use std::slice;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -47,6 +52,50 @@ pub(super) struct Session {
     pub(super) image: (usize, usize),
     /// What is logged, if anything.
     pub(super) log: Option<Log>,
+    /// The calls of the program, by the addresses to which they return.
+    pub(super) sites: HashMap<usize, CallSite>,
+}
+
+/// Where a program calls.
+#[derive(Clone, Debug)]
+pub(super) struct CallSite {
+    /// From the stack pointer up to the frame pointer.
+    frame: usize,
+    /// The handlers' addresses, in the order in which they are asked, with the tag for which each is; one without is for any.
+    handlers: Vec<(Option<u32>, usize)>,
+}
+
+impl CallSite {
+    /// One of code that starts at `start`, with its return address.
+    pub(super) fn new(site: &FinalizedMachCallSite<'_>) -> (usize, Self) {
+        let handlers = site.exception_handlers.iter().filter_map(|handler| match handler {
+            FinalizedMachExceptionHandler::Tag(tag, offset) => Some((Some(tag.as_u32()), *offset as usize)),
+            FinalizedMachExceptionHandler::Default(offset) => Some((None, *offset as usize)),
+            FinalizedMachExceptionHandler::Context(_) => None,
+        });
+        let frame = site.frame_offset.unwrap_or(0) as usize;
+        (site.ret_addr as usize, Self { frame, handlers: handlers.collect() })
+    }
+
+    /// Lets exceptions go on to callers.
+    pub(super) fn forget_handlers(&mut self) {
+        self.handlers.clear();
+    }
+
+    /// The same once the code has an address.
+    pub(super) fn at(&self, start: usize) -> Self {
+        let handlers = self.handlers.iter().map(|&(tag, offset)| (tag, start + offset)).collect();
+        Self { frame: self.frame, handlers }
+    }
+}
+
+/// A handler, and what it goes on with.
+#[derive(Clone, Copy, Debug)]
+struct Thrown {
+    handler: usize,
+    frame: usize,
+    stack: usize,
+    payload: [i64; 2],
 }
 
 /// A log of calls.
@@ -83,21 +132,41 @@ pub(super) fn lock(session: &Mutex<Session>) -> MutexGuard<'_, Session> {
     session.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs a host function. Gives 0, or 1 if the program must stop.
+/// Runs a host function. Gives 0, or 1 if the program must stop. Does not return if it throws and somebody handles that.
 ///
 /// # Safety
 ///
-/// `import` must live, and the slots must be enough for its signature.
-pub(super) unsafe extern "C" fn host_call(import: *const Import, args: *const Slot, results: *mut Slot) -> u8 {
+/// `import` must live, the slots must be enough for its signature, and `frame` be the frame pointer of its shim, which the program has called.
+pub(super) unsafe extern "C" fn host_call(
+    import: *const Import,
+    args: *const Slot,
+    results: *mut Slot,
+    frame: usize,
+) -> u8 {
     if native::program_stack_left() < NEEDED_STACK {
         return 1;
     }
     RUNNING.set(true);
     // SAFETY: the shim passes the import that it was made for, and slots for its signature.
-    let (import, args, results) = unsafe {
-        let import = &*import;
+    let (go_on, thrown) = unsafe { run(&*import, args, results, frame) };
+    RUNNING.set(false);
+    if let Some(Thrown { handler, frame, stack, payload: [first, second] }) = thrown.filter(|_| go_on) {
+        // SAFETY: the handler is that of a call whose frame this is. Here nothing is left to do, nor in the shim.
+        unsafe { native::resume(handler, frame, stack, first, second) }
+    }
+    u8::from(!go_on)
+}
+
+/// Whether the program may go on, and where, if it does not return.
+///
+/// # Safety
+///
+/// As of [`host_call`].
+unsafe fn run(import: &Import, args: *const Slot, results: *mut Slot, frame: usize) -> (bool, Option<Thrown>) {
+    // SAFETY: the slots are enough for the signature.
+    let (args, results) = unsafe {
         let args = slice::from_raw_parts(args, import.signature.params.len());
-        (import, args, slice::from_raw_parts_mut(results, import.signature.returns.len()))
+        (args, slice::from_raw_parts_mut(results, import.signature.returns.len()))
     };
     let address = pointed_to(import, args);
     let mut args: Vec<DataValue> =
@@ -108,9 +177,37 @@ pub(super) unsafe extern "C" fn host_call(import: *const Import, args: *const Sl
     for (slot, result) in results.iter_mut().zip(&import.signature.returns) {
         meaning(&args, result.value_type).write_to_slice_ne(&mut slot.0);
     }
-    let go_on = lock(&import.session).log.as_mut().is_none_or(|log| record(log, &import.name, args));
-    RUNNING.set(false);
-    u8::from(!go_on)
+    let thrown = if import.name.starts_with("throw") {
+        // SAFETY: the shim was called by the program, with frames up to where it was entered.
+        unsafe { thrown(&lock(&import.session).sites, &args, frame) }
+    } else {
+        None
+    };
+    let go_on = lock(&import.session).log.as_mut().is_none_or(|log| record(log, &import.name, args, thrown.is_some()));
+    (go_on, thrown)
+}
+
+/// Who handles what is thrown for these arguments, if it is.
+///
+/// # Safety
+///
+/// `frame` is the frame pointer of a function that the program has called, and so are those that stand there, up to the first that returns to no call of
+/// the program.
+unsafe fn thrown(sites: &HashMap<usize, CallSite>, args: &[DataValue], mut frame: usize) -> Option<Thrown> {
+    let sum = args.iter().filter_map(integer).fold(0, i128::wrapping_add) as i64;
+    let tag = (sum >> 1) as u32 % 4;
+    if sum % 2 == 0 {
+        return None;
+    }
+    loop {
+        // SAFETY: a frame starts with the frame pointer of the caller, and where it is returned to.
+        let [caller, returns_to] = unsafe { *(frame as *const [usize; 2]) };
+        let site = sites.get(&returns_to)?;
+        if let Some(&(_, handler)) = site.handlers.iter().find(|(of, _)| of.is_none_or(|of| of == tag)) {
+            return Some(Thrown { handler, frame: caller, stack: caller - site.frame, payload: [sum, !sum] });
+        }
+        frame = caller;
+    }
 }
 
 /// The first argument, if a function of this name may access eight bytes there.
@@ -140,11 +237,11 @@ fn touch(name: &str, address: usize, args: &mut [DataValue]) {
 }
 
 /// Logs a call, and says whether the program may go on.
-fn record(log: &mut Log, name: &str, args: Vec<DataValue>) -> bool {
+fn record(log: &mut Log, name: &str, args: Vec<DataValue>, thrown: bool) -> bool {
     let (address, len) = log.image;
     // SAFETY: the image was loaded before the call and stays until its end; the program is not running meanwhile.
     let image = unsafe { slice::from_raw_parts(address as *const u8, len) };
-    log.calls.push(HostCall { name: name.to_owned(), args, memory: hash(image) });
+    log.calls.push(HostCall { name: name.to_owned(), args, memory: hash(image), thrown });
     log.stopped = log.calls.len() >= MAX_CALLS || native::processor_time() > log.deadline;
     !log.stopped
 }

@@ -145,7 +145,7 @@ impl Program {
     }
 
     /// The same program, in which each instruction has a source location: those without get one of their own.
-    pub(super) fn located(&self) -> Self {
+    pub(crate) fn located(&self) -> Self {
         let mut program = self.clone();
         for func in &mut program.functions {
             let insts: Vec<Inst> = func.layout.blocks().flat_map(|block| func.layout.block_insts(block)).collect();

@@ -6,9 +6,9 @@
 
 use super::code::CodeMemory;
 use super::compile::{CodeRange, codegen_error};
-use super::host::{self, Import};
+use super::host::Import;
 use super::isa::{Target, Use};
-use super::native::{Mapping, Slot};
+use super::native::{self, Mapping, Slot};
 use anyhow::{Context as _, Result, ensure};
 use cranelift_codegen::binemit::Reloc;
 use cranelift_codegen::control::ControlPlane;
@@ -118,7 +118,7 @@ fn build_shim(signature: &Signature) -> Result<Function> {
             builder.ins().store(MemFlagsData::trusted(), param, args, offset);
         }
         let import = hole(builder);
-        let host = builder.ins().iconst(types::I64, host::host_call as *const () as i64);
+        let host = builder.ins().iconst(types::I64, native::host_entry as *const () as i64);
         let host_signature = builder.import_signature(signature_of(&[types::I64; 3], Some(types::I8)));
         let call = builder.ins().call_indirect(host_signature, host, &[import, args, results]);
         let stop = builder.inst_results(call)[0];

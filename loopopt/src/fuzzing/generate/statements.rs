@@ -233,7 +233,9 @@ impl Draft<'_, '_, '_> {
     }
 
     fn try_call(&mut self, at: Block) -> Block {
-        let host = self.random.below(self.interface.hosts.len());
+        let hosts = self.interface.hosts.len();
+        // The last one throws.
+        let host = if self.random.chance(60) { hosts - 1 } else { self.random.below(hosts) };
         let next = self.block();
         let mut normal = Way::to(next);
         for (index, ret) in (0..).zip(&self.interface.hosts[host].returns) {

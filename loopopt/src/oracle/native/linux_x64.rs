@@ -26,6 +26,8 @@ use std::time::{Duration, Instant};
 /// Bytes of the stack that are zero when a function is called: what a program reads there before it writes is the same in all arms.
 /// Cranelift deletes stores that are read, see `docs/upstream.md`.
 const CLEARED: usize = 4 << 10;
+/// Bytes of the stack above the first frame. What is said to be there at a distance from a stack slot is there in whatever frame it is.
+const ABOVE: usize = 4 << 10;
 /// Bytes below the stack whose access means that the stack is full. Frames of more than a page probe each page.
 const STACK_GUARD: usize = 1 << 20;
 /// Least size of the stack on which signals are handled.
@@ -155,7 +157,7 @@ pub(in crate::oracle) fn call(entry: &Entry, slots: &mut [Slot], limit: Duration
             stack: stack.clone(),
             ended: Cell::new(Ended::Returned),
         };
-        let top = stack.end - (STACK - entry.stack.clamp(CLEARED, STACK));
+        let top = stack.end - ABOVE - (STACK - entry.stack.clamp(ABOVE + CLEARED, STACK));
         // SAFETY: the stack is mapped and larger, and nobody uses it now.
         unsafe { ptr::write_bytes((top - CLEARED) as *mut u8, 0, CLEARED) };
         thread.set_timer(limit);
@@ -169,6 +171,32 @@ pub(in crate::oracle) fn call(entry: &Entry, slots: &mut [Slot], limit: Duration
         thread.set_timer(Duration::ZERO);
         Ok((active.ended.get(), time))
     })
+}
+
+/// Passes a call of a shim on to [`host::host_call`], with the shim's frame pointer.
+#[unsafe(naked)]
+pub(in crate::oracle) unsafe extern "C" fn host_entry(
+    import: *const host::Import,
+    args: *const Slot,
+    results: *mut Slot,
+) -> u8 {
+    naked_asm!("mov rcx, rbp", "jmp {call}", call = sym host::host_call)
+}
+
+/// Goes on in a handler with these payload values. That drops the frames of the program's stack below it.
+///
+/// # Safety
+///
+/// The handler is one of Cranelift's, and these are its frame pointer and stack pointer. Nothing may be left to do in the frames that are dropped.
+#[unsafe(naked)]
+pub(in crate::oracle) unsafe extern "C" fn resume(
+    handler: usize,
+    frame: usize,
+    stack: usize,
+    first: i64,
+    second: i64,
+) -> ! {
+    naked_asm!("mov rbp, rsi", "mov rsp, rdx", "mov rax, rcx", "mov rdx, r8", "jmp rdi")
 }
 
 /// Calls `trampoline(callee, slots)` on the stack that ends at `stack`. Where it left the caller's stack goes to

@@ -15,7 +15,9 @@ mod host;
 #[path = "elsewhere.rs"]
 mod host;
 
-pub(super) use host::{Mapping, call, on_program_stack, processor_time, program_stack_left, require};
+pub(super) use host::{
+    Mapping, call, host_entry, on_program_stack, processor_time, program_stack_left, require, resume,
+};
 use std::ops::Range;
 
 /// Size of a page, and the unit of [`Mapping::protect`].
