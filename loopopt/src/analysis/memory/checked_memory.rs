@@ -22,7 +22,8 @@
 //! * at the result of such a guard, which the embedder says is [checked](crate::Embedder::is_checked), or
 //! * at a constant distance from the base, within the least length,
 //!
-//! and if nothing but an access uses what a guard of the function gives, and if the length does not get smaller.
+//! and if nothing but an access uses what a guard of that base and length gives, or one of which is not known what it is of, and if the length does not get smaller.
+//! Guards of other memories stay, and so do not matter: those of objects of a garbage collector, of which fields are accessed behind the address that was guarded.
 //!
 //! A length is loaded at one time, an access that a guard has let through is made later, and a new guard may load it later still. So a length that is
 //! loaded is one that is constant in the function, or of which the embedder says that it [never shrinks](crate::Embedder::never_shrinks). That
@@ -310,29 +311,34 @@ struct Found<'a> {
     memories: Vec<CheckedMemory>,
     /// Instructions with a region of which no guard is known.
     others: Vec<(Inst, AliasRegion)>,
+    /// Instructions that make something else of what a guard gives than a plain access, with what that guard is of. If that is not known now, it may be later, and
+    /// then it may be any memory.
+    derived: Vec<(Inst, Option<Shape>)>,
 }
 
 impl Found<'_> {
-    /// Looks at an instruction. Returns whether it uses guards as addresses of plain accesses only: what else is made of one would not be guarded
-    /// anew.
-    fn add(&mut self, inst: Inst) -> bool {
+    /// Looks at an instruction.
+    fn add(&mut self, inst: Inst) {
         let Roots { func, options, .. } = self.roots;
-        let mut guards = 0;
-        each_use(func, inst, |value| guards += usize::from(self.given.contains(value)));
+        let mut guards = SmallVec::<[Value; 2]>::new();
+        each_use(func, inst, |value| guards.extend(self.given.contains(value).then_some(value)));
         let region = func.dfg.insts[inst].memflags().and_then(|flags| func.dfg.mem_flags[flags].alias_region());
-        let Some(region) = region else { return guards == 0 };
-        if guards == 0 {
-            self.others.push((inst, region));
-            return true;
+        let access = region.and_then(|region| Some((region, Access::of(func, inst)?)));
+        if let Some((region, access)) = access.filter(|(_, access)| guards.contains(&access.operand)) {
+            let place = guards.iter().position(|&value| value == access.operand).expect("it is one of them");
+            let guard = func.dfg.value_def(guards.swap_remove(place)).inst();
+            let is_whole =
+                func.dfg.insts[inst].load_store_offset() == Some(0) && options.is_checked(func, access.flags);
+            match guard.filter(|_| is_whole).and_then(|guard| Shape::of(self.roots, guard)) {
+                Some(shape) => self.add_guarded(shape, &access, region),
+                None => self.others.push((inst, region)),
+            }
+        } else {
+            self.others.extend(region.map(|region| (inst, region)));
         }
-        let Some(access) = Access::of(func, inst) else { return false };
-        let guard = func.dfg.value_def(access.operand).inst().filter(|_| self.given.contains(access.operand));
-        let is_whole = func.dfg.insts[inst].load_store_offset() == Some(0) && options.is_checked(func, access.flags);
-        match guard.filter(|_| is_whole).and_then(|guard| Shape::of(self.roots, guard)) {
-            Some(shape) => self.add_guarded(shape, &access, region),
-            None => self.others.push((inst, region)),
-        }
-        guards == usize::from(guard.is_some())
+        // What else is made of one would not be guarded anew.
+        let shape = |value| func.dfg.value_def(value).inst().and_then(|guard| Shape::of(self.roots, guard));
+        self.derived.extend(guards.into_iter().map(|value| (inst, shape(value))));
     }
 
     /// An access for which nothing is known of `memory`: one without a guard, or one of a region that is another memory's, too.
@@ -351,7 +357,10 @@ impl Found<'_> {
                 .find(|other| other.regions.iter().any(is_own))
                 .map(|other| other.first)
         };
-        others.find(is_unguarded).or_else(shared)
+        let is_own_shape = |shape: &Shape| shape.base == memory.base && shape.length == memory.length;
+        let is_derived = |(_, shape): &&(Inst, Option<Shape>)| shape.as_ref().is_none_or(is_own_shape);
+        let derived = || self.derived.iter().find(is_derived).map(|&(inst, _)| inst);
+        others.find(is_unguarded).or_else(shared).or_else(derived)
     }
 
     fn add_guarded(&mut self, shape: Shape, access: &Access, region: AliasRegion) {
@@ -392,11 +401,8 @@ impl CheckedMemories {
         if given.is_empty() {
             return Self::default();
         }
-        let mut found = Found { roots, given, memories: Vec::new(), others: Vec::new() };
-        let mut insts = insts();
-        if let Some(inst) = insts.find(|&inst| !found.add(inst)) {
-            return Self { known: Vec::new(), obstacle: Some(inst) };
-        }
+        let mut found = Found { roots, given, memories: Vec::new(), others: Vec::new(), derived: Vec::new() };
+        insts().for_each(|inst| found.add(inst));
         let (mut known, mut obstacle) = (Vec::new(), None);
         let stores = OnceCell::new();
         for memory in &found.memories {
