@@ -52,7 +52,7 @@ pub struct Knowledge {
     ///
     /// Memories with 4 GiB reserved have no guards; what is said of them is [`extensions_confine`](Self::extensions_confine).
     pub spectre_guards: SpectreGuards,
-    /// Nothing may take an access to a memory outside of its 4 GiB where the processor runs ahead of a branch: indices stay 32 bits, extended.
+    /// Nothing may take an access to a memory, or to the heap of the garbage collector, outside of its 4 GiB where the processor runs ahead of a branch: indices stay 32 bits, extended.
     /// Costs a part of what `widen_indices` and `version` gain. `false` by default; set it if code of several tenants runs in one process, and not
     /// all memories are checked.
     pub extensions_confine: bool,
@@ -169,7 +169,7 @@ impl Embedder for Knowledge {
     }
 
     fn extension_confines(&self, region: &AliasRegionData) -> bool {
-        self.extensions_confine && is_memory(region)
+        self.extensions_confine && (is_memory(region) || is_one_of(region, &["GcHeap"]))
     }
 
     fn poll_latency(&self) -> u32 {

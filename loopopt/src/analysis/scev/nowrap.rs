@@ -10,7 +10,7 @@
 //! The narrow sum is a sum of leaves modulo a power of two. If the same sum of what the leaves are, as exact integers, stays within
 //! the numbers of the narrow type, then it is what the extension gives, whatever wraps on the way. What a leaf can be follows from the
 //! instruction that computes it (`crate::analysis::scev::value_range`); for a counter from how often its loop runs ([`crate::analysis::scev::exit_count`]); or
-//! from the comparisons that have been passed ([`crate::analysis::facts::known`]).
+//! from the comparisons that have been passed ([`crate::analysis::facts::known`]), which are asked whether it is far enough from one end of its type.
 
 use crate::analysis::cfg::loops::Loop;
 use crate::analysis::facts::known::{Conditions, Place};
@@ -286,8 +286,8 @@ impl<'a> Extents<'a> {
             return false;
         }
         self.questions -= 1;
-        let is_counter = self.counters.contains_key(&leaf.value);
-        if !is_counter && !self.conditions.knows(place, leaf.value) {
+        let is_near = self.is_near_the_end(leaf, (is_most, number));
+        if !is_near && !self.conditions.knows(place, leaf.value) {
             return false;
         }
         let cond = match (is_most, leaf.signed) {
@@ -299,13 +299,21 @@ impl<'a> Extents<'a> {
         let sum = Sum::of_leaf(self.view.func(), leaf.value);
         let number_sum = Sum::constant(number as u64, sum.bits());
         // A guard says it of the first iteration, and the test of the others.
-        self.conditions.set_thorough(is_counter);
+        self.conditions.set_thorough(is_near);
         let holds = self.conditions.holds(place, cond, [&sum, &number_sum]);
         self.conditions.set_thorough(false);
         if !holds {
             self.unknown.insert(key, number);
         }
         holds
+    }
+
+    /// Whether a counter keeps to one side of `number` if all that it keeps off is the end of its type, by a step: that is what a test and a guard say.
+    fn is_near_the_end(&self, leaf: Leaf, (is_most, number): (bool, i128)) -> bool {
+        self.counters.get(&leaf.value).is_some_and(|counter| {
+            let ((least, largest), step) = (self.limits(counter, leaf.signed), i128::from(counter.step.abs()));
+            if is_most { number >= largest - step } else { number <= least + step }
+        })
     }
 
     /// Finds the counters of the loop that `value` is a header parameter of, and of the loops around it. None if it is not.
@@ -358,7 +366,7 @@ impl<'a> Extents<'a> {
     /// The same by a comparison that holds in each iteration but the last. If the counter, or the next one, or one in between, has to be
     /// less than something for the loop to go on, the next one is no more than a step above that, and if that leaves room for another
     /// step, nothing has wrapped. A counter that steps by one until it is equal to something that is not less than its start does not
-    /// pass it.
+    /// pass it. That there is room for a step at the start is also what keeps the sum from wrapping that is compared there.
     fn tested(&mut self, counter: &Counter, comparison: Comparison, signed: bool) -> Option<Bounds> {
         let func = self.view.func();
         let ty = func.dfg.value_type(counter.param);
