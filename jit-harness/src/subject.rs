@@ -10,7 +10,7 @@ use cranelift_codegen::ir::Function;
 use cranelift_codegen::ir::immediates::Ieee64;
 use cranelift_reader::parse_functions;
 use loopopt::Options;
-use loopopt::oracle::{Arg, Call, Case, Program, Run};
+use loopopt::oracle::{Arg, Call, Case, Expectation, Program, Run};
 use std::path::PathBuf;
 
 /// What stands behind the name of a sample that is meant without its checks.
@@ -113,7 +113,9 @@ impl Subject {
         let advice = "write it as in `; run: %f(1) == 2`";
         let runs = input.program.runs(&input.text).map_err(|error| in_file(&input.name, &error, advice))?;
         if calls.is_empty() {
-            calls.extend(runs.iter().map(|run| (run.line, run.call.clone())));
+            // A call that traps is none to be timed.
+            let returns = runs.iter().filter(|run| !matches!(run.expectation, Expectation::Trap(_)));
+            calls.extend(returns.map(|run| (run.line, run.call.clone())));
         }
         Ok(calls.into_iter().map(|(line, call)| Self::of_call(input, line, call, &runs, options)).collect())
     }

@@ -41,6 +41,33 @@ fn run_checks_the_run_lines() {
 }
 
 #[test]
+fn run_checks_the_trap_lines() {
+    const TEXT: &str =
+        "function %f(i64) -> i64 {\nblock0(v0: i64):\n    trapz v0, user7\n    return v0\n}\n; trap: %f(0) == ";
+    let bench = Bench::new();
+    let right = bench.file("right.clif", format!("{TEXT}user7\n"));
+    assert_eq!(bench.prints(&["run", &right]), "line 6: %f(0): ok\n");
+    let wrong = bench.file("wrong.clif", format!("{TEXT}user9\n"));
+    let output = bench.run(&["run", &wrong]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stdout).contains("FAILED: trap: user7 in %f, expected trap: user9"));
+    bench.complains(&["run", &bench.file("none.clif", format!("{TEXT}usher9\n"))], &["none.clif:6: ", "no trap code"]);
+    // What traps is not timed.
+    bench.complains(&["bench", &right, "--quick"], &["right.clif", "nothing to time"]);
+}
+
+#[test]
+fn options_may_be_written_with_other_spaces() {
+    let bench = Bench::new();
+    for line in [";options: fuel=0", ";; options:fuel=0", "  ; options:  fuel=0"] {
+        let file = bench.file("options.clif", format!("{line}\n{GOOD}"));
+        assert!(bench.prints(&["explain", &file]).contains("left as it is"), "{line}");
+    }
+    let output = bench.run(&["explain", &bench.file("meant.clif", format!("; Options: fuel=0\n{GOOD}"))]);
+    assert!(text(&output.stderr).contains("meant.clif:1: this is a comment; is `; options: …` meant?"));
+}
+
+#[test]
 fn a_file_says_which_options_it_is_for() {
     let bench = Bench::new();
     let with = |line: &str| bench.file("options.clif", format!("{line}\n{GOOD}"));
