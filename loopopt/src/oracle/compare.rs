@@ -288,9 +288,7 @@ impl Arms<'_> {
         agreement.compared += 1;
         Ok(())
     }
-}
 
-impl Arms<'_> {
     /// Whether a call needs so much stack without loopopt that larger frames may need too much.
     fn needs_much_stack(&mut self, Case { call, memory }: &Case) -> Result<bool> {
         /// By how much frames may grow, for values that are saved.

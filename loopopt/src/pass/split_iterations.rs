@@ -72,7 +72,7 @@ use crate::pass::copying::{Denied, granted};
 use crate::pass::{Form, Pass, PassCx};
 use crate::refusal::refusals;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
-use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::condcodes::CondCode as _;
 use cranelift_codegen::ir::{Block, BlockArg, Function, InstBuilder, Opcode, Value};
 use cranelift_codegen::{CodegenResult, Context};
 use plan::{Plan, Split};
@@ -182,11 +182,9 @@ impl Plan {
         let jump = self.entry.branch;
         let args: Vec<BlockArg> = self.entry.args(func).collect();
         let [start, bound] = [&self.split.start, &self.split.bound].map(|sum| emit(func, jump, sum));
-        let cond = match (self.split.is_inclusive, self.is_signed()) {
-            (false, _) => self.own.cond,
-            (true, false) => IntCC::UnsignedLessThanOrEqual,
-            (true, true) => IntCC::SignedLessThanOrEqual,
-        };
+        let less = self.own.cond;
+        // Or equal: the other one is not less.
+        let cond = if self.split.is_inclusive { less.complement().swap_args() } else { less };
         let is_known = at(func, jump).ins().icmp(cond, start, bound);
         func.replace(jump).brif(is_known, self.header, &args, rest, &args);
     }

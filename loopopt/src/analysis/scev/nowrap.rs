@@ -290,12 +290,7 @@ impl<'a> Extents<'a> {
         if !is_near && !self.conditions.knows(place, leaf.value) {
             return false;
         }
-        let cond = match (is_most, leaf.signed) {
-            (true, false) => IntCC::UnsignedLessThanOrEqual,
-            (true, true) => IntCC::SignedLessThanOrEqual,
-            (false, false) => IntCC::UnsignedGreaterThanOrEqual,
-            (false, true) => IntCC::SignedGreaterThanOrEqual,
-        };
+        let cond = not_beyond(is_most, leaf.signed);
         let sum = Sum::of_leaf(self.view.func(), leaf.value);
         let number_sum = Sum::constant(number as u64, sum.bits());
         // A guard says it of the first iteration, and the test of the others.
@@ -431,17 +426,21 @@ impl<'a> Extents<'a> {
 
     /// Whether comparisons say that the first number is not past the second one in the direction of a counter. One question.
     fn is_not_beyond(&mut self, place: Place, counter: &Counter, sides: [&Sum; 2], signed: bool) -> bool {
-        let cond = match (counter.step > 0, signed) {
-            (true, false) => IntCC::UnsignedLessThanOrEqual,
-            (true, true) => IntCC::SignedLessThanOrEqual,
-            (false, false) => IntCC::UnsignedGreaterThanOrEqual,
-            (false, true) => IntCC::SignedGreaterThanOrEqual,
-        };
         if self.questions == 0 {
             return false;
         }
         self.questions -= 1;
-        self.conditions.holds(place, cond, sides)
+        self.conditions.holds(place, not_beyond(counter.step > 0, signed), sides)
+    }
+}
+
+/// That one number is at most another, or at least that.
+fn not_beyond(is_most: bool, signed: bool) -> IntCC {
+    match (is_most, signed) {
+        (true, false) => IntCC::UnsignedLessThanOrEqual,
+        (true, true) => IntCC::SignedLessThanOrEqual,
+        (false, false) => IntCC::UnsignedGreaterThanOrEqual,
+        (false, true) => IntCC::SignedGreaterThanOrEqual,
     }
 }
 
