@@ -61,8 +61,8 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     }
     remove_redundant_params(ctx);
     replace_known_loads(ctx, cx);
-    trap_locations::move_to_branches(&mut ctx.func);
     let hidden = Hidden::take(&mut ctx.func);
+    trap_locations::move_to_branches(&mut ctx.func);
     cx.analyses.egraph_runs += 1;
     let result = ctx.egraph_pass(&unverified(), cx.ctrl_plane);
     hidden.put_back(&mut ctx.func);

@@ -4,18 +4,23 @@
 //! (`branch_to_trap.rs`). In the program as it came in that is done already, whatever location it has given the trap. A block of which
 //! passes have left only the trap, because its store went or moved, is new: there the trap had its own location. A branch needs none
 //! for itself, as it never traps, so it takes that of the trap. If both ways do nothing but trap, the second one becomes conditional.
+//! A block that does more may come to do nothing else while the egraph pass runs, so it counts where no other way does.
 
 use crate::analysis::cfg::edges::edges_of;
-use cranelift_codegen::ir::{Function, Opcode};
+use cranelift_codegen::ir::{Block, Function, Opcode};
 
-/// Gives each `brif` to a block that ends in a trap the location of this trap.
+/// Gives each `brif` to a block that ends in a trap the location of this trap. What accesses memory is out of sight
+/// ([`Hidden`](super::hide::Hidden)).
 pub(super) fn move_to_branches(func: &mut Function) {
     let mut moved = Vec::new();
     for block in func.layout.blocks() {
         let Some(branch) = func.layout.last_inst(block) else { continue };
         if func.dfg.insts[branch].opcode() == Opcode::Brif {
-            let ends = edges_of(func, branch).filter_map(|edge| func.layout.last_inst(edge.target(func)));
-            let trap = ends.into_iter().filter(|&end| func.dfg.insts[end].opcode() == Opcode::Trap).last();
+            let trap = edges_of(func, branch)
+                .map(|edge| edge.target(func))
+                .filter(|&target| ends_in_trap(func, target))
+                .max_by_key(|&target| does_nothing_before_its_end(func, target))
+                .and_then(|target| func.layout.last_inst(target));
             moved.extend(trap.map(|trap| (branch, func.srcloc(trap))));
         }
     }
@@ -24,4 +29,19 @@ pub(super) fn move_to_branches(func: &mut Function) {
             func.set_srcloc(branch, srcloc);
         }
     }
+}
+
+fn ends_in_trap(func: &Function, block: Block) -> bool {
+    func.layout.last_inst(block).is_some_and(|last| func.dfg.insts[last].opcode() == Opcode::Trap)
+}
+
+/// Whether the egraph pass takes all instructions but the last one for pure (`is_pure_for_egraph` in `inst_predicates.rs`): of loads, only
+/// pure ones are in sight.
+fn does_nothing_before_its_end(func: &Function, block: Block) -> bool {
+    let is_pure = |inst| {
+        let opcode = func.dfg.insts[inst].opcode();
+        let acts = opcode.is_call() || opcode.can_trap() || opcode.can_store() || opcode.other_side_effects();
+        func.dfg.inst_results(inst).len() == 1 && (opcode == Opcode::Load || !acts)
+    };
+    func.layout.block_insts(block).rev().skip(1).all(is_pure)
 }
