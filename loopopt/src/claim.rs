@@ -13,7 +13,7 @@
 //!                                            v7 = load v6
 //! ```
 //!
-//! An assertion changes nothing else: it has no effect that anybody sees ([`Effects::asserts`](crate::analysis::memory::effects::Effects::asserts)),
+//! An assertion changes nothing else: it has no effect that anybody sees ([`Effects::asserts`](crate::analysis::inst::effects::Effects::asserts)),
 //! so passes move loads and stores past it, and no pass takes it for a check or for a fact, so what they prove they prove without. It
 //! stays in its block, and is copied with it.
 //!

@@ -123,6 +123,7 @@ mod fault;
 mod fuel;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
+mod ir;
 mod isa;
 mod module;
 mod optimizer;
@@ -134,7 +135,7 @@ mod pipeline;
 pub mod profile;
 mod refusal;
 mod remark;
-mod select;
+mod report;
 #[cfg(test)]
 mod testing;
 mod totals;
@@ -144,9 +145,10 @@ use std::collections::BTreeSet;
 pub use embedder::{Embedder, SpectreGuards, Writers};
 pub use isa::lowering_isa;
 pub use module::LoopOptModule;
-pub use optimizer::{Analyses, LoopOptimizer, Report};
+pub use optimizer::LoopOptimizer;
 pub use options::{Effort, Options};
 pub use remark::{Remark, Remarks, Verdict};
+pub use report::{Analyses, Report};
 pub use totals::Totals;
 
 /// The names of the passes, each once, in the order in which they run first.

@@ -1,54 +1,16 @@
-//! The way in: [`LoopOptimizer`] and the [`Report`] that it gives.
+//! The way in: [`LoopOptimizer`].
 
-use crate::claim::Claim;
 use crate::fuel::Fuel;
 use crate::isa::LoweringIsa;
 use crate::options::Options;
 use crate::pass::PassCx;
-use crate::pipeline;
-use crate::remark::Remarks;
+use crate::pipeline::{self, make_valid};
+use crate::report::Report;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_codegen::settings::OptLevel;
 use cranelift_codegen::{CodegenResult, CompileError, CompiledCode, Context};
 use std::collections::BTreeMap;
-use std::time::Duration;
-
-/// How often a run made each of its analyses, and what takes as long as one. Those that an edit keeps up to date do not count.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Analyses {
-    /// The control-flow graph, the dominator tree with it.
-    pub flow_graphs: usize,
-    /// The dominator tree alone.
-    pub dominator_trees: usize,
-    /// The loops.
-    pub loop_forests: usize,
-    /// Cranelift's egraph pass.
-    pub egraph_runs: usize,
-}
-
-/// What a run did.
-#[derive(Clone, Debug, Default)]
-#[non_exhaustive]
-pub struct Report {
-    /// Loops that the function had before the run, irreducible cycles not counted.
-    pub loops: usize,
-    /// Whether the function is another than before. If not, it is the same to the letter.
-    pub changed: bool,
-    /// What was done, and what was not.
-    pub remarks: Remarks,
-    /// How many assertions of each claim the function holds, if [`Options::assert_claims`] is on.
-    pub claims: BTreeMap<Claim, usize>,
-    /// How often what passes look at was made.
-    pub analyses: Analyses,
-    /// How often the passes that make something possible for each other ran. 0 if there was nothing to look at.
-    pub rounds: usize,
-    /// Time that each pass took, in the order in which they ran.
-    pub timings: Vec<(&'static str, Duration)>,
-    /// If [`Options::dumps`] is on: `("input", text)`, then one entry for each pass that changed the function.
-    pub dumps: Vec<(&'static str, String)>,
-}
 
 /// What settings depend on, besides those that were given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -71,6 +33,27 @@ impl Situation {
             options = options.quick();
         }
         Options { lowers_directly: self.lowers_directly, ..options }
+    }
+}
+
+impl Options {
+    /// Settings for small code: no pass that copies code runs, which are those for versions of loops, unrolling, peeling and the like.
+    ///
+    /// What an ISA with `opt_level=speed_and_size` gets in any case. `rotate` still runs where the test of the loop has 4 instructions
+    /// at most: the copy of the test takes the place of a jump in each iteration, and loads and checks can leave no loop
+    /// that is not rotated. `sink` moves, but makes no second copy. On the samples, which are nothing but loops, code is 1.15 of Cranelift's
+    /// (2.51 with the default settings, 1.01 without `rotate`), and takes 0.738 of the time (0.550, and 0.794).
+    pub fn for_size() -> Self {
+        Self::default().without_copies()
+    }
+
+    /// These settings, without what copies code.
+    pub(crate) fn without_copies(mut self) -> Self {
+        let small: Vec<&str> = pipeline::passes().filter(|pass| !pass.copies).map(|pass| pass.name).collect();
+        self.passes = Some(small.into_iter().filter(|name| self.enables(name)).map(str::to_owned).collect());
+        self.rotate_max_header_insts = self.rotate_max_header_insts.min(4);
+        self.sink_max_places = self.sink_max_places.min(1);
+        self
     }
 }
 
@@ -268,14 +251,4 @@ pub(crate) fn lower(
     let (func, registers) = (&ctx.func, &mut Default::default());
     let code = isa.compile_function(func, &ctx.domtree, registers, ctx.want_disasm, ctrl_plane)?;
     Ok(code.apply_params(&func.params))
-}
-
-/// Makes the flow graph, the dominator tree and the loops, as far as they are missing.
-pub(crate) fn make_valid(ctx: &mut Context) {
-    if !ctx.cfg.is_valid() || !ctx.domtree.is_valid() {
-        ctx.flowgraph();
-    }
-    if !ctx.loop_analysis.is_valid() {
-        ctx.compute_loop_analysis();
-    }
 }

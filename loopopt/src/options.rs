@@ -1,9 +1,8 @@
 //! Every setting, and every threshold that decides whether something pays, each with its unit and the reason for its value. What only bounds the time of a
 //! search is a constant beside it.
 
-use crate::analysis::memory::effects::{all_mem_flags, num_insts};
 use crate::embedder::{Embedder, Unknown, Writers};
-use crate::pipeline;
+use crate::ir::{all_mem_flags, num_insts};
 use crate::profile::Profiling;
 use cranelift_codegen::ir::{Function, Inst, InstructionData, MemFlagsData, Opcode};
 use std::sync::Arc;
@@ -495,25 +494,6 @@ impl Options {
     /// functions in the same order. A second run may find more to do.
     pub fn stress(seed: u64) -> Self {
         Self { stress_seed: Some(seed), ignore_cost: true, ..Self::default() }
-    }
-
-    /// Settings for small code: no pass that copies code runs, which are those for versions of loops, unrolling, peeling and the like.
-    ///
-    /// What an ISA with `opt_level=speed_and_size` gets in any case. `rotate` still runs where the test of the loop has 4 instructions
-    /// at most: the copy of the test takes the place of a jump in each iteration, and loads and checks can leave no loop
-    /// that is not rotated. `sink` moves, but makes no second copy. On the samples, which are nothing but loops, code is 1.15 of Cranelift's
-    /// (2.51 with the default settings, 1.01 without `rotate`), and takes 0.738 of the time (0.550, and 0.794).
-    pub fn for_size() -> Self {
-        Self::default().without_copies()
-    }
-
-    /// These settings, without what copies code.
-    pub(crate) fn without_copies(mut self) -> Self {
-        let small: Vec<&str> = pipeline::passes().filter(|pass| !pass.copies).map(|pass| pass.name).collect();
-        self.passes = Some(small.into_iter().filter(|name| self.enables(name)).map(str::to_owned).collect());
-        self.rotate_max_header_insts = self.rotate_max_header_insts.min(4);
-        self.sink_max_places = self.sink_max_places.min(1);
-        self
     }
 
     /// A text that is another if the code may be: the versions of loopopt and of Cranelift, and all settings that change

@@ -2,20 +2,20 @@
 
 use crate::analysis::cfg::loops::may_have_cycle;
 use crate::analysis::memory::checked_memory::{CheckedMemories, Roots};
-use crate::analysis::memory::effects::all_mem_flags;
 use crate::analysis::memory::spectre_guard::has_guards;
 use crate::change::Change;
 use crate::claim::{Claim, asserts_by_code, mark, unmark};
 use crate::edit::cfg::merge::merge_all;
 use crate::edit::cfg::unreachable::remove_unreachable;
+use crate::edit::inst::rename::Replaced;
 use crate::edit::materialize::drop_trap_flags::trust_checked;
 use crate::edit::materialize::neighbours::keep_neighbours;
 use crate::edit::materialize::pin::pin_chosen;
 use crate::edit::materialize::trust_allocated::trust_allocated;
 use crate::edit::materialize::trust_lengths::trust_lengths;
 use crate::edit::ssa::params::detach_redundant_params;
-use crate::edit::ssa::rename::Replaced;
-use crate::optimizer::{Report, make_valid};
+use crate::ir::all_mem_flags;
+use crate::pass::select;
 use crate::pass::{
     Form, Pass, PassCx, apply_profile, canon, cleanup, consolidate_guards, elide_checks, final_values,
     forward_select_load, full_unroll, fuse_exit_tests, guard_to_trap, gvn_sink, hoist_header_stores, layout,
@@ -24,7 +24,7 @@ use crate::pass::{
     split_iterations, split_latch, split_live_ranges, strip_mine, tail_duplicate, thread_jumps, transfer, unswitch,
     version, widen_indices,
 };
-use crate::select;
+use crate::report::Report;
 use cranelift_codegen::entity::EntityRef;
 use cranelift_codegen::ir::{Function, Value};
 use cranelift_codegen::verifier::VerifierErrors;
@@ -247,7 +247,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Repor
     cx.remarks.reserve();
     inspect(ctx, cx)?;
     let loops = cx.forest(ctx).len();
-    let has_loops = select::run(ctx, cx);
+    let has_loops = select::run(ctx, cx, canon::NAME);
     if !has_loops && !has_other_work {
         if !ctx.loop_analysis.is_valid() {
             ctx.compute_loop_analysis();
@@ -484,6 +484,16 @@ fn blame(pass: &Pass, errors: &VerifierErrors) -> CodegenError {
         error.message = format!("after {}: {}", pass.name, error.message);
     }
     CodegenError::Verifier(errors)
+}
+
+/// Makes the flow graph, the dominator tree and the loops, as far as they are missing.
+pub(crate) fn make_valid(ctx: &mut Context) {
+    if !ctx.cfg.is_valid() || !ctx.domtree.is_valid() {
+        ctx.flowgraph();
+    }
+    if !ctx.loop_analysis.is_valid() {
+        ctx.compute_loop_analysis();
+    }
 }
 
 #[cfg(test)]

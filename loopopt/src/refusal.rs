@@ -16,7 +16,6 @@
 //! in its list. The fields of a variant stand in its text by their names; instructions are shown as they are written. What several passes
 //! say in the same words is in [`shared`] alone.
 
-use crate::analysis::pressure::ByClass;
 use cranelift_codegen::ir::{Block, Function, Inst, Opcode, Type, Value};
 use std::borrow::Cow;
 use std::fmt;
@@ -75,12 +74,6 @@ pub(crate) trait Shown {
 impl Shown for Inst {
     fn shown<'a>(&'a self, func: &'a Function) -> impl fmt::Display + 'a {
         fmt::from_fn(move |f| write!(f, "\"{}\"", func.dfg.display_inst(*self)))
-    }
-}
-
-impl Shown for ByClass {
-    fn shown<'a>(&'a self, _: &'a Function) -> impl fmt::Display + 'a {
-        fmt::from_fn(|f| write!(f, "{} for integers and {} for floats", self[0], self[1]))
     }
 }
 

@@ -1,6 +1,6 @@
 //! [`Totals`]: the sums of reports.
 
-use crate::optimizer::Report;
+use crate::report::Report;
 use std::collections::BTreeMap;
 use std::time::Duration;
 

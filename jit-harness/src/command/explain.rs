@@ -22,7 +22,7 @@ use emitted::{Emitted, in_words};
 pub(super) use gains::gain;
 pub(super) use json::{FunctionRecord, LoopRecord, RemarkRecord};
 use loopopt::analysis::cfg::loops::{Loop, LoopForest};
-use loopopt::analysis::memory::effects::num_insts;
+use loopopt::analysis::inst::num_insts;
 use loopopt::oracle::require_passes;
 use loopopt::{LoopOptimizer, Options, Remark, Report, Verdict};
 use origin::Origins;

@@ -31,7 +31,7 @@ use crate::traced::Traced;
 use anyhow::{Result, anyhow, bail};
 use bench_programs as samples;
 use loopopt::Options;
-use loopopt::analysis::memory::effects::num_insts;
+use loopopt::analysis::inst::num_insts;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write;

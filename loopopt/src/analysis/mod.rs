@@ -5,8 +5,10 @@
 
 pub mod cfg;
 pub mod facts;
+pub mod inst;
 #[cfg(feature = "fuzzing")]
 pub mod lemmas;
 pub mod memory;
 pub mod pressure;
+pub(crate) mod profiled;
 pub mod scev;

@@ -15,12 +15,14 @@
 
 use crate::analysis::cfg::edges::each_use;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
-use crate::analysis::memory::effects::is_constant;
+use crate::analysis::inst::effects::is_constant;
+use crate::refusal::Shown;
 use cranelift_codegen::FxHashMap;
 use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::ir::{Function, Inst, Type, Value, ValueDef};
 use cranelift_codegen::isa::TargetIsa;
 use std::cell::Cell;
+use std::fmt;
 use std::rc::Rc;
 use target_lexicon::Architecture;
 
@@ -29,6 +31,12 @@ const SPARE: usize = 3;
 
 /// Registers by class: integers, then floats and vectors.
 pub type ByClass = [usize; 2];
+
+impl Shown for ByClass {
+    fn shown<'a>(&'a self, _: &'a Function) -> impl fmt::Display + 'a {
+        fmt::from_fn(|f| write!(f, "{} for integers and {} for floats", self[0], self[1]))
+    }
+}
 
 /// How often values are used in a loop: a table that one loop leaves to the next.
 #[derive(Debug, Default)]

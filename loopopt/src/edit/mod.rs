@@ -9,6 +9,7 @@ pub(crate) struct TooManyParams;
 
 pub(crate) mod cfg;
 pub(crate) mod copy;
+pub(crate) mod inst;
 pub(crate) mod materialize;
 pub(crate) mod ssa;
 

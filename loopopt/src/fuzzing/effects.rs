@@ -6,7 +6,7 @@
 //! that is no constant may trap follows from how that is computed: the bodies that run programs look at it.
 
 use super::generate::TestCase;
-use crate::analysis::memory::effects::Effects;
+use crate::analysis::inst::effects::Effects;
 use anyhow::{Result, ensure};
 use cranelift_codegen::ir::immediates::Imm64;
 use cranelift_codegen::ir::{Function, Inst, InstructionData, MemFlagsData, Opcode};

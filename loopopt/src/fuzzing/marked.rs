@@ -5,7 +5,7 @@ use super::generate::TestCase;
 use super::generate::{Shape, polled_region};
 use super::statistics::Statistics;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
-use crate::analysis::memory::effects::Effects;
+use crate::analysis::inst::effects::Effects;
 use crate::{Embedder, LoopOptimizer, Options, Writers};
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use cranelift_codegen::Context;

@@ -2,8 +2,8 @@
 
 use super::generate::{Shape, TestCase};
 use crate::Report;
-use crate::analysis::memory::effects::num_insts;
 use crate::claim::Claim;
+use crate::ir::num_insts;
 use crate::oracle::{Agreement, Case, Compiled, Outcome, Pipeline, Settings};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

@@ -1,11 +1,13 @@
 //! The comparison itself.
 
-use super::compile::{Compiled, codegen_error, optimize, run_rewrite};
+use super::code_range::codegen_error;
+use super::compile::{Compiled, optimize, run_rewrite};
 use super::interpret::{Interpreted, interpret};
 use super::native::STACK;
 use super::run::Fault;
 use super::{Call, HostCall, Observation, Outcome, Pipeline, Program, Rewrite, Settings};
-use crate::analysis::cfg::edges::{edges_of, jump_target};
+use crate::analysis::cfg::edges::edges_of;
+use crate::analysis::cfg::jumps::jump_target;
 use crate::analysis::memory::alias::Access;
 use crate::{LoopOptimizer, Options, Report};
 use anyhow::{Context as _, Result};

@@ -5,7 +5,8 @@
 //! optimized is lowered as it is, as with [`Options::lowers_directly`](crate::Options::lowers_directly).
 
 use super::code::CodeMemory;
-use super::host::{CallSite, Import, Session, lock};
+use super::code_range::{CodeRange, codegen_error};
+use super::host::{Import, Session, lock};
 use super::isa::Use;
 use super::library;
 use super::native;
@@ -15,12 +16,10 @@ use crate::Report;
 use crate::module::define_lowered;
 use crate::optimizer::lower;
 use anyhow::{Context as _, Error, Result, anyhow, bail, ensure};
+use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
-use cranelift_codegen::ir::{
-    ExternalName, FuncRef, Function, GlobalValueData, Signature, SourceLoc, TrapCode, UserExternalName,
-};
+use cranelift_codegen::ir::{ExternalName, FuncRef, Function, GlobalValueData, Signature, UserExternalName};
 use cranelift_codegen::isa::{CallConv, OwnedTargetIsa, TargetIsa};
-use cranelift_codegen::{CodegenError, CompiledCode, Context};
 use cranelift_jit::{JITBuilder, JITModule};
 use cranelift_module::{FuncId, Linkage, Module, ModuleError, default_libcall_names};
 use std::collections::HashMap;
@@ -68,18 +67,6 @@ impl fmt::Debug for Compiled {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Compiled").field("functions", &self.functions).finish_non_exhaustive()
     }
-}
-
-/// Where the code of a function is, and where it may trap.
-#[derive(Debug)]
-pub(super) struct CodeRange {
-    pub(super) name: String,
-    pub(super) address: usize,
-    pub(super) size: usize,
-    /// Sorted by offset.
-    pub(super) traps: Vec<(usize, TrapCode, SourceLoc)>,
-    /// The calls, by where they return to.
-    calls: Vec<(usize, CallSite)>,
 }
 
 impl Compiled {
@@ -174,17 +161,6 @@ fn named<T>(who: impl FnOnce() -> String, step: impl FnOnce() -> T) -> T {
         let reason = text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("no message");
         resume_unwind(Box::new(format!("{}: {reason}", who())))
     })
-}
-
-/// The error, with the first finding of the verifier if it is from there.
-pub(super) fn codegen_error(error: &CodegenError) -> Error {
-    match error {
-        CodegenError::Verifier(findings) => match findings.0.first() {
-            Some(first) => anyhow!("the verifier finds: {first}"),
-            None => anyhow!("the verifier fails"),
-        },
-        other => anyhow!("{other}"),
-    }
 }
 
 fn module_error(error: ModuleError) -> Error {
@@ -341,26 +317,4 @@ impl Builder {
 /// functions, and for no handler of others.
 fn are_clobbered(func: &Function) -> bool {
     func.dfg.exception_tables.values().all(|table| func.dfg.signatures[table.signature()].call_conv == CallConv::Tail)
-}
-
-impl CodeRange {
-    /// Code that has no address yet.
-    pub(super) fn new(name: &str, code: &CompiledCode) -> Self {
-        let srclocs = code.buffer.get_srclocs_sorted();
-        let srcloc = |offset: u32| {
-            let end = srclocs.partition_point(|range| range.start <= offset);
-            srclocs[..end].last().filter(|range| offset < range.end).map_or_else(SourceLoc::default, |range| range.loc)
-        };
-        let mut traps: Vec<_> =
-            code.buffer.traps().iter().map(|trap| (trap.offset as usize, trap.code, srcloc(trap.offset))).collect();
-        traps.sort_by_key(|(offset, ..)| *offset);
-        let calls = code.buffer.call_sites().map(|site| CallSite::new(&site)).collect();
-        Self { name: name.to_owned(), address: 0, size: code.code_buffer().len(), traps, calls }
-    }
-
-    /// The trap at this offset.
-    pub(super) fn trap(&self, offset: usize) -> Option<(TrapCode, SourceLoc)> {
-        let index = self.traps.binary_search_by_key(&offset, |(offset, ..)| *offset).ok()?;
-        Some((self.traps[index].1, self.traps[index].2))
-    }
 }

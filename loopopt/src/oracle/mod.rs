@@ -62,6 +62,7 @@
 mod arena;
 mod call;
 mod code;
+mod code_range;
 mod compare;
 mod compile;
 mod header;

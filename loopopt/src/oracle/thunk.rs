@@ -5,7 +5,7 @@
 //! needs it gets a copy with the hole filled.
 
 use super::code::CodeMemory;
-use super::compile::{CodeRange, codegen_error};
+use super::code_range::{CodeRange, codegen_error};
 use super::host::Import;
 use super::isa::{Target, Use};
 use super::native::{self, Mapping, Slot};

@@ -29,9 +29,10 @@
 //!
 //! GCC and LLVM for coldness from profiles (`hot-bb-count-fraction`, `profile-summary-cutoff-cold`).
 
+use crate::analysis::profiled::{Frequencies, MAX_INSTS, sites};
 use crate::change::Change;
 use crate::pass::{Form, Pass, PassCx};
-use crate::profile::{Frequencies, LoopProfile, LoopSites, MAX_INSTS, Profiling, sites};
+use crate::profile::{LoopProfile, LoopSites, Profiling};
 use crate::refusal::refusals;
 use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::Block;

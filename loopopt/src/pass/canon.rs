@@ -18,7 +18,7 @@
 //!
 //! # Needs
 //!
-//! Nothing but a verified function without unreachable blocks. Loops that were [skipped](crate::select) stay as they are.
+//! Nothing but a verified function without unreachable blocks. Loops that were [skipped](crate::pass::select) stay as they are.
 //!
 //! # Legal when
 //!
@@ -43,11 +43,11 @@ use crate::change::Change;
 use crate::edit::TooManyParams;
 use crate::edit::cfg::merge::merge_all;
 use crate::edit::cfg::split_edges::{funnel, skip_block};
+use crate::edit::inst::rename::Replaced;
 use crate::edit::ssa::close::{close_loops, escapes};
-use crate::edit::ssa::rename::Replaced;
+use crate::pass::select::Skip;
 use crate::pass::{Form, Pass, PassCx};
 use crate::refusal::refusals;
-use crate::select::Skip;
 use cranelift_codegen::ir::{Block, Function, Opcode};
 use cranelift_codegen::{CodegenResult, Context};
 

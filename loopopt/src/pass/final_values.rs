@@ -12,7 +12,7 @@
 //! ```
 //!
 //! A value that grows by a constant, by something that does not change, or by another such value is a polynomial of the number of the
-//! iteration ([`crate::analysis::scev::polynomial`]). If the exit test says in which iteration the loop is left, the value there is a formula of what is known
+//! iteration ([`crate::analysis::facts::polynomial`]). If the exit test says in which iteration the loop is left, the value there is a formula of what is known
 //! before the loop. The preheader computes it, and the exit edge passes that. What has only led to such values goes from the loop; and if
 //! nothing stays that anybody could notice, the whole loop does.
 //!
@@ -63,10 +63,10 @@ use crate::analysis::cfg::edges::{Edge, edges_from};
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::cfg::must_execute::Order;
 use crate::analysis::facts::known::{Conditions, Place};
-use crate::analysis::memory::effects::Effects;
+use crate::analysis::facts::polynomial::{ExitIteration, ExitIterations, Polynomial, Polynomials};
+use crate::analysis::inst::effects::Effects;
 use crate::analysis::memory::spectre_guard::asked_by_guards;
 use crate::analysis::scev::linear_expr::Sum;
-use crate::analysis::scev::polynomial::{ExitIteration, ExitIterations, Polynomial, Polynomials};
 use crate::analysis::scev::requirement::Requirement;
 use crate::analysis::scev::view::View;
 use crate::change::Change;

@@ -29,8 +29,8 @@
 //! Loads become selects. No block and no edge.
 
 use crate::analysis::cfg::loops::Loop;
+use crate::analysis::inst::effects::Effects;
 use crate::analysis::memory::alias::{Access, address_operand};
-use crate::analysis::memory::effects::Effects;
 use crate::analysis::scev::linear_expr::Sum;
 use crate::change::Change;
 use crate::claim::{Claim, is_marked};

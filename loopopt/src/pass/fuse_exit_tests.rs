@@ -40,8 +40,9 @@
 //! Blocks and edges.
 
 use crate::analysis::cfg::edges::{Edge, edges_from, only_edge_into};
+use crate::analysis::cfg::jumps::only_jumps_to;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
-use crate::analysis::memory::effects::{Effects, only_jumps_to};
+use crate::analysis::inst::effects::Effects;
 use crate::analysis::scev::exit_test::{CountedTest, ExitTest};
 use crate::analysis::scev::recurrence::Recurrences;
 use crate::analysis::scev::view::View;
@@ -50,8 +51,8 @@ use crate::change::Change;
 use crate::claim::{Claim, is_marked};
 use crate::edit::at;
 use crate::edit::cfg::split_edges::set_edge;
-use crate::edit::copy::clone::clone_blocks;
 use crate::edit::copy::copy_iterations::settle;
+use crate::edit::inst::clone::clone_blocks;
 use crate::edit::materialize::assertion::assert_truth;
 use crate::edit::materialize::dce::remove_unused;
 use crate::edit::materialize::emit::emit;

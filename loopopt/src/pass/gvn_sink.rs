@@ -44,16 +44,16 @@
 
 use crate::analysis::cfg::edges::{Edge, count_uses};
 use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
-use crate::analysis::memory::effects::{Effects, is_constant};
-use crate::analysis::scev::linear_expr::constant_of;
+use crate::analysis::inst::effects::{Effects, is_constant};
+use crate::analysis::inst::number::constant_of;
 use crate::change::Change;
 use crate::claim::{Claim, is_marked};
-use crate::edit::copy::clone::repeat_before;
+use crate::edit::inst::clone::repeat_before;
+use crate::edit::inst::rename::Replaced;
 use crate::edit::materialize::assertion::assert_equal;
 use crate::edit::materialize::dce::remove_unused;
 use crate::edit::materialize::neighbours::needs_neighbours;
 use crate::edit::ssa::params::keep_params;
-use crate::edit::ssa::rename::Replaced;
 use crate::fault::fault;
 use crate::pass::{Form, Pass, PassCx};
 use crate::refusal::refusals;

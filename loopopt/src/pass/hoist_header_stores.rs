@@ -44,11 +44,11 @@
 
 use crate::analysis::cfg::edges::Edge;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
-use crate::analysis::memory::effects::Effects;
+use crate::analysis::inst::effects::Effects;
 use crate::analysis::memory::polls::Polls;
 use crate::change::Change;
 use crate::edit::cfg::split_edges::split;
-use crate::edit::copy::clone::copy_before;
+use crate::edit::inst::clone::copy_before;
 use crate::fault::fault;
 use crate::pass::{Form, Pass, PassCx};
 use crate::refusal::refusals;

@@ -37,9 +37,10 @@
 //! Branches with both ways inside the loop: which is likelier, nobody says. Cold blocks need nothing:
 //! Cranelift moves those to the end.
 
-use crate::analysis::cfg::edges::{Edge, count_uses, edges_from, jump_target, only_edge_into};
+use crate::analysis::cfg::edges::{Edge, count_uses, edges_from, only_edge_into};
+use crate::analysis::cfg::jumps::jump_target;
+use crate::analysis::cfg::jumps::only_jumps_to;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
-use crate::analysis::memory::effects::only_jumps_to;
 use crate::change::Change;
 use crate::edit::cfg::split_edges::split;
 use crate::fault::fault;

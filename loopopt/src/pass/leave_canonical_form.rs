@@ -18,15 +18,16 @@
 //!
 //! Parameters and blocks.
 
-use crate::analysis::cfg::edges::{jump_target, only_edge_into};
+use crate::analysis::cfg::edges::only_edge_into;
+use crate::analysis::cfg::jumps::jump_target;
 use crate::analysis::cfg::loops::LoopForest;
 use crate::change::Change;
 use crate::edit::cfg::merge::merge_all;
 use crate::edit::cfg::split_edges::skip_block;
+use crate::edit::inst::rename::Replaced;
 use crate::edit::materialize::constants::replace_and_localize;
 use crate::edit::ssa::dead_params::remove_dead_params;
 use crate::edit::ssa::params::detach_redundant_params;
-use crate::edit::ssa::rename::Replaced;
 use crate::pass::{Form, Pass, PassCx};
 use cranelift_codegen::{CodegenResult, Context};
 

@@ -23,7 +23,7 @@
 //! All operands come from outside, or from instructions that can go along, and
 //!
 //! * (L1) a pure instruction: always. A division is one if the bits of its operands say that it does not trap
-//!   ([`KnownBits`](crate::analysis::scev::known_bits::KnownBits)): then it may be done where its condition has not been asked;
+//!   ([`KnownBits`](crate::analysis::inst::known_bits::KnownBits)): then it may be done where its condition has not been asked;
 //! * (L2) a load: nothing in the loop may write what it reads, no call is in the loop, and no fence and no atomic, unless the
 //!   embedder says that they are nothing to its region, and others do not write it
 //!   ([`Writers`](crate::Writers)), and it is no [poll](crate::analysis::memory::exit_polls) of the loop or of one inside it. If it is `notrap` and `can_move`, that is all. If it is `notrap` only, it also has to run on every entry of the loop. If it
@@ -60,9 +60,9 @@ mod why;
 
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::cfg::must_execute::{FirstIteration, Order};
+use crate::analysis::inst::effects::{Effects, is_constant};
 use crate::analysis::memory::alias::{Access, LoopStores, PrivateSlots};
 use crate::analysis::memory::available::available_loads;
-use crate::analysis::memory::effects::{Effects, is_constant};
 use crate::analysis::memory::exit_polls::LoopPolls;
 use crate::analysis::pressure::Pressure;
 use crate::change::Change;

@@ -62,7 +62,7 @@ mod gain;
 
 use crate::analysis::cfg::edges::Edge;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
-use crate::analysis::memory::effects::{Effects, counts_as_code};
+use crate::analysis::inst::effects::{Effects, counts_as_code};
 use crate::analysis::memory::spectre_guard::asked_by_guards;
 use crate::analysis::scev::exit_count::TripCount;
 use crate::change::Change;
@@ -70,8 +70,8 @@ use crate::claim::{Claim, is_marked};
 use crate::edit::at;
 use crate::edit::cfg::split_edges::{copy_edge, retarget, set_edge};
 use crate::edit::cfg::unreachable::forget_removed_insts;
-use crate::edit::copy::clone::{Copies, repeat_before};
 use crate::edit::copy::copy_iterations::{clone_iterations, copied_edge};
+use crate::edit::inst::clone::{Copies, repeat_before};
 use crate::edit::materialize::assertion::{assert_equal, assert_loads, assert_truth};
 use crate::fault::fault;
 use crate::options::Options;

@@ -78,8 +78,8 @@ mod why;
 
 use crate::analysis::cfg::loops::{Loop, LoopData, LoopForest, def_block};
 use crate::analysis::cfg::must_execute::{FirstIteration, Order};
+use crate::analysis::inst::effects::Effects;
 use crate::analysis::memory::alias::{Access, LoopMemory, cell_type};
-use crate::analysis::memory::effects::Effects;
 use crate::analysis::memory::exit_polls::LoopPolls;
 use crate::analysis::pressure::Pressure;
 use crate::analysis::scev::linear_expr::Sum;

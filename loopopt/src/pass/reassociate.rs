@@ -48,12 +48,12 @@
 
 use crate::analysis::cfg::edges::count_uses;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
-use crate::analysis::memory::effects::counts_as_code;
+use crate::analysis::inst::effects::counts_as_code;
 use crate::analysis::pressure::Pressure;
 use crate::change::Change;
 use crate::claim::{Claim, is_marked};
 use crate::edit::at;
-use crate::edit::copy::clone::repeat_before;
+use crate::edit::inst::clone::repeat_before;
 use crate::edit::materialize::assertion::assert_equal;
 use crate::fault::fault;
 use crate::options::Options;

@@ -33,11 +33,12 @@
 
 use crate::analysis::cfg::edges::{Edge, edges_into};
 use crate::analysis::cfg::loops::{LoopData, LoopForest};
+use crate::analysis::profiled::sites;
 use crate::change::Change;
 use crate::edit::cfg::split_edges::append_arg;
 use crate::pass::apply_profile::{Unrecorded, decline_large};
 use crate::pass::{Form, Pass, PassCx};
-use crate::profile::{Counters, Emitter, LoopSites, Profiling, sites};
+use crate::profile::{Counters, Emitter, LoopSites, Profiling};
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::{Block, Function, InstBuilder, Type, Value, types};
 use cranelift_codegen::{CodegenResult, Context};

@@ -83,21 +83,23 @@
 //!
 //! LLVM `LoopRotationUtils.cpp`; golang/go#63670 for the cyclic cases.
 
-use crate::analysis::cfg::edges::{Edge, edges_from, edges_into, edges_of, jump_target, ways_from};
+use crate::analysis::cfg::edges::{Edge, edges_from, edges_into, edges_of, ways_from};
+use crate::analysis::cfg::jumps::jump_target;
+use crate::analysis::cfg::jumps::only_jumps_to;
 use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
-use crate::analysis::memory::effects::{Effects, is_constant, only_jumps_to};
+use crate::analysis::inst::effects::{Effects, is_constant};
 use crate::analysis::scev::exit_count::first_way;
 use crate::change::Change;
 use crate::claim::Claim;
 use crate::edit::MAX_PARAMS;
 use crate::edit::cfg::merge::join;
 use crate::edit::cfg::split_edges::{append_arg, copy_edge, funnel, retarget};
-use crate::edit::copy::clone::{Copies, clone_blocks};
 use crate::edit::copy::copy_iterations::settle;
+use crate::edit::inst::clone::{Copies, clone_blocks};
+use crate::edit::inst::labels::copy_labels;
+use crate::edit::inst::rename::{Renames, Replaced, each_use, rename_edge_args};
 use crate::edit::materialize::assertion::assert_takes;
 use crate::edit::materialize::dce::remove_unused;
-use crate::edit::ssa::labels::copy_labels;
-use crate::edit::ssa::rename::{Renames, Replaced, each_use, rename_edge_args};
 use crate::fault::fault;
 use crate::options::Options;
 use crate::pass::{Form, Pass, PassCx};

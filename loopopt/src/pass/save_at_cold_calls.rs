@@ -57,16 +57,16 @@
 
 use crate::analysis::cfg::edges::{Edge, each_use, edges_from, ways_from};
 use crate::analysis::cfg::loops::{Loop, LoopForest};
-use crate::analysis::memory::effects::{calls, is_constant};
+use crate::analysis::inst::effects::{calls, is_constant};
 use crate::analysis::memory::polls::rare_region;
 use crate::analysis::pressure::{Pressure, used_from_outside};
 use crate::change::Change;
 use crate::edit::at;
 use crate::edit::cfg::split_edges::append_arg;
+use crate::edit::inst::labels::copy_labels;
+use crate::edit::inst::rename::rename_in;
 use crate::edit::materialize::other_class::{Saved, can_save};
-use crate::edit::ssa::labels::copy_labels;
 use crate::edit::ssa::own_values::give_own_values;
-use crate::edit::ssa::rename::rename_in;
 use crate::pass::{Pass, PassCx};
 use crate::refusal::refusals;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};

@@ -73,7 +73,7 @@ use loads::Loads;
 use places::Places;
 use std::collections::BTreeMap;
 
-use crate::analysis::memory::effects::{Effects, is_constant};
+use crate::analysis::inst::effects::{Effects, is_constant};
 
 /// The name of this pass.
 pub(crate) const NAME: &str = "sink";

@@ -51,9 +51,10 @@
 //!
 //! Bundles: regalloc2's `doc/ION.md`, "Bundle Merging". Live-range splitting where regions meet: LLVM's `SplitKit`.
 
-use crate::analysis::cfg::edges::{Edge, edges_from, jump_target};
+use crate::analysis::cfg::edges::{Edge, edges_from};
+use crate::analysis::cfg::jumps::jump_target;
 use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
-use crate::analysis::memory::effects::{calls, is_constant};
+use crate::analysis::inst::effects::{calls, is_constant};
 use crate::change::Change;
 use crate::edit::at;
 use crate::edit::cfg::split_edges::set_edge;

@@ -43,11 +43,11 @@
 
 use crate::analysis::cfg::edges::{Edge, count_uses, each_use};
 use crate::analysis::cfg::loops::latches;
-use crate::analysis::memory::effects::Effects;
-use crate::analysis::scev::linear_expr::constant_of;
+use crate::analysis::inst::effects::Effects;
+use crate::analysis::inst::number::constant_of;
 use crate::change::Change;
-use crate::edit::ssa::labels::copy_labels;
-use crate::edit::ssa::rename::{Renames, rename_uses};
+use crate::edit::inst::labels::copy_labels;
+use crate::edit::inst::rename::{Renames, rename_uses};
 use crate::pass::{Pass, PassCx};
 use crate::refusal::refusals;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};

@@ -42,7 +42,7 @@
 //! Region splitting around loops, as LLVM's greedy allocator does it (`SplitKit`, `RAGreedy::tryRegionSplit`).
 
 use crate::analysis::cfg::loops::{Loop, LoopForest};
-use crate::analysis::memory::effects::calls;
+use crate::analysis::inst::effects::calls;
 use crate::analysis::pressure::{Pressure, used_from_outside};
 use crate::change::Change;
 use crate::edit::ssa::own_values::give_own_values;

@@ -83,10 +83,11 @@ mod nest;
 mod why;
 
 use crate::analysis::cfg::edges::{Edge, each_use, edges_from};
+use crate::analysis::cfg::jumps::leads_to_failure;
 use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
 use crate::analysis::cfg::must_execute::Order;
+use crate::analysis::inst::effects::{counts_as_code, is_constant};
 use crate::analysis::memory::alias::{Access, LoopStores, PrivateSlots};
-use crate::analysis::memory::effects::{counts_as_code, is_constant, leads_to_failure};
 use crate::analysis::memory::exit_polls;
 use crate::analysis::memory::polls::{Fuel, PollKind, Polls};
 use crate::change::Change;

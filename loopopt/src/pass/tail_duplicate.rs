@@ -44,17 +44,18 @@
 //!
 //! Tail duplication, as code generators do it (LLVM `TailDuplicator.cpp`: blocks of up to two instructions).
 
-use crate::analysis::cfg::edges::{Edge, edges_from, edges_into, jump_target};
+use crate::analysis::cfg::edges::{Edge, edges_from, edges_into};
+use crate::analysis::cfg::jumps::jump_target;
 use crate::analysis::cfg::loops::def_block;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
-use crate::analysis::memory::effects::is_constant;
+use crate::analysis::inst::effects::is_constant;
 use crate::change::Change;
 use crate::edit::MAX_PARAMS;
 use crate::edit::cfg::merge::join;
 use crate::edit::cfg::split_edges::{append_arg, copy_edge, retarget};
-use crate::edit::copy::clone::clone_blocks;
-use crate::edit::ssa::labels::copy_labels;
-use crate::edit::ssa::rename::{Renames, Replaced, each_use};
+use crate::edit::inst::clone::clone_blocks;
+use crate::edit::inst::labels::copy_labels;
+use crate::edit::inst::rename::{Renames, Replaced, each_use};
 use crate::fault::fault;
 use crate::options::Options;
 use crate::pass::{Pass, PassCx};

@@ -62,11 +62,12 @@
 mod gain;
 mod why;
 
-use crate::analysis::cfg::edges::{Edge, edges_from, jump_target, ways_from};
+use crate::analysis::cfg::edges::{Edge, edges_from, ways_from};
+use crate::analysis::cfg::jumps::jump_target;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::cfg::must_execute::Order;
+use crate::analysis::inst::effects::counts_as_code;
 use crate::analysis::memory::alias::PrivateSlots;
-use crate::analysis::memory::effects::counts_as_code;
 use crate::analysis::memory::exit_polls::polls;
 use crate::analysis::scev::exit_count;
 use crate::change::Change;

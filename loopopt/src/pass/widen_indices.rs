@@ -27,7 +27,7 @@
 //!
 //! # Legal when
 //!
-//! (L1) the extended sum of exact integers stays within the narrow type ([`crate::analysis::scev::nowrap`]): then the address is the same
+//! (L1) the extended sum of exact integers stays within the narrow type ([`crate::analysis::facts::nowrap`]): then the address is the same
 //! number. (L2) A counter is replaced by one of 64 bits if it never wraps. The low half of that is the counter in any case, which is what all
 //! its other uses read. (L3) The embedder does not say that it is the extension that confines a processor which mispredicts what (L1) rests on.
 //!
@@ -63,10 +63,10 @@ mod why;
 
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::facts::known::Place;
+use crate::analysis::facts::nowrap::Extents;
 use crate::analysis::memory::alias::Access;
 use crate::analysis::memory::told_apart::ToldApart;
 use crate::analysis::scev::extent::are_apart_within;
-use crate::analysis::scev::nowrap::Extents;
 use crate::analysis::scev::view::View;
 use crate::change::Change;
 use crate::claim::Claim;

@@ -62,15 +62,12 @@
 mod counters;
 #[cfg(feature = "profile")]
 mod file;
-mod frequencies;
-mod key;
 mod recorder;
 mod sites;
 
 pub(crate) use counters::{Counters, Emitter};
-pub(crate) use frequencies::Frequencies;
 pub use recorder::Recorder;
-pub(crate) use sites::{LoopSites, MAX_CHAIN, MAX_INSTS, Use, ValueSite, only_operand, sites};
+pub(crate) use sites::{LoopSites, Use, ValueSite};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -7,9 +7,7 @@ use crate::fault::fault;
 use cranelift_codegen::Context;
 use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
-use cranelift_codegen::ir::{
-    Block, BlockArg, BlockCall, ExceptionTableItem, Function, Inst, InstructionData, Value, ValueDef,
-};
+use cranelift_codegen::ir::{Block, BlockArg, BlockCall, ExceptionTableItem, Function, Inst, Value, ValueDef};
 
 /// One destination of one branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -198,13 +196,4 @@ pub(in crate::analysis) fn edges_between(
     let enters = move |(_, call): &(usize, &BlockCall)| call.block(&func.dfg.value_lists) == block;
     let ways = destinations(func, branch).iter().enumerate().filter(enters);
     ways.map(move |(slot, _)| Edge { branch, slot }).take(most)
-}
-
-/// The destination of the plain `jump` that ends `block`, if that is what ends it.
-pub fn jump_target(func: &Function, block: Block) -> Option<Block> {
-    let branch = func.layout.last_inst(block)?;
-    match &func.dfg.insts[branch] {
-        InstructionData::Jump { destination, .. } => Some(destination.block(&func.dfg.value_lists)),
-        _ => None,
-    }
 }

@@ -22,11 +22,11 @@
 //! A cycle that can be entered at more than one block has no header. Such irreducible cycles are found, named by their
 //! entries, and are no loops of the forest.
 
-use crate::analysis::cfg::edges::{
-    Edge, EdgesByTarget, destinations, edges_between, edges_into, jump_target, ways_from,
-};
+use crate::analysis::cfg::edges::{Edge, EdgesByTarget, destinations, edges_between, edges_into, ways_from};
 use crate::analysis::cfg::handlers::NamedBlocks;
-use crate::analysis::memory::effects::{is_marker, leads_to_failure};
+use crate::analysis::cfg::jumps::jump_target;
+use crate::analysis::cfg::jumps::leads_to_failure;
+use crate::analysis::inst::effects::is_marker;
 use cranelift_codegen::FxHashSet;
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::entity::{

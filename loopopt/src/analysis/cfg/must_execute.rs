@@ -18,7 +18,7 @@
 //! Blocks are visited in reverse postorder, so that all that can come before a block has been seen when it is its turn.
 
 use crate::analysis::cfg::loops::{Loop, LoopForest};
-use crate::analysis::memory::effects::Effects;
+use crate::analysis::inst::effects::Effects;
 use crate::fault::fault;
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::entity::SecondaryMap;

@@ -2,5 +2,7 @@
 
 pub mod condition;
 pub mod known;
+pub mod nowrap;
+pub mod polynomial;
 mod prover;
 pub(crate) mod tested;

@@ -5,8 +5,8 @@ use super::shapes::Dice;
 use crate::analysis::cfg::edges::edges_from;
 use crate::analysis::cfg::loops::{Loop, def_block};
 use crate::analysis::facts::known::{Conditions, Place};
+use crate::analysis::facts::nowrap::Extents;
 use crate::analysis::scev::linear_expr::Sum;
-use crate::analysis::scev::nowrap::Extents;
 use crate::analysis::scev::recurrence::Recurrences;
 use crate::analysis::scev::value_range::Bounds;
 use crate::analysis::scev::view::View;
@@ -180,7 +180,7 @@ fn of_sums(view: View<'_>, lp: Loop, answers: &mut Vec<Placed>) {
             }
             for signed in [false, true] {
                 let Ok(exact) = extents.exact(&sum, signed, place) else { continue };
-                let term = |(leaf, factor): &(crate::analysis::scev::nowrap::Leaf, i64)| {
+                let term = |(leaf, factor): &(crate::analysis::facts::nowrap::Leaf, i64)| {
                     (leaf.value, bits_of(func, leaf.value), leaf.signed, *factor)
                 };
                 let terms = exact.terms.iter().map(term).collect();

@@ -6,7 +6,8 @@
 
 use super::shapes::{Dice, Widths};
 use crate::analysis::facts::known::{Order, order};
-use crate::analysis::scev::linear_expr::{Sum, Term, mask};
+use crate::analysis::inst::number::mask;
+use crate::analysis::scev::linear_expr::{Sum, Term};
 use crate::analysis::scev::predication::unwrapped::unwrapped;
 use crate::analysis::scev::requirement::{Requirement, simplified};
 use crate::analysis::scev::wrap_arc::{arc, is_signed};

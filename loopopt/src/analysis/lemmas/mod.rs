@@ -3,7 +3,7 @@
 //! * [`Predication`](crate::analysis::scev::predication::Predication): if all that it asks for before a loop holds, the check holds in each iteration.
 //! * [`trip_count`](crate::analysis::scev::exit_count::trip_count) and [`bound`](crate::analysis::scev::exit_count::bound): the back edge is taken so often.
 //! * [`Conditions`](crate::analysis::facts::known::Conditions): a comparison that follows from what is known holds.
-//! * Ranges (`value_range`), sums ([`crate::analysis::scev::linear_expr`]), what extended sums are ([`crate::analysis::scev::nowrap`]), steps ([`crate::analysis::scev::recurrence`]).
+//! * Ranges (`value_range`), sums ([`crate::analysis::scev::linear_expr`]), what extended sums are ([`crate::analysis::facts::nowrap`]), steps ([`crate::analysis::scev::recurrence`]).
 //!
 //! Each is asked about loops of 8 and 16 bits (the module `shapes`), and held to runs of them (`machine`). What they rest on, and what
 //! the rules for sums and requirements answer, is written for a solver, at all widths ([`formulas`](formulas())).

@@ -31,7 +31,7 @@
 //! | a field and an element | never | two |
 //! | elements `a[i]`, `b[j]` of one type | if `a`, `b` may be the same; for one base the distance decides | one for each element type |
 
-use crate::analysis::memory::effects::Effects;
+use crate::analysis::inst::effects::Effects;
 use crate::analysis::memory::slots::observed_slots;
 use crate::analysis::memory::told_apart::ToldApart;
 use crate::analysis::scev::extent::are_always_apart;

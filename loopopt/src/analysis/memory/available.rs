@@ -27,8 +27,8 @@
 //! iteration before it in a group of them has read, or what its loop has stored.
 
 use crate::analysis::cfg::loops::{Loop, LoopForest};
+use crate::analysis::inst::effects::Effects;
 use crate::analysis::memory::alias::{Access, LoopStores, PrivateSlots, written_region};
-use crate::analysis::memory::effects::Effects;
 use crate::analysis::memory::exit_polls::LoopPolls;
 use crate::analysis::memory::told_apart::ToldApart;
 use crate::analysis::scev::linear_expr::Sum;

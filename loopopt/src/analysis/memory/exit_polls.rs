@@ -52,7 +52,7 @@ mod passed;
 mod standing;
 
 use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
-use crate::analysis::memory::effects::Effects;
+use crate::analysis::inst::effects::Effects;
 use crate::fault::fault;
 pub use asked::asked_by;
 use asked::{alternatives, condition, conjuncts};

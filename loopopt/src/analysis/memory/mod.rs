@@ -3,7 +3,6 @@
 pub mod alias;
 pub mod available;
 pub mod checked_memory;
-pub mod effects;
 pub mod exit_polls;
 pub mod polls;
 pub(crate) mod slots;

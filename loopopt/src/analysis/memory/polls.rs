@@ -26,10 +26,11 @@
 //! they ask.
 
 use crate::analysis::cfg::edges::{Edge, edges_into, ways_from};
+use crate::analysis::cfg::jumps::leads_to_failure;
 use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
-use crate::analysis::memory::effects::{Effects, calls, leads_to_failure};
+use crate::analysis::inst::effects::{Effects, calls};
+use crate::analysis::inst::number::constant_of;
 use crate::analysis::scev::comparison::Comparison;
-use crate::analysis::scev::linear_expr::constant_of;
 use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode, Value, ValueDef};

@@ -8,8 +8,8 @@
 //! Not all that reaches a slot does so by its address: a collector rewrites what a stack map names, and a debugger reads
 //! slots that have a key, or that a debug tag names.
 
+use crate::analysis::inst::number::{constant_of, signed};
 use crate::analysis::memory::alias::cell_type;
-use crate::analysis::scev::linear_expr::{constant_of, signed};
 use crate::fault::fault;
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::entity::SecondaryMap;

@@ -5,7 +5,7 @@
 //! if it were removed, and one in the place of what it gives lets it ask of one address and give another ([`asked_by_guards`]).
 
 use crate::analysis::cfg::edges::edges_into;
-use crate::analysis::scev::linear_expr::constant_of;
+use crate::analysis::inst::number::constant_of;
 use crate::embedder::SpectreGuards;
 use crate::fault::fault;
 use crate::options::Options;

@@ -1,6 +1,7 @@
 //! Comparisons of integers, as conditions make them.
 
-use crate::analysis::scev::linear_expr::{Sum, constant_of};
+use crate::analysis::inst::number::constant_of;
+use crate::analysis::scev::linear_expr::Sum;
 use crate::analysis::scev::view::View;
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::{Function, InstructionData, Value};

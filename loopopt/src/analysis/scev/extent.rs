@@ -7,7 +7,8 @@
 //! unsigned(4 * i) + 0x6060                  how far they are apart: 0x6060 at least
 //! ```
 
-use crate::analysis::scev::linear_expr::{Sum, Term, signed};
+use crate::analysis::inst::number::signed;
+use crate::analysis::scev::linear_expr::{Sum, Term};
 use crate::analysis::scev::value_range::{Bounds, limits};
 
 /// Levels of extensions that are followed.

@@ -25,7 +25,8 @@
 //! What is required is remembered where it is ([`Needs`]), so that no integer is made without it. There is no other way to make one
 //! but to read a sum without sign.
 
-use crate::analysis::scev::linear_expr::{Sum, mask};
+use crate::analysis::inst::number::mask;
+use crate::analysis::scev::linear_expr::Sum;
 use crate::analysis::scev::requirement::{Requirement, follows};
 use crate::fault::fault;
 use cranelift_codegen::ir::condcodes::IntCC;

@@ -1,7 +1,7 @@
 //! Values of a loop that are computed from what it does not change.
 
 use crate::analysis::cfg::loops::{Loop, LoopForest};
-use crate::analysis::memory::effects::Effects;
+use crate::analysis::inst::effects::Effects;
 use crate::fault::fault;
 use cranelift_codegen::ir::{Block, Function, Inst, Value, ValueDef};
 use smallvec::SmallVec;

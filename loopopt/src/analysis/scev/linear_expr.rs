@@ -12,7 +12,9 @@
 
 mod build;
 
-pub use build::{constant_of, known, offset};
+pub use build::{known, offset};
+
+use crate::analysis::inst::number::{mask, signed};
 use cranelift_codegen::ir::{Function, StackSlot, Type, Value};
 use smallvec::{SmallVec, smallvec};
 use std::fmt;
@@ -382,17 +384,6 @@ impl Sum {
 pub fn are_apart(difference: u64, bits: u32, size: u32, other_size: u32) -> bool {
     let below = difference.wrapping_neg() & mask(bits);
     difference >= u64::from(other_size) && below >= u64::from(size)
-}
-
-/// The largest unsigned number of so many bits.
-pub fn mask(bits: u32) -> u64 {
-    if bits >= 64 { u64::MAX } else { (1 << bits) - 1 }
-}
-
-/// A number of so many bits with its sign.
-pub fn signed(number: u64, bits: u32) -> i64 {
-    let unused = 64 - bits.min(64);
-    (number << unused).cast_signed() >> unused
 }
 
 #[cfg(test)]

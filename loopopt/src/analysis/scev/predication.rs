@@ -48,8 +48,9 @@ pub(in crate::analysis) mod gathered;
 pub mod unwrapped;
 
 use crate::analysis::cfg::loops::Loop;
+use crate::analysis::inst::number::{constant_of, mask};
 use crate::analysis::scev::integer::{Integer, Needs};
-use crate::analysis::scev::linear_expr::{Sum, Term, constant_of, mask};
+use crate::analysis::scev::linear_expr::{Sum, Term};
 use crate::analysis::scev::requirement::Requirement;
 use crate::analysis::scev::symbolic_count::{Counted, Iterations, magnitude};
 use crate::analysis::scev::value_range::limits_of;

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! All of it is modular arithmetic, in the bits of the value. What follows from a bound is for others to say: how often a loop runs
-//! ([`crate::analysis::scev::exit_count`]), and that nothing wraps ([`crate::analysis::scev::nowrap`]).
+//! ([`crate::analysis::scev::exit_count`]), and that nothing wraps ([`crate::analysis::facts::nowrap`]).
 
 use crate::analysis::cfg::loops::Loop;
 use crate::analysis::scev::linear_expr::{Sum, Term, known, offset};

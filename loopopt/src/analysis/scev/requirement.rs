@@ -3,8 +3,9 @@
 //! Both sides are numbers modulo two to their bits, read with or without sign as the condition says: `n - 1` is the largest number if `n` is
 //! 0. What follows from a requirement follows from it so; of true integers speaks the module `integer`.
 
+use crate::analysis::inst::number::{mask, signed};
 use crate::analysis::scev::const_eval::compares;
-use crate::analysis::scev::linear_expr::{Sum, mask, signed};
+use crate::analysis::scev::linear_expr::Sum;
 use crate::analysis::scev::predication::gathered::gathered;
 use crate::analysis::scev::wrap_arc::{interval, is_signed, is_strict};
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};

@@ -19,11 +19,12 @@
 //! not said by it: with `!=`, the way from one to the other may lead through 0.
 
 use crate::analysis::cfg::edges::{Edge, edge_dominates};
+use crate::analysis::cfg::jumps::leads_to_failure;
 use crate::analysis::cfg::loops::Loop;
-use crate::analysis::memory::effects::leads_to_failure;
+use crate::analysis::inst::number::{constant_of, mask};
 use crate::analysis::scev::exit_test::{CountedTest, ExitTest, is_negative};
 use crate::analysis::scev::integer::{Integer, Needs};
-use crate::analysis::scev::linear_expr::{Sum, Term, constant_of, mask};
+use crate::analysis::scev::linear_expr::{Sum, Term};
 use crate::analysis::scev::recurrence::{Recurrence, Recurrences};
 use crate::analysis::scev::requirement::Requirement;
 use crate::analysis::scev::view::View;

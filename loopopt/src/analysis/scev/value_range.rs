@@ -14,7 +14,8 @@
 //! What an integer can be follows here from its type, from the instructions that compute it, and from what the embedder knows of
 //! memory. Nothing depends on where in the function the question is asked.
 
-use crate::analysis::scev::linear_expr::{Sum, Term as Part, constant_of, mask, signed};
+use crate::analysis::inst::number::{constant_of, mask, signed};
+use crate::analysis::scev::linear_expr::{Sum, Term as Part};
 use crate::options::Options;
 use cranelift_codegen::FxHashMap;
 use cranelift_codegen::ir::{Function, InstructionData, MemFlags, Opcode, Type, Value, ValueDef, types};

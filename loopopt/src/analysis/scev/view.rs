@@ -1,7 +1,8 @@
 //! A function with its loops, and what its values are as sums.
 
 use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
-use crate::analysis::scev::linear_expr::{Sum, Term, constant_of};
+use crate::analysis::inst::number::constant_of;
+use crate::analysis::scev::linear_expr::{Sum, Term};
 use cranelift_codegen::Context;
 use cranelift_codegen::ir::{Function, Value, ValueDef};
 use smallvec::SmallVec;

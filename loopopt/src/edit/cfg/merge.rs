@@ -12,9 +12,10 @@
 //! Cranelift does not merge blocks, and a test that stands in a block of its own hides from rotation. A cold and a hot
 //! block stay apart, and a block that an instruction names stays a block ([`crate::analysis::cfg::handlers`]).
 
-use crate::analysis::cfg::edges::{Edge, jump_target};
+use crate::analysis::cfg::edges::Edge;
 use crate::analysis::cfg::handlers::NamedBlocks;
-use crate::edit::ssa::rename::Replaced;
+use crate::analysis::cfg::jumps::jump_target;
+use crate::edit::inst::rename::Replaced;
 use crate::fault::fault;
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::flowgraph::ControlFlowGraph;

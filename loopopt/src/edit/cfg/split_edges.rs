@@ -13,8 +13,8 @@
 //! with arguments that only a `try_call` can pass, need nothing special: the arguments stay on the edge.
 
 use crate::analysis::cfg::edges::Edge;
-use crate::edit::ssa::labels::copy_labels;
-use crate::edit::ssa::rename::Replaced;
+use crate::edit::inst::labels::copy_labels;
+use crate::edit::inst::rename::Replaced;
 use cranelift_codegen::ir::{Block, BlockArg, BlockCall, Function, InstructionData, Opcode, Value, ValueDef};
 
 /// Makes the funnel in front of `target` for `edges`, all of which enter `target`. It is cold if nothing hot passes it.

@@ -14,7 +14,7 @@
 
 use crate::analysis::cfg::edges::Edge;
 use crate::edit::cfg::split_edges::retarget;
-use crate::edit::copy::clone::{Copies, clone_blocks};
+use crate::edit::inst::clone::{Copies, clone_blocks};
 use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder};
 
 /// Makes `count` copies of `blocks`, which are those of a loop with this back edge, in dominance order, the header first.

@@ -14,7 +14,7 @@
 //! Edges that leave the loop leave its copy for the same blocks: with closed form, that is all there is to it.
 
 use crate::analysis::cfg::edges::Edge;
-use crate::edit::copy::clone::{Copies, clone_blocks};
+use crate::edit::inst::clone::{Copies, clone_blocks};
 use cranelift_codegen::ir::{Block, BlockArg, Function, InstBuilder, Value};
 
 /// Copies the loop of `blocks`, in dominance order with the header first. `entry`, the jump of the preheader, becomes a branch

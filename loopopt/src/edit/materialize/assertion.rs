@@ -4,8 +4,9 @@
 //! the program, and a `trapz` or `trapnz`.
 
 use crate::analysis::cfg::edges::{Edge, edges_of};
+use crate::analysis::inst::number::mask;
 use crate::analysis::memory::alias::{Access, address_operand};
-use crate::analysis::scev::linear_expr::{Sum, mask};
+use crate::analysis::scev::linear_expr::Sum;
 use crate::claim::{Claim, is_marked};
 use crate::edit::at;
 use crate::edit::materialize::emit::emit;

@@ -5,11 +5,12 @@
 //! one block to another would undo it.
 
 use crate::analysis::cfg::handlers::all_insts;
-use crate::edit::copy::clone::repeat_before;
-use crate::edit::ssa::rename::{Replaced, each_use, rename_uses};
+use crate::analysis::inst::effects::is_rematerialized;
+use crate::edit::inst::clone::repeat_before;
+use crate::edit::inst::rename::{Replaced, each_use, rename_uses};
 use crate::fault::fault;
 use cranelift_codegen::entity::{SecondaryMap, packed_option::PackedOption};
-use cranelift_codegen::ir::{Block, Function, Inst, Opcode, Value};
+use cranelift_codegen::ir::{Block, Function, Inst, Value};
 
 /// Gives each block its own copies of the scalar constants that it uses from other blocks, right before the first use, once all
 /// values are `replaced`. Returns whether there was any.
@@ -111,10 +112,4 @@ impl Local {
             self.new[old] = None.into();
         }
     }
-}
-
-/// Whether `inst` is a constant that the egraph pass would make again. Vector constants are loaded from memory and stay where
-/// they are.
-pub(crate) fn is_rematerialized(func: &Function, inst: Inst) -> bool {
-    matches!(func.dfg.insts[inst].opcode(), Opcode::Iconst | Opcode::F32const | Opcode::F64const)
 }

@@ -1,7 +1,7 @@
 //! Remove instructions of which nothing uses the results.
 
-use crate::analysis::memory::effects::Effects;
-use crate::edit::ssa::rename::each_use;
+use crate::analysis::inst::effects::Effects;
+use crate::edit::inst::rename::each_use;
 use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::ir::{Function, Value};
 

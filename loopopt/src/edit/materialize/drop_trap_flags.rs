@@ -1,9 +1,9 @@
 //! Accesses that the embedder vouches for cannot trap: [`is_checked`](crate::Embedder::is_checked).
 
+use crate::analysis::inst::number::constant_of;
 use crate::analysis::memory::alias::address_operand;
-use crate::analysis::memory::effects::all_mem_flags;
-use crate::analysis::scev::linear_expr::constant_of;
 use crate::edit::materialize::pin::{loads_the_same_anywhere, pin_accesses_at, pinned, set_flags};
+use crate::ir::all_mem_flags;
 use crate::options::Options;
 use cranelift_codegen::FxHashMap;
 use cranelift_codegen::entity::EntitySet;

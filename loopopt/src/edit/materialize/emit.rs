@@ -1,7 +1,8 @@
 //! Write sums, and what is required of them, as instructions. None of them traps.
 
-use crate::analysis::scev::linear_expr::{Sum, Term, mask};
-use crate::analysis::scev::polynomial::Polynomial;
+use crate::analysis::facts::polynomial::Polynomial;
+use crate::analysis::inst::number::mask;
+use crate::analysis::scev::linear_expr::{Sum, Term};
 use crate::analysis::scev::requirement::Requirement;
 use crate::edit::at;
 use cranelift_codegen::cursor::FuncCursor;

@@ -1,7 +1,7 @@
 //! Use what memory is known to hold in the place of loads.
 
+use crate::edit::inst::rename::Replaced;
 use crate::edit::materialize::assertion::assert_loads;
-use crate::edit::ssa::rename::Replaced;
 use cranelift_codegen::ir::{Function, Inst, Value};
 
 /// Lets each load be the value with it, which dominates it. The value of one may be the result of another.

@@ -10,9 +10,9 @@
 //! A test in front of a loop repeats what the program has computed, and a loop whose checks are gone has room for what they kept
 //! apart. Cranelift's egraph pass would find that too, and look at the whole function for it.
 
-use crate::analysis::memory::effects::{Effects, is_constant};
+use crate::analysis::inst::effects::{Effects, is_constant};
+use crate::edit::inst::rename::Replaced;
 use crate::edit::materialize::neighbours::is_repeatable;
-use crate::edit::ssa::rename::Replaced;
 use cranelift_codegen::FxHashMap;
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Type};

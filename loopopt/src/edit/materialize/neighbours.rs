@@ -5,8 +5,8 @@
 //! the parameter of a block. Passes make parameters of values that leave a loop or come from two copies of one. What stands
 //! in one block is copied and left together.
 
-use crate::edit::copy::clone::repeat_before;
-use crate::edit::ssa::rename::rename_uses;
+use crate::edit::inst::clone::repeat_before;
+use crate::edit::inst::rename::rename_uses;
 use cranelift_codegen::ir::{Function, Inst, Opcode, types};
 
 /// Whether `inst` is lowered only with what makes its operands.

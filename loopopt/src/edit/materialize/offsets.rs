@@ -12,8 +12,8 @@
 //! with it in the offset, the sample `insertion-sort` takes 0.97 of Cranelift's time and not 0.73.
 
 use crate::analysis::cfg::loops::def_block;
+use crate::analysis::inst::number::constant_of;
 use crate::analysis::memory::alias::address_operand;
-use crate::analysis::scev::linear_expr::constant_of;
 use crate::edit::materialize::assertion::assert_same_place;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::immediates::Offset32;

@@ -41,8 +41,8 @@
 
 use crate::analysis::cfg::edges::{each_use, edges_of};
 use crate::analysis::memory::alias::{Access, address_operand};
-use crate::analysis::memory::effects::all_mem_flags;
 use crate::fault::fault;
+use crate::ir::all_mem_flags;
 use cranelift_codegen::FxHashMap;
 use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{Function, Inst, MemFlags, MemFlagsData, Opcode, Value, ValueDef};

@@ -20,15 +20,16 @@
 
 use crate::analysis::cfg::edges::Edge;
 use crate::analysis::cfg::loops::def_block;
+use crate::analysis::inst::effects::Effects;
+use crate::analysis::inst::number::mask;
 use crate::analysis::memory::alias::address_operand;
-use crate::analysis::memory::effects::Effects;
-use crate::analysis::scev::linear_expr::{mask, offset};
+use crate::analysis::scev::linear_expr::offset;
 use crate::analysis::scev::recurrence::Steps;
 use crate::claim::{Claim, is_marked};
-use crate::edit::copy::clone::{Copies, repeat_before};
+use crate::edit::inst::clone::{Copies, repeat_before};
+use crate::edit::inst::rename::each_use;
 use crate::edit::materialize::assertion::assert_equal;
 use crate::edit::materialize::offsets::set_address;
-use crate::edit::ssa::rename::each_use;
 use cranelift_codegen::FxHashSet;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::{Block, Function, Inst, InstBuilder, Opcode, Value, types};

@@ -11,10 +11,10 @@
 //!
 //! The load has to be `readonly`: memory that moves may be gone behind a call, and its old address with it.
 
+use crate::analysis::inst::number::constant_of;
 use crate::analysis::memory::alias::{Access, memory_type};
-use crate::analysis::memory::effects::all_mem_flags;
-use crate::analysis::scev::linear_expr::constant_of;
 use crate::edit::materialize::pin::let_move;
+use crate::ir::all_mem_flags;
 use crate::options::Options;
 use cranelift_codegen::ir::{Function, Inst, InstructionData, Opcode, Value, types};
 

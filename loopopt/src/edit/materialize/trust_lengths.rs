@@ -9,9 +9,9 @@
 //! address that is chosen, or that a pass makes another one, loses the permission ([`pin`](crate::edit::materialize::pin)). Of a constant nobody says
 //! that it is an address: it may be what a branch has found one to be equal to.
 
-use crate::analysis::memory::effects::all_mem_flags;
-use crate::analysis::scev::linear_expr::constant_of;
+use crate::analysis::inst::number::constant_of;
 use crate::edit::materialize::pin::let_move;
+use crate::ir::all_mem_flags;
 use crate::options::Options;
 use cranelift_codegen::ir::{Function, Inst, InstructionData, Opcode};
 

@@ -20,11 +20,11 @@
 //! definition would not dominate the use.
 
 use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
+use crate::analysis::inst::effects::is_rematerialized;
 use crate::edit::cfg::split_edges::append_arg;
-use crate::edit::materialize::constants::is_rematerialized;
+use crate::edit::inst::labels::copy_labels;
+use crate::edit::inst::rename::each_use;
 use crate::edit::ssa::frontier::Levels;
-use crate::edit::ssa::labels::copy_labels;
-use crate::edit::ssa::rename::each_use;
 use crate::edit::ssa::repair::{NewUse, Repair, live_until};
 use crate::edit::{MAX_PARAMS, TooManyParams};
 use crate::fault::fault;

@@ -2,8 +2,8 @@
 
 use crate::analysis::cfg::edges::Edge;
 use crate::edit::cfg::split_edges::append_arg;
-use crate::edit::ssa::labels::copy_labels;
-use crate::edit::ssa::rename::rename_in;
+use crate::edit::inst::labels::copy_labels;
+use crate::edit::inst::rename::rename_in;
 use cranelift_codegen::FxHashMap;
 use cranelift_codegen::ir::{Block, Function, Value};
 

@@ -11,7 +11,7 @@
 //! cycles of several parameters, but only for values that are no parameters themselves; closed form makes many that are.
 
 use crate::analysis::cfg::edges::{Edge, EdgesByTarget};
-use crate::edit::ssa::rename::Replaced;
+use crate::edit::inst::rename::Replaced;
 use crate::fault::fault;
 use cranelift_codegen::Context;
 use cranelift_codegen::entity::EntitySet;

@@ -7,9 +7,9 @@
 
 use crate::analysis::cfg::edges::edges_into;
 use crate::edit::cfg::split_edges::append_arg;
+use crate::edit::inst::labels::copy_labels;
+use crate::edit::inst::rename::rename_uses;
 use crate::edit::ssa::frontier::{Levels, meets_of_one};
-use crate::edit::ssa::labels::copy_labels;
-use crate::edit::ssa::rename::rename_uses;
 use crate::edit::{MAX_PARAMS, TooManyParams};
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::flowgraph::ControlFlowGraph;

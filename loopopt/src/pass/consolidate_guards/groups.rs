@@ -2,9 +2,9 @@
 
 use crate::analysis::cfg::edges::edges_from;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
+use crate::analysis::inst::effects::Effects;
 use crate::analysis::memory::alias::{Access, LoopStores};
 use crate::analysis::memory::checked_memory::{CheckedMemory, Root};
-use crate::analysis::memory::effects::Effects;
 use crate::analysis::scev::linear_expr::Sum;
 use crate::fault::fault;
 use crate::pass::consolidate_guards::MAX_SPAN;

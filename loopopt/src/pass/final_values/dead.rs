@@ -2,7 +2,7 @@
 
 use crate::analysis::cfg::edges::{Edge, edges_from, own_uses};
 use crate::analysis::cfg::loops::{Loop, def_block};
-use crate::analysis::memory::effects::{Effects, is_constant};
+use crate::analysis::inst::effects::{Effects, is_constant};
 use crate::analysis::scev::view::View;
 use crate::edit::ssa::params::keep_params;
 use cranelift_codegen::ir::{Block, Function, Inst, Value, ValueDef};

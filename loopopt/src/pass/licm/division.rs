@@ -6,8 +6,9 @@
 
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::facts::known::{Conditions, Place};
+use crate::analysis::inst::number::mask;
 use crate::analysis::scev::invariant::invariant_chain;
-use crate::analysis::scev::linear_expr::{Sum, mask};
+use crate::analysis::scev::linear_expr::Sum;
 use crate::fault::fault;
 use crate::options::Options;
 use cranelift_codegen::ir::condcodes::IntCC;

@@ -6,8 +6,8 @@
 
 use super::{Variable, is_load};
 use crate::analysis::memory::slots::Access;
+use crate::edit::inst::labels::leave_labels;
 use crate::edit::ssa::construct::{Construction, EndValues};
-use crate::edit::ssa::labels::leave_labels;
 use cranelift_codegen::Context;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::{Endianness, Function, InstBuilder, InstructionData, MemFlagsData, Opcode, Type, Value};

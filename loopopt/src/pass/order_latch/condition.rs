@@ -13,7 +13,7 @@
 
 use super::Latch;
 use crate::analysis::cfg::edges::edges_of;
-use crate::analysis::scev::linear_expr::constant_of;
+use crate::analysis::inst::number::constant_of;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{BlockArg, Function, Inst, InstBuilder, InstructionData, Opcode, Value};

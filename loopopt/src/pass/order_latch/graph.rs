@@ -2,7 +2,7 @@
 
 use super::{Latch, is_small_sum};
 use crate::analysis::cfg::edges::edges_of;
-use crate::analysis::memory::effects::Effects;
+use crate::analysis::inst::effects::Effects;
 use crate::fault::fault;
 use cranelift_codegen::FxHashMap;
 use cranelift_codegen::ir::{Block, Function, Inst, Opcode, Value, ValueDef};

@@ -2,9 +2,10 @@
 
 use super::why::Decline;
 use crate::analysis::cfg::loops::Loop;
+use crate::analysis::inst::number::mask;
 use crate::analysis::scev::exit_count::TripCount;
 use crate::analysis::scev::exit_test::{CountedTest, ExitTest};
-use crate::analysis::scev::linear_expr::{Sum, Term, mask};
+use crate::analysis::scev::linear_expr::{Sum, Term};
 use crate::analysis::scev::recurrence::Recurrences;
 use crate::analysis::scev::requirement::Requirement;
 use crate::analysis::scev::value_range::limits_of;

@@ -21,7 +21,7 @@
 
 use crate::analysis::cfg::edges::edges_into;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
-use crate::analysis::memory::effects::{Effects, is_constant};
+use crate::analysis::inst::effects::{Effects, is_constant};
 use crate::analysis::memory::exit_polls::polls;
 use crate::analysis::scev::comparison::Comparison;
 use crate::analysis::scev::const_eval::compares;

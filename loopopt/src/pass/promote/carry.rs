@@ -216,7 +216,7 @@ impl Here<'_> {
                 continue;
             }
             let Some(inst) = self.func.dfg.value_def(value).inst() else { return false };
-            let effects = crate::analysis::memory::effects::Effects::of(self.func, inst);
+            let effects = crate::analysis::inst::effects::Effects::of(self.func, inst);
             if !effects.is_pure() || self.func.dfg.inst_results(inst).len() != 1 {
                 return false;
             }

@@ -9,8 +9,9 @@
 //! For each place that is asked about, one step for each base of the loop; bases of one loop are compared at most as often as
 //! [`Options::promote_max_pairs`](crate::Options::promote_max_pairs) says.
 
+use crate::analysis::inst::number::mask;
 use crate::analysis::memory::alias::{Access, PrivateSlots};
-use crate::analysis::scev::linear_expr::{Sum, are_apart, mask};
+use crate::analysis::scev::linear_expr::{Sum, are_apart};
 use cranelift_codegen::FxHashMap;
 use cranelift_codegen::ir::{AliasRegion, Function, Inst};
 use std::collections::hash_map::Entry;

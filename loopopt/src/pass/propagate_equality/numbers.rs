@@ -3,8 +3,8 @@
 use super::{Is, Known, each_known_use};
 use crate::analysis::cfg::edges::{Edge, edge_dominates, edges_of};
 use crate::analysis::cfg::loops::{Loop, LoopForest};
+use crate::analysis::inst::number::{constant_of, mask, signed};
 use crate::analysis::scev::comparison::Comparison;
-use crate::analysis::scev::linear_expr::{constant_of, mask, signed};
 use crate::fault::fault;
 use crate::pass::PassCx;
 use cranelift_codegen::entity::EntitySet;

@@ -7,7 +7,7 @@
 
 use super::places::Kind;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
-use crate::analysis::memory::effects::Effects;
+use crate::analysis::inst::effects::Effects;
 use crate::fault::fault;
 use crate::options::Options;
 use cranelift_codegen::FxHashMap;

@@ -3,8 +3,8 @@
 use crate::analysis::cfg::edges::{Edge, count_uses, edges_into};
 use crate::analysis::cfg::loops::def_block;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
-use crate::analysis::memory::effects::is_constant;
-use crate::edit::ssa::rename::each_use;
+use crate::analysis::inst::effects::is_constant;
+use crate::edit::inst::rename::each_use;
 use crate::fault::fault;
 use crate::pass::PassCx;
 use cranelift_codegen::Context;

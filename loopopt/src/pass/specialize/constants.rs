@@ -1,10 +1,10 @@
 //! What is computed from constants before a loop.
 
 use crate::analysis::cfg::loops::LoopForest;
+use crate::analysis::profiled::{MAX_CHAIN, only_operand};
 use crate::analysis::scev::const_eval::Evaluator;
-use crate::edit::copy::clone::repeat_before;
-use crate::edit::ssa::rename::rename_uses;
-use crate::profile::{MAX_CHAIN, only_operand};
+use crate::edit::inst::clone::repeat_before;
+use crate::edit::inst::rename::rename_uses;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::{Function, Inst, InstBuilder, Value};
 use cranelift_codegen::{Context, FxHashMap};

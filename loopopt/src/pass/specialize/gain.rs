@@ -2,9 +2,10 @@
 
 use crate::analysis::cfg::edges::edges_of;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
-use crate::analysis::memory::effects::is_constant;
+use crate::analysis::inst::effects::is_constant;
+use crate::analysis::profiled::Frequencies;
 use crate::pass::apply_profile::Recorded;
-use crate::profile::{Frequencies, Use, ValueSite};
+use crate::profile::{Use, ValueSite};
 use cranelift_codegen::ir::{Block, Function, Inst, Type, Value};
 use cranelift_codegen::{Context, FxHashMap};
 

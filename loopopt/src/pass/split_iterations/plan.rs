@@ -2,12 +2,14 @@
 
 use super::{Decline, NAME};
 use crate::analysis::cfg::edges::{Edge, ways_from};
+use crate::analysis::cfg::jumps::leads_to_failure;
 use crate::analysis::cfg::loops::Loop;
-use crate::analysis::memory::effects::{counts_as_code, leads_to_failure};
+use crate::analysis::inst::effects::counts_as_code;
+use crate::analysis::inst::number::mask;
 use crate::analysis::scev::comparison::Comparison;
 use crate::analysis::scev::exit_count::TripCount;
 use crate::analysis::scev::exit_test::{CountedTest, ExitTest};
-use crate::analysis::scev::linear_expr::{Sum, mask};
+use crate::analysis::scev::linear_expr::Sum;
 use crate::analysis::scev::recurrence::Recurrences;
 use crate::analysis::scev::view::View;
 use crate::analysis::scev::wrap_arc::is_signed;

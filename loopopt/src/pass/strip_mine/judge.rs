@@ -2,8 +2,8 @@
 
 use super::{Decline, Look, MAX_WHOLE};
 use crate::analysis::cfg::edges::Edge;
+use crate::analysis::cfg::jumps::leads_to_failure;
 use crate::analysis::facts::known::{Conditions, Place};
-use crate::analysis::memory::effects::leads_to_failure;
 use crate::analysis::memory::polls::Polls;
 use crate::analysis::scev::comparison::Comparison;
 use crate::analysis::scev::exit_test::{CountedTest, ExitTest};

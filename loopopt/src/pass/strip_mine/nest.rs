@@ -2,7 +2,7 @@
 
 use super::Decline;
 use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
-use crate::analysis::memory::effects::Effects;
+use crate::analysis::inst::effects::Effects;
 use crate::analysis::memory::polls::{Poll, PollKind, Polls, usual_value};
 use crate::fault::fault;
 use cranelift_codegen::Context;

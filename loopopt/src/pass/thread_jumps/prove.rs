@@ -1,10 +1,11 @@
 //! Which edges decide a branch, and whether they are threaded.
 
 use super::Decline;
-use crate::analysis::cfg::edges::{Edge, edges_from, edges_of, jump_target};
+use crate::analysis::cfg::edges::{Edge, edges_from, edges_of};
+use crate::analysis::cfg::jumps::jump_target;
 use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
 use crate::analysis::facts::tested::{Tested, is_true_on, number_on};
-use crate::analysis::memory::effects::{Effects, is_constant};
+use crate::analysis::inst::effects::{Effects, is_constant};
 use crate::analysis::scev::const_eval::Evaluator;
 use crate::analysis::scev::linear_expr::known;
 use crate::fault::fault;

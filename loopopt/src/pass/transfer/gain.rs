@@ -2,8 +2,8 @@
 
 use crate::analysis::cfg::edges::{Edge, edges_into};
 use crate::analysis::cfg::loops::{Loop, LoopForest};
+use crate::analysis::inst::effects::{Effects, is_constant};
 use crate::analysis::memory::alias::{Access, LoopStores, PrivateSlots};
-use crate::analysis::memory::effects::{Effects, is_constant};
 use crate::analysis::memory::exit_polls::{asked_by, settles};
 use crate::analysis::scev::invariant::invariant_chain;
 use crate::options::Options;

@@ -1,10 +1,11 @@
 //! Branches and selects that go the same way in each iteration.
 
 use super::why::Decline;
-use crate::analysis::cfg::edges::{Edge, count_uses, destinations, edges_of, jump_target, only_edge_into, ways_from};
+use crate::analysis::cfg::edges::{Edge, count_uses, destinations, edges_of, only_edge_into, ways_from};
+use crate::analysis::cfg::jumps::jump_target;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::facts::condition::is_truth;
-use crate::analysis::memory::effects::{Effects, is_constant};
+use crate::analysis::inst::effects::{Effects, is_constant};
 use crate::analysis::scev::invariant::invariant_chain;
 use crate::options::Options;
 use cranelift_codegen::entity::SecondaryMap;

@@ -2,16 +2,17 @@
 //! that although the program does not ask for it: sums that do not wrap, accesses that do not overlap.
 
 use crate::analysis::cfg::edges::{Edge, edges_from};
+use crate::analysis::cfg::jumps::leads_to_failure;
 use crate::analysis::facts::condition::{Part, parts};
+use crate::analysis::inst::number::mask;
 use crate::analysis::memory::alias::address_operand;
-use crate::analysis::memory::effects::leads_to_failure;
 use crate::analysis::memory::spectre_guard::Guard;
-use crate::analysis::scev::linear_expr::{Sum, mask};
+use crate::analysis::scev::linear_expr::Sum;
 use crate::analysis::scev::requirement::Requirement;
 use crate::analysis::scev::view::View;
 use crate::claim::{Claim, asserted, is_marked};
-use crate::edit::copy::clone::repeat_before;
 use crate::edit::copy::copy_iterations::settle;
+use crate::edit::inst::clone::repeat_before;
 use crate::edit::materialize::assertion::{assert_apart_from, assert_equal, assert_fits, assert_takes, assert_truth};
 use crate::edit::materialize::drop_trap_flags::{GoneGuards, trust_at};
 use crate::edit::materialize::emit::emit;

@@ -38,11 +38,12 @@
 
 use crate::analysis::cfg::loops::Loop;
 use crate::analysis::facts::known::Place;
+use crate::analysis::facts::nowrap::Extents;
+use crate::analysis::inst::effects::is_constant;
+use crate::analysis::inst::number::{mask, signed};
 use crate::analysis::memory::alias::address_operand;
-use crate::analysis::memory::effects::is_constant;
 use crate::analysis::memory::spectre_guard::{made_into_guards, made_of};
-use crate::analysis::scev::linear_expr::{Sum, Term, mask, signed};
-use crate::analysis::scev::nowrap::Extents;
+use crate::analysis::scev::linear_expr::{Sum, Term};
 use crate::analysis::scev::requirement::Requirement;
 use crate::analysis::scev::view::View;
 use crate::fault::fault;

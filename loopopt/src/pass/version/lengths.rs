@@ -13,9 +13,10 @@
 //! ([`trust_lengths`](crate::edit::materialize::trust_lengths)). What grows is the whole number: its low half may get smaller.
 
 use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
-use crate::analysis::memory::effects::all_mem_flags;
-use crate::analysis::scev::linear_expr::{Sum, Term, mask};
+use crate::analysis::inst::number::mask;
+use crate::analysis::scev::linear_expr::{Sum, Term};
 use crate::analysis::scev::requirement::Requirement;
+use crate::ir::all_mem_flags;
 use crate::options::Options;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::condcodes::IntCC;

@@ -24,9 +24,10 @@
 
 use super::overlap::{Cell, Others, Seen, requirement};
 use crate::analysis::cfg::loops::Loop;
+use crate::analysis::inst::effects::is_constant;
+use crate::analysis::inst::number::signed;
 use crate::analysis::memory::alias::cell_type;
-use crate::analysis::memory::effects::is_constant;
-use crate::analysis::scev::linear_expr::{Sum, Term, signed};
+use crate::analysis::scev::linear_expr::{Sum, Term};
 use crate::analysis::scev::recurrence::Recurrences;
 use crate::analysis::scev::view::View;
 use crate::fault::fault;

@@ -3,19 +3,19 @@
 use super::gain::is_scale;
 use super::plan::{Group, Plan, Terms, Wide, home};
 use crate::analysis::cfg::loops::{Loop, LoopForest};
+use crate::analysis::facts::nowrap::{Counter, Leaf};
+use crate::analysis::inst::effects::{Effects, is_constant};
+use crate::analysis::inst::number::{self, constant_of};
 use crate::analysis::memory::alias::address_operand;
-use crate::analysis::memory::effects::{Effects, is_constant};
-use crate::analysis::scev::linear_expr::{self, constant_of};
-use crate::analysis::scev::nowrap::{Counter, Leaf};
 use crate::analysis::scev::view::View;
 use crate::edit::at;
 use crate::edit::cfg::split_edges::append_arg;
-use crate::edit::copy::clone::repeat_before;
+use crate::edit::inst::clone::repeat_before;
+use crate::edit::inst::labels::copy_labels;
+use crate::edit::inst::rename::rename_uses;
 use crate::edit::materialize::dce::remove_unused;
 use crate::edit::materialize::offsets::set_address;
 use crate::edit::materialize::pin::pin_all;
-use crate::edit::ssa::labels::copy_labels;
-use crate::edit::ssa::rename::rename_uses;
 use crate::edit::ssa::replace::{Replacement, replace_params};
 use crate::fault::fault;
 use cranelift_codegen::cursor::FuncCursor;
@@ -259,7 +259,7 @@ fn extend(cursor: &mut FuncCursor<'_>, Leaf { value, signed }: Leaf) -> Value {
     let bits = cursor.func.dfg.value_type(value).bits();
     match (constant, signed) {
         (Some(constant), false) => cursor.ins().iconst(types::I64, constant.cast_signed()),
-        (Some(constant), true) => cursor.ins().iconst(types::I64, linear_expr::signed(constant, bits)),
+        (Some(constant), true) => cursor.ins().iconst(types::I64, number::signed(constant, bits)),
         (None, false) => cursor.ins().uextend(types::I64, value),
         (None, true) => cursor.ins().sextend(types::I64, value),
     }

@@ -3,10 +3,10 @@
 use super::plan::{Group, Terms, Wide};
 use crate::analysis::cfg::edges::each_use;
 use crate::analysis::cfg::loops::{Loop, def_block};
+use crate::analysis::facts::nowrap::Leaf;
+use crate::analysis::inst::effects::{Effects, is_constant};
+use crate::analysis::inst::number::constant_of;
 use crate::analysis::memory::alias::address_operand;
-use crate::analysis::memory::effects::{Effects, is_constant};
-use crate::analysis::scev::linear_expr::constant_of;
-use crate::analysis::scev::nowrap::Leaf;
 use crate::analysis::scev::view::View;
 use cranelift_codegen::ir::{Block, Function, Inst, Opcode, Value, ValueDef};
 use cranelift_codegen::{FxHashMap, FxHashSet};

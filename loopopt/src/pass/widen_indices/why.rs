@@ -1,6 +1,6 @@
 //! Why the addresses of a loop stay as they are.
 
-use crate::analysis::scev::nowrap::MayWrap;
+use crate::analysis::facts::nowrap::MayWrap;
 use crate::refusal::{Shown, refusals};
 use cranelift_codegen::ir::{Function, Inst};
 use std::fmt;

@@ -2,7 +2,7 @@
 
 use super::{Inequality, Prover};
 use crate::analysis::facts::known::Spot;
-use crate::analysis::scev::linear_expr::constant_of;
+use crate::analysis::inst::number::constant_of;
 use crate::analysis::scev::value_range::{Term, limits};
 use cranelift_codegen::ir::{Inst, InstructionData, Opcode, Value, ValueDef};
 

@@ -2,7 +2,7 @@
 
 use super::Operands;
 use crate::analysis::cfg::edges::Edge;
-use crate::analysis::scev::linear_expr::constant_of;
+use crate::analysis::inst::number::constant_of;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Function, Inst, InstructionData, Opcode, Value};
 

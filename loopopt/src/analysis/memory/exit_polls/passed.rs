@@ -3,7 +3,7 @@
 use super::standing::Parts;
 use super::{Search, is_choice};
 use crate::analysis::cfg::edges::Edge;
-use crate::analysis::scev::linear_expr::{constant_of, signed};
+use crate::analysis::inst::number::{constant_of, signed};
 use cranelift_codegen::ir::{Block, Function, Inst, Opcode, Value, ValueDef};
 use cranelift_codegen::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;

@@ -1,7 +1,8 @@
 //! What values are as sums: the instructions that a sum looks into.
 
-use super::{Sum, Term, mask};
+use super::{Sum, Term};
 use crate::analysis::cfg::edges::only_edge_into;
+use crate::analysis::inst::number::{constant_of, mask};
 use crate::analysis::scev::const_eval::{signed, truncate};
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::{Function, InstructionData, Opcode, Value, ValueDef};
@@ -165,16 +166,6 @@ fn is_leaf(func: &Function, value: Value) -> bool {
             | Uextend
             | UsubOverflow
     )
-}
-
-/// The constant that `value` is, if it is one.
-pub fn constant_of(func: &Function, value: Value) -> Option<u64> {
-    match func.dfg.insts[func.dfg.value_def(value).inst()?] {
-        InstructionData::UnaryImm { opcode: Opcode::Iconst, imm } => {
-            Some(imm.bits() as u64 & mask(func.dfg.value_type(value).bits()))
-        }
-        _ => None,
-    }
 }
 
 /// `value` as another value and a constant that is added to it, with the bits of its type. With `cfg`, it also follows parameters of

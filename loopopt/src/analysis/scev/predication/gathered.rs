@@ -15,7 +15,8 @@
 //! What is required afterwards is enough for what was required before. It may be more: that what is next to each other lies there
 //! without wraparound.
 
-use crate::analysis::scev::linear_expr::{Sum, Term, mask, signed};
+use crate::analysis::inst::number::{mask, signed};
+use crate::analysis::scev::linear_expr::{Sum, Term};
 use crate::analysis::scev::predication::MIN_BITS_OF_LENGTHS;
 use crate::analysis::scev::requirement::Requirement;
 use cranelift_codegen::FxHashMap;

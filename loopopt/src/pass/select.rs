@@ -27,32 +27,33 @@
 use crate::analysis::cfg::edges::{Edge, edges_into};
 use crate::analysis::cfg::loops::{Loop, LoopData, LoopForest};
 use crate::options::Options;
-use crate::pass::{PassCx, canon};
+use crate::pass::PassCx;
 use crate::refusal::refusals;
 use cranelift_codegen::Context;
 use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::ir::Block;
 
-/// Settles which loops are looked at. Returns whether there is anything to look at. Linear in the function's size.
-pub(crate) fn run(ctx: &Context, cx: &mut PassCx<'_>) -> bool {
+/// Settles which loops are looked at, and says why others are not in the name of the pass `name`. Returns whether there is anything to look at.
+/// Linear in the function's size.
+pub(crate) fn run(ctx: &Context, cx: &mut PassCx<'_>, name: &'static str) -> bool {
     let forest = cx.forest(ctx);
     let Some(first) = forest.loops().next() else { return !forest.irreducible().is_empty() };
     let (loops, max) = (forest.len(), cx.options.max_loops);
     if loops > max {
-        cx.declined(&ctx.func, canon::NAME, forest.data(first).header, &Skip::TooManyLoops { loops, max });
+        cx.declined(&ctx.func, name, forest.data(first).header, &Skip::TooManyLoops { loops, max });
         return false;
     }
     let judged = judge(ctx, cx, &forest);
     if let Some(insts) = cx.options.too_many_insts(&ctx.func) {
         let why = Skip::LargeFunction { insts, max: cx.options.full_effort_max_insts };
         for lp in forest.loops().filter(|&lp| forest.data(lp).parent.is_none()) {
-            cx.declined(&ctx.func, canon::NAME, forest.data(lp).header, &why);
+            cx.declined(&ctx.func, name, forest.data(lp).header, &why);
         }
     }
     let rest = loops - judged.iter().filter(|judged| judged.is_skipped).count();
     for Judged { header, why, is_skipped } in judged {
         if let Some(why) = why {
-            cx.declined(&ctx.func, canon::NAME, header, &why);
+            cx.declined(&ctx.func, name, header, &why);
         }
         match is_skipped {
             true => cx.skip(header),

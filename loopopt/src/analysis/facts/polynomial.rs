@@ -13,7 +13,7 @@
 //! by one place: if `v` grows by `a + b · k + …`, then it is `start + a · k + b · k(k-1)/2 + …`, since the sum of the first `k` binomials `j over n` is
 //! `k over n + 1`. A product of two polynomials is one again.
 //!
-//! What is extended is a polynomial if it does not wrap before it is ([`crate::analysis::scev::nowrap`]).
+//! What is extended is a polynomial if it does not wrap before it is ([`crate::analysis::facts::nowrap`]).
 //!
 //! # References
 //!
@@ -22,8 +22,9 @@
 use crate::analysis::cfg::edges::Edge;
 use crate::analysis::cfg::loops::Loop;
 use crate::analysis::facts::known::Place;
-use crate::analysis::scev::linear_expr::{Sum, constant_of};
-use crate::analysis::scev::nowrap::Extents;
+use crate::analysis::facts::nowrap::Extents;
+use crate::analysis::inst::number::constant_of;
+use crate::analysis::scev::linear_expr::Sum;
 use crate::analysis::scev::requirement::Requirement;
 use crate::analysis::scev::symbolic_count::Counted;
 use crate::analysis::scev::view::View;

@@ -9,7 +9,7 @@
 //!
 //! LLVM `computeKnownBits`.
 
-use crate::analysis::scev::linear_expr::{constant_of, mask};
+use crate::analysis::inst::number::{constant_of, mask};
 use cranelift_codegen::ir::{Function, Opcode, Value};
 
 /// Instructions that follow from each other: each may look at two.

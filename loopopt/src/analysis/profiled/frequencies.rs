@@ -1,7 +1,7 @@
 //! How often blocks ran.
 
-use super::{LoopProfile, LoopSites};
 use crate::analysis::cfg::loops::LoopForest;
+use crate::profile::{LoopProfile, LoopSites};
 use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::ir::Block;
 

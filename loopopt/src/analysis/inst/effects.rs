@@ -3,11 +3,10 @@
 //! `Opcode::can_trap` is false for loads, stores and calls: whether those trap stands in their memory flags, or cannot
 //! be known. This module asks both, so that passes need not.
 
-use crate::analysis::cfg::edges::jump_target;
-use crate::analysis::scev::known_bits::KnownBits;
+use crate::analysis::inst::known_bits::KnownBits;
 use crate::claim::asserted;
 use crate::fault::fault;
-use cranelift_codegen::ir::{Block, Function, Inst, MemFlags, Opcode};
+use cranelift_codegen::ir::{Block, Function, Inst, Opcode};
 use std::sync::LazyLock;
 
 /// The effects of one instruction. Each flag may be set although the effect does not happen, never the other way round.
@@ -136,26 +135,15 @@ pub fn is_constant(func: &Function, inst: Inst) -> bool {
     matches!(func.dfg.insts[inst].opcode(), Iconst | F16const | F32const | F64const | F128const | Vconst)
 }
 
+/// Whether `inst` is a constant that the egraph pass would make again. Vector constants are loaded from memory and stay where
+/// they are.
+pub(crate) fn is_rematerialized(func: &Function, inst: Inst) -> bool {
+    matches!(func.dfg.insts[inst].opcode(), Opcode::Iconst | Opcode::F32const | Opcode::F64const)
+}
+
 /// Whether `inst` counts for the size of code: a constant is an operand mostly, and most jumps go with the order of blocks.
 pub fn counts_as_code(func: &Function, inst: Inst) -> bool {
     !is_constant(func, inst) && func.dfg.insts[inst].opcode() != Opcode::Jump
-}
-
-/// Jumps in a row that are followed to see whether a way ends in a trap. 4: funnels of canonical form, one in another.
-const MAX_JUMPS: usize = 4;
-
-/// Whether from `block` nothing is reached but a trap, or code that is cold: what a check leaves a loop for.
-pub fn leads_to_failure(func: &Function, mut block: Block) -> bool {
-    for _ in 0..MAX_JUMPS {
-        let last = func.layout.last_inst(block);
-        let traps = last.is_some_and(|last| func.dfg.insts[last].opcode() == Opcode::Trap);
-        if traps || func.layout.is_cold(block) {
-            return true;
-        }
-        let Some(next) = jump_target(func, block) else { return false };
-        block = next;
-    }
-    false
 }
 
 /// Whether something in `block` calls.
@@ -163,24 +151,6 @@ pub(crate) fn calls(func: &Function, block: Block) -> bool {
     func.layout.block_insts(block).any(|inst| func.dfg.insts[inst].opcode().is_call())
 }
 
-/// The destination of `block` if it does nothing but jump there. Constants do not count.
-pub fn only_jumps_to(func: &Function, block: Block) -> Option<Block> {
-    let target = jump_target(func, block)?;
-    let last = func.layout.last_inst(block);
-    let is_nothing = |inst| Some(inst) == last || is_constant(func, inst);
-    func.layout.block_insts(block).all(is_nothing).then_some(target)
-}
-
 fn accesses_pinned_register(opcode: Opcode) -> bool {
     matches!(opcode, Opcode::GetPinnedReg | Opcode::SetPinnedReg)
-}
-
-/// How many instructions the blocks of `func` hold.
-pub fn num_insts(func: &Function) -> usize {
-    func.layout.blocks().map(|block| func.layout.block_insts(block).count()).sum()
-}
-
-/// All flags that accesses of `func` may have.
-pub fn all_mem_flags(func: &Function) -> impl Iterator<Item = MemFlags> + '_ {
-    (0..).map(MemFlags::from_u32).take_while(|&flags| func.dfg.mem_flags.is_valid(flags))
 }

@@ -7,7 +7,7 @@
 //!
 //! `cranelift_codegen::inline` is the model; unlike the inliner, this copies source locations.
 
-use crate::edit::ssa::labels::copy_labels;
+use crate::edit::inst::labels::copy_labels;
 use crate::fault::fault;
 use cranelift_codegen::FxHashMap;
 use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, JumpTableData, Value};

@@ -1,0 +1,5 @@
+//! Instructions by themselves: copies, other operands, and what debuggers know of them.
+
+pub(crate) mod clone;
+pub(crate) mod labels;
+pub(crate) mod rename;
