@@ -85,6 +85,9 @@ pub trait Embedder: fmt::Debug + Send + Sync {
     /// chose an address to trap at, or of what Cranelift's egraph pass makes of such a `select`. Then what remains once the check is proved never traps, and may leave loops. And that it does
     /// trap, with this code, at the address 0 that a `select_spectre_guard` chose.
     ///
+    /// A `select` of two addresses by whether they are equal chooses nothing: `select (icmp eq p, 0), 0, p` is `p` to Cranelift's egraph pass, and the access
+    /// relies on a fault wherever `p` comes from. A null check has to be a branch, a `trapz`, or a `select_spectre_guard`.
+    ///
     /// True of a compiler that tests each address with `trapnz`, `brif` or a guard and flags the access all the same, as
     /// Wasmtime does for memories without guard pages. False, which is the default, if any access relies on a fault.
     fn is_checked(&self, region: &AliasRegionData, code: TrapCode) -> bool {

@@ -14,7 +14,6 @@ use crate::edit::materialize::pin::pin_chosen;
 use crate::edit::materialize::trust_allocated::trust_allocated;
 use crate::edit::materialize::trust_lengths::trust_lengths;
 use crate::edit::ssa::params::detach_redundant_params;
-use crate::ir::all_mem_flags;
 use crate::pass::select;
 use crate::pass::{
     Form, Pass, PassCx, apply_profile, canon, cleanup, consolidate_guards, elide_checks, final_values,
@@ -247,8 +246,9 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Repor
     cx.remarks.reserve();
     inspect(ctx, cx)?;
     let loops = cx.forest(ctx).len();
-    let has_loops = select::run(ctx, cx, canon::NAME);
-    if !has_loops && !has_other_work {
+    let stays = select::leaves_alone(ctx, cx, canon::NAME);
+    let has_loops = !stays && select::run(ctx, cx, canon::NAME);
+    if stays || !has_loops && !has_other_work {
         if !ctx.loop_analysis.is_valid() {
             ctx.compute_loop_analysis();
         }
@@ -338,13 +338,6 @@ struct Driver<'a, 'b> {
 impl Driver<'_, '_> {
     /// Brings about what passes need, as far as `Context::optimize` has not left it.
     fn prepare(&mut self) -> CodegenResult<()> {
-        /// Kinds of memory flags above which a function stays as it is. Cranelift numbers them with 16 bits and panics beyond that, and passes make a few of
-        /// each.
-        const MAX_FLAGS: usize = 10_000;
-        if all_mem_flags(&self.ctx.func).nth(MAX_FLAGS).is_some() {
-            self.cx.gave_up = true;
-            return Ok(());
-        }
         let Context { func, domtree, .. } = &*self.ctx;
         let is_cut = func.layout.blocks().any(|block| !domtree.is_reachable(block));
         remove_unreachable(self.ctx, self.cx.isa)?;

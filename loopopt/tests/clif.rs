@@ -48,6 +48,9 @@ fn files() {
     assert!(failures.is_empty(), "{} files failed\n\n{}", failures.len(), failures.join("\n"));
 }
 
+/// Reasons that `tests/bad_input.rs` shows: for no function that runs on x86-64, and for one that is too long for a file.
+const SEEN_ELSEWHERE: [(&str, &str); 2] = [("canon", "dynamic-vectors"), ("canon", "too-many-memory-flags")];
+
 /// A reason that no file shows may be dead, or wrong.
 #[test]
 fn every_reason_is_seen() -> Result<()> {
@@ -59,7 +62,7 @@ fn every_reason_is_seen() -> Result<()> {
             text.lines().filter_map(|line| Some((pass.clone(), line.split_once("; remark: ")?.1.trim().to_string()))),
         );
     }
-    for (pass, reason) in loopopt::decline_reasons() {
+    for (pass, reason) in loopopt::decline_reasons().filter(|of_pass| !SEEN_ELSEWHERE.contains(of_pass)) {
         ensure!(seen.contains(&(pass.into(), reason.into())), "no file in {pass}/ shows the reason {reason}");
     }
     for pass in seen.iter().map(|(pass, _)| pass).filter(|&pass| pass != BUGS).collect::<BTreeSet<_>>() {

@@ -124,11 +124,10 @@ type Checked = FxHashMap<(Value, bool, TrapCode), SmallVec<[Inst; 2]>>;
 
 /// The accesses that are checked by a guard: in a loop without the loops inside it, or outside of all loops.
 fn accesses(func: &Function, cx: &PassCx<'_>, forest: &LoopForest, place: Option<Loop>) -> Vec<Guarded> {
-    let is_own = |&block: &Block| forest.innermost(block) == place;
     let find = |block| func.layout.block_insts(block).filter_map(|inst| Guarded::of(func, cx, inst));
     match place {
-        Some(lp) => forest.blocks(lp).iter().copied().filter(is_own).flat_map(find).collect(),
-        None => func.layout.blocks().filter(is_own).flat_map(find).collect(),
+        Some(lp) => forest.own_blocks(lp).flat_map(find).collect(),
+        None => func.layout.blocks().filter(|&block| forest.innermost(block).is_none()).flat_map(find).collect(),
     }
 }
 

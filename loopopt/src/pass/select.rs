@@ -16,6 +16,8 @@
 //!   instructions beside for each of them. If a loop of another kind is inside, such a loop is not skipped: the range of its counter is
 //!   what that one is made faster by.
 //!
+//! A function with dynamic vectors stays as it is: Cranelift says that they have 0 bytes, and an access of 0 bytes overlaps no other one.
+//!
 //! # Left to the passes that cost little
 //!
 //! Larger loops that call often, in whatever branch, get the passes of [`Effort::Quick`](crate::Effort::Quick): what a call may change ends what is
@@ -26,12 +28,33 @@
 
 use crate::analysis::cfg::edges::{Edge, edges_into};
 use crate::analysis::cfg::loops::{Loop, LoopData, LoopForest};
+use crate::ir::all_mem_flags;
 use crate::options::Options;
 use crate::pass::PassCx;
 use crate::refusal::refusals;
 use cranelift_codegen::Context;
 use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::ir::Block;
+
+/// Whether the function stays as it is, whatever loops and stack slots it has; says so of each loop in the name of the pass `name`. Linear in the number of its values.
+pub(crate) fn leaves_alone(ctx: &Context, cx: &mut PassCx<'_>, name: &'static str) -> bool {
+    /// Kinds of memory flags above which a function stays as it is. Cranelift numbers them with 16 bits and panics beyond that, and passes make a few of
+    /// each.
+    const MAX_FLAGS: usize = 10_000;
+    let dfg = &ctx.func.dfg;
+    let why = if all_mem_flags(&ctx.func).nth(MAX_FLAGS).is_some() {
+        Skip::TooManyFlags { max: MAX_FLAGS }
+    } else if dfg.values().any(|value| dfg.value_type(value).is_dynamic_vector()) {
+        Skip::DynamicVectors
+    } else {
+        return false;
+    };
+    let forest = cx.forest(ctx);
+    for lp in forest.loops() {
+        cx.declined(&ctx.func, name, forest.data(lp).header, &why);
+    }
+    true
+}
 
 /// Settles which loops are looked at, and says why others are not in the name of the pass `name`. Returns whether there is anything to look at.
 /// Linear in the function's size.
@@ -192,6 +215,12 @@ refusals! {
         TooManyLoops { loops: usize, max: usize } => "too-many-loops",
             "the function has {loops} loops, more than {max}",
             help "raise Options::max_loops, or split the function";
+        /// The function has more kinds of memory flags than there is room for.
+        TooManyFlags { max: usize } => "too-many-memory-flags",
+            "the function has more than {max} kinds of memory flags, and there may be no room for those that passes need",
+            help "let the front end use fewer alias regions in one function";
+        /// The function has vectors of which nobody knows the size.
+        DynamicVectors => "dynamic-vectors", "the function has dynamic vectors, which may overlap anything: nothing says how many bytes they have";
         /// The function has more instructions than [`Options::full_effort_max_insts`](crate::Options::full_effort_max_insts) allows.
         LargeFunction { insts: usize, max: usize } => "large-function",
             "the function has {insts} instructions, more than {max}: only the passes that cost little look at its loops",
