@@ -59,10 +59,10 @@
 
 mod few;
 
-use crate::analysis::cfg::edges::Edge;
+use crate::analysis::cfg::edges::{Edge, code_size, copied_size};
 use crate::analysis::cfg::loops::Loop;
 use crate::analysis::cfg::must_execute::Order;
-use crate::analysis::inst::effects::{calls, counts_as_code};
+use crate::analysis::inst::effects::calls;
 use crate::analysis::scev::exit_count::{Simulation, TripCount, simulate};
 use crate::analysis::scev::view::View;
 use crate::change::Change;
@@ -199,7 +199,7 @@ impl Plan {
             inner: inner.map(|inner| forest.data(inner).header).collect(),
             simulation,
             size: size_up_to(func, blocks, options.full_unroll_max_copied),
-            copied: insts().count().saturating_mul(around),
+            copied: insts().map(|inst| copied_size(func, inst)).sum::<usize>().saturating_mul(around),
         })
     }
 
@@ -245,7 +245,14 @@ impl Plan {
 /// The instructions in `blocks` without constants and jumps, at most one more than `max`.
 fn size_up_to(func: &Function, blocks: &[Block], max: usize) -> usize {
     let insts = blocks.iter().flat_map(|&block| func.layout.block_insts(block));
-    insts.filter(|&inst| counts_as_code(func, inst)).take(max.saturating_add(1)).count()
+    let mut size = 0;
+    for inst in insts {
+        size += code_size(func, inst);
+        if size > max {
+            break;
+        }
+    }
+    size
 }
 
 /// Unrolls the loops of `plans` and removes what cannot be reached any more.

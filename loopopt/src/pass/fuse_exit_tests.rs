@@ -62,7 +62,7 @@ use crate::pass::{Form, Pass, PassCx, canon};
 use crate::refusal::refusals;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
-use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, Opcode, Value, ValueDef};
+use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, InstructionData, Opcode, Value, ValueDef};
 use cranelift_codegen::{CodegenResult, Context};
 use std::cmp::Ordering;
 
@@ -108,8 +108,9 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     cx.keep_form(Form::Any);
     cx.invalidate_and_prune(ctx)?;
     remove_redundant_params(ctx);
-    canon::restore(ctx, cx)?;
+    // A latch that only counted is empty then, so that the test before it becomes the latch.
     remove_unused(&mut ctx.func, plans.iter().flat_map(|plan| [plan.strip.less, plan.condition]).collect());
+    canon::restore(ctx, cx)?;
     Ok(Change::Nothing)
 }
 
@@ -278,12 +279,25 @@ impl Plan {
         let end = func.dfg.make_block();
         func.layout.insert_block(end, around);
         let srcloc = func.srcloc(exit.branch);
+        let condition = self.tested_at_the_end(func, end);
         let mut cursor = FuncCursor::new(func).at_bottom(end).with_srcloc(srcloc);
         match stay.slot {
-            0 => cursor.ins().brif(self.condition, around, &[], left, &args),
-            _ => cursor.ins().brif(self.condition, left, &args, around, &[]),
+            0 => cursor.ins().brif(condition, around, &[], left, &args),
+            _ => cursor.ins().brif(condition, left, &args, around, &[]),
         };
         end
+    }
+
+    /// The condition of the loop's own test, in a block behind the strip. A comparison is made there: in the strip, nothing else uses it.
+    fn tested_at_the_end(&self, func: &mut Function, end: Block) -> Value {
+        let def = func.dfg.value_def(self.condition).inst();
+        match def.map(|def| func.dfg.insts[def]) {
+            Some(InstructionData::IntCompare { cond, args: [left, right], .. }) => {
+                let srcloc = func.srcloc(self.own.exit.exit.branch);
+                FuncCursor::new(func).at_bottom(end).with_srcloc(srcloc).ins().icmp(cond, left, right)
+            }
+            _ => self.condition,
+        }
     }
 
     /// What the block of the loop's own test asserts was for iterations that the strip goes on after. It gets there at the end of the strip, too.

@@ -60,9 +60,9 @@
 
 mod gain;
 
-use crate::analysis::cfg::edges::Edge;
+use crate::analysis::cfg::edges::{Edge, code_size, copied_size};
 use crate::analysis::cfg::loops::{Loop, LoopForest};
-use crate::analysis::inst::effects::{Effects, counts_as_code};
+use crate::analysis::inst::effects::Effects;
 use crate::analysis::memory::spectre_guard::asked_by_guards;
 use crate::analysis::scev::exit_count::TripCount;
 use crate::change::Change;
@@ -183,7 +183,7 @@ impl Plan {
             return Err(Decline::NotInnermost);
         };
         let insts = || blocks.iter().flat_map(|&block| func.layout.block_insts(block));
-        let size = insts().filter(|&inst| counts_as_code(func, inst)).count();
+        let size = insts().map(|inst| code_size(func, inst)).sum();
         if size > options.peel_max_insts && !options.ignore_cost {
             return Err(Decline::TooLarge { insts: size, max: options.peel_max_insts });
         }
@@ -198,7 +198,7 @@ impl Plan {
             back_edge: *back_edge,
             blocks: blocks.to_vec(),
             size,
-            copied: insts().count().saturating_mul(gain.iterations),
+            copied: insts().map(|inst| copied_size(func, inst)).sum::<usize>().saturating_mul(gain.iterations),
             gain,
             count,
         })

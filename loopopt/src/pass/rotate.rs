@@ -34,7 +34,7 @@
 //! reads afterwards. Whoever joins loads has to keep the two apart.
 //!
 //! A value of the header that the body uses has two definitions afterwards, the header's and the copy's; the new header
-//! gets a parameter for it. This covers the cyclic cases (a value that is tested and carried, parameters that feed each
+//! gets a parameter for it, or [computes it](stepped) from another one. This covers the cyclic cases (a value that is tested and carried, parameters that feed each
 //! other): the parameters of the old header become parameters of the new one, all at once. Uses behind the loop are
 //! arguments of exit edges, by closed form, and those of the copy's edges are the copy's values.
 //!
@@ -83,12 +83,14 @@
 //!
 //! LLVM `LoopRotationUtils.cpp`; golang/go#63670 for the cyclic cases.
 
+mod stepped;
+
 use crate::analysis::cfg::edges::{Edge, edges_from, edges_into, edges_of, ways_from};
-use crate::analysis::cfg::jumps::jump_target;
-use crate::analysis::cfg::jumps::only_jumps_to;
+use crate::analysis::cfg::jumps::{jump_target, only_jumps_to};
 use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
 use crate::analysis::inst::effects::{Effects, is_constant};
 use crate::analysis::scev::exit_count::first_way;
+use crate::analysis::scev::view::View;
 use crate::change::Change;
 use crate::claim::Claim;
 use crate::edit::MAX_PARAMS;
@@ -108,6 +110,7 @@ use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{Block, Function, Inst, Opcode, Value};
 use cranelift_codegen::{CodegenResult, Context};
 use std::collections::BTreeSet;
+use stepped::{Stepped, fold, stepped};
 
 /// The name of this pass.
 pub(crate) const NAME: &str = "rotate";
@@ -187,6 +190,8 @@ struct Rotation {
     exits: Vec<(Block, Vec<Edge>)>,
     /// Results of the header's instructions that are pure and invariant: the copy's results serve the body too.
     invariant: BTreeSet<Value>,
+    /// Results of the header's instructions that are a counter and a constant.
+    stepped: Vec<Stepped>,
     /// Instructions to copy, without the branch and constants.
     size: usize,
     /// How many edges enter the latch, if a `br_table` of the loop picks the way through the iteration.
@@ -251,6 +256,7 @@ impl Rotation {
             body_is_lonely: edges_into(func, &ctx.cfg, body).nth(1).is_none() && !forest.is_named(body),
             exits,
             invariant: invariant_results(func, forest, lp, insts()),
+            stepped: stepped(View { ctx, forest }, lp),
             size: insts().filter(|&inst| !is_constant(func, inst)).count(),
             dispatched: forest
                 .own_blocks(lp)
@@ -361,7 +367,7 @@ fn invariant_results(
 fn apply(func: &mut Function, plans: &[Rotation]) -> Vec<Block> {
     let Needed { values, mut users } = Needed::by_others(func, plans);
     let mut renames = Renames::default();
-    let mut entries = Vec::new();
+    let (mut entries, mut sums) = (Vec::new(), Vec::new());
     for plan in plans {
         let copies = clone_blocks(func, &[plan.header]);
         let entry = Entry::make(func, plan, &copies);
@@ -371,11 +377,23 @@ fn apply(func: &mut Function, plans: &[Rotation]) -> Vec<Block> {
         rename_edge_args(func, plan.into_body.branch, copied);
         let first = values.partition_point(|&(header, _)| header < plan.header);
         let of_header = values[first..].iter().take_while(|&&(header, _)| header == plan.header);
-        for &(_, value) in of_header {
+        let of_header: Vec<_> = of_header.map(|&(_, value)| value).collect();
+        let mut computed = Vec::new();
+        for &value in &of_header {
+            let stepped = plan.stepped.iter().find(|one| one.value == value && of_header.contains(&one.counter));
+            if let Some(stepped) = stepped {
+                computed.push(stepped);
+                continue;
+            }
             let renamed =
                 if plan.invariant.contains(&value) { copies.value(value) } else { entry.carry(func, value, &copies) };
             renames.insert(value, renamed);
         }
+        for stepped in computed {
+            let counter = renames.get(stepped.counter).expect("a parameter that is carried");
+            renames.insert(stepped.value, stepped.compute(func, entry.header, counter));
+        }
+        sums.extend(plan.stepped.iter().flat_map(|one| [one.value, copies.value(one.value)]));
         // What a header uses of another one, its copy does too.
         users.extend(func.layout.block_insts(copies.block(plan.header)));
         entries.push(entry);
@@ -394,6 +412,7 @@ fn apply(func: &mut Function, plans: &[Rotation]) -> Vec<Block> {
         funnel(func, &[entry.from_guard], entry.header);
     }
     join_chains(func, plans, &entries);
+    sums.into_iter().for_each(|sum| fold(func, sum));
     settle_guards(func, plans, &entries);
     entries.into_iter().map(|entry| entry.header).collect()
 }

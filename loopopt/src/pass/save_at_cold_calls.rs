@@ -55,7 +55,7 @@
 //!
 //! Placement of spill code in what is cold: Lupo and Wilken, "Post register allocation spill code optimization" (CGO 2006).
 
-use crate::analysis::cfg::edges::{Edge, each_use, edges_from, ways_from};
+use crate::analysis::cfg::edges::{Edge, each_use, edges_from};
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::inst::effects::{calls, is_constant};
 use crate::analysis::memory::polls::rare_region;
@@ -84,9 +84,10 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     let forest = cx.forest(ctx);
     let mut change = Change::Nothing;
     let mut users = None;
+    let mut rest = cx.options.save_at_cold_calls_max_calls.saturating_mul(2);
     for lp in forest.loops() {
         let header = forest.data(lp).header;
-        match Plan::judge(ctx, &forest, lp, cx) {
+        match Plan::judge(ctx, &forest, lp, cx).and_then(|plan| plan.map(|plan| plan.within(&mut rest)).transpose()) {
             Ok(None) => {}
             Ok(Some(plan)) if cx.fuel.take() => {
                 match plan.apply(ctx, &forest, lp, users.get_or_insert_with(|| Users::of(&ctx.func))) {
@@ -150,6 +151,15 @@ impl Plan {
         let mut invariant = used_from_outside(func, forest, (lp, lp));
         invariant.retain(|value| hot.contains(value) && can_save(func.dfg.value_type(*value)));
         Ok(Some(Self { rare, invariant }))
+    }
+
+    /// (P4) The same, if the function has room for its rare parts, of which there is less then.
+    fn within(self, rest: &mut usize) -> Result<Self, Decline> {
+        match rest.checked_sub(self.rare.len()) {
+            Some(left) => *rest = left,
+            None => return Err(Decline::ManyCallsBefore { calls: self.rare.len(), max: *rest }),
+        }
+        Ok(self)
     }
 
     /// Returns how many values are saved.
@@ -224,7 +234,13 @@ fn find_rare(ctx: &Context, forest: &LoopForest, lp: Loop, block: Block) -> Opti
             return None;
         }
         let region = rare_region(ctx, forest, lp, (edge, body))?;
-        let comes_back = region.iter().any(|&block| ways_from(func, block).any(|(_, target)| target == body));
+        let mut back = region
+            .iter()
+            .flat_map(|&block| edges_from(func, block))
+            .filter(|edge| edge.target(func) == body)
+            .peekable();
+        // What is computed for the edge of a `try_call` comes before the call.
+        let comes_back = back.peek().is_some() && back.all(|edge| !func.dfg.insts[edge.branch].opcode().is_call());
         let calls = region.iter().any(|&block| calls(func, block));
         (comes_back && calls).then_some(Rare { edge, usual, region })
     })
@@ -308,6 +324,10 @@ refusals! {
         ManyCalls { calls: usize, max: usize } => "many-calls",
             "{calls} rare parts of the loop call and come back; there may be {max}",
             help "raise Options::save_at_cold_calls_max_calls if one of them is seldom taken and the loop is hot";
+        /// (P4) There are many in loops before it.
+        ManyCallsBefore { calls: usize, max: usize } => "many-calls",
+            "{calls} rare parts of the loop call and come back; with those of other loops, there may be {max}",
+            help "raise Options::save_at_cold_calls_max_calls if the loop is hot";
     }
     shared { ColdLoop, Withheld }
 }

@@ -56,7 +56,7 @@
 //!
 //! # Pays when
 //!
-//! (P1) The loop is not cold; (P2) more than one iteration fits into a strip; (P3) for flags, a recurrence may end the loop, as
+//! (P1) The loop is not cold; (P2) more than one iteration fits into a strip; (P3) for flags, a recurrence may end the loop, of a constant step if there is no loop inside, as
 //! [`fuse_exit_tests`](crate::pass::fuse_exit_tests) wants it, and nothing else does, or the number of iterations is known. In other loops the counter of the strip
 //! takes as long as the poll did, and most of them search something near: with strips, `string-search`, `dijkstra` and `utf8` of
 //! `bench-programs/wasm` take 1.05 to 1.06 of their time with epochs, and 0.89 to 1.00 without. With strips in loops that a count may end as well, `json-o1`

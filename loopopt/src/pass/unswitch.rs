@@ -65,10 +65,9 @@
 mod candidates;
 mod why;
 
-use crate::analysis::cfg::edges::Edge;
+use crate::analysis::cfg::edges::{Edge, code_size, copied_size};
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::cfg::must_execute::Order;
-use crate::analysis::inst::effects::counts_as_code;
 use crate::analysis::memory::spectre_guard::asked_by_guards;
 use crate::change::Change;
 use crate::claim::Claim;
@@ -365,8 +364,8 @@ fn sizes(func: &Function, forest: &LoopForest) -> Sizes {
     for block in func.layout.blocks().filter(|&block| forest.innermost(block).is_some()) {
         let size = &mut sizes[block];
         for inst in func.layout.block_insts(block) {
-            let counts = counts_as_code(func, inst);
-            (size.all, size.counted) = (size.all + 1, size.counted + u32::from(counts));
+            let [all, counted] = [copied_size(func, inst), code_size(func, inst)].map(|size| size as u32);
+            (size.all, size.counted) = (size.all.saturating_add(all), size.counted.saturating_add(counted));
         }
     }
     sizes

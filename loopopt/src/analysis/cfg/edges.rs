@@ -3,11 +3,12 @@
 //! Cranelift's `ControlFlowGraph` counts a `brif` with both arms to one block, or a `br_table` with five equal entries,
 //! as one predecessor. A rewrite must see each destination, because each carries arguments of its own.
 
+use crate::analysis::inst::effects::counts_as_code;
 use crate::fault::fault;
 use cranelift_codegen::Context;
 use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
-use cranelift_codegen::ir::{Block, BlockArg, BlockCall, ExceptionTableItem, Function, Inst, Value, ValueDef};
+use cranelift_codegen::ir::{Block, BlockArg, BlockCall, ExceptionTableItem, Function, Inst, Opcode, Value, ValueDef};
 
 /// One destination of one branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -53,6 +54,19 @@ pub fn destinations(func: &Function, inst: Inst) -> &[BlockCall] {
         return &[];
     }
     data.branch_destination(&func.dfg.jump_tables, &func.dfg.exception_tables)
+}
+
+/// How large a copy of `inst` is, in instructions: each way of a table beyond two counts as one.
+pub fn copied_size(func: &Function, inst: Inst) -> usize {
+    match func.dfg.insts[inst].opcode() {
+        Opcode::BrTable => 1 + destinations(func, inst).len().saturating_sub(2),
+        _ => 1,
+    }
+}
+
+/// The same for what [counts as code](counts_as_code), and nothing for the rest.
+pub fn code_size(func: &Function, inst: Inst) -> usize {
+    if counts_as_code(func, inst) { copied_size(func, inst) } else { 0 }
 }
 
 /// Calls `visit` with each value that `inst` uses, once for each use: what `inst_values` gives, which asks each instruction

@@ -12,6 +12,8 @@
 //! instruction that computes it (`crate::analysis::scev::value_range`); for a counter from how often its loop runs ([`crate::analysis::scev::exit_count`]); or
 //! from the comparisons that have been passed ([`crate::analysis::facts::known`]), which are asked whether it is far enough from one end of its type.
 
+mod carried;
+
 use crate::analysis::cfg::loops::Loop;
 use crate::analysis::facts::known::{Conditions, Place};
 use crate::analysis::scev::comparison::Comparison;
@@ -26,7 +28,7 @@ use crate::analysis::scev::view::View;
 use crate::analysis::scev::wrap_arc::{interval, is_signed};
 use crate::fault::fault;
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{Value, ValueDef};
+use cranelift_codegen::ir::{Type, Value, ValueDef};
 use cranelift_codegen::{FxHashMap, FxHashSet};
 use std::cmp::Ordering;
 
@@ -80,6 +82,8 @@ pub struct Extents<'a> {
     conditions: Conditions<'a>,
     /// The counters of the loops that were looked at.
     counters: FxHashMap<Value, Counter>,
+    /// What other parameters of their headers are, read without sign and with it: those that a counter of a loop inside starts from, and comes back to.
+    carried: FxHashMap<Value, [Option<Bounds>; 2]>,
     looked_at: FxHashSet<Loop>,
     /// The numbers that leaves are not known to be on one side of: at most the largest of these, or at least the least.
     unknown: FxHashMap<(Leaf, bool, Place), i128>,
@@ -118,6 +122,7 @@ impl<'a> Extents<'a> {
             view,
             conditions,
             counters: FxHashMap::default(),
+            carried: FxHashMap::default(),
             looked_at: FxHashSet::default(),
             unknown: FxHashMap::default(),
             questions: 0,
@@ -219,7 +224,9 @@ impl<'a> Extents<'a> {
     /// The same, if it is no counter of a loop that was not looked at.
     fn known_bounds(&mut self, value: Value, signed: bool) -> Bounds {
         let all = limits(self.view.func().dfg.value_type(value).bits(), signed);
-        let counted = self.counters.get(&value).and_then(|counter| counter.bounds[usize::from(signed)]);
+        let counted = self.counters.get(&value).map(|counter| counter.bounds);
+        let counted = counted.or_else(|| self.carried.get(&value).copied());
+        let counted = counted.and_then(|bounds| bounds[usize::from(signed)]);
         let number = self.conditions.numbers.of(value, signed);
         let computed = number.map_or(all, |number| self.conditions.numbers.bounds_of(number));
         counted.map_or(computed, |counted| (counted.0.max(computed.0), counted.1.min(computed.1)))
@@ -337,22 +344,32 @@ impl<'a> Extents<'a> {
             let step = const_eval::signed(step, ty) as i64;
             let (param, start) = (*param, *start);
             let mut counter = Counter { lp, param, start, step, bounds: [None; 2], stays: [None; 2] };
-            let mut bounds = [false, true].map(|signed| {
-                let counted = self.counted(&counter, around, signed);
-                counted.or_else(|| tests.iter().find_map(|test| self.tested(&counter, test.comparison, signed)))
-            });
-            // What is never negative is the same in both readings.
-            let positive = |bounds: &Bounds| is_within(*bounds, (0, limits(ty.bits(), true).1));
-            let both = bounds.into_iter().flatten().find(positive);
-            bounds = bounds.map(|bounds| both.or(bounds));
-            counter.bounds = bounds;
+            counter.bounds = in_both(
+                [false, true].map(|signed| {
+                    let start = self.passed_bounds(start, signed);
+                    self.bounds_from(&counter, start, (&tests, around), signed)
+                }),
+                ty,
+            );
             self.counters.insert(param, counter);
         }
+        self.find_carried(lp, &tests);
+    }
+
+    /// What a counter of a loop with these tests can be, if the back edge is taken at most so often, and if it is sure not to wrap in this reading.
+    fn bounds_from(
+        &mut self,
+        counter: &Counter,
+        start: Bounds,
+        (tests, around): (&[ExitTest], Option<u128>),
+        signed: bool,
+    ) -> Option<Bounds> {
+        let counted = self.counted(counter, start, around, signed);
+        counted.or_else(|| tests.iter().find_map(|test| self.tested(counter, start, test.comparison, signed)))
     }
 
     /// What a counter can be if the back edge is taken at most so often, if it is sure not to wrap in this reading.
-    fn counted(&mut self, counter: &Counter, around: Option<u128>, signed: bool) -> Option<Bounds> {
-        let start = self.passed_bounds(counter.start, signed);
+    fn counted(&self, counter: &Counter, start: Bounds, around: Option<u128>, signed: bool) -> Option<Bounds> {
         let moved = i128::from(counter.step).checked_mul(i128::try_from(around?).ok()?)?;
         let bounds = (start.0.checked_add(moved.min(0))?, start.1.checked_add(moved.max(0))?);
         is_within(bounds, self.limits(counter, signed)).then_some(bounds)
@@ -362,7 +379,7 @@ impl<'a> Extents<'a> {
     /// less than something for the loop to go on, the next one is no more than a step above that, and if that leaves room for another
     /// step, nothing has wrapped. A counter that steps by one until it is equal to something that is not less than its start does not
     /// pass it. That there is room for a step at the start is also what keeps the sum from wrapping that is compared there.
-    fn tested(&mut self, counter: &Counter, comparison: Comparison, signed: bool) -> Option<Bounds> {
+    fn tested(&mut self, counter: &Counter, start: Bounds, comparison: Comparison, signed: bool) -> Option<Bounds> {
         let func = self.view.func();
         let ty = func.dfg.value_type(counter.param);
         let mut sides = comparison.sides().map(|side| (side, offset(func, Some(&self.view.ctx.cfg), side.left)));
@@ -370,7 +387,6 @@ impl<'a> Extents<'a> {
             sides.find(|(_, (base, _))| *base == counter.param)?;
         let (step, added) = (i128::from(counter.step), const_eval::signed(added, ty));
         let is_between = if step > 0 { (0..=step).contains(&added) } else { (step..=0).contains(&added) };
-        let start = self.passed_bounds(counter.start, signed);
         let limit = bound.map_or((0, 0), |bound| self.passed_bounds(bound, signed));
         let strict = match cond {
             IntCC::NotEqual
@@ -442,6 +458,13 @@ fn not_beyond(is_most: bool, signed: bool) -> IntCC {
         (false, false) => IntCC::UnsignedGreaterThanOrEqual,
         (false, true) => IntCC::SignedGreaterThanOrEqual,
     }
+}
+
+/// Bounds in both readings, of one of which is known what is the same in the other: what is never negative.
+fn in_both(bounds: [Option<Bounds>; 2], ty: Type) -> [Option<Bounds>; 2] {
+    let positive = |bounds: &Bounds| is_within(*bounds, (0, limits(ty.bits(), true).1));
+    let both = bounds.into_iter().flatten().find(positive);
+    bounds.map(|bounds| both.or(bounds))
 }
 
 fn is_within(bounds: Bounds, limits: Bounds) -> bool {

@@ -11,7 +11,7 @@
 //!
 //! A loop may end earlier by a trap or in a call that does not return; nothing here says that it does not.
 
-use crate::analysis::cfg::edges::{Edge, edges_from};
+use crate::analysis::cfg::edges::{Edge, copied_size, edges_from};
 use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
 use crate::analysis::scev::comparison::Comparison;
 use crate::analysis::scev::const_eval::{Evaluator, is_foldable};
@@ -223,7 +223,7 @@ impl Iteration {
                 [result] => evaluator.value(*result).is_none(),
                 _ => func.dfg.insts[inst].opcode() != Opcode::Jump && evaluator.taken(inst).is_none(),
             };
-            self.insts += usize::from(remains);
+            self.insts += if remains { copied_size(func, inst) } else { 0 };
         }
     }
 }

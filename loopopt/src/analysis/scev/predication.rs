@@ -78,6 +78,10 @@ const MAX_DEPTH: usize = 4;
 /// Products inside products that are followed: `(i * n + j) * m + k` has one.
 const MAX_PRODUCTS: usize = 3;
 
+/// Values that are followed for one question. A check of a front end takes 10 at most; a value that is used twice is followed twice, on each level of shifts and
+/// products, and the sums that this makes contain each other.
+const MAX_FOLLOWED: usize = 64;
+
 /// Numbers that something may be one of, of which each is taken for one that it will be. 65,536: a table with an entry for all numbers of
 /// 16 bits; what has more is seldom indexed by what is masked or loaded without a further test.
 const MAX_TABLE: u64 = 1 << 16;
@@ -123,7 +127,17 @@ impl<'a> Predication<'a> {
         let is_branch = view.func().dfg.insts[check.0].opcode().is_branch();
         let is_value = |sum: &Sum| matches!(sum.terms(), [(Term::Value(_), 1)]) && sum.constant_part() == 0;
         let takes_all = !is_branch && !is_value(if left_stays { right } else { left });
-        let mut walk = Walk { view, lp, counted, iterations, needs, products: 0, may_start_at_zero: true, takes_all };
+        let mut walk = Walk {
+            view,
+            lp,
+            counted,
+            iterations,
+            needs,
+            products: 0,
+            budget: MAX_FOLLOWED,
+            may_start_at_zero: true,
+            takes_all,
+        };
         match required {
             Requirement::Compare { cond, left, right } if right_stays => walk.stays(*cond, left, right)?,
             Requirement::Compare { cond, left, right } if left_stays => walk.stays(cond.swap_args(), right, left)?,
@@ -154,6 +168,8 @@ struct Walk<'a> {
     needs: Needs,
     /// Products inside of which this is.
     products: usize,
+    /// Values that may still be followed.
+    budget: usize,
     /// Whether a counter may be taken for anything from 0 to the last that it is: not where it has to be between its ends.
     may_start_at_zero: bool,
     /// Whether what is one of a few numbers is taken for all of them: not where a branch or a check asks for that number itself, which
@@ -398,6 +414,7 @@ impl Walk<'_> {
         step: &mut Sum,
     ) -> Result<(), Obstacle> {
         let bits = step.bits();
+        self.budget = self.budget.checked_sub(1).ok_or(Obstacle::TooLong)?;
         let Some(counter) = self.counted.recurrences.get(value) else {
             let within = self.within(value, bits);
             if within.is_none_or(|(_, distance)| distance > MAX_SMALL_TABLE)

@@ -50,6 +50,11 @@ impl Renames {
         self.0[old] = new.into();
     }
 
+    /// What stands for `old`, if something does.
+    pub(crate) fn get(&self, old: Value) -> Option<Value> {
+        self.0[old].expand()
+    }
+
     /// Whether nothing was inserted.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()

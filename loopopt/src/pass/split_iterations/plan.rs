@@ -1,10 +1,9 @@
 //! Which branch a loop is split at, and what that takes.
 
 use super::{Decline, NAME};
-use crate::analysis::cfg::edges::{Edge, ways_from};
+use crate::analysis::cfg::edges::{Edge, code_size, copied_size, ways_from};
 use crate::analysis::cfg::jumps::leads_to_failure;
 use crate::analysis::cfg::loops::Loop;
-use crate::analysis::inst::effects::counts_as_code;
 use crate::analysis::inst::number::mask;
 use crate::analysis::scev::comparison::Comparison;
 use crate::analysis::scev::exit_count::TripCount;
@@ -112,8 +111,8 @@ impl Plan {
             rest_is_short: split.last(&own).is_some_and(|last| last <= MAX_LAST),
             own,
             split,
-            size: insts().filter(|&inst| counts_as_code(func, inst)).count(),
-            copied: insts().count(),
+            size: insts().map(|inst| code_size(func, inst)).sum(),
+            copied: insts().map(|inst| copied_size(func, inst)).sum(),
         })
     }
 

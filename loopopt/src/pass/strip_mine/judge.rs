@@ -38,12 +38,15 @@ impl Look<'_> {
     }
 
     /// (P3) Each iteration compares an add-recurrence with something loop-invariant, computed in the loop or not, to end the loop, and nothing
-    /// else ends it but what fails.
+    /// else ends it but what fails. Without loops inside, its step is a constant.
     pub(super) fn judge(&self, polls: &Polls) -> Result<(), Decline> {
         let Self { ctx, forest, lp, .. } = *self;
         let func = &ctx.func;
         let view = View { ctx, forest };
-        let recurrences = Recurrences::of(view, lp);
+        let recurrences = match forest.is_innermost(lp) {
+            true => Recurrences::with_constant_steps(view, lp),
+            false => Recurrences::of(view, lp),
+        };
         let is_invariant = |value| invariant_chain(func, forest, lp, value).is_some();
         let counts = |test: &ExitTest| {
             let mut sides = test.comparison.sides();

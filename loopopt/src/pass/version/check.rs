@@ -2,7 +2,8 @@
 //! that although the program does not ask for it: sums that do not wrap, accesses that do not overlap.
 
 use crate::analysis::cfg::edges::{Edge, edges_from};
-use crate::analysis::cfg::jumps::leads_to_failure;
+use crate::analysis::cfg::jumps::{leads_to_failure, only_jumps_to};
+use crate::analysis::cfg::loops::Loop;
 use crate::analysis::facts::condition::{Part, parts};
 use crate::analysis::inst::number::mask;
 use crate::analysis::memory::alias::address_operand;
@@ -209,11 +210,21 @@ fn failing_slot(view: View<'_>, block: Block) -> Option<usize> {
     let lp = view.forest.innermost(block)?;
     let fails = |edge: &Edge| {
         let target = edge.target(func);
-        !view.forest.contains(lp, target) && leads_to_failure(func, target)
+        !view.forest.contains(lp, target) && leads_to_failure(func, target) && !is_transferred(view, lp, target)
     };
     let mut failing = edges_from(func, block).filter(fails);
     let (edge, None) = (failing.next()?, failing.next()) else { return None };
     Some(edge.slot)
+}
+
+/// Whether `target`, outside of `lp`, comes back to it, and nothing but rare code is around: what `transfer` has made of an iteration that takes a rare way.
+fn is_transferred(view: View<'_>, lp: Loop, target: Block) -> bool {
+    let (func, forest) = (view.func(), view.forest);
+    let is_rare = |&block: &Block| {
+        forest.contains(lp, block) || func.layout.is_cold(block) || only_jumps_to(func, block).is_some()
+    };
+    let around = forest.data(lp).parent.filter(|&around| forest.contains(around, target));
+    around.is_some_and(|around| forest.blocks(around).iter().all(is_rare))
 }
 
 /// What has to hold so that `value` is not zero, or zero if `holds` is false. Nothing if that cannot be said in sums.
