@@ -20,15 +20,18 @@ pub fn only_jumps_to(func: &Function, block: Block) -> Option<Block> {
     func.layout.block_insts(block).all(is_nothing).then_some(target)
 }
 
+/// Whether `block` ends in an unconditional trap.
+pub fn ends_in_trap(func: &Function, block: Block) -> bool {
+    func.layout.last_inst(block).is_some_and(|last| func.dfg.insts[last].opcode() == Opcode::Trap)
+}
+
 /// Jumps in a row that are followed to see whether a way ends in a trap. 4: funnels of canonical form, one in another.
 const MAX_JUMPS: usize = 4;
 
 /// Whether from `block` nothing is reached but a trap, or code that is cold: what a check leaves a loop for.
 pub fn leads_to_failure(func: &Function, mut block: Block) -> bool {
     for _ in 0..MAX_JUMPS {
-        let last = func.layout.last_inst(block);
-        let traps = last.is_some_and(|last| func.dfg.insts[last].opcode() == Opcode::Trap);
-        if traps || func.layout.is_cold(block) {
+        if ends_in_trap(func, block) || func.layout.is_cold(block) {
             return true;
         }
         let Some(next) = jump_target(func, block) else { return false };

@@ -7,6 +7,7 @@
 //! A block that does more may come to do nothing else while the egraph pass runs, so it counts where no other way does.
 
 use crate::analysis::cfg::edges::edges_of;
+use crate::analysis::cfg::jumps::ends_in_trap;
 use cranelift_codegen::ir::{Block, Function, Opcode};
 
 /// Gives each `brif` to a block that ends in a trap the location of this trap. What accesses memory is out of sight
@@ -29,10 +30,6 @@ pub(super) fn move_to_branches(func: &mut Function) {
             func.set_srcloc(branch, srcloc);
         }
     }
-}
-
-fn ends_in_trap(func: &Function, block: Block) -> bool {
-    func.layout.last_inst(block).is_some_and(|last| func.dfg.insts[last].opcode() == Opcode::Trap)
 }
 
 /// Whether the egraph pass takes all instructions but the last one for pure (`is_pure_for_egraph` in `inst_predicates.rs`): of loads, only

@@ -61,10 +61,9 @@ impl Stepped {
     pub(super) fn compute(self, func: &mut Function, header: Block, counter: Value) -> Value {
         let jump = func.layout.last_inst(header).expect("a funnel ends in a jump");
         let srcloc = func.srcloc(func.dfg.value_def(self.value).unwrap_inst());
-        let bits = func.dfg.value_type(counter).bits();
         let ty = func.dfg.value_type(counter);
         let mut cursor = FuncCursor::new(func).at_inst(jump).with_srcloc(srcloc);
-        let constant = cursor.ins().iconst(ty, (self.added & mask(bits)).cast_signed());
+        let constant = cursor.ins().iconst(ty, (self.added & mask(ty.bits())).cast_signed());
         let computed = cursor.ins().iadd(counter, constant);
         copy_labels(func, self.value, computed);
         computed

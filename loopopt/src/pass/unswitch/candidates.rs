@@ -2,7 +2,7 @@
 
 use super::why::Decline;
 use crate::analysis::cfg::edges::{Edge, count_uses, destinations, edges_of, only_edge_into, ways_from};
-use crate::analysis::cfg::jumps::jump_target;
+use crate::analysis::cfg::jumps::{ends_in_trap, jump_target};
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::facts::condition::is_truth;
 use crate::analysis::inst::effects::{Effects, is_constant};
@@ -260,8 +260,7 @@ fn leads_to_trap(func: &Function, block: Block) -> bool {
     let mut next = Some(block);
     for _ in 0..MAX_BLOCKS {
         let Some(block) = next else { return false };
-        let last = func.layout.last_inst(block);
-        if last.is_some_and(|last| func.dfg.insts[last].opcode() == Opcode::Trap) {
+        if ends_in_trap(func, block) {
             return true;
         }
         next = jump_target(func, block);
