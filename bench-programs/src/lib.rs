@@ -186,6 +186,7 @@ static ALL: &[Program] = &[
     sums::WEIGHTED_INDEX,
     sums::CHECKSUM_OF_PLACES,
     objects::LINKED_LIST,
+    objects::LINKED_LIST_32,
     search::BINARY_SEARCH,
     search::INSERTION_SORT,
     search::SIEVE,

@@ -110,6 +110,7 @@ const SPECIAL_SHAPES: &[(Shape, f64)] = &[
     (Shape::SlotDistance, 0.15),
     (Shape::Stencil, 0.4),
     (Shape::TwoMemories, 0.4),
+    (Shape::Link, 0.4),
 ];
 
 /// The share of programs, in percent, in which each claim is asserted at least: some way below what it is.

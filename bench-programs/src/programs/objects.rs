@@ -6,7 +6,7 @@ use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{Function, Opcode};
 
 use crate::build::{Array, checked_function, function};
-use crate::memory::{bytes, get, ints, read, write};
+use crate::memory::{bytes, get, ints, numbers, read, write};
 use crate::{Checks, Input, Limit, Place, Program, Source, Value};
 
 pub(crate) const MEMORY_ACCUMULATOR: Program = Program {
@@ -180,4 +180,38 @@ fn list(count: usize) -> Input {
         nodes[2 * place(position)] = if is_last { 0 } else { 16 * place(position + 1) as i64 };
     }
     Input::new().array(&nodes).int(16 * place(0))
+}
+
+pub(crate) const LINKED_LIST_32: Program = Program {
+    name: "linked-list-32",
+    about: "A list in a memory of 32 bits: what is loaded is extended before it is loaded at.",
+    tags: &["memory", "nest"],
+    while_loops: 2,
+    source: Source::Clif(include_str!("../../kernels/linked_list_32.clif")),
+    small: || list_32(5, 2),
+    large: || list_32(2_000, 40),
+    reference: |input, memory| {
+        let (base, mut total) = (input.at(0), 0_u32);
+        for _ in 0..input.get_int(2) {
+            let mut node = input.get_int(1) as usize;
+            while node != 0 {
+                let [next, value]: [u32; 2] = [0, 4].map(|field| get(memory, base + node + field));
+                (node, total) = (next as usize, total ^ value);
+            }
+            total = total.wrapping_mul(3);
+        }
+        Some(Value::I32(total as i32))
+    },
+    c: Some(include_str!("../../kernels/linked_list_32.c")),
+};
+
+/// The same in half the bytes, and how often to walk.
+fn list_32(count: usize, rounds: usize) -> Input {
+    let place = |position: usize| 1 + position * 7_919 % count;
+    let mut nodes = numbers::<u32>(3, 2 * (count + 1), 1000);
+    for position in 0..count {
+        let is_last = position + 1 == count;
+        nodes[2 * place(position)] = if is_last { 0 } else { 8 * place(position + 1) as u32 };
+    }
+    Input::new().array(&nodes).int32(8 * place(0) as i32).int(rounds)
 }

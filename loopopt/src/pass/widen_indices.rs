@@ -31,6 +31,8 @@
 //! number. (L2) A counter is replaced by one of 64 bits if it never wraps. The low half of that is the counter in any case, which is what all
 //! its other uses read. (L3) The embedder does not say that it is the extension that confines a processor which mispredicts what (L1) rests on.
 //!
+//! Numbers that an iteration loads for the next one, such as pointers of a list, are loaded extended ([`loaded`]): the sample `linked-list-32` takes 0.81 of Cranelift's time.
+//!
 //! The access itself stays where it is, and traps if it did. It must stay there from then on, as the sum may wrap elsewhere: so it is not
 //! `can_move` any more.
 //!
@@ -58,6 +60,7 @@
 
 mod apply;
 mod gain;
+mod loaded;
 mod plan;
 mod why;
 
@@ -92,19 +95,26 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         return Ok(Change::Nothing);
     }
     let forest = cx.forest(ctx);
-    let plans = plan(ctx, cx, &forest);
-    let change = if plans.is_empty() { Change::Nothing } else { Change::Insts };
-    if change != Change::Nothing {
+    let Planned { plans, extending } = plan(ctx, cx, &forest);
+    if !plans.is_empty() {
         apply(ctx, &forest, &plans);
     }
-    Ok(change)
+    let is_loaded = loaded::run(ctx, cx, &forest, &extending);
+    Ok(if plans.is_empty() && !is_loaded { Change::Nothing } else { Change::Insts })
+}
+
+/// What is to be done.
+struct Planned {
+    plans: Vec<Plan>,
+    /// The loops in which something is extended that may go, and whether no address of these could be added up otherwise.
+    extending: Vec<(Loop, bool)>,
 }
 
 /// What is to be done to which loop.
-fn plan(ctx: &Context, cx: &mut PassCx<'_>, forest: &LoopForest) -> Vec<Plan> {
+fn plan(ctx: &Context, cx: &mut PassCx<'_>, forest: &LoopForest) -> Planned {
     let view = View { ctx, forest };
     let mut extents = None;
-    let mut plans = Vec::new();
+    let (mut plans, mut extending) = (Vec::new(), Vec::new());
     let heights = forest.heights();
     let confines = cx.options.has_confining(&ctx.func);
     for lp in forest.loops() {
@@ -116,7 +126,11 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>, forest: &LoopForest) -> Vec<Plan> {
             false => Err(Decline::NothingExtended),
             true if confines => Err(Decline::Confined),
             true if heights[lp] > MAX_HEIGHT => Err(Decline::TooDeep(MAX_HEIGHT)),
-            true => Plan::find(view, lp, extents.get_or_insert_with(|| Extents::new(view)), cx),
+            true => {
+                let found = Plan::find(view, lp, extents.get_or_insert_with(|| Extents::new(view)), cx);
+                extending.push((lp, matches!(found, Err(Decline::NothingExtended | Decline::NothingAdded))));
+                found
+            }
         };
         match found {
             Ok(plan) if cx.fuel.take() => {
@@ -132,7 +146,7 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>, forest: &LoopForest) -> Vec<Plan> {
         let told_apart = Rc::make_mut(&mut cx.told_apart);
         plans.iter().for_each(|plan| tell_apart(view, plan.lp, extents, told_apart));
     }
-    plans
+    Planned { plans, extending }
 }
 
 /// Accesses to cells of a loop, times its other accesses, that are compared. 1,024: 32 of each, more cells than there are registers for.

@@ -98,6 +98,8 @@ pub(super) enum Feature {
     Stencils = 45,
     /// Two memories that begin at one place, and have a length each.
     Twins = 46,
+    /// Numbers of 32 bits and less that are loaded, and loaded at in the next iteration.
+    Links = 47,
     /// Loops walk over arrays with checks, in all shapes. This bit keeps the programs as they are that show the rarest faults.
     Checks = 51,
     /// Carried values to which an iteration applies several operations in a row.
@@ -236,6 +238,8 @@ pub enum Shape {
     Stencil,
     /// Accesses to two memories with one base.
     TwoMemories,
+    /// A number of 32 bits or less is loaded, and the next iteration loads at it.
+    Link,
     /// A guard is by a length near 2^64.
     LongMemory,
     /// A loop looks at something in each iteration that another thread may write.
@@ -394,7 +398,7 @@ const SPECIAL_SHARES: [(usize, Feature); 6] = [
 const SCENE_PROGRAM: u8 = 236;
 
 /// What proofs went wrong with that takes several blocks, and how often programs are made around it. They have no other special feature.
-const SCENES: [(usize, Feature); 7] = [
+const SCENES: [(usize, Feature); 8] = [
     (2, Feature::MidExits),
     (3, Feature::Chosen),
     (2, Feature::Countdowns),
@@ -402,6 +406,7 @@ const SCENES: [(usize, Feature); 7] = [
     (3, Feature::Beyond),
     (2, Feature::Stencils),
     (2, Feature::Twins),
+    (2, Feature::Links),
 ];
 
 /// What is in the way of special features.

@@ -25,6 +25,7 @@ mod induction;
 mod instructions;
 mod interface;
 mod known;
+mod links;
 mod locals;
 mod loops;
 mod memory;

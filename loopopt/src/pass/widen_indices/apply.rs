@@ -251,7 +251,7 @@ fn scale(cursor: &mut FuncCursor<'_>, value: Value, factor: u64) -> Value {
 }
 
 /// Extends a value to 64 bits.
-fn extend(cursor: &mut FuncCursor<'_>, Leaf { value, signed }: Leaf) -> Value {
+pub(super) fn extend(cursor: &mut FuncCursor<'_>, Leaf { value, signed }: Leaf) -> Value {
     let constant = match cursor.func.dfg.value_def(value) {
         ValueDef::Result(..) => constant_of(cursor.func, value),
         _ => None,

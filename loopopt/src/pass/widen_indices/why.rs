@@ -2,7 +2,7 @@
 
 use crate::analysis::facts::nowrap::MayWrap;
 use crate::refusal::{Shown, refusals};
-use cranelift_codegen::ir::{Function, Inst};
+use cranelift_codegen::ir::{Function, Inst, Value};
 use std::fmt;
 
 refusals! {
@@ -23,6 +23,10 @@ refusals! {
         NothingAdded => "no-gain", "no address is added up before it is extended, or counted";
         /// (P1) As many instructions would come as go.
         NoGain { before: usize, after: usize } => "no-gain", "{after} instructions would take the place of {before}";
+        /// What goes from one iteration to the next is loaded, but not always.
+        ComesOtherwise { param: Value, value: Value }
+            => "comes-otherwise", "{param} is not always loaded: {value} would have to be extended for the next iteration",
+            help "let what the next iteration extends be loaded, or a constant, or what it was";
         /// (P2) The loop is short of registers.
         NoRegister { bases: usize, needed: usize, available: usize }
             => "no-register",
