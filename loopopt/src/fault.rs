@@ -59,7 +59,7 @@ faults! {
     OnlyConditionsAsked,
     /// `consolidate_guards`: one guard is for accesses to two memories with one base.
     OneMemoryForAll,
-    /// `widen_indices`: what is loaded is extended without its sign, whatever the loop does.
+    /// What is loaded is extended without its sign, whatever the loop does.
     LoadedWithoutSign,
     /// `strip_mine`: polls inside ask what the polls around ask, whatever that is.
     OtherFlagInside,

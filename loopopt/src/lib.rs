@@ -88,6 +88,7 @@
 //! | `sink` | what only exits or rare blocks use is computed there |
 //! | `leave_canonical_form` | undoes what canonical form no longer serves |
 //! | `reassociate` | a sum that waits for itself takes an unrolled group in one operation |
+//! | `extend_loads` | what is loaded and extended is loaded extended |
 //! | `tail_duplicate` | latches that share one test get one each |
 //! | `layout` | loops are placed in one piece, with their exits after them |
 //! | `order_latch` | latches are ordered so that a back edge needs no move and is one jump |

@@ -16,7 +16,7 @@ use crate::edit::materialize::trust_lengths::trust_lengths;
 use crate::edit::ssa::params::detach_redundant_params;
 use crate::pass::select;
 use crate::pass::{
-    Form, Pass, PassCx, apply_profile, canon, cleanup, consolidate_guards, elide_checks, final_values,
+    Form, Pass, PassCx, apply_profile, canon, cleanup, consolidate_guards, elide_checks, extend_loads, final_values,
     forward_select_load, full_unroll, fuse_exit_tests, guard_to_trap, gvn_sink, hoist_header_stores, layout,
     leave_canonical_form, licm, load_elimination, mem2reg, order_latch, partial_unroll, peel, promote,
     propagate_equality, reassociate, record_profile, rotate, save_at_cold_calls, sink, specialize, split_at_cold_edges,
@@ -81,6 +81,7 @@ static STEPS: &[Step] = &[
     Step::Once(sink::PASS),
     Step::Once(leave_canonical_form::PASS),
     Step::Once(reassociate::PASS),
+    Step::Once(extend_loads::PASS),
     Step::Once(tail_duplicate::PASS),
     Step::Once(layout::PASS),
     Step::Once(order_latch::PASS),
@@ -199,6 +200,14 @@ static ORDER: &[(&str, &str, &str)] = &[
     ("load_elimination", "sink", "a value that only the end needs goes there with what is made of it"),
     ("partial_unroll", "reassociate", "the copies of an operation are a chain"),
     ("promote", "reassociate", "what was a memory cell is carried"),
+    ("load_elimination", "extend_loads", "loads of one opcode are the same load"),
+    ("cleanup", "extend_loads", "the egraph pass takes loads of one opcode for the same load"),
+    (
+        "leave_canonical_form",
+        "extend_loads",
+        "unrolled iterations are one block, in which lowering puts a load and its extension together",
+    ),
+    ("extend_loads", "order_latch", "what is carried is in one register, extended or not"),
     ("leave_canonical_form", "reassociate", "unrolled iterations are one block, without parameters between"),
     ("reassociate", "tail_duplicate", "a loop has one back edge"),
     ("reassociate", "order_latch", "the next value is another operation"),

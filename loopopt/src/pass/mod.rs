@@ -7,6 +7,7 @@ pub(crate) mod cleanup;
 pub(crate) mod consolidate_guards;
 pub(crate) mod copying;
 pub(crate) mod elide_checks;
+pub(crate) mod extend_loads;
 pub(crate) mod final_values;
 pub(crate) mod forward_select_load;
 pub(crate) mod full_unroll;

@@ -51,6 +51,8 @@ const GAINS: &[&str] = &[
      time at all",
     "peel: the first iterations stand before the loop. What they have checked, loaded or computed for all others is not \
      done again",
+    "extend_loads: a number of 8, 16 or 32 bits that is loaded is extended by the load itself, and not once more for each use as an \
+     index",
     "tail_duplicate: each way through the loop ends in a test of its own, and not in a jump to a common one",
     "layout: the code of the loop is in one piece, and goes on without a jump as long as the loop does",
     "order_latch: the old value is not needed any more when the new one is made, so both can be in the same register, \

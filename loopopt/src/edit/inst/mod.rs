@@ -1,5 +1,6 @@
 //! Instructions by themselves: copies, other operands, and what debuggers know of them.
 
 pub(crate) mod clone;
+pub(crate) mod extending_load;
 pub(crate) mod labels;
 pub(crate) mod rename;

@@ -37,14 +37,13 @@ use crate::claim::{Claim, is_marked};
 use crate::edit::at;
 use crate::edit::cfg::split_edges::append_arg;
 use crate::edit::inst::clone::repeat_before;
+use crate::edit::inst::extending_load::{extend_load, extended_by, extending};
 use crate::edit::inst::labels::copy_labels;
 use crate::edit::materialize::assertion::assert_equal;
 use crate::edit::materialize::dce::remove_unused;
 use crate::edit::ssa::replace::{Replacement, replace_params};
-use crate::fault::fault;
 use crate::pass::PassCx;
-use cranelift_codegen::cursor::{Cursor, FuncCursor};
-use cranelift_codegen::ir::{Block, Function, Inst, InstBuilder, InstructionData, Opcode, Value, ValueDef, types};
+use cranelift_codegen::ir::{Block, Function, Inst, InstBuilder, Value, ValueDef, types};
 use cranelift_codegen::{Context, FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 
@@ -84,7 +83,7 @@ pub(super) fn run(ctx: &mut Context, cx: &mut PassCx<'_>, forest: &LoopForest, l
 fn candidates(func: &Function, forest: &LoopForest, lp: Loop) -> Vec<(Value, bool)> {
     let mut extended = FxHashSet::default();
     for inst in forest.own_blocks(lp).flat_map(|block| func.layout.block_insts(block)) {
-        extended.extend(extension(func, inst));
+        extended.extend(extension_to_64(func, inst));
     }
     let params = func.dfg.block_params(forest.data(lp).header).iter();
     params
@@ -93,30 +92,8 @@ fn candidates(func: &Function, forest: &LoopForest, lp: Loop) -> Vec<(Value, boo
 }
 
 /// What `inst` extends to 64 bits, and whether by the sign.
-fn extension(func: &Function, inst: Inst) -> Option<(Value, bool)> {
-    let InstructionData::Unary { opcode, arg } = func.dfg.insts[inst] else { return None };
-    let signed = match opcode {
-        Opcode::Uextend => false,
-        Opcode::Sextend => true,
-        _ => return None,
-    };
-    (func.dfg.value_type(func.dfg.first_result(inst)) == types::I64).then_some((arg, signed))
-}
-
-/// The load that gives what `load` does, extended to 64 bits, if there is one.
-fn extending(func: &Function, load: Inst, signed: bool) -> Option<Opcode> {
-    let InstructionData::Load { opcode, .. } = func.dfg.insts[load] else { return None };
-    Some(match (opcode, func.dfg.value_type(func.dfg.first_result(load)), signed) {
-        (Opcode::Load, types::I32, false) => Opcode::Uload32,
-        (Opcode::Load, types::I32, true) => Opcode::Sload32,
-        (Opcode::Load, types::I16, false) => Opcode::Uload16,
-        (Opcode::Load, types::I16, true) => Opcode::Sload16,
-        (Opcode::Load, types::I8, false) => Opcode::Uload8,
-        (Opcode::Load, types::I8, true) => Opcode::Sload8,
-        // Without a sign, it is the same number by either extension.
-        (Opcode::Uload8 | Opcode::Uload16, ..) | (Opcode::Sload8 | Opcode::Sload16, _, true) => opcode,
-        _ => return None,
-    })
+fn extension_to_64(func: &Function, inst: Inst) -> Option<(Value, bool)> {
+    extended_by(func, inst).filter(|_| func.dfg.value_type(func.dfg.first_result(inst)) == types::I64)
 }
 
 /// A number that goes from one iteration to the next, and all that it is there.
@@ -159,8 +136,9 @@ impl Web {
         let loaded = web.loads.iter().map(|&load| func.dfg.first_result(load));
         let known: FxHashSet<_> = web.params.values().flatten().copied().chain(loaded).collect();
         let insts = forest.blocks(lp).iter().flat_map(|&block| func.layout.block_insts(block));
-        let extends =
-            |inst: &Inst| extension(func, *inst).is_some_and(|(value, by)| by == signed && known.contains(&value));
+        let extends = |inst: &Inst| {
+            extension_to_64(func, *inst).is_some_and(|(value, by)| by == signed && known.contains(&value))
+        };
         web.extensions = insts.filter(extends).collect();
         Ok(Some(web))
     }
@@ -199,7 +177,8 @@ impl Web {
         let mut wide = FxHashMap::default();
         for &load in &self.loads {
             let narrow = func.dfg.first_result(load);
-            wide.insert(narrow, widen_load(func, load, self.signed && !fault!(LoadedWithoutSign)));
+            let opcode = extending(func, load, self.signed).expect("one of the loads");
+            wide.insert(narrow, extend_load(func, load, (opcode, types::I64), None));
             unused.push(narrow);
         }
         for (&block, params) in &self.params {
@@ -240,24 +219,6 @@ impl Web {
             func.layout.remove_inst(inst);
         }
     }
-}
-
-/// Lets `load` extend what it loads, which becomes the low half of that. Gives all of it.
-fn widen_load(func: &mut Function, load: Inst, signed: bool) -> Value {
-    let opcode = extending(func, load, signed).expect("one of the loads");
-    let narrow = func.dfg.first_result(load);
-    let ty = func.dfg.value_type(narrow);
-    func.dfg.detach_inst_results(load);
-    if let InstructionData::Load { opcode: old, .. } = &mut func.dfg.insts[load] {
-        *old = opcode;
-    }
-    func.dfg.make_inst_results(load, types::I64);
-    let all = func.dfg.first_result(load);
-    let next = func.layout.next_inst(load).expect("a load ends no block");
-    let srcloc = func.srcloc(load);
-    let mut cursor = FuncCursor::new(func).at_inst(next).with_srcloc(srcloc);
-    cursor.ins().with_result(narrow).ireduce(ty, all);
-    all
 }
 
 /// Lets the low halves of what `wide` says take the place of `params`, of this block, into which these edges lead.
