@@ -74,6 +74,12 @@ impl LoopMarks {
         self.roles.insert(header, Role::AroundFast);
     }
 
+    /// The headers of loops around fast ones.
+    pub(crate) fn around_fast(&self) -> FxHashSet<Block> {
+        let around = self.roles.iter().filter(|&(_, &role)| role == Role::AroundFast);
+        around.map(|(&header, _)| header).collect()
+    }
+
     /// Remembers that `header` is that of a loop around strips, and whether a test of their own counts them.
     pub(crate) fn add_strips(&mut self, header: Block, has_own_test: bool) {
         self.roles.insert(header, Role::AroundStrips { has_own_test });

@@ -72,6 +72,7 @@ use crate::refusal::refusals;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::{Block, Function, Opcode, Value};
 use cranelift_codegen::{CodegenResult, Context, FxHashMap, FxHashSet};
+use std::cmp::Reverse;
 
 /// The name of this pass.
 pub(crate) const NAME: &str = "save_at_cold_calls";
@@ -85,7 +86,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     let mut change = Change::Nothing;
     let mut users = None;
     let mut rest = cx.options.save_at_cold_calls_max_calls.saturating_mul(2);
-    for lp in forest.loops() {
+    for lp in order(&ctx.func, &forest, rest) {
         let header = forest.data(lp).header;
         match Plan::judge(ctx, &forest, lp, cx).and_then(|plan| plan.map(|plan| plan.within(&mut rest)).transpose()) {
             Ok(None) => {}
@@ -103,6 +104,17 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         }
     }
     Ok(change)
+}
+
+/// The loops, in the order in which they are looked at: those that run most first, if there is too little room for all.
+fn order(func: &Function, forest: &LoopForest, room: usize) -> Vec<Loop> {
+    let mut loops: Vec<_> = forest.loops().collect();
+    let calling = func.layout.blocks().filter(|&block| forest.innermost(block).is_some() && calls(func, block));
+    // A rare part calls.
+    if calling.count() > room {
+        loops.sort_by_key(|&lp| Reverse(forest.data(lp).depth));
+    }
+    loops
 }
 
 /// Rare code that comes back.
@@ -157,7 +169,7 @@ impl Plan {
     fn within(self, rest: &mut usize) -> Result<Self, Decline> {
         match rest.checked_sub(self.rare.len()) {
             Some(left) => *rest = left,
-            None => return Err(Decline::ManyCallsBefore { calls: self.rare.len(), max: *rest }),
+            None => return Err(Decline::ManyCallsBefore { calls: self.rare.len(), left: *rest }),
         }
         Ok(self)
     }
@@ -325,8 +337,8 @@ refusals! {
             "{calls} rare parts of the loop call and come back; there may be {max}",
             help "raise Options::save_at_cold_calls_max_calls if one of them is seldom taken and the loop is hot";
         /// (P4) There are many in loops before it.
-        ManyCallsBefore { calls: usize, max: usize } => "many-calls",
-            "{calls} rare parts of the loop call and come back; with those of other loops, there may be {max}",
+        ManyCallsBefore { calls: usize, left: usize } => "many-calls",
+            "{calls} rare parts of the loop call and come back; other loops that run as often have so many that {left} more are allowed",
             help "raise Options::save_at_cold_calls_max_calls if the loop is hot";
     }
     shared { ColdLoop, Withheld }

@@ -110,7 +110,7 @@ use crate::pass::copying::{Denied, granted};
 use crate::pass::{Form, GuardPolicy, Pass, PassCx};
 use check::Check;
 use cranelift_codegen::ir::{Block, Function, Inst, Value};
-use cranelift_codegen::{CodegenResult, Context, FxHashMap};
+use cranelift_codegen::{CodegenResult, Context, FxHashMap, FxHashSet};
 use extension::Extensions;
 use lengths::Lengths;
 use overlap::{Cell, Cells};
@@ -202,6 +202,7 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>, lengths: &Lengths) -> Vec<Plan> {
         ahead: Predication::new(view),
         conditions,
         guards: cx.guard_policy(),
+        around_fast: cx.marks.around_fast(),
         extensions: Extensions::new(view, cx.guard_policy()),
         cells: Cells::new(view, cx.options),
         answers: FxHashMap::default(),
@@ -245,6 +246,8 @@ struct Known<'a> {
     ahead: Predication<'a>,
     conditions: Conditions<'a>,
     guards: GuardPolicy<'a>,
+    /// The headers of loops that rare parts have left for, of loops inside.
+    around_fast: FxHashSet<Block>,
     extensions: Extensions<'a>,
     cells: Cells<'a>,
     /// What has been asked of the places in front of loops.
@@ -281,10 +284,10 @@ impl Known<'_> {
         let is_cold = func.layout.is_cold(forest.data(lp).header);
         let mut found = Vec::new();
         for &block in forest.blocks(lp).iter().filter(|&&block| is_cold || !func.layout.is_cold(block)) {
-            let Self { view, lengths, guards, extensions, checks, places, .. } = self;
+            let Self { view, lengths, guards, around_fast, extensions, checks, places, .. } = self;
             let range = places.entry(block).or_insert_with(|| {
                 let start = checks.len();
-                let all = Check::all(*view, block, guards, extensions);
+                let all = Check::all(*view, block, (guards, around_fast), extensions);
                 checks.extend(all.map(|mut check| {
                     check.requires = check.requires.into_iter().flat_map(|one| lengths.in_front(one)).collect();
                     Followed { check, levels: Vec::new() }
@@ -391,6 +394,8 @@ struct Plan {
     headers: Vec<Block>,
     /// The checks that go.
     checks: Vec<Check>,
+    /// How many ways out of the loops of the nest go with them.
+    gone_exits: FxHashMap<Loop, usize>,
     /// What they require before the loop.
     requires: Vec<Requirement>,
     /// How much is checked in the nest, by any of its loops, and how much of that goes.
@@ -433,6 +438,7 @@ impl Plan {
             blocks: blocks.to_vec(),
             headers: blocks.iter().copied().filter(|&block| forest.loop_of_header(block).is_some()).collect(),
             checks: Vec::new(),
+            gone_exits: FxHashMap::default(),
             requires: Vec::new(),
             weight: 0,
             gone: 0,
@@ -528,9 +534,25 @@ impl Plan {
         obstacle
     }
 
+    /// (L2) The loops that `check` ends if it fails, if each of them has another way out. How often they run is found from what their other exits test: if all were
+    /// gone, what is required would be that none is ever taken.
+    fn ends(&self, view: View<'_>, check: &Check) -> Result<Vec<Loop>, Decline> {
+        let forest = view.forest;
+        let Some(target) = check.exit(view.func()) else { return Ok(Vec::new()) };
+        let all = std::iter::successors(forest.innermost(check.block), |&lp| forest.data(lp).parent);
+        let ended: Vec<_> =
+            all.take_while(|&lp| forest.encloses(self.lp, lp) && !forest.contains(lp, target)).collect();
+        let has_other = |&lp: &Loop| self.gone_exits.get(&lp).copied().unwrap_or(0) + 1 < forest.data(lp).exits.len();
+        match ended.iter().all(has_other) {
+            true => Ok(ended),
+            false => Err(Decline::LastExit { check: check.inst }),
+        }
+    }
+
     /// Adds the check of this number, if there is something in front of the loop that is enough for it.
     fn add(&mut self, forest: &LoopForest, known: &mut Known<'_>, number: usize) -> Result<(), Decline> {
         let block = known.checks[number].check.block;
+        let ended = self.ends(known.view, &known.checks[number].check)?;
         let innermost = forest.innermost(block);
         let depth = innermost.map_or(0, |level| forest.data(level).depth - forest.data(self.lp).depth);
         let weight = INNER_WEIGHT.saturating_pow(depth);
@@ -555,6 +577,7 @@ impl Plan {
                 self.requires.push(requirement);
             }
         }
+        ended.into_iter().for_each(|lp| *self.gone_exits.entry(lp).or_default() += 1);
         self.checks.push(known.checks[number].check.clone());
         Ok(())
     }

@@ -12,7 +12,7 @@ refusals! {
         NoRareWay => "no-rare-way", "no edge in the loop leads to a cold block", help "mark blocks cold that hardly ever run";
         /// (P1) Many edges do.
         ManyRareWays { ways: usize, max: usize } => "many-rare-ways",
-            "{ways} edges in the loop lead to cold blocks, more than {max}", help "let the table have one entry for all that is rare";
+            "{ways} edges in the loop lead to cold blocks, more than {max}";
         /// (P2) Without its cold blocks it is no loop.
         AlwaysRare => "always-rare", "each way to the back edge passes a cold block";
         /// (L3) There is a cycle inside that has two entries.

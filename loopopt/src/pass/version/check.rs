@@ -2,7 +2,7 @@
 //! that although the program does not ask for it: sums that do not wrap, accesses that do not overlap.
 
 use crate::analysis::cfg::edges::{Edge, edges_from};
-use crate::analysis::cfg::jumps::{leads_to_failure, only_jumps_to};
+use crate::analysis::cfg::jumps::leads_to_failure;
 use crate::analysis::cfg::loops::Loop;
 use crate::analysis::facts::condition::{Part, parts};
 use crate::analysis::inst::number::mask;
@@ -21,6 +21,7 @@ use crate::fault::fault;
 use crate::pass::GuardPolicy;
 use crate::pass::version::extension::Extensions;
 use crate::pass::version::overlap::Cell;
+use cranelift_codegen::FxHashSet;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, Function, Inst, InstBuilder, InstructionData, Opcode, Value, ValueDef};
 use std::rc::Rc;
@@ -58,17 +59,17 @@ impl Check {
     pub(super) fn all(
         view: View<'_>,
         block: Block,
-        guards: &GuardPolicy<'_>,
+        (guards, around_fast): (&GuardPolicy<'_>, &FxHashSet<Block>),
         extensions: &mut Extensions<'_>,
     ) -> impl Iterator<Item = Self> {
         let insts = view.func().layout.block_insts(block);
-        insts.filter_map(move |inst| Self::find(view, (block, inst), guards, extensions))
+        insts.filter_map(move |inst| Self::find(view, (block, inst), (guards, around_fast), extensions))
     }
 
     fn find(
         view: View<'_>,
         (block, inst): (Block, Inst),
-        guards: &GuardPolicy<'_>,
+        (guards, around_fast): (&GuardPolicy<'_>, &FxHashSet<Block>),
         extensions: &mut Extensions<'_>,
     ) -> Option<Self> {
         let func = view.func();
@@ -80,7 +81,7 @@ impl Check {
             }
             InstructionData::IntAddTrap { args: [a, b], .. } => check(Kind::Addition, vec![adds_well(view, a, b)?]),
             InstructionData::Brif { arg, .. } => {
-                let fails = failing_slot(view, block)?;
+                let fails = failing_slot(view, block, around_fast)?;
                 check(Kind::Branch { on: 1 - fails }, conditions(view, arg, fails == 1)?)
             }
             InstructionData::Unary { opcode: Opcode::Uextend | Opcode::Sextend, .. } => {
@@ -131,6 +132,14 @@ impl Check {
     pub(super) fn extension(&self) -> Option<&Sum> {
         match &self.kind {
             Kind::Extension { wide } => Some(wide),
+            _ => None,
+        }
+    }
+
+    /// Where it leaves the loop if it fails, if it is a branch.
+    pub(super) fn exit(&self, func: &Function) -> Option<Block> {
+        match self.kind {
+            Kind::Branch { on } => Some(Edge { branch: self.inst, slot: 1 - on }.target(func)),
             _ => None,
         }
     }
@@ -204,27 +213,26 @@ fn guarded(view: View<'_>, guard: Inst) -> Option<(Value, Vec<Requirement>)> {
 }
 
 /// The edge of a branch that is not expected to be taken: it leaves the loop for a trap, or for code that is cold. What comes back
-/// to the loop is for `transfer`: it may well happen in some iteration, and the others can be fast then.
-fn failing_slot(view: View<'_>, block: Block) -> Option<usize> {
+/// to the loop is for `transfer`, and was that if the loop around is one of `around_fast`: it may well happen in some iteration, and the others can be fast then.
+fn failing_slot(view: View<'_>, block: Block, around_fast: &FxHashSet<Block>) -> Option<usize> {
     let func = view.func();
     let lp = view.forest.innermost(block)?;
     let fails = |edge: &Edge| {
         let target = edge.target(func);
-        !view.forest.contains(lp, target) && leads_to_failure(func, target) && !is_transferred(view, lp, target)
+        !view.forest.contains(lp, target)
+            && leads_to_failure(func, target)
+            && !comes_back(view, lp, (target, around_fast))
     };
     let mut failing = edges_from(func, block).filter(fails);
     let (edge, None) = (failing.next()?, failing.next()) else { return None };
     Some(edge.slot)
 }
 
-/// Whether `target`, outside of `lp`, comes back to it, and nothing but rare code is around: what `transfer` has made of an iteration that takes a rare way.
-fn is_transferred(view: View<'_>, lp: Loop, target: Block) -> bool {
-    let (func, forest) = (view.func(), view.forest);
-    let is_rare = |&block: &Block| {
-        forest.contains(lp, block) || func.layout.is_cold(block) || only_jumps_to(func, block).is_some()
-    };
+/// Whether `target`, outside of `lp`, is in the loop around, which is one of these.
+fn comes_back(view: View<'_>, lp: Loop, (target, around_fast): (Block, &FxHashSet<Block>)) -> bool {
+    let forest = view.forest;
     let around = forest.data(lp).parent.filter(|&around| forest.contains(around, target));
-    around.is_some_and(|around| forest.blocks(around).iter().all(is_rare))
+    around.is_some_and(|around| around_fast.contains(&forest.data(around).header))
 }
 
 /// What has to hold so that `value` is not zero, or zero if `holds` is false. Nothing if that cannot be said in sums.

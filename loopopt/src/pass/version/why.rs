@@ -26,6 +26,8 @@ refusals! {
         /// The check is known to fail in some iteration, if that is reached.
         NeverHolds { check: Inst, requirement: Box<Requirement> }
             => "never-holds", "the check {check} would need {requirement}, which is never so";
+        /// (L2) Without the check, nothing ends the loop.
+        LastExit { check: Inst } => "last-exit", "nothing ends the loop but the check {check}, and those that would go with it";
         /// (P1) Most of what is checked in the nest can only be tested before an inner loop.
         FewChecks { gone: u64, all: u64 }
             => "few-checks",
