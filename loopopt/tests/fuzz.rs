@@ -38,7 +38,7 @@ const FLOORS: &[(&str, f64)] = &[
     ("final_values", 3.0),
     ("gvn_sink", 1.0),
     ("thread_jumps", 5.0),
-    ("extend_loads", 0.3),
+    ("extend_loads", 0.2),
 ];
 
 /// The share of ordinary programs, in percent, that have what passes look for: some way below what it is.

@@ -265,6 +265,7 @@ impl Features {
         let is_special = features.0 & SPECIAL_PROGRAM == SPECIAL_PROGRAM;
         features.remove(&SPECIAL);
         SCENES.iter().for_each(|&(_, scene)| features.remove(&[scene]));
+        features.remove(&[Feature::Links]);
         if features.0 & SUMS_PROGRAM != SUMS_PROGRAM {
             features.remove(&[Feature::Sums]);
         }
@@ -282,7 +283,7 @@ impl Features {
             features.specialize(random);
         }
         if a as u8 >= SCENE_PROGRAM {
-            features.stage(random);
+            features.stage(random, b as u8 >= LINKS_PROGRAM);
         }
         features
     }
@@ -316,8 +317,9 @@ impl Features {
     }
 
     /// Makes it a program around one of the scenes.
-    fn stage(&mut self, random: &mut Choices<'_, '_>) {
-        let scene = random.weighted(&SCENES);
+    fn stage(&mut self, random: &mut Choices<'_, '_>, is_linked: bool) {
+        let drawn = random.weighted(&SCENES);
+        let scene = if is_linked { Feature::Links } else { drawn };
         self.remove(&SPECIAL);
         self.remove(&NOISE);
         // What scenes keep behind the image is theirs, and only of calls from outside is it known what they pass.
@@ -340,7 +342,7 @@ impl Features {
 
     /// The scene that the program is made around, if it is one of those.
     pub(super) fn scene(self) -> Option<Feature> {
-        SCENES.iter().map(|&(_, scene)| scene).find(|&scene| self.has(scene))
+        SCENES.iter().map(|&(_, scene)| scene).chain([Feature::Links]).find(|&scene| self.has(scene))
     }
 
     fn add(&mut self, feature: Feature) {
@@ -397,8 +399,11 @@ const SPECIAL_SHARES: [(usize, Feature); 6] = [
 /// Programs are made around scenes if the lowest eight bits, which stand for no feature, are at least this: one in thirteen.
 const SCENE_PROGRAM: u8 = 236;
 
+/// Of these, one in ten is made around links: if eight bits of another number, which stand for no feature either, are at least this.
+const LINKS_PROGRAM: u8 = 230;
+
 /// What proofs went wrong with that takes several blocks, and how often programs are made around it. They have no other special feature.
-const SCENES: [(usize, Feature); 8] = [
+const SCENES: [(usize, Feature); 7] = [
     (2, Feature::MidExits),
     (3, Feature::Chosen),
     (2, Feature::Countdowns),
@@ -406,7 +411,6 @@ const SCENES: [(usize, Feature); 8] = [
     (3, Feature::Beyond),
     (2, Feature::Stencils),
     (2, Feature::Twins),
-    (2, Feature::Links),
 ];
 
 /// What is in the way of special features.
