@@ -6,7 +6,7 @@ use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{Function, Opcode};
 
 use crate::build::{Array, checked_function, function};
-use crate::memory::{bytes, get, ints, numbers, read, write};
+use crate::memory::{bytes, get, ints, read, write};
 use crate::{Checks, Input, Limit, Place, Program, Source, Value};
 
 pub(crate) const MEMORY_ACCUMULATOR: Program = Program {
@@ -173,13 +173,19 @@ pub(crate) const LINKED_LIST: Program = Program {
 
 /// Nodes of `next` and `value`, linked across the memory; nothing is at distance 0.
 fn list(count: usize) -> Input {
+    let (nodes, first) = linked(count, 16);
+    Input::new().array(&nodes).int(first)
+}
+
+/// Nodes of so many bytes, as the numbers that they consist of, and where the first one is.
+fn linked(count: usize, size: usize) -> (Vec<i64>, usize) {
     let place = |position: usize| 1 + position * 7_919 % count;
     let mut nodes = ints(3, 2 * (count + 1), 1000);
     for position in 0..count {
         let is_last = position + 1 == count;
-        nodes[2 * place(position)] = if is_last { 0 } else { 16 * place(position + 1) as i64 };
+        nodes[2 * place(position)] = if is_last { 0 } else { (size * place(position + 1)) as i64 };
     }
-    Input::new().array(&nodes).int(16 * place(0))
+    (nodes, size * place(0))
 }
 
 pub(crate) const LINKED_LIST_32: Program = Program {
@@ -207,11 +213,7 @@ pub(crate) const LINKED_LIST_32: Program = Program {
 
 /// The same in half the bytes, and how often to walk.
 fn list_32(count: usize, rounds: usize) -> Input {
-    let place = |position: usize| 1 + position * 7_919 % count;
-    let mut nodes = numbers::<u32>(3, 2 * (count + 1), 1000);
-    for position in 0..count {
-        let is_last = position + 1 == count;
-        nodes[2 * place(position)] = if is_last { 0 } else { 8 * place(position + 1) as u32 };
-    }
-    Input::new().array(&nodes).int32(8 * place(0) as i32).int(rounds)
+    let (nodes, first) = linked(count, 8);
+    let nodes: Vec<_> = nodes.into_iter().map(|number| number as u32).collect();
+    Input::new().array(&nodes).int32(first as i32).int(rounds)
 }

@@ -63,6 +63,7 @@ use crate::analysis::memory::spectre_guard::asked_by_guards;
 use crate::change::Change;
 use crate::claim::{Claim, asserted};
 use crate::edit::copy::copy_iterations::settle;
+use crate::edit::inst::stand_for::stand_for;
 use crate::edit::materialize::assertion::{assert_chooses, assert_fits, assert_takes, assert_truth};
 use crate::edit::materialize::dce::remove_unused;
 use crate::edit::materialize::drop_trap_flags::GoneGuards;
@@ -248,10 +249,7 @@ impl Found {
             Rewrite::Choose(slot) => {
                 assert_chooses(func, inst, slot);
                 let value = func.dfg.inst_args(inst)[1 + slot];
-                let result = func.dfg.first_result(inst);
-                func.dfg.detach_inst_results(inst);
-                func.dfg.change_to_alias(result, value);
-                func.layout.remove_inst(inst);
+                stand_for(func, inst, value);
             }
             Rewrite::Add => {
                 let [a, b] = *func.dfg.inst_args(inst) else { unreachable!("an addition of two values") };

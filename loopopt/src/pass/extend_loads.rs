@@ -36,9 +36,10 @@ use crate::analysis::cfg::edges::count_uses;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::change::Change;
 use crate::edit::inst::extending_load::{extend_load, extended_by, extending};
+use crate::edit::inst::stand_for::stand_for;
 use crate::pass::{Pass, PassCx};
 use crate::refusal::refusals;
-use cranelift_codegen::ir::{Function, Inst, InstBuilder, Value};
+use cranelift_codegen::ir::{Function, Inst, InstBuilder, Opcode, Value};
 use cranelift_codegen::{CodegenResult, Context, FxHashMap};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
@@ -103,7 +104,8 @@ fn extensions(func: &Function, forest: &LoopForest) -> Extensions {
 /// A load, and what extends it.
 struct Extended {
     load: Inst,
-    signed: bool,
+    /// That of a load that extends.
+    opcode: Opcode,
     extensions: Insts,
 }
 
@@ -114,8 +116,8 @@ fn loads(func: &Function, forest: &LoopForest, extensions: &Extensions) -> BTree
         let load = func.dfg.value_def(value).inst()?;
         let lp = forest.innermost(func.layout.inst_block(load)?)?;
         let signed = by[1].len() > by[0].len();
-        extending(func, load, signed)?;
-        Some((lp, Extended { load, signed, extensions: by[usize::from(signed)].clone() }))
+        let opcode = extending(func, load, signed)?;
+        Some((lp, Extended { load, opcode, extensions: by[usize::from(signed)].clone() }))
     };
     let mut loads: Vec<_> = extensions.iter().filter_map(load).collect();
     loads.sort_unstable_by_key(|(_, extended)| extended.load);
@@ -141,17 +143,13 @@ impl Extended {
         let ty = func.dfg.value_type(all);
         func.dfg.detach_inst_results(widest);
         func.layout.remove_inst(widest);
-        let opcode = extending(func, self.load, self.signed).expect("the load was found");
-        extend_load(func, self.load, (opcode, ty), Some(all));
+        extend_load(func, self.load, (self.opcode, ty), Some(all));
         let mut aliases = false;
         for &inst in self.extensions.iter().filter(|&&inst| inst != widest) {
-            let value = result(func, inst);
-            let value_ty = func.dfg.value_type(value);
+            let value_ty = func.dfg.value_type(result(func, inst));
             if value_ty == ty {
                 aliases = true;
-                func.dfg.detach_inst_results(inst);
-                func.dfg.change_to_alias(value, all);
-                func.layout.remove_inst(inst);
+                stand_for(func, inst, all);
             } else {
                 func.replace(inst).ireduce(value_ty, all);
             }

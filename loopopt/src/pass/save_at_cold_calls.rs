@@ -109,9 +109,10 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
 /// The loops, in the order in which they are looked at: those that run most first, if there is too little room for all.
 fn order(func: &Function, forest: &LoopForest, room: usize) -> Vec<Loop> {
     let mut loops: Vec<_> = forest.loops().collect();
-    let calling = func.layout.blocks().filter(|&block| forest.innermost(block).is_some() && calls(func, block));
-    // A rare part calls.
-    if calling.count() > room {
+    let is_rare =
+        |&block: &Block| func.layout.is_cold(block) && forest.innermost(block).is_some() && calls(func, block);
+    // A rare part is cold, and calls.
+    if func.layout.blocks().filter(is_rare).count() > room {
         loops.sort_by_key(|&lp| Reverse(forest.data(lp).depth));
     }
     loops

@@ -73,6 +73,7 @@ use crate::change::Change;
 use crate::claim::Claim;
 use crate::edit::copy::copy_iterations::settle;
 use crate::edit::inst::clone::{Copies, clone_blocks};
+use crate::edit::inst::stand_for::stand_for;
 use crate::edit::materialize::assertion::{assert_chooses, assert_equal, assert_takes};
 use crate::edit::materialize::dce::remove_all_unused;
 use crate::edit::ssa::params::remove_redundant_params;
@@ -472,9 +473,7 @@ impl Plan {
                 let select = func.dfg.value_def(result).inst().expect("a select, or its copy");
                 assert_chooses(func, select, way);
                 let arm = func.dfg.inst_args(select)[1 + way];
-                func.dfg.detach_inst_results(select);
-                func.dfg.change_to_alias(result, arm);
-                func.layout.remove_inst(select);
+                stand_for(func, select, arm);
             }
         }
     }

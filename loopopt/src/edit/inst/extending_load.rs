@@ -18,6 +18,7 @@ pub(crate) fn extended_by(func: &Function, inst: Inst) -> Option<(Value, bool)> 
 /// The opcode of the load that gives what `load` does, extended, if there is one.
 pub(crate) fn extending(func: &Function, load: Inst, signed: bool) -> Option<Opcode> {
     let InstructionData::Load { opcode, .. } = func.dfg.insts[load] else { return None };
+    let signed = signed && !fault!(LoadedWithoutSign);
     Some(match (opcode, func.dfg.value_type(func.dfg.first_result(load)), signed) {
         (Opcode::Load, types::I32, false) => Opcode::Uload32,
         (Opcode::Load, types::I32, true) => Opcode::Sload32,
@@ -38,12 +39,7 @@ pub(crate) fn extend_load(func: &mut Function, load: Inst, (opcode, ty): (Opcode
     let narrow_ty = func.dfg.value_type(narrow);
     func.dfg.detach_inst_results(load);
     if let InstructionData::Load { opcode: old, .. } = &mut func.dfg.insts[load] {
-        *old = match opcode {
-            Opcode::Sload8 if fault!(LoadedWithoutSign) => Opcode::Uload8,
-            Opcode::Sload16 if fault!(LoadedWithoutSign) => Opcode::Uload16,
-            Opcode::Sload32 if fault!(LoadedWithoutSign) => Opcode::Uload32,
-            _ => opcode,
-        };
+        *old = opcode;
     }
     func.dfg.make_inst_results_reusing(load, ty, std::iter::once(wide));
     let all = func.dfg.first_result(load);

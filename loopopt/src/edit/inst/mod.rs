@@ -4,3 +4,4 @@ pub(crate) mod clone;
 pub(crate) mod extending_load;
 pub(crate) mod labels;
 pub(crate) mod rename;
+pub(crate) mod stand_for;

@@ -265,7 +265,6 @@ impl Features {
         let is_special = features.0 & SPECIAL_PROGRAM == SPECIAL_PROGRAM;
         features.remove(&SPECIAL);
         SCENES.iter().for_each(|&(_, scene)| features.remove(&[scene]));
-        features.remove(&[Feature::Links]);
         if features.0 & SUMS_PROGRAM != SUMS_PROGRAM {
             features.remove(&[Feature::Sums]);
         }
@@ -342,7 +341,7 @@ impl Features {
 
     /// The scene that the program is made around, if it is one of those.
     pub(super) fn scene(self) -> Option<Feature> {
-        SCENES.iter().map(|&(_, scene)| scene).chain([Feature::Links]).find(|&scene| self.has(scene))
+        SCENES.iter().map(|&(_, scene)| scene).find(|&scene| self.has(scene))
     }
 
     fn add(&mut self, feature: Feature) {
@@ -403,7 +402,7 @@ const SCENE_PROGRAM: u8 = 236;
 const LINKS_PROGRAM: u8 = 230;
 
 /// What proofs went wrong with that takes several blocks, and how often programs are made around it. They have no other special feature.
-const SCENES: [(usize, Feature); 7] = [
+const SCENES: [(usize, Feature); 8] = [
     (2, Feature::MidExits),
     (3, Feature::Chosen),
     (2, Feature::Countdowns),
@@ -411,6 +410,8 @@ const SCENES: [(usize, Feature); 7] = [
     (3, Feature::Beyond),
     (2, Feature::Stencils),
     (2, Feature::Twins),
+    // Not drawn: see `LINKS_PROGRAM`.
+    (0, Feature::Links),
 ];
 
 /// What is in the way of special features.

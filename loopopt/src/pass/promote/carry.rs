@@ -7,6 +7,7 @@ use crate::analysis::cfg::loops::def_block;
 use crate::analysis::memory::alias::Access;
 use crate::claim::is_marked;
 use crate::edit::cfg::split_edges::append_arg;
+use crate::edit::inst::stand_for::stand_for;
 use crate::edit::materialize::assertion::assert_loads;
 use crate::fault::fault;
 use cranelift_codegen::FxHashMap;
@@ -285,9 +286,6 @@ pub(super) fn as_loaded(func: &mut Function, load: Inst, cell: Value) -> Value {
 
 /// Uses `value` in the place of what `load` gives.
 pub(super) fn replace_load(func: &mut Function, load: Inst, value: Value) {
-    let result = func.dfg.first_result(load);
-    func.dfg.detach_inst_results(load);
-    func.dfg.change_to_alias(result, value);
-    func.layout.remove_inst(load);
+    stand_for(func, load, value);
     func.dfg.insts[load] = cranelift_codegen::ir::InstructionData::NullAry { opcode: Opcode::Nop };
 }

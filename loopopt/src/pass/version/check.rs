@@ -14,6 +14,7 @@ use crate::analysis::scev::view::View;
 use crate::claim::{Claim, asserted, is_marked};
 use crate::edit::copy::copy_iterations::settle;
 use crate::edit::inst::clone::repeat_before;
+use crate::edit::inst::stand_for::stand_for;
 use crate::edit::materialize::assertion::{assert_apart_from, assert_equal, assert_fits, assert_takes, assert_truth};
 use crate::edit::materialize::drop_trap_flags::{GoneGuards, trust_at};
 use crate::edit::materialize::emit::emit;
@@ -189,14 +190,6 @@ impl Check {
             }
         }
     }
-}
-
-/// Lets `value` stand for the result of `inst`, which goes.
-fn stand_for(func: &mut Function, inst: Inst, value: Value) {
-    let result = func.dfg.first_result(inst);
-    func.dfg.detach_inst_results(inst);
-    func.dfg.change_to_alias(result, value);
-    func.layout.remove_inst(inst);
 }
 
 /// Asserts in front of `before` that `guard` chooses `gives`.

@@ -39,11 +39,12 @@ use crate::edit::cfg::split_edges::append_arg;
 use crate::edit::inst::clone::repeat_before;
 use crate::edit::inst::extending_load::{extend_load, extended_by, extending};
 use crate::edit::inst::labels::copy_labels;
+use crate::edit::inst::stand_for::stand_for;
 use crate::edit::materialize::assertion::assert_equal;
 use crate::edit::materialize::dce::remove_unused;
 use crate::edit::ssa::replace::{Replacement, replace_params};
 use crate::pass::PassCx;
-use cranelift_codegen::ir::{Block, Function, Inst, InstBuilder, Value, ValueDef, types};
+use cranelift_codegen::ir::{Block, Function, Inst, InstBuilder, Opcode, Value, ValueDef, types};
 use cranelift_codegen::{Context, FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 
@@ -102,7 +103,8 @@ struct Web {
     signed: bool,
     /// The parameters that are it, by their blocks.
     params: BTreeMap<Block, Vec<Value>>,
-    loads: Vec<Inst>,
+    /// The loads that give it, with the opcodes that extend.
+    loads: Vec<(Inst, Opcode)>,
     /// What extends one of these.
     extensions: Vec<Inst>,
 }
@@ -133,7 +135,7 @@ impl Web {
             Some(value) => return Err(Decline::ComesOtherwise { param, value }),
             None => {}
         }
-        let loaded = web.loads.iter().map(|&load| func.dfg.first_result(load));
+        let loaded = web.loads.iter().map(|&(load, _)| func.dfg.first_result(load));
         let known: FxHashSet<_> = web.params.values().flatten().copied().chain(loaded).collect();
         let insts = forest.blocks(lp).iter().flat_map(|&block| func.layout.block_insts(block));
         let extends = |inst: &Inst| {
@@ -149,9 +151,9 @@ impl Web {
         match func.dfg.value_def(value) {
             ValueDef::Result(inst, _) if is_constant(func, inst) => Some(Vec::new()),
             ValueDef::Result(load, _) => {
-                extending(func, load, self.signed)?;
+                let opcode = extending(func, load, self.signed)?;
                 let block = def_block(func, value)?;
-                forest.contains(self.lp, block).then(|| self.loads.push(load))?;
+                forest.contains(self.lp, block).then(|| self.loads.push((load, opcode)))?;
                 Some(Vec::new())
             }
             ValueDef::Param(block, _) if forest.contains(self.lp, block) && !forest.is_named(block) => {
@@ -175,9 +177,8 @@ impl Web {
     fn apply(&self, ctx: &mut Context, forest: &LoopForest, unused: &mut Vec<Value>) {
         let Context { func, cfg, .. } = ctx;
         let mut wide = FxHashMap::default();
-        for &load in &self.loads {
+        for &(load, opcode) in &self.loads {
             let narrow = func.dfg.first_result(load);
-            let opcode = extending(func, load, self.signed).expect("one of the loads");
             wide.insert(narrow, extend_load(func, load, (opcode, types::I64), None));
             unused.push(narrow);
         }
@@ -213,10 +214,7 @@ impl Web {
                 let narrow = repeat_before(func, inst, inst);
                 assert_equal(func, inst, Claim::SamePlace, [narrow, by]);
             }
-            let result = func.dfg.first_result(inst);
-            func.dfg.detach_inst_results(inst);
-            func.dfg.change_to_alias(result, by);
-            func.layout.remove_inst(inst);
+            stand_for(func, inst, by);
         }
     }
 }
