@@ -8,7 +8,7 @@ use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_codegen::{CodegenResult, Context};
 use loopopt::{LoopOptimizer, Options, Report};
-use loopopt_wasmtime_support::{InstallError, Pass, defined_function, translate_claims, with_pass};
+use loopopt_wasmtime_support::{InstallError, Pass, defined_function, mark_rare, translate_claims, with_pass};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -80,7 +80,10 @@ impl Pass for Session {
         let before = self.keep_clif.then(|| ctx.func.display().to_string());
         let start = Instant::now();
         let report = match &mut self.optimizer {
-            Some(optimizer) => optimizer.run(ctx, isa, ctrl_plane)?,
+            Some(optimizer) => {
+                mark_rare(&mut ctx.func);
+                optimizer.run(ctx, isa, ctrl_plane)?
+            }
             None => Report::default(),
         };
         if !report.claims.is_empty() {

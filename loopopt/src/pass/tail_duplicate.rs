@@ -204,15 +204,19 @@ fn apply(func: &mut Function, plans: &[SharedTest]) {
 /// another block, the exit block is entered from the test alone and dominates the use: the only other way on is the header,
 /// which does not follow from the test alone.
 fn close_over_exits(func: &mut Function, plans: &[SharedTest]) {
-    let mut tests = EntitySet::with_capacity(func.dfg.num_blocks());
-    tests.extend(plans.iter().map(|plan| plan.block));
     let exits: BTreeMap<_, _> = plans.iter().map(|plan| (plan.block, plan.exit)).collect();
+    let mut of_tests = EntitySet::with_capacity(func.dfg.num_values());
+    for &test in exits.keys() {
+        of_tests.extend(func.dfg.block_params(test).iter().copied());
+        of_tests.extend(func.layout.block_insts(test).flat_map(|inst| func.dfg.inst_results(inst)).copied());
+    }
     let mut escaping = BTreeMap::<Value, Edge>::new();
     for block in &func.layout {
         for inst in func.layout.block_insts(block) {
             each_use(func, inst, |value| {
-                let home = def_block(func, value).filter(|&home| home != block && tests.contains(home));
-                if let Some(home) = home {
+                if of_tests.contains(value)
+                    && let Some(home) = def_block(func, value).filter(|&home| home != block)
+                {
                     escaping.insert(value, exits[&home]);
                 }
             });

@@ -60,6 +60,8 @@ use crate::edit::ssa::repair::Repair;
 use crate::pass::{Form, Pass, PassCx, canon};
 use crate::refusal::refusals;
 use cranelift_codegen::dominator_tree::DominatorTree;
+use cranelift_codegen::entity::SecondaryMap;
+use cranelift_codegen::entity::packed_option::PackedOption;
 use cranelift_codegen::ir::{Block, Function, Inst, Opcode, Value};
 use cranelift_codegen::{CodegenResult, Context, FxHashMap};
 use prove::{Look, Plan};
@@ -121,7 +123,7 @@ fn thread(ctx: &mut Context, cx: &mut PassCx<'_>, mut plans: Vec<Plan>) -> Codeg
     }
     remove_unreachable(ctx, cx.isa)?;
     let copied = conditions.iter().flat_map(|value| {
-        let copies = homes.get(value).and_then(|home| copies.get(home)).into_iter().flatten();
+        let copies = homes[*value].expand().and_then(|home| copies.get(&home)).into_iter().flatten();
         copies.map(|copies| copies.value(*value))
     });
     remove_unused(&mut ctx.func, copied.chain(conditions.iter().copied()).collect());
@@ -162,8 +164,8 @@ fn keep_small(ctx: &Context, cx: &mut PassCx<'_>, plans: &mut Vec<Plan>) {
     }
     let homes = homes(&ctx.func, plans);
     let mut used = FxHashMap::<Block, usize>::default();
-    for value in used_elsewhere(&ctx.func, &ctx.domtree, &homes).keys() {
-        *used.entry(homes[value]).or_default() += 1;
+    for (home, _) in used_elsewhere(&ctx.func, &ctx.domtree, &homes).values() {
+        *used.entry(*home).or_default() += 1;
     }
     let mut left = MAX_MEETING;
     plans.retain(|plan| {
@@ -177,29 +179,29 @@ fn keep_small(ctx: &Context, cx: &mut PassCx<'_>, plans: &mut Vec<Plan>) {
     });
 }
 
+/// For each value that a block of a plan defines, the block.
+type Homes = SecondaryMap<Value, PackedOption<Block>>;
+
 /// The values that the blocks of `plans` define, with their blocks.
-fn homes(func: &Function, plans: &[Plan]) -> FxHashMap<Value, Block> {
-    let mut homes = FxHashMap::default();
+fn homes(func: &Function, plans: &[Plan]) -> Homes {
+    let mut homes = Homes::new();
     for &block in plans.iter().flat_map(|plan| &plan.path.blocks) {
-        homes.extend(func.dfg.block_params(block).iter().map(|&param| (param, block)));
         let results = func.layout.block_insts(block).flat_map(|inst| func.dfg.inst_results(inst));
-        homes.extend(results.map(|&result| (result, block)));
+        for &value in func.dfg.block_params(block).iter().chain(results) {
+            homes[value] = block.into();
+        }
     }
     homes
 }
 
-/// Those of the values that are used in other blocks than theirs, with what uses them.
-fn used_elsewhere(
-    func: &Function,
-    domtree: &DominatorTree,
-    homes: &FxHashMap<Value, Block>,
-) -> BTreeMap<Value, Vec<Inst>> {
-    let mut used = BTreeMap::<Value, Vec<Inst>>::new();
+/// Those of the values that are used in other blocks than theirs, with their block and what uses them.
+fn used_elsewhere(func: &Function, domtree: &DominatorTree, homes: &Homes) -> BTreeMap<Value, (Block, Vec<Inst>)> {
+    let mut used = BTreeMap::<Value, (Block, Vec<Inst>)>::new();
     for block in func.layout.blocks().filter(|&block| domtree.is_reachable(block)) {
         for inst in func.layout.block_insts(block) {
             each_use(func, inst, |value| {
-                if homes.get(&value).is_some_and(|&home| home != block) {
-                    let users = used.entry(value).or_default();
+                if let Some(home) = homes[value].expand().filter(|&home| home != block) {
+                    let (_, users) = used.entry(value).or_insert_with(|| (home, Vec::new()));
                     if users.last() != Some(&inst) {
                         users.push(inst);
                     }
@@ -213,12 +215,11 @@ fn used_elsewhere(
 /// Lets what is used behind threaded blocks be that of the block, or of the copy that ran instead. `copies` are those of each block.
 fn repair(
     ctx: &mut Context,
-    homes: &FxHashMap<Value, Block>,
+    homes: &Homes,
     copies: &FxHashMap<Block, Vec<Copies>>,
 ) -> Result<(), TooManyParams> {
     let mut levels = Levels::default();
-    for (value, users) in used_elsewhere(&ctx.func, &ctx.domtree, homes) {
-        let home = homes[&value];
+    for (value, (home, users)) in used_elsewhere(&ctx.func, &ctx.domtree, homes) {
         let Context { func, cfg, domtree, .. } = &mut *ctx;
         let copied = copies.get(&home).into_iter().flatten();
         let copied = copied.map(|copies| (copies.block(home), copies.value(value)));

@@ -85,6 +85,7 @@ mod returning_guards;
 mod why;
 
 use crate::analysis::cfg::edges::Edge;
+use crate::analysis::cfg::jumps::leads_to_failure;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::cfg::must_execute::Order;
 use crate::analysis::facts::known::{Conditions, Place};
@@ -111,6 +112,7 @@ use crate::pass::{Form, GuardPolicy, Pass, PassCx};
 use check::Check;
 use cranelift_codegen::ir::{Block, Function, Inst, Value};
 use cranelift_codegen::{CodegenResult, Context, FxHashMap, FxHashSet};
+use smallvec::SmallVec;
 use extension::Extensions;
 use lengths::Lengths;
 use overlap::{Cell, Cells};
@@ -396,6 +398,8 @@ struct Plan {
     checks: Vec<Check>,
     /// How many ways out of the loops of the nest go with them.
     gone_exits: FxHashMap<Loop, usize>,
+    /// For those of them by which a loop is left, the checks that it is counted by for them.
+    counted_by: FxHashMap<Inst, SmallVec<[Inst; 1]>>,
     /// What they require before the loop.
     requires: Vec<Requirement>,
     /// How much is checked in the nest, by any of its loops, and how much of that goes.
@@ -439,6 +443,7 @@ impl Plan {
             headers: blocks.iter().copied().filter(|&block| forest.loop_of_header(block).is_some()).collect(),
             checks: Vec::new(),
             gone_exits: FxHashMap::default(),
+            counted_by: FxHashMap::default(),
             requires: Vec::new(),
             weight: 0,
             gone: 0,
@@ -549,10 +554,33 @@ impl Plan {
         }
     }
 
+    /// (L2) The checks by which `check`, which ends these loops if it fails, is counted. Each of them may go unless it is counted by `check` in turn, by way
+    /// of others or not: what would be required then is that each fails before the other one does.
+    fn counting_checks(
+        &self,
+        ahead: &mut Predication<'_>,
+        check: &Check,
+        ended: &[Loop],
+    ) -> Result<SmallVec<[Inst; 1]>, Decline> {
+        let counting: SmallVec<[Inst; 1]> =
+            ended.iter().filter_map(|&lp| ahead.counting_check(lp, (check.inst, check.block))).collect();
+        let (mut open, mut seen) = (counting.clone(), FxHashSet::default());
+        while let Some(inst) = open.pop() {
+            if inst == check.inst {
+                return Err(Decline::LastExit { check: check.inst });
+            }
+            if seen.insert(inst) {
+                open.extend(self.counted_by.get(&inst).into_iter().flatten().copied());
+            }
+        }
+        Ok(counting)
+    }
+
     /// Adds the check of this number, if there is something in front of the loop that is enough for it.
     fn add(&mut self, forest: &LoopForest, known: &mut Known<'_>, number: usize) -> Result<(), Decline> {
         let block = known.checks[number].check.block;
         let ended = self.ends(known.view, &known.checks[number].check)?;
+        let counting = self.counting_checks(&mut known.ahead, &known.checks[number].check, &ended)?;
         let innermost = forest.innermost(block);
         let depth = innermost.map_or(0, |level| forest.data(level).depth - forest.data(self.lp).depth);
         let weight = INNER_WEIGHT.saturating_pow(depth);
@@ -576,6 +604,9 @@ impl Plan {
             if !self.requires.contains(&requirement) {
                 self.requires.push(requirement);
             }
+        }
+        if !ended.is_empty() {
+            self.counted_by.insert(known.checks[number].check.inst, counting);
         }
         ended.into_iter().for_each(|lp| *self.gone_exits.entry(lp).or_default() += 1);
         self.checks.push(known.checks[number].check.clone());
@@ -609,10 +640,18 @@ impl Plan {
             return Err(Decline::GuardsComeBack { guards, back });
         }
         let (requirements, checks) = (self.requires.len(), self.checks.len());
-        if requirements > checks && self.headers.len() == 1 && forest.may_end_early(&ctx.func, self.lp) {
+        if requirements > checks && self.headers.len() == 1 && self.may_end_early(&ctx.func, forest) {
             return Err(Decline::EndsEarly { requirements, checks });
         }
         Ok(self)
+    }
+
+    /// Whether the loop may end before it is where it is counted: elsewhere, or at all if only a check counts it.
+    fn may_end_early(&self, func: &Function, forest: &LoopForest) -> bool {
+        let exits = &forest.data(self.lp).exits;
+        let is_counted_by_check = self.counted_by.values().any(|checks| !checks.is_empty());
+        forest.may_end_early(func, self.lp)
+            || is_counted_by_check && exits.iter().any(|exit| !leads_to_failure(func, exit.target(func)))
     }
 
     /// Whether a second version may pay.

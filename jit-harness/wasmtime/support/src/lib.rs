@@ -58,6 +58,7 @@ mod hook;
 mod knowledge;
 mod loops;
 mod name;
+mod rare;
 mod settings;
 
 pub use claims::{CLAIM_TRAP, translate as translate_claims};
@@ -65,6 +66,7 @@ pub use error::InstallError;
 pub use hook::{Pass, install, with_pass, with_settings, without};
 pub use knowledge::Knowledge;
 pub use name::defined_function;
+pub use rare::mark_rare;
 pub use settings::{Compiled, Settings};
 
 /// The version of Wasmtime that this crate knows.

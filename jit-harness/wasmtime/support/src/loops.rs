@@ -2,6 +2,7 @@
 
 use crate::claims;
 use crate::hook::Pass;
+use crate::rare::mark_rare;
 use crate::settings::{Compiled, Settings};
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::isa::TargetIsa;
@@ -24,6 +25,7 @@ impl Loops {
 impl Pass for Loops {
     fn run(&mut self, ctx: &mut Context, isa: &dyn TargetIsa, ctrl_plane: &mut ControlPlane) -> CodegenResult<()> {
         let start = Instant::now();
+        mark_rare(&mut ctx.func);
         let report = self.optimizer.run(ctx, isa, ctrl_plane)?;
         if !report.claims.is_empty() {
             claims::translate(&mut ctx.func)?;

@@ -15,7 +15,7 @@
 mod carried;
 
 use crate::analysis::cfg::loops::Loop;
-use crate::analysis::facts::known::{Conditions, Place};
+use crate::analysis::facts::known::{Conditions, Place, Spot};
 use crate::analysis::scev::comparison::Comparison;
 use crate::analysis::scev::const_eval;
 use crate::analysis::scev::exit_count;
@@ -86,7 +86,7 @@ pub struct Extents<'a> {
     carried: FxHashMap<Value, [Option<Bounds>; 2]>,
     looked_at: FxHashSet<Loop>,
     /// The numbers that leaves are not known to be on one side of: at most the largest of these, or at least the least.
-    unknown: FxHashMap<(Leaf, bool, Place), i128>,
+    unknown: FxHashMap<(Leaf, bool, Spot), i128>,
     /// Questions that may still be asked of what was compared.
     questions: usize,
 }
@@ -286,10 +286,12 @@ impl<'a> Extents<'a> {
 
     /// Whether comparisons say that a leaf is at most `number`, or at least that. One question.
     fn is_on_side(&mut self, leaf: Leaf, (is_most, number): (bool, i128), place: Place) -> bool {
-        let key = (leaf, is_most, place);
-        let is_known_not =
-            self.unknown.get(&key).is_some_and(|&unknown| if is_most { number <= unknown } else { number >= unknown });
-        if is_known_not || self.questions == 0 {
+        if self.questions == 0 {
+            return false;
+        }
+        let key = (leaf, is_most, self.conditions.spot(place));
+        let is_beyond = |&unknown: &i128| if is_most { number <= unknown } else { number >= unknown };
+        if self.unknown.get(&key).is_some_and(is_beyond) {
             return false;
         }
         self.questions -= 1;

@@ -323,7 +323,8 @@ impl Found<'_> {
         let mut guards = SmallVec::<[Value; 2]>::new();
         each_use(func, inst, |value| guards.extend(self.given.contains(value).then_some(value)));
         let region = func.dfg.insts[inst].memflags().and_then(|flags| func.dfg.mem_flags[flags].alias_region());
-        let access = region.and_then(|region| Some((region, Access::of(func, inst)?)));
+        let guarded = region.filter(|_| !guards.is_empty());
+        let access = guarded.and_then(|region| Some((region, Access::of(func, inst)?)));
         if let Some((region, access)) = access.filter(|(_, access)| guards.contains(&access.operand)) {
             let place = guards.iter().position(|&value| value == access.operand).expect("it is one of them");
             let guard = func.dfg.value_def(guards.swap_remove(place)).inst();

@@ -65,6 +65,13 @@ impl<'f> Evaluator<'f> {
         Self { inside: Some((lp, MAX_OUTSIDE)), ..self }
     }
 
+    /// Forgets all that was assumed and found, and looks at no more than `budget` values from here on.
+    pub fn reset(&mut self, budget: usize) {
+        self.known.clear();
+        self.budget = budget;
+        self.inside = self.inside.map(|(lp, _)| (lp, MAX_OUTSIDE));
+    }
+
     /// Takes `value` for what is given, or for unknown.
     pub fn assume(&mut self, value: Value, what: Option<u128>) {
         self.known.insert(value, what);

@@ -151,6 +151,16 @@ impl<'a> Predication<'a> {
     }
 }
 
+impl Predication<'_> {
+    /// The branch of the check by which [`before`](Self::before) counts `lp` where it is asked of `check`, if no other exit says how often the loop runs.
+    /// That one has to stay: if both went, neither check would end the loop, and what is required for each is that the other one does.
+    pub fn counting_check(&mut self, lp: Loop, check: (Inst, Block)) -> Option<Inst> {
+        let view = self.view;
+        let counted = self.counted[lp].get_or_insert_with(|| Counted::new(view, lp));
+        counted.failing_exit(view.ctx, check).map(|exit| exit.branch)
+    }
+}
+
 /// How a sum moves in a loop: modulo two to its bits it is `start`, and an integer that is at most all of `up`, less one that is at most all of
 /// `down`.
 struct Moves {

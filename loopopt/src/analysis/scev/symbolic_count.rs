@@ -108,11 +108,23 @@ impl Counted {
 
     /// How far the loop comes until it is at `inst`, in `block`, for the last time, if a test says so. `inst` itself is not taken for a test.
     pub(in crate::analysis) fn until(&self, ctx: &Context, (inst, block): (Inst, Block)) -> Option<Iterations> {
+        self.counting(ctx, (inst, block)).map(|(_, iterations)| iterations)
+    }
+
+    /// The exit of the test that says that, if it is a failing one: then the loop is counted by what a check tests.
+    pub(in crate::analysis) fn failing_exit(&self, ctx: &Context, check: (Inst, Block)) -> Option<Edge> {
+        let (test, _) = self.counting(ctx, check)?;
+        Some(test.exit.exit).filter(|exit| leads_to_failure(&ctx.func, exit.target(&ctx.func)))
+    }
+
+    fn counting(&self, ctx: &Context, (inst, block): (Inst, Block)) -> Option<(&CountedTest, Iterations)> {
         let func = &ctx.func;
         let is_dominated = |test: &CountedTest| edge_dominates(ctx, test.exit.stay, block);
-        let others = self.tests.iter().filter(|test| test.exit.exit.branch != inst);
-        let mut found = others.filter_map(|test| test.iterations(func, is_dominated(test) || fault!(OneIterationLess)));
-        found.next()
+        let mut others = self.tests.iter().filter(|test| test.exit.exit.branch != inst);
+        others.find_map(|test| {
+            let iterations = test.iterations(func, is_dominated(test) || fault!(OneIterationLess))?;
+            Some((test, iterations))
+        })
     }
 
     /// How often the back edge has been taken when the loop is left by `exit`, if the test there says so.

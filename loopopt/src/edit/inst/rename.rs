@@ -102,10 +102,14 @@ impl Renames {
         while let Some(block) = blocks {
             let mut insts = func.layout.first_inst(block);
             while let Some(inst) = insts {
-                rename_uses(func, inst, |value| match self.0[value].expand() {
-                    Some(renamed) if applies(value, block) => renamed,
-                    _ => value,
-                });
+                let mut any = false;
+                each_use(func, inst, |value| any |= self.0[value].is_some());
+                if any {
+                    rename_uses(func, inst, |value| match self.0[value].expand() {
+                        Some(renamed) if applies(value, block) => renamed,
+                        _ => value,
+                    });
+                }
                 insts = func.layout.next_inst(inst);
             }
             blocks = func.layout.next_block(block);

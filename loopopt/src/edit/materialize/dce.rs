@@ -1,9 +1,8 @@
 //! Remove instructions of which nothing uses the results.
 
+use crate::analysis::cfg::edges::count_uses;
 use crate::analysis::inst::effects::Effects;
-use crate::edit::inst::rename::each_use;
-use cranelift_codegen::entity::SecondaryMap;
-use cranelift_codegen::ir::{Function, Value};
+use cranelift_codegen::ir::{Function, Inst, Value};
 
 /// Removes the pure instructions of which nothing uses the results, and those that only these have used.
 pub(crate) fn remove_all_unused(func: &mut Function) {
@@ -15,17 +14,14 @@ pub(crate) fn remove_all_unused(func: &mut Function) {
 /// Removes the pure instructions that compute `values`, if nothing uses them, and those that only these have used. Linear in
 /// the size of the function.
 pub(crate) fn remove_unused(func: &mut Function, mut values: Vec<Value>) {
-    let mut uses = SecondaryMap::<Value, u32>::new();
-    uses.resize(func.dfg.num_values());
-    for block in func.layout.blocks() {
-        for inst in func.layout.block_insts(block) {
-            each_use(func, inst, |value| uses[value] += 1);
-        }
+    values.retain(|&value| pure_definition(func, value).is_some());
+    if values.is_empty() {
+        return;
     }
+    let mut uses = count_uses(func);
     while let Some(value) = values.pop() {
-        let Some(inst) = func.dfg.value_def(value).inst() else { continue };
-        let is_unused = func.dfg.inst_results(inst).iter().all(|&result| uses[result] == 0);
-        if !is_unused || func.layout.inst_block(inst).is_none() || !Effects::of(func, inst).is_pure() {
+        let Some(inst) = pure_definition(func, value) else { continue };
+        if func.dfg.inst_results(inst).iter().any(|&result| uses[result] > 0) {
             continue;
         }
         for &arg in func.dfg.inst_args(inst) {
@@ -34,4 +30,10 @@ pub(crate) fn remove_unused(func: &mut Function, mut values: Vec<Value>) {
         }
         func.layout.remove_inst(inst);
     }
+}
+
+/// The pure instruction that computes `value`.
+fn pure_definition(func: &Function, value: Value) -> Option<Inst> {
+    let inst = func.dfg.value_def(value).inst()?;
+    (func.layout.inst_block(inst).is_some() && Effects::of(func, inst).is_pure()).then_some(inst)
 }

@@ -12,7 +12,7 @@
 //! The load has to be `readonly`: memory that moves may be gone behind a call, and its old address with it.
 
 use crate::analysis::inst::number::constant_of;
-use crate::analysis::memory::alias::{Access, memory_type};
+use crate::analysis::memory::alias::memory_type;
 use crate::edit::materialize::pin::let_move;
 use crate::ir::all_mem_flags;
 use crate::options::Options;
@@ -67,9 +67,10 @@ fn fixed_address(func: &Function, inst: Inst) -> Option<(Value, u64)> {
     None
 }
 
-/// How many bytes are behind the address that `base` is.
+/// How many bytes are behind the address that `base` is, of 64 bits.
 fn bytes_behind(func: &Function, base: Value, options: &Options) -> u64 {
-    let load = func.dfg.value_def(base).inst().and_then(|inst| Access::of(func, inst));
-    let is_fixed = |load: &Access| load.stored.is_none() && load.size == 8 && load.flags.readonly();
-    load.filter(is_fixed).map_or(0, |load| options.bytes_behind(func, load.flags))
+    let load = func.dfg.value_def(base).inst().map(|inst| func.dfg.insts[inst]);
+    let Some(InstructionData::Load { opcode: Opcode::Load, flags, .. }) = load else { return 0 };
+    let flags = func.dfg.mem_flags[flags];
+    if flags.readonly() { options.bytes_behind(func, flags) } else { 0 }
 }

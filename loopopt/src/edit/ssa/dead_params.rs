@@ -12,22 +12,28 @@
 use crate::analysis::cfg::edges::{EdgesByTarget, own_uses};
 use crate::analysis::cfg::handlers::NamedBlocks;
 use crate::edit::ssa::params::keep_params;
-use cranelift_codegen::entity::{EntitySet, SecondaryMap};
+use cranelift_codegen::FxHashMap;
+use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{BlockArg, Function, Value};
 use smallvec::SmallVec;
 
 /// Removes all of them but those of blocks that are `named`, and those that calls pass something for: these count as needed. Returns whether there was
 /// any. Linear in the size of the function.
 pub(crate) fn remove_dead_params(func: &mut Function, named: &NamedBlocks) -> bool {
-    let entry = func.layout.entry_block();
+    let mut needed = Needed::by_insts(func, named);
+    let others = || func.layout.blocks().skip(1);
+    let is_dead = |needed: &Needed, block| func.dfg.block_params(block).iter().any(|&param| !needed.0.contains(param));
+    // In nearly all functions an instruction has each parameter as an operand.
+    if !others().any(|block| is_dead(&needed, block)) {
+        return false;
+    }
     let edges = EdgesByTarget::new(func, |block| func.dfg.num_block_params(block) > 0);
-    let needed = needed(func, named, &edges);
-    let is_dead = |param: &Value| !needed.contains(*param);
-    let blocks = func.layout.blocks().filter(|&block| Some(block) != entry);
-    let dying = blocks.filter(|&block| func.dfg.block_params(block).iter().any(is_dead));
-    let dying: Vec<_> = dying
+    needed.follow(func, &edges);
+    let dying: Vec<_> = others()
+        .filter(|&block| is_dead(&needed, block))
         .map(|block| {
-            let keeps: Vec<_> = func.dfg.block_params(block).iter().map(|param| !is_dead(param)).collect();
+            let params = func.dfg.block_params(block).iter();
+            let keeps: Vec<_> = params.map(|&param| needed.0.contains(param)).collect();
             (block, edges.entering(block).to_vec(), keeps)
         })
         .collect();
@@ -37,31 +43,57 @@ pub(crate) fn remove_dead_params(func: &mut Function, named: &NamedBlocks) -> bo
     !dying.is_empty()
 }
 
-/// The values that instructions have as operands, the parameters that stay in any case, and what all of these come from by edges.
-fn needed(func: &Function, named: &NamedBlocks, edges: &EdgesByTarget) -> EntitySet<Value> {
-    let mut needed = EntitySet::with_capacity(func.dfg.num_values());
-    let insts = func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
-    let mut open: Vec<Value> = insts.flat_map(|inst| own_uses(func, inst)).collect();
-    let mut passed = SecondaryMap::<Value, SmallVec<[Value; 2]>>::new();
-    for block in func.layout.blocks() {
-        let params = func.dfg.block_params(block);
-        if named.contains(block) {
-            open.extend_from_slice(params);
+/// The parameters that are needed, beside other values.
+struct Needed(EntitySet<Value>);
+
+impl Needed {
+    /// The values that instructions have as operands, and the parameters of blocks that are `named`.
+    fn by_insts(func: &Function, named: &NamedBlocks) -> Self {
+        let mut needed = Self(EntitySet::with_capacity(func.dfg.num_values()));
+        for block in func.layout.blocks() {
+            if named.contains(block) {
+                func.dfg.block_params(block).iter().for_each(|&param| _ = needed.insert(func, param));
+            }
+            for inst in func.layout.block_insts(block) {
+                own_uses(func, inst).for_each(|value| _ = needed.insert(func, value));
+            }
         }
-        for edge in edges.entering(block) {
-            for (&param, arg) in params.iter().zip(edge.args(func)) {
-                match arg {
-                    BlockArg::Value(value) => passed[param].push(value),
-                    _ => open.push(param),
+        needed
+    }
+
+    /// Adds what they come from by edges, and the parameters that calls pass something for.
+    fn follow(&mut self, func: &Function, edges: &EdgesByTarget) {
+        // What is passed for parameters that are not needed as far as is known.
+        let mut passed = FxHashMap::<Value, SmallVec<[Value; 2]>>::default();
+        let mut open = Vec::new();
+        for block in func.layout.blocks() {
+            for edge in edges.entering(block) {
+                for (&param, arg) in func.dfg.block_params(block).iter().zip(edge.args(func)) {
+                    let value = match arg {
+                        BlockArg::Value(value) if !self.0.contains(param) => {
+                            passed.entry(param).or_default().push(value);
+                            continue;
+                        }
+                        BlockArg::Value(value) => value,
+                        _ => param,
+                    };
+                    open.extend(self.insert(func, value));
                 }
             }
         }
-    }
-    while let Some(value) = open.pop() {
-        let value = func.dfg.resolve_aliases(value);
-        if needed.insert(value) {
-            open.extend_from_slice(&passed[value]);
+        while let Some(param) = open.pop() {
+            for value in passed.remove(&param).into_iter().flatten() {
+                open.extend(self.insert(func, value));
+            }
         }
     }
-    needed
+
+    /// Adds `value`, and gives it without aliases if it is new.
+    fn insert(&mut self, func: &Function, value: Value) -> Option<Value> {
+        if !self.0.insert(value) {
+            return None;
+        }
+        let original = func.dfg.resolve_aliases(value);
+        (original == value || self.0.insert(original)).then_some(original)
+    }
 }

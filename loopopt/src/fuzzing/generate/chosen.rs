@@ -70,20 +70,23 @@ impl Draft<'_, '_, '_> {
         self.absorb(at, loaded);
     }
 
-    /// Two ways that the address decides, each with some statements. Gives the block in which they meet, where an address may be passed.
-    fn ways(&mut self, at: Block, on: Value, passed: Option<[Value; 2]>) -> Block {
+    /// Two ways that the address decides, each with some statements. Gives the block in which they meet, where an address may be passed, and whether
+    /// both come there.
+    fn ways(&mut self, at: Block, on: Value, passed: Option<[Value; 2]>) -> (Block, bool) {
         let [yes, no, meet] = [(); 3].map(|()| self.block());
         if self.random.chance(40) {
             self.pos.func.layout.set_cold(no);
         }
         self.finish(at, End::Branch(On::Just(on), [Way::to(yes), Way::to(no)]));
+        let mut meeting = 0;
         for (index, block) in [yes, no].into_iter().enumerate() {
             if let Some(end) = self.some(block, 25) {
+                meeting += 1;
                 let args = passed.map(|values| Some(BlockArg::Value(values[index])));
                 self.finish(end, End::Jump(Way { block: meet, args: args.into_iter().collect() }));
             }
         }
-        meet
+        (meet, meeting == 2)
     }
 
     /// Selected, and decided by a branch that may get a loop for each of its ways.
@@ -101,7 +104,7 @@ impl Draft<'_, '_, '_> {
         if is_early {
             self.load_chosen(at, address);
         }
-        let meet = self.ways(at, condition, None);
+        let (meet, _) = self.ways(at, condition, None);
         if !is_early {
             self.load_chosen(meet, address);
         }
@@ -116,9 +119,12 @@ impl Draft<'_, '_, '_> {
             let code = cranelift_codegen::ir::TrapCode::unwrap_user(code);
             self.pos.ins().trapz(pointer, code);
         }
-        let meet = self.ways(at, pointer, Some([pointer, other]));
+        let (meet, is_chosen) = self.ways(at, pointer, Some([pointer, other]));
         let address = self.first_param(meet);
-        self.load_chosen(meet, address);
+        // If one way alone comes here, Cranelift puts what that one passes in the place of the parameter: that may be null, and is there everywhere.
+        if is_chosen {
+            self.load_chosen(meet, address);
+        }
         Some(meet)
     }
 

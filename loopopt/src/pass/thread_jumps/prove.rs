@@ -106,8 +106,11 @@ impl Look<'_> {
             return Ok(None);
         }
         let Some(path) = self.path(block, max) else { return Ok(None) };
-        let decided =
-            |by| edges.iter().filter_map(|&edge| Some((edge, self.way(edge, &path, by)?))).collect::<Vec<_>>();
+        let mut evaluator = Evaluator::new(func, &ctx.cfg, forest, MAX_VALUES);
+        let mut decided = |by| {
+            let ways = edges.iter().filter_map(|&edge| Some((edge, self.way(edge, &path, by, &mut evaluator)?)));
+            ways.collect::<Vec<_>>()
+        };
         let mut ways = decided(By::All);
         if ways.is_empty() {
             return Ok(None);
@@ -185,8 +188,8 @@ impl Look<'_> {
             && forest.is_in_each_iteration(func, &ctx.domtree, lp, block)
     }
 
-    /// Which way the branch goes if the path is entered by `edge`, which is not cold.
-    fn way(&self, edge: Edge, path: &Path, by: By) -> Option<usize> {
+    /// Which way the branch goes if the path is entered by `edge`, which is not cold. `evaluator` is one that may have been used.
+    fn way(&self, edge: Edge, path: &Path, by: By, evaluator: &mut Evaluator<'_>) -> Option<usize> {
         let Self { ctx, forest, .. } = *self;
         let (func, cfg) = (&ctx.func, &ctx.cfg);
         if func.layout.is_cold(edge.source(func)) {
@@ -197,7 +200,7 @@ impl Look<'_> {
         if let Some(way) = self.tested_way(&edges, path, by) {
             return Some(way);
         }
-        let mut evaluator = Evaluator::new(func, cfg, forest, MAX_VALUES);
+        evaluator.reset(MAX_VALUES);
         let is_needed = |value: &Value| path.needed.contains(value);
         for (place, (&block, along)) in path.blocks.iter().zip(&edges).enumerate() {
             let passed = func.dfg.block_params(block).iter().zip(along.args(func));

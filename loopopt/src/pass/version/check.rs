@@ -221,11 +221,11 @@ fn failing_slot(view: View<'_>, block: Block, around_fast: &FxHashSet<Block>) ->
     Some(edge.slot)
 }
 
-/// Whether `target`, outside of `lp`, is in the loop around, which is one of these.
+/// Whether `target`, outside of `lp`, is in a loop around that is one of these.
 fn comes_back(view: View<'_>, lp: Loop, (target, around_fast): (Block, &FxHashSet<Block>)) -> bool {
     let forest = view.forest;
-    let around = forest.data(lp).parent.filter(|&around| forest.contains(around, target));
-    around.is_some_and(|around| around_fast.contains(&forest.data(around).header))
+    let mut around = std::iter::successors(forest.data(lp).parent, |&lp| forest.data(lp).parent);
+    around.any(|around| forest.contains(around, target) && around_fast.contains(&forest.data(around).header))
 }
 
 /// What has to hold so that `value` is not zero, or zero if `holds` is false. Nothing if that cannot be said in sums.
