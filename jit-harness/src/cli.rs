@@ -53,7 +53,7 @@ pub struct BenchArgs {
     /// Only programs with this in their name, or with this tag; of `--scaling`, only directions with this in their name.
     #[arg(long, value_name = "TEXT")]
     pub filter: Option<String>,
-    /// Fewer samples: all sample programs within a minute.
+    /// Fewer samples: all sample programs in one to two minutes.
     #[arg(long)]
     pub quick: bool,
     /// Write the figures to this file, anew after each program: it is whole at any time, and says whether it is `complete`.
@@ -109,7 +109,7 @@ pub struct ReportArgs {
     /// Only programs with this in their name, or with this tag.
     #[arg(long, value_name = "TEXT")]
     pub filter: Option<String>,
-    /// Fewer samples: all sample programs within a minute.
+    /// Fewer samples: all sample programs in one to two minutes.
     #[arg(long)]
     pub quick: bool,
     /// Measure nothing: what was done and the code, without figures.
@@ -139,7 +139,7 @@ pub struct ProfileArgs {
     /// Write the profile to this file, for `--profile`.
     #[arg(long, value_name = "PATH")]
     pub out: Option<PathBuf>,
-    /// Fewer samples: all sample programs within a minute.
+    /// Fewer samples: all sample programs in one to two minutes.
     #[arg(long)]
     pub quick: bool,
     /// Record and measure nothing.

@@ -174,7 +174,7 @@ fn describe(func: &Function, moved: &[Inst], reused: usize) -> String {
         more => names.push(format!("{more} more")),
     }
     if reused > 0 {
-        names.push(format!("the same again: {reused}"));
+        names.push(format!("{reused} that were there already"));
     }
     format!("computed once, before the loop: {}", names.join(", "))
 }

@@ -230,7 +230,7 @@ refusals! {
             help "raise Options::select_max_dispatched if one way is taken nearly always";
         /// Each iteration calls, and does little else.
         SpentInCalls => "spent-in-calls", "each iteration calls a function, or enters a loop that does, and does little else",
-            help "let the front end inline what is called, if it is short; or raise Options::select_max_insts_per_call";
+            help "let the front end inline what is called, if it is short; or lower Options::select_max_insts_per_call";
         /// The loop calls so often that the passes that cost much would find little.
         CallsOften { insts: usize, calls: usize } => "calls-often",
             "{calls} calls in {insts} instructions: only the passes that cost little look at the loop",

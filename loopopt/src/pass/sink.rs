@@ -122,7 +122,7 @@ fn sink(ctx: &mut Context, cx: &mut PassCx<'_>, places: &Places) -> Change {
         cx.declined(&ctx.func, NAME, header, &why);
     }
     for (header, count) in fired {
-        let values = if count == 1 { "a value is" } else { "values are" };
+        let values = if count == 1 { "value is" } else { "values are" };
         cx.fired(&ctx.func, &PASS, header, format!("{count} {values} computed {} instead", places.kind.words()));
     }
     let change = if moves.is_empty() { Change::Nothing } else { Change::Insts };

@@ -92,7 +92,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         return Ok(Change::Nothing);
     }
     for plan in &plans {
-        let message = format!("{} blocks get the test of {} each", plan.jumps.len(), plan.block);
+        let message = format!("blocks that get a copy of the test of {}: {}", plan.block, plan.jumps.len());
         cx.fired(&ctx.func, &PASS, plan.header, message);
     }
     apply(&mut ctx.func, &plans);

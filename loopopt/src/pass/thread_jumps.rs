@@ -213,11 +213,7 @@ fn used_elsewhere(func: &Function, domtree: &DominatorTree, homes: &Homes) -> BT
 }
 
 /// Lets what is used behind threaded blocks be that of the block, or of the copy that ran instead. `copies` are those of each block.
-fn repair(
-    ctx: &mut Context,
-    homes: &Homes,
-    copies: &FxHashMap<Block, Vec<Copies>>,
-) -> Result<(), TooManyParams> {
+fn repair(ctx: &mut Context, homes: &Homes, copies: &FxHashMap<Block, Vec<Copies>>) -> Result<(), TooManyParams> {
     let mut levels = Levels::default();
     for (value, (home, users)) in used_elsewhere(&ctx.func, &ctx.domtree, homes) {
         let Context { func, cfg, domtree, .. } = &mut *ctx;

@@ -13,10 +13,10 @@ refusals! {
         NothingInvariant => "nothing-invariant", "nothing that could move is the same in each iteration";
         /// (L2) A store in the loop may write what is loaded.
         Aliased { load: Inst, store: Inst } => "aliased", "{load} may read what {store} writes",
-            help "give the two different alias regions, if they never overlap";
+            help "give the two different alias regions, if they never overlap; if they are one variable, see what promote says of it";
         /// (L2) A call, an atomic or a fence is in the loop.
         Fenced { load: Inst, fence: Inst } => "fenced", "{load} may not pass {fence}",
-            help "load it before the loop, if the call does not change it, or flag it readonly";
+            help "load it before the loop, if what it may not pass does not change it, or flag it readonly";
         /// (L2) The embedder says that others write to the region.
         Asynchronous { load: Inst } => "asynchronous", "{load} reads a region that changes at any time";
         /// (L2) An exit of the loop depends on it alone.
@@ -32,7 +32,7 @@ refusals! {
         /// (L3) It divides, and does not run on every entry of the loop.
         DividesUncertainly { inst: Inst } => "division-not-certain",
             "{inst} may trap, and does not run on every entry of the loop",
-            help "divide by what is not 0 by its bits, such as a number with 1 in its lowest bit, or test the divisor before the loop";
+            help "make sure that the divisor is not 0, with `bor v, 1` for one that is odd, or branch on it before the loop";
         /// (L3) It traps, and does not run on every entry of the loop.
         TrapsUncertainly { inst: Inst } => "trap-not-certain",
             "{inst} may trap, and does not run on every entry of the loop",
