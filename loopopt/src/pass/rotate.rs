@@ -87,7 +87,7 @@ mod stepped;
 
 use crate::analysis::cfg::edges::{Edge, edges_from, edges_into, edges_of, ways_from};
 use crate::analysis::cfg::jumps::{jump_target, only_jumps_to};
-use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
+use crate::analysis::cfg::loops::{Loop, LoopForest, def_block, defined_in};
 use crate::analysis::inst::effects::{Effects, is_constant};
 use crate::analysis::scev::exit_count::first_way;
 use crate::analysis::scev::view::View;
@@ -495,9 +495,7 @@ impl Needed {
     fn by_others(func: &Function, plans: &[Rotation]) -> Self {
         let mut of_headers = EntitySet::with_capacity(func.dfg.num_values());
         for plan in plans {
-            of_headers.extend(func.dfg.block_params(plan.header).iter().copied());
-            let results = func.layout.block_insts(plan.header).flat_map(|inst| func.dfg.inst_results(inst));
-            of_headers.extend(results.copied());
+            of_headers.extend(defined_in(func, plan.header));
         }
         let mut needed = Self { values: Vec::with_capacity(16), users: Vec::with_capacity(16) };
         for block in &func.layout {

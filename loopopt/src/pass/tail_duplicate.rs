@@ -46,8 +46,7 @@
 
 use crate::analysis::cfg::edges::{Edge, edges_from, edges_into};
 use crate::analysis::cfg::jumps::jump_target;
-use crate::analysis::cfg::loops::def_block;
-use crate::analysis::cfg::loops::{Loop, LoopForest};
+use crate::analysis::cfg::loops::{Loop, LoopForest, def_block, defined_in};
 use crate::analysis::inst::effects::is_constant;
 use crate::change::Change;
 use crate::edit::MAX_PARAMS;
@@ -207,8 +206,7 @@ fn close_over_exits(func: &mut Function, plans: &[SharedTest]) {
     let exits: BTreeMap<_, _> = plans.iter().map(|plan| (plan.block, plan.exit)).collect();
     let mut of_tests = EntitySet::with_capacity(func.dfg.num_values());
     for &test in exits.keys() {
-        of_tests.extend(func.dfg.block_params(test).iter().copied());
-        of_tests.extend(func.layout.block_insts(test).flat_map(|inst| func.dfg.inst_results(inst)).copied());
+        of_tests.extend(defined_in(func, test));
     }
     let mut escaping = BTreeMap::<Value, Edge>::new();
     for block in &func.layout {

@@ -45,6 +45,7 @@
 mod prove;
 
 use crate::analysis::cfg::edges::{Edge, each_use};
+use crate::analysis::cfg::loops::defined_in;
 use crate::analysis::cfg::must_execute::Order;
 use crate::change::Change;
 use crate::claim::Claim;
@@ -186,8 +187,7 @@ type Homes = SecondaryMap<Value, PackedOption<Block>>;
 fn homes(func: &Function, plans: &[Plan]) -> Homes {
     let mut homes = Homes::new();
     for &block in plans.iter().flat_map(|plan| &plan.path.blocks) {
-        let results = func.layout.block_insts(block).flat_map(|inst| func.dfg.inst_results(inst));
-        for &value in func.dfg.block_params(block).iter().chain(results) {
+        for value in defined_in(func, block) {
             homes[value] = block.into();
         }
     }

@@ -81,6 +81,12 @@ pub fn def_block(func: &Function, value: Value) -> Option<Block> {
     }
 }
 
+/// The values that `block` defines: its parameters, and what its instructions give.
+pub fn defined_in(func: &Function, block: Block) -> impl Iterator<Item = Value> + use<'_> {
+    let results = func.layout.block_insts(block).flat_map(|inst| func.dfg.inst_results(inst));
+    func.dfg.block_params(block).iter().chain(results).copied()
+}
+
 /// All natural loops of a function.
 #[derive(Clone, Debug)]
 pub struct LoopForest {

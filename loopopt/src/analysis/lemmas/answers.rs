@@ -3,7 +3,7 @@
 use super::meaning::{compare, integer, low, number};
 use super::shapes::Dice;
 use crate::analysis::cfg::edges::edges_from;
-use crate::analysis::cfg::loops::{Loop, def_block};
+use crate::analysis::cfg::loops::{Loop, def_block, defined_in};
 use crate::analysis::facts::known::{Conditions, Place};
 use crate::analysis::facts::nowrap::Extents;
 use crate::analysis::scev::linear_expr::Sum;
@@ -136,18 +136,12 @@ fn bits_of(func: &Function, value: Value) -> u32 {
     func.dfg.value_type(value).bits()
 }
 
-/// The values that a block defines.
-fn defined(func: &Function, block: Block) -> impl Iterator<Item = Value> {
-    let results = func.layout.block_insts(block).flat_map(|inst| func.dfg.inst_results(inst));
-    func.dfg.block_params(block).iter().chain(results).copied()
-}
-
 /// Ranges, and sums.
 fn of_values(view: View<'_>, lp: Loop, answers: &mut Vec<Placed>) {
     let func = view.func();
     let mut conditions = Conditions::new(func, &view.ctx.cfg, &view.ctx.domtree);
     for &block in view.forest.blocks(lp) {
-        for value in defined(func, block) {
+        for value in defined_in(func, block) {
             let (inst, bits) = (end(func, block), bits_of(func, value));
             let mut answer = |answer| answers.push(Placed { inst, slot: None, bits, answer });
             for signed in [false, true] {
@@ -173,7 +167,7 @@ fn of_sums(view: View<'_>, lp: Loop, answers: &mut Vec<Placed>) {
     extents.allow(QUESTIONS);
     for &block in view.forest.blocks(lp) {
         let (inst, place) = (end(func, block), Place::end(func, block));
-        for value in defined(func, block) {
+        for value in defined_in(func, block) {
             let sum = Sum::of(func, value);
             if sum == Sum::of_leaf(func, value) {
                 continue;
@@ -215,7 +209,7 @@ fn of_recurrences(view: View<'_>, lp: Loop, answers: &mut Vec<Placed>) {
     let recurrences = Recurrences::of(view, lp);
     let steps = recurrences.steps(view);
     for &block in view.forest.blocks(lp) {
-        for value in defined(func, block) {
+        for value in defined_in(func, block) {
             let Some(by) = steps.get(value) else { continue };
             let answer = Answer::Grows { value, by, first: recurrences.of_value(view, value).map(|found| found.start) };
             answers.push(Placed { inst: end(func, block), slot: None, bits: bits_of(func, value), answer });
@@ -227,7 +221,7 @@ fn of_recurrences(view: View<'_>, lp: Loop, answers: &mut Vec<Placed>) {
 fn of_comparisons(view: View<'_>, lp: Loop, dice: &mut Dice, answers: &mut Vec<Placed>) {
     let func = view.func();
     let mut conditions = Conditions::new(func, &view.ctx.cfg, &view.ctx.domtree);
-    let values: Vec<Value> = func.layout.blocks().flat_map(|block| defined(func, block)).collect();
+    let values: Vec<Value> = func.layout.blocks().flat_map(|block| defined_in(func, block)).collect();
     let ways: Vec<(Block, Option<usize>)> = view
         .forest
         .blocks(lp)

@@ -121,7 +121,7 @@ impl<'a> Predication<'a> {
         if left_stays && right_stays {
             return Ok(vec![required.clone()]);
         }
-        let counted = self.counted[lp].get_or_insert_with(|| Counted::new(view, lp));
+        let counted = self.counted(lp);
         let mut iterations = counted.until(view.ctx, check).unwrap_or_default();
         let needs = std::mem::take(&mut iterations.needs);
         let is_branch = view.func().dfg.insts[check.0].opcode().is_branch();
@@ -149,15 +149,16 @@ impl<'a> Predication<'a> {
         }
         Ok(walk.needs.into_vec())
     }
-}
 
-impl Predication<'_> {
     /// The branch of the check by which [`before`](Self::before) counts `lp` where it is asked of `check`, if no other exit says how often the loop runs.
     /// That one has to stay: if both went, neither check would end the loop, and what is required for each is that the other one does.
     pub fn counting_check(&mut self, lp: Loop, check: (Inst, Block)) -> Option<Inst> {
-        let view = self.view;
-        let counted = self.counted[lp].get_or_insert_with(|| Counted::new(view, lp));
-        counted.failing_exit(view.ctx, check).map(|exit| exit.branch)
+        let ctx = self.view.ctx;
+        self.counted(lp).failing_exit(ctx, check).map(|exit| exit.branch)
+    }
+
+    fn counted(&mut self, lp: Loop) -> &Counted {
+        self.counted[lp].get_or_insert_with(|| Counted::new(self.view, lp))
     }
 }
 

@@ -102,9 +102,7 @@ impl Renames {
         while let Some(block) = blocks {
             let mut insts = func.layout.first_inst(block);
             while let Some(inst) = insts {
-                let mut any = false;
-                each_use(func, inst, |value| any |= self.0[value].is_some());
-                if any {
+                if uses_any(func, inst, &self.0) {
                     rename_uses(func, inst, |value| match self.0[value].expand() {
                         Some(renamed) if applies(value, block) => renamed,
                         _ => value,
@@ -115,6 +113,13 @@ impl Renames {
             blocks = func.layout.next_block(block);
         }
     }
+}
+
+/// Whether `inst` uses a value for which another one stands.
+fn uses_any(func: &Function, inst: Inst, instead: &SecondaryMap<Value, PackedOption<Value>>) -> bool {
+    let mut any = false;
+    each_use(func, inst, |value| any |= instead[value].is_some());
+    any
 }
 
 /// Values that have gone, and what stands for them everywhere: as aliases do, but only instructions that are in a block are looked
@@ -165,9 +170,7 @@ impl Replaced {
     pub(crate) fn apply_in(&self, func: &mut Function, block: Block) {
         let mut insts = func.layout.first_inst(block);
         while let Some(inst) = insts {
-            let mut any = false;
-            each_use(func, inst, |value| any |= self.0[value].is_some());
-            if any {
+            if uses_any(func, inst, &self.0) {
                 rename_uses(func, inst, |value| self.0[value].expand().unwrap_or(value));
             }
             insts = func.layout.next_inst(inst);

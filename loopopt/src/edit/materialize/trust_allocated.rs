@@ -16,7 +16,7 @@ use crate::analysis::memory::alias::memory_type;
 use crate::edit::materialize::pin::let_move;
 use crate::ir::all_mem_flags;
 use crate::options::Options;
-use cranelift_codegen::ir::{Function, Inst, InstructionData, Opcode, Value, types};
+use cranelift_codegen::ir::{Function, Inst, InstructionData, MemFlagsData, Opcode, types};
 
 /// Says of these accesses that they do not trap, and may be done wherever there is their address. Linear in the size of the function if it loads such an
 /// address, and nothing if not.
@@ -31,13 +31,13 @@ pub(crate) fn trust_allocated(func: &mut Function, options: &Options) {
 
 /// Whether all bytes of an access are behind what a load gives.
 fn is_allocated(func: &Function, inst: Inst, options: &Options) -> bool {
-    let Some((base, distance)) = fixed_address(func, inst) else { return false };
+    let Some((flags, distance)) = fixed_address(func, inst) else { return false };
     let end = memory_type(func, inst).and_then(|ty| distance.checked_add(ty.bytes().into()));
-    end.is_some_and(|end| end <= bytes_behind(func, base, options))
+    flags.readonly() && end.is_some_and(|end| end <= options.bytes_behind(func, flags))
 }
 
-/// What a load gives, of 64 bits, and how far behind it an access is, if that is a constant.
-fn fixed_address(func: &Function, inst: Inst) -> Option<(Value, u64)> {
+/// The flags of a load of 64 bits, and how far behind what it gives an access is, if that is a constant.
+fn fixed_address(func: &Function, inst: Inst) -> Option<(MemFlagsData, u64)> {
     /// Additions that are looked through.
     const MAX_ADDITIONS: usize = 3;
     let (mut address, offset) = match func.dfg.insts[inst] {
@@ -50,8 +50,8 @@ fn fixed_address(func: &Function, inst: Inst) -> Option<(Value, u64)> {
     for _ in 0..=MAX_ADDITIONS {
         let def = func.dfg.value_def(address).inst()?;
         match (func.dfg.insts[def], func.dfg.inst_args(def)) {
-            (InstructionData::Load { .. }, _) => {
-                return (func.dfg.value_type(address) == types::I64).then_some((address, distance));
+            (InstructionData::Load { opcode: Opcode::Load, flags, .. }, _) => {
+                return (func.dfg.value_type(address) == types::I64).then(|| (func.dfg.mem_flags[flags], distance));
             }
             (InstructionData::Binary { opcode: Opcode::Iadd, .. }, &[a, b]) => {
                 let (rest, more) = match (constant_of(func, b), constant_of(func, a)) {
@@ -65,12 +65,4 @@ fn fixed_address(func: &Function, inst: Inst) -> Option<(Value, u64)> {
         }
     }
     None
-}
-
-/// How many bytes are behind the address that `base` is, of 64 bits.
-fn bytes_behind(func: &Function, base: Value, options: &Options) -> u64 {
-    let load = func.dfg.value_def(base).inst().map(|inst| func.dfg.insts[inst]);
-    let Some(InstructionData::Load { opcode: Opcode::Load, flags, .. }) = load else { return 0 };
-    let flags = func.dfg.mem_flags[flags];
-    if flags.readonly() { options.bytes_behind(func, flags) } else { 0 }
 }

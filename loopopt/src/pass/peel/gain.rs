@@ -20,7 +20,7 @@
 //! loop and folds branches on constants.
 
 use crate::analysis::cfg::edges::edges_into;
-use crate::analysis::cfg::loops::{Loop, LoopForest};
+use crate::analysis::cfg::loops::{Loop, LoopForest, defined_in};
 use crate::analysis::inst::effects::{Effects, is_constant};
 use crate::analysis::memory::exit_polls::polls;
 use crate::analysis::scev::comparison::Comparison;
@@ -171,8 +171,7 @@ impl<'a> Levels<'a> {
     fn set_all(&mut self, level: Option<Level>) {
         let func = &self.ctx.func;
         for &block in self.forest.blocks(self.lp) {
-            let results = func.layout.block_insts(block).flat_map(|inst| func.dfg.inst_results(inst));
-            for &value in func.dfg.block_params(block).iter().chain(results) {
+            for value in defined_in(func, block) {
                 self.levels[value] = level;
             }
         }
