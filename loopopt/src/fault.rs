@@ -51,6 +51,8 @@ faults! {
     FactorsVanish,
     /// `version`: what a number has come to is shifted, whether it has wrapped, or gets below zero, or not.
     QuotientOfAnything,
+    /// `strip_mine`: what the loops inside add to fuel is forgotten.
+    InnerFuelForgotten,
     /// `strip_mine`: one iteration begins for which there is no fuel (off by one).
     OneIterationTooMany,
     /// `strip_mine`: a flag that stays set is found set once for each strip.
@@ -230,6 +232,8 @@ faults! {
     MixedOperations,
     /// `reassociate`: what is taken away is added.
     SubtractionAdded,
+    /// `reassociate`: of two constants that are added, one is forgotten.
+    ConstantForgotten,
     /// `sink`: a load is taken for pure (a value of memory as it is behind the loop).
     SunkLoad,
     /// `sink`: a load goes behind the loop around, too, past what that writes.

@@ -286,6 +286,9 @@ pub struct Options {
     /// 0.686 and not 0.633 (busy).
     pub strip_mine_min_whole: usize,
 
+    /// `strip_mine`: the most fuel that an iteration takes, all loops inside with it, for these to poll no more. 1,000: a loop inside that takes more polls seldom.
+    pub strip_mine_max_nest_fuel: usize,
+
     /// `widen_indices`: the most loads and stores of a loop that are looked at. 250, as for `promote`.
     pub widen_indices_max_accesses: usize,
 
@@ -424,6 +427,7 @@ impl Default for Options {
             reassociate_insts_per_cycle: 8,
             strip_mine_min_iterations: 8,
             strip_mine_min_whole: 5,
+            strip_mine_max_nest_fuel: 1_000,
             widen_indices_max_accesses: 250,
             widen_indices_min_saved_per_base: 3,
             widen_indices_max_questions: 4,

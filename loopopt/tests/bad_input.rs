@@ -169,6 +169,7 @@ fn limits_of_any_size() -> Result<()> {
             &mut options.version_min_iterations,
             &mut options.strip_mine_min_iterations,
             &mut options.strip_mine_min_whole,
+            &mut options.strip_mine_max_nest_fuel,
             &mut options.partial_unroll_min_iterations,
             &mut options.partial_unroll_max_insts,
             &mut options.partial_unroll_max_uncounted_insts,

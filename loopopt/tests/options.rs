@@ -66,6 +66,7 @@ fn numbers() -> Vec<(&'static str, Options)> {
         version_min_iterations,
         strip_mine_min_iterations,
         strip_mine_min_whole,
+        strip_mine_max_nest_fuel,
         split_iterations_max_insts,
         split_iterations_min_iterations,
         partial_unroll_max_iterations,

@@ -181,6 +181,7 @@ fields! {
     partial_unroll_max_copied,
     strip_mine_min_iterations,
     strip_mine_min_whole,
+    strip_mine_max_nest_fuel,
     reassociate_insts_per_cycle,
     widen_indices_max_accesses,
     widen_indices_min_saved_per_base,

@@ -30,7 +30,8 @@
 //! # Pays when
 //!
 //! (P1) the chain takes more cycles than the processor takes to start all instructions of an iteration: then it is what the loop waits
-//! for. (P2) A register is free for what is put together. (P3) The loop is not cold.
+//! for. (P2) A register is free for what is put together. (P3) The loop is not cold. Of (L4) there is
+//! one operation fewer, and a register less or as many.
 //!
 //! # Changes
 //!
@@ -46,6 +47,8 @@
 //! GCC's `tree-ssa-reassoc` ranks what a loop carries so that it is added last (`PHI_LOOP_BIAS`). LLVM `LoopUnroll` makes several
 //! accumulators (`-unroll-add-parallel-reductions`).
 
+mod constants;
+
 use crate::analysis::cfg::edges::count_uses;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::inst::effects::counts_as_code;
@@ -55,10 +58,12 @@ use crate::claim::{Claim, is_marked};
 use crate::edit::at;
 use crate::edit::inst::clone::repeat_before;
 use crate::edit::materialize::assertion::assert_equal;
+use crate::edit::materialize::dce::remove_unused;
 use crate::fault::fault;
 use crate::options::Options;
 use crate::pass::{Pass, PassCx};
 use crate::refusal::refusals;
+use constants::Sums;
 use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, Opcode, Type, Value, types};
 use cranelift_codegen::{CodegenResult, Context, FxHashMap};
@@ -74,21 +79,22 @@ pub(crate) const PASS: Pass =
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
     let forest = cx.forest(ctx);
     let mut open = Vec::new();
+    let mut change = add_at_once(ctx, cx, &forest);
     for lp in forest.loops() {
         let header = forest.data(lp).header;
         if cx.marks.is_left_alone(header) {
             continue;
         }
         match carried(&ctx.func, &forest, lp) {
+            carried if carried.is_empty() && cx.has_fired(NAME, header) => {}
             carried if carried.is_empty() => cx.declined(&ctx.func, NAME, header, &Decline::NothingCombined),
             carried => open.push((lp, carried)),
         }
     }
     if open.is_empty() {
-        return Ok(Change::Nothing);
+        return Ok(change);
     }
     let uses = count_uses(&ctx.func);
-    let mut change = Change::Nothing;
     for (lp, carried) in open {
         let header = forest.data(lp).header;
         let chains =
@@ -107,6 +113,29 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         }
     }
     Ok(change)
+}
+
+/// (L4) in all loops that are not cold.
+fn add_at_once(ctx: &mut Context, cx: &mut PassCx<'_>, forest: &LoopForest) -> Change {
+    let mut unused = Vec::new();
+    for lp in forest.loops() {
+        let header = forest.data(lp).header;
+        if cx.marks.is_left_alone(header) || ctx.func.is_effectively_cold(header) {
+            continue;
+        }
+        if let Some(sums) = Sums::of(&ctx.func, forest, lp)
+            && cx.fuel.take()
+        {
+            cx.retract(NAME, header);
+            cx.fired(&ctx.func, &PASS, header, format!("constants that are added with others: {}", sums.saved()));
+            unused.extend(sums.apply(&mut ctx.func));
+        }
+    }
+    if unused.is_empty() {
+        return Change::Nothing;
+    }
+    remove_unused(&mut ctx.func, unused);
+    Change::Insts
 }
 
 fn describe(chains: &[Chain]) -> String {

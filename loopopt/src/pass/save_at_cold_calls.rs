@@ -29,14 +29,15 @@
 //!
 //! # Legal when
 //!
-//! Always: a parameter is the value that it is for. (L1) A use gets the parameter if each way to it passes the end of the rare code.
+//! Always: a parameter is the value that it is for. (L1) A use gets the parameter if each way to it passes the end of the rare code. If other ways lead there as
+//! well, it gets one that is either ([`crate::edit::ssa::repair`]).
 //!
 //! # Pays when
 //!
 //! A value from outside of the loop that only the cold code uses needs no register in the loop and gets no parameter: it may be on the stack.
 //!
 //! (P1) All calls of the loop are in cold code, to which one edge of a branch leads, and which comes back to where the other edge goes, or leaves the
-//! loop. (P2) Something lives across. (P3) There are registers for what lives through the loop. (P4) There are few of them: each takes code, and
+//! loop. That branch may be in a cold loop inside: the loop as it was, where `strip_mine` or `transfer` has made one without calls. (P2) Something lives across. (P3) There are registers for what lives through the loop. (P4) There are few of them: each takes code, and
 //! time to lower it. One that saved nothing would be one across which everything lives, so that it is all of them or none.
 //!
 //! # Cost
@@ -61,16 +62,18 @@ use crate::analysis::inst::effects::{calls, is_constant};
 use crate::analysis::memory::polls::rare_region;
 use crate::analysis::pressure::{Pressure, used_from_outside};
 use crate::change::Change;
-use crate::edit::at;
 use crate::edit::cfg::split_edges::append_arg;
 use crate::edit::inst::labels::copy_labels;
 use crate::edit::inst::rename::rename_in;
 use crate::edit::materialize::other_class::{Saved, can_save};
+use crate::edit::ssa::frontier::Levels;
 use crate::edit::ssa::own_values::give_own_values;
+use crate::edit::ssa::repair::{Repair, live_until};
+use crate::edit::{TooManyParams, at};
 use crate::pass::{Pass, PassCx};
 use crate::refusal::refusals;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
-use cranelift_codegen::ir::{Block, Function, Opcode, Value};
+use cranelift_codegen::ir::{Block, Function, Inst, Opcode, Value};
 use cranelift_codegen::{CodegenResult, Context, FxHashMap, FxHashSet};
 use std::cmp::Reverse;
 
@@ -92,8 +95,14 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
             Ok(None) => {}
             Ok(Some(plan)) if cx.fuel.take() => {
                 match plan.apply(ctx, &forest, lp, users.get_or_insert_with(|| Users::of(&ctx.func))) {
-                    0 if plan.invariant.is_empty() => cx.declined(&ctx.func, NAME, header, &Decline::NothingLives),
-                    saved => {
+                    Ok(0) if plan.invariant.is_empty() => {
+                        cx.declined(&ctx.func, NAME, header, &Decline::NothingLives);
+                    }
+                    Err(TooManyParams) => {
+                        cx.gave_up = true;
+                        return Ok(Change::Insts);
+                    }
+                    Ok(saved) => {
                         cx.fired(&ctx.func, &PASS, header, format!("values that cold calls save: {saved}"));
                         change = Change::Insts;
                     }
@@ -148,7 +157,7 @@ impl Plan {
         if calls.iter().any(|&block| !func.layout.is_cold(block)) {
             return Err(Decline::Calls);
         }
-        let rare: Vec<_> = forest.own_blocks(lp).filter_map(|block| find_rare(ctx, forest, lp, block)).collect();
+        let rare: Vec<_> = forest.blocks(lp).iter().filter_map(|&block| find_rare(ctx, forest, lp, block)).collect();
         let (number, max) = (rare.len(), cx.options.save_at_cold_calls_max_calls);
         if number > max {
             return Err(Decline::ManyCalls { calls: number, max });
@@ -160,7 +169,7 @@ impl Plan {
         if !cx.options.ignore_cost && (0..2).any(|class| needed[class] > available[class]) {
             return Err(Decline::Pressure);
         }
-        let hot = used_beside(func, forest.blocks(lp), &rare);
+        let hot = used_beside(func, forest, forest.blocks(lp), &rare);
         let mut invariant = used_from_outside(func, forest, (lp, lp));
         invariant.retain(|value| hot.contains(value) && can_save(func.dfg.value_type(*value)));
         Ok(Some(Self { rare, invariant }))
@@ -176,7 +185,13 @@ impl Plan {
     }
 
     /// Returns how many values are saved.
-    fn apply(&self, ctx: &mut Context, forest: &LoopForest, lp: Loop, users: &mut Users) -> usize {
+    fn apply(
+        &self,
+        ctx: &mut Context,
+        forest: &LoopForest,
+        lp: Loop,
+        users: &mut Users,
+    ) -> Result<usize, TooManyParams> {
         let data = forest.data(lp);
         let edges = [&data.entries[..], &data.back_edges[..]];
         let own = give_own_values(&mut ctx.func, (data.header, forest.blocks(lp)), edges, &self.invariant);
@@ -189,10 +204,11 @@ impl Plan {
     }
 }
 
-/// What `blocks` use, apart from the rare ones.
-fn used_beside(func: &Function, blocks: &[Block], rare: &[Rare]) -> FxHashSet<Value> {
+/// What `blocks` use, apart from the rare ones and those of cold loops.
+fn used_beside(func: &Function, forest: &LoopForest, blocks: &[Block], rare: &[Rare]) -> FxHashSet<Value> {
     let mut used = FxHashSet::default();
-    let is_rare = |block: &Block| rare.iter().any(|rare| rare.region.contains(block));
+    let is_cold = |block| forest.innermost(block).is_some_and(|lp| func.layout.is_cold(forest.data(lp).header));
+    let is_rare = |block: &Block| is_cold(*block) || rare.iter().any(|rare| rare.region.contains(block));
     for inst in blocks.iter().filter(|block| !is_rare(block)).flat_map(|&block| func.layout.block_insts(block)) {
         each_use(func, inst, |value| _ = used.insert(value));
     }
@@ -224,6 +240,20 @@ impl Users {
         self.0.get(&value).map_or(&[], |blocks| blocks)
     }
 
+    /// Takes out what uses `value`.
+    fn take(&mut self, func: &Function, value: Value) -> Vec<Inst> {
+        let mut blocks = self.0.remove(&value).unwrap_or_default();
+        blocks.sort_unstable();
+        blocks.dedup();
+        let mut insts: Vec<_> = blocks.into_iter().flat_map(|block| func.layout.block_insts(block)).collect();
+        insts.retain(|&inst| {
+            let mut uses = false;
+            each_use(func, inst, |used| uses |= used == value);
+            uses
+        });
+        insts
+    }
+
     /// The blocks that are `chosen` use `new`, which nothing uses yet, in the place of `old`.
     fn replace(&mut self, old: Value, new: Value, chosen: impl Fn(Block) -> bool) {
         let Some(blocks) = self.0.get_mut(&old) else { return };
@@ -233,20 +263,23 @@ impl Users {
     }
 }
 
-/// The rare code that calls and that the branch at the end of `block` leads to.
+/// The rare code that calls and that the branch at the end of `block` leads to, which is in `lp` or in a cold loop inside.
 fn find_rare(ctx: &Context, forest: &LoopForest, lp: Loop, block: Block) -> Option<Rare> {
     let func = &ctx.func;
     let branch = func.layout.last_inst(block)?;
-    if func.dfg.insts[branch].opcode() != Opcode::Brif || func.layout.is_cold(block) {
+    let inner = forest.innermost(block)?;
+    let header = forest.data(inner).header;
+    let is_looked_at = if inner == lp { !func.layout.is_cold(block) } else { func.layout.is_cold(header) };
+    if func.dfg.insts[branch].opcode() != Opcode::Brif || !is_looked_at {
         return None;
     }
     [0, 1].into_iter().find_map(|slot| {
         let (edge, usual) = (Edge { branch, slot }, Edge { branch, slot: 1 - slot });
         let body = usual.target(func);
-        if !func.layout.is_cold(edge.target(func)) || !forest.contains(lp, body) || body == forest.data(lp).header {
+        if !func.layout.is_cold(edge.target(func)) || !forest.contains(inner, body) || body == header {
             return None;
         }
-        let region = rare_region(ctx, forest, lp, (edge, body))?;
+        let region = rare_region(ctx, forest, inner, (edge, body))?;
         let mut back = region
             .iter()
             .flat_map(|&block| edges_from(func, block))
@@ -259,46 +292,101 @@ fn find_rare(ctx: &Context, forest: &LoopForest, lp: Loop, block: Block) -> Opti
     })
 }
 
+/// A value that lives across rare code.
+struct Living {
+    value: Value,
+    /// Where it is defined.
+    home: Block,
+    /// Whether each way to its uses after the branch passes the end of the rare code.
+    comes_from_rare: bool,
+}
+
 impl Rare {
     /// Saves what lives across. Returns how many values that is.
-    fn save(&self, ctx: &mut Context, forest: &LoopForest, lp: Loop, users: &mut Users) -> usize {
-        let Context { func, domtree, .. } = ctx;
-        let body = self.usual.target(func);
-        let source = self.usual.source(func);
-        // Of the uses after the branch, there is one, and all are after the rare code.
-        let lives_across = |value: Value| {
-            let matters = |block: Block| !domtree.block_dominates(block, source) && !self.region.contains(&block);
-            let mut blocks = users.blocks(value).iter().copied().filter(|&block| matters(block)).peekable();
-            blocks.peek().is_some() && blocks.all(|block| domtree.block_dominates(body, block))
-        };
-        let is_saved = |value: Value| {
-            let is_constant = func.dfg.value_def(value).inst().is_some_and(|inst| is_constant(func, inst));
-            !is_constant && can_save(func.dfg.value_type(value)) && lives_across(value)
-        };
-        let mut values = Vec::new();
-        let homes = forest.blocks(lp).iter().copied().filter(|&block| domtree.block_dominates(block, source));
-        for home in homes.filter(|&home| home != body) {
-            values.extend(func.dfg.block_params(home).iter().copied().filter(|&value| is_saved(value)));
-            for inst in func.layout.block_insts(home) {
-                values.extend(func.dfg.inst_results(inst).iter().copied().filter(|&value| is_saved(value)));
-            }
-        }
-        values.sort_unstable();
+    fn save(
+        &self,
+        ctx: &mut Context,
+        forest: &LoopForest,
+        lp: Loop,
+        users: &mut Users,
+    ) -> Result<usize, TooManyParams> {
+        let living = self.living(ctx, forest, lp, users);
+        let Context { func, cfg, domtree, .. } = ctx;
+        let (body, source) = (self.usual.target(func), self.usual.source(func));
         let (mut new, mut renamed) = (FxHashMap::default(), Vec::new());
-        for &value in &values {
+        let mut levels = Levels::default();
+        for &Living { value, home, comes_from_rare } in &living {
             let ty = func.dfg.value_type(value);
             let param = func.dfg.append_block_param(body, ty);
             copy_labels(func, value, param);
-            new.insert(value, param);
-            users.replace(value, param, |block| domtree.block_dominates(body, block));
-            renamed.extend_from_slice(users.blocks(param));
+            if comes_from_rare {
+                new.insert(value, param);
+                users.replace(value, param, |block| domtree.block_dominates(body, block));
+                renamed.extend_from_slice(users.blocks(param));
+            }
             users.add(value, source);
             self.save_one(func, value, body, users);
+            if !comes_from_rare {
+                let insts = users.take(func, value);
+                let defs = [(home, value), (body, param)];
+                for made in Repair::new(func, (cfg, domtree), &mut levels, value, defs).run(&insts)? {
+                    users.add(made.value, func.layout.inst_block(made.user).expect("a user is in the layout"));
+                }
+            }
         }
         renamed.sort_unstable();
         renamed.dedup();
         rename_in(func, renamed, &new);
-        values.len()
+        Ok(living.len())
+    }
+
+    /// What lives across, and can be saved.
+    fn living(&self, ctx: &Context, forest: &LoopForest, lp: Loop, users: &Users) -> Vec<Living> {
+        let Context { func, domtree, .. } = ctx;
+        let (body, source) = (self.usual.target(func), self.usual.source(func));
+        let mut living = Vec::new();
+        let homes = forest.blocks(lp).iter().copied().filter(|&block| domtree.block_dominates(block, source));
+        for home in homes.filter(|&home| home != body) {
+            let params = func.dfg.block_params(home).iter();
+            let insts = func.layout.block_insts(home).filter(|&inst| !is_constant(func, inst));
+            for &value in params.chain(insts.flat_map(|inst| func.dfg.inst_results(inst))) {
+                if !can_save(func.dfg.value_type(value)) {
+                    continue;
+                }
+                if let Some(comes_from_rare) = self.lives_across(ctx, forest, (value, home), users) {
+                    living.push(Living { value, home, comes_from_rare });
+                }
+            }
+        }
+        living.sort_unstable_by_key(|living| living.value);
+        living
+    }
+
+    /// Whether each way to the uses of a value after the branch passes the end of the rare code. None if the value does not live across.
+    fn lives_across(
+        &self,
+        ctx: &Context,
+        forest: &LoopForest,
+        (value, home): (Value, Block),
+        users: &Users,
+    ) -> Option<bool> {
+        let Context { func, cfg, domtree, .. } = ctx;
+        let (body, source) = (self.usual.target(func), self.usual.source(func));
+        // In a loop inside, what comes before the branch comes after it as well.
+        let inner = forest.innermost(source).filter(|&inner| !forest.contains(inner, home));
+        let comes_after = |block: Block| {
+            let comes_again = inner.is_some_and(|inner| forest.contains(inner, block));
+            !self.region.contains(&block) && (comes_again || !domtree.block_dominates(block, source))
+        };
+        let after: Vec<_> = users.blocks(value).iter().copied().filter(|&block| comes_after(block)).collect();
+        if after.is_empty() {
+            return None;
+        }
+        if inner.is_none() && after.iter().all(|&block| domtree.block_dominates(body, block)) {
+            return Some(true);
+        }
+        let live = live_until(cfg, &after, |block| block == home).live;
+        live.contains(&body).then_some(false)
     }
 
     /// Passes `value` to `body`, by the rare code as what it is saved as.

@@ -54,6 +54,10 @@
 //! unless somebody else wrote, and (L1) bounds how late that is seen: loops inside count with the most iterations that they can have. If the loop's own poll
 //! finds something, the iteration runs as it was, with all its polls, in a copy that comes back to the poll.
 //!
+//! (L5) **Nests with fuel**: what an iteration adds, all iterations of the loops inside with it, is at most `most`, and each poll inside asks for the same number. If
+//! it is below `-n * most` when a strip of `n` iterations begins, it stays below zero, and no poll of these, outside or inside, finds anything. Here the last
+//! iteration counts as well, which polls inside. If there is not fuel for one, the iteration runs as it was.
+//!
 //! # Pays when
 //!
 //! (P1) The loop is not cold; (P2) more than one iteration fits into a strip; (P3) for flags, a recurrence may end the loop, of a constant step if there is no loop inside, as
@@ -63,7 +67,8 @@
 //! takes 1.12 and not 1.07, `string-search-o1` 1.04 and not 0.91, `slices-o1` 0.97 and not 0.90, and `base64-o1` 0.67 and not 0.72 (`report --case test --mode epochs
 //! --filter=-o1 --seconds 0.04`, 44 programs together 0.99). `transfer` takes the rare part out of these. A nest (L4) has long iterations, for
 //! which the counter is nothing. (P4) With fuel, the loop does not end soon, as far as its bound and what is known before it say:
-//! `nests` takes 0.811 of its time and not 1.068, `life-o1` 0.589 and not 0.817 (`report --case test --mode fuel`, busy).
+//! `nests` takes 0.811 of its time and not 1.068, `life-o1` 0.589 and not 0.817 (`report --case test --mode fuel`, busy). (P5) With fuel, an iteration of a nest takes
+//! little: polls of longer ones take no time, and there may never be fuel for one, such as in Wasmtime when a program yields now and then.
 //!
 //! # Changes
 //!
@@ -86,10 +91,10 @@ use crate::analysis::cfg::edges::{Edge, each_use, edges_from};
 use crate::analysis::cfg::jumps::leads_to_failure;
 use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
 use crate::analysis::cfg::must_execute::Order;
-use crate::analysis::inst::effects::{counts_as_code, is_constant};
+use crate::analysis::inst::effects::{calls, counts_as_code, is_constant};
 use crate::analysis::memory::alias::{Access, LoopStores, PrivateSlots};
 use crate::analysis::memory::exit_polls;
-use crate::analysis::memory::polls::{Fuel, PollKind, Polls};
+use crate::analysis::memory::polls::{Fuel, Inside, PollKind, Polls};
 use crate::change::Change;
 use crate::claim::Claim;
 use crate::options::Options;
@@ -97,7 +102,7 @@ use crate::pass::{Form, Pass, PassCx, canon};
 use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{Block, Inst, MemFlagsData, Value, ValueDef};
 use cranelift_codegen::{CodegenResult, Context, FxHashMap, FxHashSet};
-use nest::Nest;
+use nest::{Asked, Nest};
 use why::Decline;
 
 /// The name of this pass.
@@ -314,29 +319,57 @@ impl Look<'_> {
         Ok(self.plan((polls, Vec::new()), body, used, strip))
     }
 
-    /// (L4) The same if loops inside poll as well. None if none does, or a poll is for fuel.
+    /// (L4) and (L5) The same if loops inside poll as well. None if none does, or if too little is known of what they add to fuel.
     fn prove_nest(&mut self, cx: &mut PassCx<'_>) -> Option<Result<Plan, Decline>> {
         let Self { ctx, forest, lp, .. } = *self;
         let options = cx.options;
         let asynchronous = |load: Inst| options.is_asynchronous_load(&ctx.func, load);
         // Most loops ask nothing, and what cannot be copied need not be looked at.
+        let may_be_rare = |block| leads_to_failure(&ctx.func, block) || calls(&ctx.func, block);
         let mut exits = edges_from(&ctx.func, forest.data(lp).header);
-        if !exits.any(|edge| leads_to_failure(&ctx.func, edge.target(&ctx.func))) || !self.may_copy(cx) {
+        if !exits.any(|edge| may_be_rare(edge.target(&ctx.func))) || !self.may_copy(cx) {
             return None;
         }
         let nest = Nest::of(ctx, forest, lp, &asynchronous)?;
-        Some(self.prove_nest_of(nest, cx))
+        let fuel = match nest.asked() {
+            Asked::Nothing => None,
+            Asked::Fuel(number) => Some(self.fuel_of_nest(&nest, number, cx)?),
+            Asked::Several => return None,
+        };
+        Some(self.prove_nest_of(nest, fuel, cx))
     }
 
-    fn prove_nest_of(&mut self, nest: Nest, cx: &mut PassCx<'_>) -> Result<Plan, Decline> {
+    /// (L5) What an iteration adds, if that is little.
+    fn fuel_of_nest(&self, nest: &Nest, number: Value, cx: &mut PassCx<'_>) -> Option<Fuel> {
+        let Self { ctx, forest, lp, .. } = *self;
+        let mut inside = Inside { rare: nest.rare().clone(), asked: nest.asked_inside(), ..Inside::default() };
+        for header in forest.blocks(lp).iter().copied().skip(1) {
+            let bound = forest.loop_of_header(header).and_then(|inner| cx.bound(ctx, inner).most_iterations());
+            inside.most_iterations.extend(bound.and_then(|most| Some((header, u64::try_from(most).ok()?))));
+        }
+        let fuel = Fuel::of(ctx, (forest, lp), &nest.polls, (number, &inside))?;
+        (fuel.most <= cx.options.strip_mine_max_nest_fuel as u64).then_some(fuel)
+    }
+
+    fn prove_nest_of(&mut self, nest: Nest, fuel: Option<Fuel>, cx: &mut PassCx<'_>) -> Result<Plan, Decline> {
         let Self { ctx, forest, lp, .. } = *self;
         self.prove_form()?;
         nest.prove_same(ctx, forest, lp)?;
         let body = nest.executed(forest.blocks(lp));
         let used = self.used(&nest.polls, &body)?;
-        self.prove_unwritten(&nest.polls, &nest.body(&body))?;
         let bound = self.most_iterations(cx);
-        let strip = self.strip_of_flags((&nest.polls, &used), &body, (bound, None), cx)?;
+        let strip = match fuel {
+            Some(fuel) if !nest.polls.ask_flags() => {
+                let max = cx.options.strip_mine_max_nest_fuel as u64;
+                let whole = bound.filter(|bound| bound.checked_mul(fuel.most).is_some_and(|all| all <= max));
+                let fuel = Some(fuel);
+                whole.map_or(Strip::Counted { most: None, fuel }, |most| Strip::Whole { most, fuel })
+            }
+            _ => {
+                self.prove_unwritten(&nest.polls, &nest.body(&body))?;
+                self.strip_of_flags((&nest.polls, &used), &body, (bound, fuel), cx)?
+            }
+        };
         Ok(self.plan((nest.polls, nest.inner), body, used, strip))
     }
 
@@ -424,7 +457,7 @@ impl Look<'_> {
         let mut fuel = None;
         for poll in &polls.all {
             if let PollKind::Fuel(param) = poll.kind {
-                let found = Fuel::of(self.ctx, (self.forest, self.lp), polls, param);
+                let found = Fuel::of(self.ctx, (self.forest, self.lp), polls, (param, &Inside::default()));
                 // Two numbers that run out would need the less of two counts.
                 if fuel.is_some() || found.is_none() {
                     return Err(Decline::FuelUnknown(param));
@@ -437,7 +470,7 @@ impl Look<'_> {
             self.judge_count(bound, cx.options)?;
         }
         let bound = bound.filter(|&bound| bound <= MAX_WHOLE && self.may_copy(cx));
-        let asks_flags = polls.all.iter().any(|poll| poll.kind == PollKind::Flag);
+        let asks_flags = polls.ask_flags();
         if !asks_flags && !self.waits(cx.options) {
             return Ok(bound.map_or(Strip::Counted { most: None, fuel }, |most| Strip::Whole { most, fuel }));
         }

@@ -31,10 +31,12 @@ use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
 use crate::analysis::inst::effects::{Effects, calls};
 use crate::analysis::inst::number::constant_of;
 use crate::analysis::scev::comparison::Comparison;
+use crate::fault::fault;
 use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode, Value, ValueDef};
 use cranelift_codegen::{Context, FxHashMap, FxHashSet};
+use std::cell::RefCell;
 
 /// Blocks that only a rare edge leads to. More are no slow path but a part of the program.
 const MAX_RARE_BLOCKS: usize = 16;
@@ -104,6 +106,11 @@ impl Polls {
     /// Whether `block` is that of a poll, or only a rare edge leads to it.
     pub fn holds(&self, block: Block) -> bool {
         self.rare.contains(&block) || self.all.iter().any(|poll| poll.block == block)
+    }
+
+    /// Whether a poll asks for a flag.
+    pub fn ask_flags(&self) -> bool {
+        self.all.iter().any(|poll| poll.kind == PollKind::Flag)
     }
 
     /// The value that `value` is in the header, if the usual edges are taken.
@@ -326,15 +333,34 @@ pub struct Fuel {
     pub most: u64,
 }
 
+/// The loops inside one that polls for fuel.
+#[derive(Clone, Debug, Default)]
+pub struct Inside {
+    /// What does not run while no rare edge is taken, in the loops inside.
+    pub rare: EntitySet<Block>,
+    /// The most iterations of the loops inside, by their headers, as far as they are known.
+    pub most_iterations: FxHashMap<Block, u64>,
+    /// The numbers that their polls ask for.
+    pub asked: Vec<Value>,
+}
+
 impl Fuel {
-    /// What an iteration adds to `param`, if on each way that is a sum of constants: a number from before the loop is none, not even a
+    /// What an iteration adds to `param`, if on each way that is a sum of constants, a loop inside adds as much as its most iterations, and what the polls inside ask
+    /// for is that number: one from before the loop is none, not even a
     /// parameter of the function, which no edge passes anything for. None if it is not known.
-    pub fn of(ctx: &Context, (forest, lp): (&LoopForest, Loop), polls: &Polls, param: Value) -> Option<Self> {
+    pub fn of(
+        ctx: &Context,
+        (forest, lp): (&LoopForest, Loop),
+        polls: &Polls,
+        (param, inside): (Value, &Inside),
+    ) -> Option<Self> {
         let &[back_edge] = &forest.data(lp).back_edges[..] else { return None };
-        let mut joins = EntitySet::new();
-        joins.extend(forest.blocks(lp).iter().copied().filter(|&block| forest.loop_of_header(block).is_none()));
-        let mut sums = Sums { ctx, polls, param, left: None, most: FxHashMap::default(), joins };
-        let most = sums.most(back_edge.passed_for(&ctx.func, param)?, MAX_SUMS)?;
+        let around = Around { ctx, forest, lp, polls, inside, each: RefCell::default() };
+        let mut sums = Sums::new(&around, param);
+        let mut most = sums.most(back_edge.passed_for(&ctx.func, param)?, MAX_SUMS)?;
+        for &asked in &inside.asked {
+            most = most.max(sums.most(asked, MAX_SUMS)?);
+        }
         let left = sums.left?;
         (most > 0).then_some(Self { left, most })
     }
@@ -343,36 +369,51 @@ impl Fuel {
 /// Additions in a row: one for each block of an iteration.
 const MAX_SUMS: usize = 256;
 
-struct Sums<'a> {
+/// More than any program has: sums of these do not overflow.
+const MAX_COST: u64 = 1 << 32;
+
+/// The loop for which sums are looked for.
+struct Around<'a> {
     ctx: &'a Context,
+    forest: &'a LoopForest,
+    lp: Loop,
     polls: &'a Polls,
+    inside: &'a Inside,
+    /// What an iteration of a loop inside adds to a parameter of its header.
+    each: RefCell<FxHashMap<Value, u64>>,
+}
+
+struct Sums<'a> {
+    around: &'a Around<'a>,
     param: Value,
     /// What all sums start from.
     left: Option<Value>,
     /// What is known.
     most: FxHashMap<Value, u64>,
-    /// The blocks of the loop that are no headers.
-    joins: EntitySet<Block>,
 }
 
-impl Sums<'_> {
+impl<'a> Sums<'a> {
+    fn new(around: &'a Around<'a>, param: Value) -> Self {
+        Self { around, param, left: None, most: FxHashMap::default() }
+    }
+
     /// The most that was added to the number on the way to `value`. Recursive as deep as `depth` says.
     fn most(&mut self, value: Value, depth: usize) -> Option<u64> {
-        /// More than any program has: sums of these do not overflow.
-        const MAX_COST: u64 = 1 << 32;
-        let func = &self.ctx.func;
+        let Around { ctx, forest, lp, polls, .. } = *self.around;
+        let func = &ctx.func;
         if let Some(&most) = self.most.get(&value) {
             return Some(most);
         }
-        if self.polls.resolve(func, value) == self.param {
+        if polls.resolve(func, value) == self.param {
             return (*self.left.get_or_insert(value) == value).then_some(0);
         }
         let depth = depth.checked_sub(1)?;
         let most = match func.dfg.value_def(value) {
-            ValueDef::Param(block, _) if self.joins.contains(block) => {
-                let passed: Vec<_> =
-                    edges_into(func, &self.ctx.cfg, block).map(|edge| edge.passed_for(func, value)).collect();
-                passed.into_iter().try_fold(0, |most, passed| Some(self.most(passed?, depth)?.max(most)))?
+            ValueDef::Param(block, _) if forest.contains(lp, block) && block != forest.data(lp).header => {
+                match forest.loop_of_header(block) {
+                    Some(inner) => self.in_loop((inner, block), value, depth)?,
+                    None => self.most_of(edges_into(func, &ctx.cfg, block), value, depth)?,
+                }
             }
             ValueDef::Result(inst, _) if func.dfg.insts[inst].opcode() == Opcode::Iadd => {
                 let [a, b] = *func.dfg.inst_args(inst) else { return None };
@@ -388,5 +429,30 @@ impl Sums<'_> {
         };
         self.most.insert(value, most);
         (most <= MAX_COST).then_some(most)
+    }
+
+    /// The same for what these edges pass for `param`, those of rare code left out.
+    fn most_of(&mut self, edges: impl Iterator<Item = Edge>, param: Value, depth: usize) -> Option<u64> {
+        let func = &self.around.ctx.func;
+        let runs = |edge: &Edge| !self.around.inside.rare.contains(edge.source(func));
+        let passed: Vec<_> = edges.filter(runs).map(|edge| edge.passed_for(func, param)).collect();
+        passed.into_iter().try_fold(0, |most, passed| Some(self.most(passed?, depth)?.max(most)))
+    }
+
+    /// The same for a parameter of the header of a loop inside: what it is entered with, and what all its iterations add.
+    fn in_loop(&mut self, (inner, header): (Loop, Block), param: Value, depth: usize) -> Option<u64> {
+        let Around { ctx, forest, inside, .. } = *self.around;
+        let count = *inside.most_iterations.get(&header)?;
+        let comes_back = |edge: &Edge| forest.contains(inner, edge.source(&ctx.func));
+        let (back, entered): (Vec<_>, Vec<_>) = edges_into(&ctx.func, &ctx.cfg, header).partition(comes_back);
+        let before = self.most_of(entered.into_iter(), param, depth)?;
+        let known = self.around.each.borrow().get(&param).copied();
+        let each = match known {
+            _ if fault!(InnerFuelForgotten) => 0,
+            Some(each) => each,
+            None => Sums::new(self.around, param).most_of(back.into_iter(), param, depth)?,
+        };
+        self.around.each.borrow_mut().insert(param, each);
+        before.checked_add(each.checked_mul(count)?)
     }
 }

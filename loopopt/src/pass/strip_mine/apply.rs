@@ -9,7 +9,7 @@ use crate::edit::cfg::split_edges::{append_arg, retarget, set_edge};
 use crate::edit::inst::clone::{Copies, clone_blocks, repeat_before};
 use crate::edit::inst::labels::copy_labels;
 use crate::edit::inst::rename::{rename_in, rename_uses};
-use crate::edit::materialize::assertion::assert_truth;
+use crate::edit::materialize::assertion::{assert_takes, assert_truth};
 use crate::edit::materialize::dce::remove_unused;
 use crate::fault::fault;
 use cranelift_codegen::FxHashMap;
@@ -73,6 +73,9 @@ pub(super) fn remove_questions(func: &mut Function, (conditions, loads): (Vec<Va
 fn leave_out_inner_polls(func: &mut Function, plan: &Plan) {
     for poll in plan.inner.iter().flat_map(|polls| &polls.all) {
         let usual = poll.usual;
+        if let PollKind::Fuel(_) = poll.kind {
+            assert_takes(func, usual.branch, Claim::BranchTaken, usual.slot);
+        }
         let (target, args) = (usual.target(func), usual.args(func).collect::<Vec<_>>());
         func.replace(usual.branch).jump(target, &args);
     }
@@ -102,13 +105,11 @@ fn leave_by_rare_edges(func: &mut Function, plan: &Plan) -> Copies {
     copies
 }
 
-/// Makes of `jump`, which enters the strip, a branch: to the loop as it was unless there is fuel for `most` iterations.
-fn enter_if_there_is_fuel(func: &mut Function, plan: &Plan, jump: Inst, (fuel, most, slow): (Fuel, u64, Block)) {
+/// Makes of `jump`, which enters the strip, a branch: to the loop as it was unless there is as much fuel as is `needed`.
+fn enter_if_there_is_fuel(func: &mut Function, plan: &Plan, jump: Inst, (fuel, needed, slow): (Fuel, u64, Block)) {
     let args: Vec<_> = func.dfg.block_params(plan.header()).iter().copied().map(BlockArg::Value).collect();
     let entered = Edge { branch: jump, slot: 0 };
     let (strip, passed) = (entered.target(func), entered.args(func).collect::<Vec<_>>());
-    let later = (most - 1).saturating_sub(u64::from(fault!(OneIterationTooMany)));
-    let needed = later.saturating_mul(fuel.most);
     let mut cursor = at(func, jump);
     let least = cursor.ins().iconst(types::I64, needed.cast_signed().wrapping_neg());
     let fits = cursor.ins().icmp(IntCC::SignedLessThan, fuel.left, least);
@@ -197,7 +198,7 @@ impl Ends<'_> {
         let count = match plan.strip {
             Strip::Whole { most, .. } => is_asserted.then(|| cursor.ins().iconst(types::I64, most.cast_signed())),
             Strip::Counted { fuel: Some(fuel), .. } => {
-                let fits = iterations_that_fit(&mut cursor, fuel);
+                let fits = iterations_that_fit(&mut cursor, fuel, polls_inside(plan));
                 Some(match by_flags {
                     Some(by_flags) => {
                         let by_flags = cursor.ins().uextend(types::I64, by_flags);
@@ -211,8 +212,10 @@ impl Ends<'_> {
         let mut args: Vec<_> = passed.iter().copied().map(BlockArg::Value).collect();
         args.extend(count.map(BlockArg::Value));
         let jump = cursor.ins().jump(*strip, &args);
-        if let (Strip::Whole { most, fuel: Some(fuel) }, Some(slow)) = (plan.strip, slow) {
-            enter_if_there_is_fuel(func, plan, jump, (fuel, most, slow));
+        if let Some(slow) = slow
+            && let Some((fuel, needed)) = needed(plan)
+        {
+            enter_if_there_is_fuel(func, plan, jump, (fuel, needed, slow));
         }
         count.map(|count| {
             let ty = func.dfg.value_type(count);
@@ -250,8 +253,27 @@ impl Ends<'_> {
     }
 }
 
-/// How many iterations begin while the fuel is below zero, one at least.
-fn iterations_that_fit(cursor: &mut FuncCursor<'_>, fuel: Fuel) -> Value {
+/// Whether iterations poll for fuel in loops inside too, so that there has to be fuel for all of the last one.
+fn polls_inside(plan: &Plan) -> bool {
+    !plan.inner.is_empty()
+}
+
+/// The fuel that there has to be for the strip, if it is not asked for elsewhere.
+fn needed(plan: &Plan) -> Option<(Fuel, u64)> {
+    let one_less = u64::from(fault!(OneIterationTooMany));
+    match plan.strip {
+        Strip::Whole { most, fuel: Some(fuel) } => {
+            let iterations = if polls_inside(plan) { most } else { most - 1 };
+            Some((fuel, iterations.saturating_sub(one_less).saturating_mul(fuel.most)))
+        }
+        // One iteration, as they are counted by `iterations_that_fit`.
+        Strip::Counted { fuel: Some(fuel), .. } if polls_inside(plan) => Some((fuel, fuel.most.next_power_of_two())),
+        _ => None,
+    }
+}
+
+/// How many iterations begin while the fuel is below zero, one at least; with polls inside, how many end while it is, of which there may be none.
+fn iterations_that_fit(cursor: &mut FuncCursor<'_>, fuel: Fuel, polls_inside: bool) -> Value {
     let number = |cursor: &mut FuncCursor<'_>, number: u64| cursor.ins().iconst(types::I64, number.cast_signed());
     // -1 - left
     let room = cursor.ins().bnot(fuel.left);
@@ -259,9 +281,13 @@ fn iterations_that_fit(cursor: &mut FuncCursor<'_>, fuel: Fuel) -> Value {
     let room = cursor.ins().smax(room, zero);
     // The next power of two costs no division, and a strip is at least half as long as it could be.
     let by = number(cursor, fuel.most.next_power_of_two().trailing_zeros().into());
-    let more = cursor.ins().ushr(room, by);
-    let one = number(cursor, if fault!(OneIterationTooMany) { 2 } else { 1 });
-    cursor.ins().iadd(more, one)
+    let fits = cursor.ins().ushr(room, by);
+    let more = u64::from(!polls_inside) + u64::from(fault!(OneIterationTooMany));
+    if more == 0 {
+        return fits;
+    }
+    let more = number(cursor, more);
+    cursor.ins().iadd(fits, more)
 }
 
 /// What the polls of the next iteration would get or pass on for `value`, if the back edge passes `given` and the usual edges are taken.

@@ -9,7 +9,7 @@ use cranelift_codegen::Context;
 use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Value};
 
-/// A loop that polls for flags, and holds loops that do.
+/// A loop that polls, and holds loops that do.
 pub(super) struct Nest {
     /// The polls of the loop.
     pub(super) polls: Polls,
@@ -19,11 +19,29 @@ pub(super) struct Nest {
     rare: EntitySet<Block>,
 }
 
+/// What a nest asks for as fuel.
+pub(super) enum Asked {
+    /// Nothing: all polls are for flags.
+    Nothing,
+    /// This number, in the loop outside.
+    Fuel(Value),
+    /// Several numbers, or one in a loop inside only.
+    Several,
+}
+
+/// The number that a poll asks for.
+fn fuel_of(poll: &Poll) -> Option<Value> {
+    match poll.kind {
+        PollKind::Fuel(number) => Some(number),
+        PollKind::Flag => None,
+    }
+}
+
 /// Pairs of values that are compared to see whether two polls ask the same. 64, as many as the condition of a poll is made of.
 const MAX_PAIRS: usize = 64;
 
 impl Nest {
-    /// The nest of `lp`, if all its polls are for flags and a loop inside has some.
+    /// The nest of `lp`, if it polls and a loop inside does.
     pub(super) fn of(
         ctx: &Context,
         forest: &LoopForest,
@@ -44,9 +62,32 @@ impl Nest {
         }
         let polls = Polls::around(ctx, (forest, lp), &rare, is_asynchronous)?;
         rare.extend(polls.rare.iter().copied());
-        let nest = Self { polls, inner, rare };
-        let all_flags = nest.each().flat_map(|polls| &polls.all).all(|poll| poll.kind == PollKind::Flag);
-        all_flags.then_some(nest)
+        Some(Self { polls, inner, rare })
+    }
+
+    /// The polls of loops inside.
+    fn inner_polls(&self) -> impl Iterator<Item = &Poll> {
+        self.inner.iter().flat_map(|polls| &polls.all)
+    }
+
+    /// The numbers that polls inside ask for.
+    pub(super) fn asked_inside(&self) -> Vec<Value> {
+        self.inner_polls().filter_map(fuel_of).collect()
+    }
+
+    /// What the loop asks for as fuel.
+    pub(super) fn asked(&self) -> Asked {
+        let mut numbers = self.polls.all.iter().filter_map(fuel_of);
+        match (numbers.next(), numbers.next()) {
+            (None, _) if self.inner_polls().all(|poll| fuel_of(poll).is_none()) => Asked::Nothing,
+            (Some(number), None) => Asked::Fuel(number),
+            _ => Asked::Several,
+        }
+    }
+
+    /// What does not run while no rare edge is taken.
+    pub(super) fn rare(&self) -> &EntitySet<Block> {
+        &self.rare
     }
 
     /// The blocks that run in an iteration of a strip, but for the polls of the loop: those of the polls inside compute what an iteration may need.
@@ -66,10 +107,10 @@ impl Nest {
         self.inner.iter().chain([&self.polls])
     }
 
-    /// (L4) Each poll inside asks what one of the loop asks.
+    /// (L4) Each poll inside for a flag asks what one of the loop asks.
     pub(super) fn prove_same(&self, ctx: &Context, forest: &LoopForest, lp: Loop) -> Result<(), Decline> {
         let questions = Questions { ctx, forest, lp, nest: self };
-        for poll in self.inner.iter().flat_map(|polls| &polls.all) {
+        for poll in self.inner_polls().filter(|poll| poll.kind == PollKind::Flag) {
             if !self.polls.all.iter().any(|outer| questions.are_same(poll, outer)) && !fault!(OtherFlagInside) {
                 return Err(Decline::OtherFlagInside(poll.usual.branch));
             }

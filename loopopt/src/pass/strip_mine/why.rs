@@ -33,7 +33,7 @@ refusals! {
             "an iteration may execute {insts} instructions, and two polls may be {max} apart for two iterations in a strip",
             help "allow more by Embedder::poll_latency";
         /// (L2) What an iteration adds is not known.
-        FuelUnknown(fuel: Value) => "fuel-unknown", "what an iteration adds to {fuel} is no sum of constants";
+        FuelUnknown(fuel: Value) => "fuel-unknown", "what an iteration adds to {fuel}, with the loops inside, is no small sum of constants";
     }
     shared { ColdLoop, Withheld, UsuallyShort(usual: u64, min: usize) }
 }

@@ -1,0 +1,86 @@
+//! Constants that are added one after the other are added at once.
+
+use crate::analysis::cfg::edges::count_uses;
+use crate::analysis::cfg::loops::{Loop, LoopForest};
+use crate::analysis::inst::number::{constant_of, mask};
+use crate::claim::{Claim, is_marked};
+use crate::edit::at;
+use crate::edit::inst::clone::repeat_before;
+use crate::edit::materialize::assertion::assert_equal;
+use crate::fault::fault;
+use cranelift_codegen::FxHashMap;
+use cranelift_codegen::ir::{Function, Inst, InstBuilder, Opcode, Value};
+
+/// The sums of constants in a loop, of which one becomes one with what the other adds to.
+pub(super) struct Sums {
+    /// Sums of a sum, in the order of the blocks.
+    outer: Vec<Inst>,
+    /// Those that nothing else uses.
+    inner: Vec<Value>,
+}
+
+impl Sums {
+    /// The sums in the blocks of `lp`, but not in loops inside. None if there are none.
+    pub(super) fn of(func: &Function, forest: &LoopForest, lp: Loop) -> Option<Self> {
+        let insts = forest.own_blocks(lp).flat_map(|block| func.layout.block_insts(block));
+        let is_sum_of_sum = |inst: &Inst| {
+            added(func, *inst).and_then(|(sum, _)| added(func, func.dfg.value_def(sum).inst()?)).is_some()
+        };
+        let outer: Vec<_> = insts.filter(is_sum_of_sum).collect();
+        if outer.is_empty() {
+            return None;
+        }
+        let mut sums = FxHashMap::<Value, u32>::default();
+        for &inst in &outer {
+            let (sum, _) = added(func, inst)?;
+            *sums.entry(sum).or_default() += 1;
+        }
+        let uses = count_uses(func);
+        let mut inner: Vec<_> =
+            sums.into_iter().filter(|&(sum, count)| uses[sum] == count).map(|(sum, _)| sum).collect();
+        inner.sort_unstable();
+        (!inner.is_empty()).then_some(Self { outer, inner })
+    }
+
+    /// How many operations are saved.
+    pub(super) fn saved(&self) -> usize {
+        self.inner.len()
+    }
+
+    /// Adds what both add. Returns what is used no more.
+    pub(super) fn apply(self, func: &mut Function) -> Vec<Value> {
+        let Self { outer, inner } = self;
+        for inst in outer {
+            let Some((mut start, mut number)) = added(func, inst) else { continue };
+            while inner.binary_search(&start).is_ok()
+                && let Some((from, more)) = func.dfg.value_def(start).inst().and_then(|sum| added(func, sum))
+            {
+                let more = if fault!(ConstantForgotten) { 0 } else { more };
+                (start, number) = (from, number.wrapping_add(more));
+            }
+            let result = func.dfg.first_result(inst);
+            let ty = func.dfg.value_type(result);
+            let before = is_marked(func).then(|| repeat_before(func, inst, inst));
+            let number = at(func, inst).ins().iconst(ty, (number & mask(ty.bits())).cast_signed());
+            func.replace(inst).iadd(start, number);
+            if let Some(before) = before {
+                let next = func.layout.next_inst(inst).expect("a block ends in a branch");
+                assert_equal(func, next, Claim::SameResult, [before, result]);
+            }
+        }
+        inner
+    }
+}
+
+/// What `inst` adds a constant to, and the constant.
+fn added(func: &Function, inst: Inst) -> Option<(Value, u64)> {
+    if func.dfg.insts[inst].opcode() != Opcode::Iadd {
+        return None;
+    }
+    let [a, b] = *func.dfg.inst_args(inst) else { return None };
+    match (constant_of(func, a), constant_of(func, b)) {
+        (None, Some(number)) => Some((a, number)),
+        (Some(number), None) => Some((b, number)),
+        _ => None,
+    }
+}
