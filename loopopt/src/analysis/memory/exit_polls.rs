@@ -26,7 +26,7 @@
 //! a loop counts only once a flag is set, a consumer waits for the producer to be another number than its own. So it is, too, for ways out that not each iteration comes
 //! to.
 //!
-//! Third, if a poll loads what the loop itself stores, those that decide what is stored, and whether.
+//! Third, if a poll may load what the loop itself stores, all of it or a part, those that decide what is stored, where, and whether.
 //!
 //! What traps is a way out, too, of a loop that nothing else surely ends: conditional traps, divisions by what may be zero, sums that may overflow. Only accesses
 //! are none: nobody waits for an address to become one that faults, and nearly every loop would.

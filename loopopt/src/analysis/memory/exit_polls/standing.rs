@@ -20,16 +20,21 @@
 
 use super::passed::{Kept, Params};
 use super::{Guards, Operands, Search, WayOut, is_choice};
+use crate::analysis::cfg::loops::def_block;
+use crate::analysis::memory::alias::{Access, PrivateSlots, address_operand};
 use crate::analysis::scev::linear_expr::offset;
+use cranelift_codegen::FxHashSet;
 use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{Function, Inst, InstructionData, Opcode, Value, ValueDef};
-use cranelift_codegen::{FxHashMap, FxHashSet};
 
 /// Values on one way down to what is asked. What is made of more is not known to progress.
 const MAX_DEPTH: usize = 64;
 
 /// Values that are looked at to see what one is made of.
 const MAX_VALUES: usize = 64;
+
+/// Pairs of a poll and a store of one loop. If there are more, each store may write what any poll loads.
+const MAX_PAIRS: usize = 4_096;
 
 /// Branches and choices on what is loaded from one place, of one loop. If there are more, any of them may decide anything.
 const MAX_DECIDERS: usize = 16;
@@ -217,14 +222,19 @@ impl Search<'_> {
 
     /// The polls `loads`, and those that decide what the loop itself stores where these load: `while (*n < 4) if (*flag) ++*n` waits for the flag.
     pub(super) fn with_stored(&mut self, mut loads: Vec<Inst>) -> Vec<Inst> {
-        let mut stores = if loads.is_empty() { FxHashMap::default() } else { self.stores() };
+        let mut stores = if loads.is_empty() { Vec::new() } else { self.stores() };
         let mut known: FxHashSet<_> = loads.iter().copied().collect();
-        let mut next = 0;
-        while let Some(&load) = loads.get(next) {
+        let (mut next, mut pairs) = (0, 0);
+        while let Some(&load) = loads.get(next).filter(|_| !stores.is_empty()) {
             next += 1;
-            // Each place is looked at once.
-            for store in place(self.func, load).and_then(|place| stores.remove(&place)).unwrap_or_default() {
-                let decide = self.decide_stored(store);
+            pairs += stores.len();
+            let access = Access::of(self.func, load).filter(|_| pairs <= MAX_PAIRS);
+            // Each store is looked at once.
+            let may_write = |store: &Access| access.as_ref().is_none_or(|load| self.may_meet(load, store));
+            let (found, rest): (Vec<_>, Vec<_>) = stores.into_iter().partition(may_write);
+            stores = rest;
+            for store in found {
+                let decide = self.decide_stored(store.inst);
                 loads.extend(self.steady_loads_behind(decide).into_iter().filter(|&found| known.insert(found)));
             }
         }
@@ -232,21 +242,30 @@ impl Search<'_> {
         loads
     }
 
-    /// The stores of the loop, by where they write.
-    fn stores(&self) -> FxHashMap<Place, Vec<Inst>> {
+    /// The plain stores of the loop.
+    fn stores(&self) -> Vec<Access> {
         let Self { func, forest, lp, .. } = *self;
-        let mut stores: FxHashMap<_, Vec<_>> = FxHashMap::default();
-        for inst in forest.blocks(lp).iter().flat_map(|&block| func.layout.block_insts(block)) {
-            if let InstructionData::Store { .. } = func.dfg.insts[inst]
-                && let Some(place) = place(func, inst)
-            {
-                stores.entry(place).or_default().push(inst);
-            }
-        }
-        stores
+        let insts = forest.blocks(lp).iter().flat_map(|&block| func.layout.block_insts(block));
+        let is_store = |inst: &Inst| matches!(func.dfg.insts[*inst], InstructionData::Store { .. });
+        insts.filter(is_store).filter_map(|inst| Access::of(func, inst)).collect()
     }
 
-    /// What is steady and loaded and decides whether `store` is done, or what it stores: how far what was there is moved, or what comes in its place.
+    /// Whether a store may write what is loaded, in this iteration or another: from whatever byte on, and by whatever address.
+    fn may_meet(&self, load: &Access, store: &Access) -> bool {
+        let Self { func, forest, lp, .. } = *self;
+        if load.is_kept_apart(store) {
+            return false;
+        }
+        // What differs by a constant in one iteration may not do so in two.
+        let mut stand = true;
+        for access in [load, store] {
+            let is_outside = |value| def_block(func, value).is_some_and(|home| !forest.contains(lp, home));
+            access.address.each_value(&mut |value| stand &= is_outside(value));
+        }
+        !stand || load.may_alias(store, &PrivateSlots::default())
+    }
+
+    /// What is steady and loaded and decides whether `store` is done, where, or what it stores: how far what was there is moved, or what comes in its place.
     fn decide_stored(&mut self, store: Inst) -> Vec<Value> {
         let func = self.func;
         let mut guards = Guards::default();
@@ -257,17 +276,19 @@ impl Search<'_> {
             }
         }
         let mut decide = guards.conditions;
+        decide.extend(address_operand(func, store));
         let (mut open, mut seen) = (vec![func.dfg.inst_args(store)[0]], FxHashSet::default());
-        let mut distances = EntitySet::new();
+        let (mut distances, mut loaded_distances, mut moves) = (EntitySet::new(), Vec::new(), false);
         while let Some(value) = open.pop() {
             let is_new = seen.insert(value);
             match func.dfg.value_def(value) {
                 _ if !is_new => {}
                 _ if seen.len() > MAX_VALUES => decide.push(value),
-                // What the place holds decides nothing, nor does a distance that is loaded.
-                ValueDef::Result(inst, _) if place(func, inst) == place(func, store) => {}
+                // What the place holds decides nothing, nor does a distance from there that is loaded.
+                ValueDef::Result(inst, _) if place(func, inst) == place(func, store) => moves = true,
                 ValueDef::Result(inst, _) if place(func, inst).is_some() => {
-                    decide.extend((!distances.contains(value) && self.is_loaded(value)).then_some(value));
+                    let list = if distances.contains(value) { &mut loaded_distances } else { &mut decide };
+                    list.extend(self.is_loaded(value).then_some(value));
                 }
                 ValueDef::Result(inst, _) => {
                     let args = func.dfg.inst_args(inst);
@@ -282,6 +303,9 @@ impl Search<'_> {
                 }
                 _ => {}
             }
+        }
+        if !moves {
+            decide.append(&mut loaded_distances);
         }
         decide
     }
