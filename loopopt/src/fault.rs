@@ -214,6 +214,8 @@ faults! {
     SettledTooEarly,
     /// `peel`: what is known of the later iterations is used in the first (LLVM PR 163720, golang/go#40367).
     SettledEverywhere,
+    /// `partial_unroll`: a loop is taken for one that is entered only with its start on this side of the bound.
+    EnteredAnyhow,
     /// `partial_unroll`: the last test that goes is not looked at (an off-by-one in the bound of a main loop).
     BatchTooLarge,
     /// `partial_unroll`: the bound of the unrolled loop does not wrap (OMR 472a9b3b7, HotSpot's limit overflow).

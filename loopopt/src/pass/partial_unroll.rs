@@ -72,11 +72,13 @@ mod why;
 use crate::analysis::cfg::edges::{Edge, edges_of};
 use crate::analysis::cfg::loops::Loop;
 use crate::analysis::cfg::must_execute::Order;
+use crate::analysis::facts::known::{Conditions, Place};
 use crate::analysis::inst::effects::{Effects, counts_as_code};
 use crate::analysis::inst::number::mask;
 use crate::analysis::memory::alias::address_operand;
 use crate::analysis::memory::told_apart::ToldApart;
 use crate::analysis::scev::exit_count::TripCount;
+use crate::analysis::scev::linear_expr::Sum;
 use crate::analysis::scev::recurrence::{Recurrences, Steps};
 use crate::analysis::scev::view::View;
 use crate::change::Change;
@@ -197,7 +199,13 @@ impl Counted {
         if let Some(most) = most.filter(is_few) {
             return Err(Decline::FewIterations { most, factor });
         }
-        let guard = guard(&test, count, factor)?;
+        let ctx = view.ctx;
+        let [entry] = view.forest.data(lp).entries[..] else { return Err(Decline::NotCounted) };
+        let mut is_entered_if = |cond, sides: [&Sum; 2]| {
+            let mut conditions = Conditions::new(&ctx.func, &ctx.cfg, &ctx.domtree).with_options(options);
+            conditions.holds(Place::Before(entry.branch), cond, sides)
+        };
+        let guard = guard(&test, (count, factor), &mut is_entered_if)?;
         Ok(Self { test, guard })
     }
 }

@@ -26,6 +26,9 @@
 //!                                                  v3 = fadd v6, v4
 //! ```
 //!
+//! So is what a cold call gets that nothing comes back from, `panic(index, length)`: arguments have registers of their own, and the allocator takes these for the
+//! values in the loop, which it moves there and back in each iteration.
+//!
 //! # Needs
 //!
 //! Nothing. Comes late: a value that is cast and cast back would be removed by all who look for such.
@@ -37,7 +40,7 @@
 //! # Pays when
 //!
 //! (P1) The cold code calls. (P2) A float or a vector is passed from there to a loop that is not cold, or to where one is left, or is used there and comes
-//! from such a loop: none is in a register across a call.
+//! from such a loop: none is in a register across a call. (P3) Integers are arguments of a call, behind which the function ends, in cold code that such a loop is left to.
 //!
 //! # Changes
 //!
@@ -45,7 +48,7 @@
 //!
 //! # Not done
 //!
-//! Integers: some registers for them are preserved by calls.
+//! Integers that live across calls: some registers for them are preserved. `save_at_cold_calls` saves those of calls that come back.
 //!
 //! # References
 //!
@@ -58,7 +61,7 @@ use crate::analysis::inst::effects::{calls, is_constant};
 use crate::change::Change;
 use crate::edit::at;
 use crate::edit::cfg::split_edges::set_edge;
-use crate::edit::materialize::other_class::{Saved, is_cast, is_float_class};
+use crate::edit::materialize::other_class::{Saved, can_save, is_cast, is_float_class};
 use crate::pass::{Pass, PassCx};
 use crate::refusal::refusals;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
@@ -122,14 +125,24 @@ impl Needed {
             let entry = *entries[block].insert(above.unwrap_or(block));
             let hot_loop = |block: Block| forest.innermost(block).filter(|_| !func.layout.is_cold(block));
             let enters = || cfg.pred_iter(entry).find_map(|pred| hot_loop(pred.block));
+            let never_returns = cfg.succ_iter(block).next().is_none();
             for inst in func.layout.block_insts(block).filter(|&inst| !is_cast(func, inst)) {
-                for value in func.dfg.inst_values(inst).filter(|&value| is_split(func, value)) {
-                    let lp = match func.dfg.value_def(value) {
-                        ValueDef::Param(home, _) if home == entry => enters(),
-                        _ => def_block(func, value).and_then(hot_loop),
+                let is_last_call = never_returns && func.dfg.insts[inst].opcode().is_call();
+                for value in func.dfg.inst_values(inst) {
+                    let home = def_block(func, value);
+                    let is_param = matches!(func.dfg.value_def(value), ValueDef::Param(..));
+                    let found = match home {
+                        Some(home) if is_last_call && is_saved_argument(func, value) => {
+                            let is_from_outside = home != entry && domtree.block_dominates(home, entry);
+                            let place = if is_from_outside { Some(entry) } else { Some(home).filter(|_| is_param) };
+                            enters().zip(place)
+                        }
+                        _ if !is_split(func, value) => None,
+                        Some(home) if is_param && home == entry => enters().zip(Some(entry)),
+                        _ => home.and_then(hot_loop).zip(Some(entry)),
                     };
-                    if let Some(lp) = lp.filter(|_| needed.uses.insert((inst, value))) {
-                        needed.of[lp].entry((entry, value)).or_default().push(inst);
+                    if let Some((lp, place)) = found.filter(|_| needed.uses.insert((inst, value))) {
+                        needed.of[lp].entry((place, value)).or_default().push(inst);
                     }
                 }
             }
@@ -203,6 +216,12 @@ fn no_call_between(func: &Function, first: Inst, last: Inst) -> bool {
 fn is_split(func: &Function, value: Value) -> bool {
     let is_apart = |inst| is_constant(func, inst) || is_cast(func, inst);
     is_float_class(func.dfg.value_type(value)) && !func.dfg.value_def(value).inst().is_some_and(is_apart)
+}
+
+/// Whether the value is an integer that can be saved, and no constant.
+fn is_saved_argument(func: &Function, value: Value) -> bool {
+    let ty = func.dfg.value_type(value);
+    ty.is_int() && can_save(ty) && !func.dfg.value_def(value).inst().is_some_and(|inst| is_constant(func, inst))
 }
 
 /// Passes the value at this place cast to the other class of registers and back.

@@ -68,7 +68,10 @@ impl Test {
     }
 
     /// When there are at least so many iterations, if that can be said.
-    fn guard(&self, factor: u64) -> Option<Guard> {
+    ///
+    /// If the loop is entered only with `s = first - distance` on this side of the bound `n`, `n - s` is no remainder modulo a power of two, but how far it is. With more
+    /// than `w`, a whole way, `s + w` is on this side too, and no sum on the way wraps, nor does `n - w`: one comparison says all.
+    fn guard(&self, factor: u64, is_entered_if: &mut dyn FnMut(IntCC, [&Sum; 2]) -> bool) -> Option<Guard> {
         let bits = self.bound.bits();
         let is_signed = is_signed(self.cond);
         let largest = if is_signed { mask(bits - 1) } else { mask(bits) };
@@ -98,13 +101,31 @@ impl Test {
             true => (self.first.clone().offset(far), self.bound.clone()),
             false => (self.first.clone(), self.bound.clone().offset(far.wrapping_neg())),
         };
-        let mut requires = vec![Requirement::new(self.cond, first, bound)];
+        let again = Again::Limit(self.end.clone().offset(back.cast_signed()));
         // One step back and the first way are a whole way: a bound after it is far enough from the beginning.
         let is_implied = room >= first_way && passed >= self.distance;
-        if !is_implied && !fault!(BatchWraps) {
+        let mut requires = vec![Requirement::new(self.cond, first, bound)];
+        if !is_implied && let Some(far) = self.far_from_start(is_entered_if) {
+            let cond = if self.cond == self.cond.without_equal() {
+                IntCC::UnsignedGreaterThan
+            } else {
+                IntCC::UnsignedGreaterThanOrEqual
+            };
+            requires = vec![Requirement::new(cond, far, Sum::constant(way, bits))];
+        } else if !is_implied && !fault!(BatchWraps) {
             requires.push(stays);
         }
-        Some(Guard { requires, again: Again::Limit(self.end.clone().offset(back.cast_signed())) })
+        Some(Guard { requires, again })
+    }
+
+    /// How far it is from one step before the first number to the bound, if that number is known to be on this side of it.
+    fn far_from_start(&self, is_entered_if: &mut dyn FnMut(IntCC, [&Sum; 2]) -> bool) -> Option<Sum> {
+        let back = if self.up { self.distance.wrapping_neg() } else { self.distance }.cast_signed();
+        let start = self.first.clone().offset(back);
+        if !is_entered_if(self.cond, [&start, &self.bound]) && !fault!(EnteredAnyhow) {
+            return None;
+        }
+        if self.up { self.bound.minus(&start) } else { start.minus(&self.bound) }
     }
 
     /// The same if it is known how often the unrolled loop runs, at least once.
@@ -173,7 +194,11 @@ impl Again {
 }
 
 /// When there are at least so many iterations; nothing if no remainder is left.
-pub(super) fn guard(test: &Test, count: TripCount, factor: usize) -> Result<Option<Guard>, Decline> {
+pub(super) fn guard(
+    test: &Test,
+    (count, factor): (TripCount, usize),
+    is_entered_if: &mut dyn FnMut(IntCC, [&Sum; 2]) -> bool,
+) -> Result<Option<Guard>, Decline> {
     let guard = match count {
         TripCount::Exactly(around) => {
             let iterations = around.checked_add(1).ok_or(Decline::NotCounted)?;
@@ -184,7 +209,7 @@ pub(super) fn guard(test: &Test, count: TripCount, factor: usize) -> Result<Opti
             let few = Decline::FewIterations { most: iterations, factor };
             test.known_guard(whole, factor as u64).ok_or(few)?
         }
-        _ => test.guard(factor as u64).ok_or(Decline::NotCounted)?,
+        _ => test.guard(factor as u64, is_entered_if).ok_or(Decline::NotCounted)?,
     };
     match guard.requires.iter().any(|required| required.known() == Some(false)) {
         true => Err(Decline::NeverEnough { factor }),
