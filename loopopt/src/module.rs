@@ -107,6 +107,17 @@ impl<M: Module> LoopOptModule<M> {
         Self::new(inner, isa, options)
     }
 
+    /// What optimizes: its settings, and how many rewrites it has done ([`LoopOptimizer::rewrites`]).
+    pub fn optimizer(&self) -> &LoopOptimizer {
+        &self.optimizer
+    }
+
+    /// Optimizes the functions that are defined from now on with these settings: a profile, or another effort for a function that is known to be hot. Rewrites are counted
+    /// anew.
+    pub fn set_options(&mut self, options: Options) {
+        self.optimizer = LoopOptimizer::new(options);
+    }
+
     /// What was done to the function that was defined last: nothing if that failed.
     pub fn last_report(&self) -> &Report {
         &self.report

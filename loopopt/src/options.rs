@@ -286,7 +286,9 @@ pub struct Options {
     /// 0.686 and not 0.633 (busy).
     pub strip_mine_min_whole: usize,
 
-    /// `strip_mine`: the most fuel that an iteration takes, all loops inside with it, for these to poll no more. 1,000: a loop inside that takes more polls seldom.
+    /// `strip_mine`: the most fuel that an iteration takes, all loops inside with it, for these to poll no more, and all iterations of a nest that is one strip. 1,000: a
+    /// loop inside that takes more polls seldom, and where a program yields after some ten thousand, there is fuel for a strip nearly always. In Wasmtime, `life-o0` takes 0.53
+    /// of its time with fuel and not 0.80 without nests.
     pub strip_mine_max_nest_fuel: usize,
 
     /// `widen_indices`: the most loads and stores of a loop that are looked at. 250, as for `promote`.

@@ -322,6 +322,21 @@ fn module_reports_each_function_and_totals() -> Result<()> {
     Ok(())
 }
 
+/// A module whose functions are not alike is given other settings on the way.
+#[test]
+fn settings_of_a_module_can_change() -> Result<()> {
+    let mut module = LoopOptModule::with_opt_level(jit()?, OptLevel::Speed, Options::default())?;
+    let (_, optimized) = define(&mut module, "optimized", SUM)?;
+    ensure!(module.optimizer().rewrites() > 0);
+    module.set_options(Options { fuel: Some(0), ..Options::default() });
+    let (_, plain) = define(&mut module, "plain", SUM)?;
+    ensure!(module.optimizer().rewrites() == 0 && module.optimizer().options().fuel == Some(0));
+    module.set_options(Options::default());
+    let (_, again) = define(&mut module, "again", SUM)?;
+    ensure!(bytes(&optimized) == bytes(&again) && bytes(&optimized) != bytes(&plain));
+    Ok(())
+}
+
 /// Both ISAs have the flags that the module was made with.
 #[test]
 fn with_opt_level_keeps_flags() -> Result<()> {
