@@ -328,7 +328,9 @@ fn settings_of_a_module_can_change() -> Result<()> {
     let mut module = LoopOptModule::with_opt_level(jit()?, OptLevel::Speed, Options::default())?;
     let (_, optimized) = define(&mut module, "optimized", SUM)?;
     ensure!(module.optimizer().rewrites() > 0);
-    module.set_options(Options { fuel: Some(0), ..Options::default() });
+    let mut nothing = Options::default();
+    nothing.fuel = Some(0);
+    module.set_options(nothing);
     let (_, plain) = define(&mut module, "plain", SUM)?;
     ensure!(module.optimizer().rewrites() == 0 && module.optimizer().options().fuel == Some(0));
     module.set_options(Options::default());

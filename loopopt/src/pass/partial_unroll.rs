@@ -72,7 +72,6 @@ mod why;
 use crate::analysis::cfg::edges::{Edge, edges_of};
 use crate::analysis::cfg::loops::Loop;
 use crate::analysis::cfg::must_execute::Order;
-use crate::analysis::facts::known::{Conditions, Place};
 use crate::analysis::inst::effects::{Effects, counts_as_code};
 use crate::analysis::inst::number::mask;
 use crate::analysis::memory::alias::address_operand;
@@ -98,7 +97,7 @@ use crate::pass::{Pass, PassCx};
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, InstructionData, Opcode, Value};
 use cranelift_codegen::{CodegenResult, Context, FxHashSet};
-use guard::{Again, Guard, Test, guard};
+use guard::{Again, Entries, Guard, Test, guard};
 use std::iter;
 use std::rc::Rc;
 use why::Decline;
@@ -138,6 +137,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
 /// The loops to do it to, all innermost.
 fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
     let mut plans = Vec::new();
+    let mut entries = Entries::new(ctx, cx.options);
     for lp in cx.forest(ctx).loops() {
         let header = cx.forest(ctx).data(lp).header;
         if cx.marks.is_left_alone(header) {
@@ -146,7 +146,8 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
         let count = cx.bound(ctx, lp);
         let options = cx.options;
         let view = View { ctx, forest: &cx.forest(ctx) };
-        let found = Plan::prove(view, lp, count, (options, &cx.told_apart)).and_then(|plan| plan.runs_often(cx));
+        let found = Plan::prove(view, lp, count, (options, &cx.told_apart, &mut entries));
+        let found = found.and_then(|plan| plan.runs_often(cx));
         match found {
             Ok(plan) => plans.push(plan),
             Err(why) => cx.declined(&ctx.func, NAME, header, &why),
@@ -188,7 +189,7 @@ impl Counted {
         view: View<'_>,
         lp: Loop,
         (count, factor): (TripCount, usize),
-        (options, recurrences): (&Options, &Recurrences),
+        (options, recurrences, entries): (&Options, &Recurrences, &mut Entries<'_>),
     ) -> Result<Self, Decline> {
         if !options.ignore_cost && view.forest.may_end_early(view.func(), lp) {
             return Err(Decline::EndsEarly);
@@ -199,12 +200,8 @@ impl Counted {
         if let Some(most) = most.filter(is_few) {
             return Err(Decline::FewIterations { most, factor });
         }
-        let ctx = view.ctx;
         let [entry] = view.forest.data(lp).entries[..] else { return Err(Decline::NotCounted) };
-        let mut is_entered_if = |cond, sides: [&Sum; 2]| {
-            let mut conditions = Conditions::new(&ctx.func, &ctx.cfg, &ctx.domtree).with_options(options);
-            conditions.holds(Place::Before(entry.branch), cond, sides)
-        };
+        let mut is_entered_if = |cond, sides: [&Sum; 2]| entries.hold(entry, cond, sides);
         let guard = guard(&test, (count, factor), &mut is_entered_if)?;
         Ok(Self { test, guard })
     }
@@ -225,7 +222,7 @@ impl Plan {
         view: View<'_>,
         lp: Loop,
         count: TripCount,
-        (options, told_apart): (&Options, &ToldApart),
+        (options, told_apart, entries): (&Options, &ToldApart, &mut Entries<'_>),
     ) -> Result<Self, Decline> {
         let (func, forest) = (view.func(), view.forest);
         let data = forest.data(lp);
@@ -252,13 +249,14 @@ impl Plan {
             judge(view, lp, &leaving)?;
         }
         let recurrences = Recurrences::with_constant_steps(view, lp);
-        let (counted, (factor, steps)) = match Counted::prove(view, lp, (count, factor), (options, &recurrences)) {
-            Ok(counted) => (Some(counted), (factor, recurrences.steps(view))),
-            Err(why @ (Decline::NotCounted | Decline::EndsEarly)) => {
-                (None, uncounted::prove(view, lp, (size, options), &recurrences, why)?)
-            }
-            Err(why) => return Err(why),
-        };
+        let (counted, (factor, steps)) =
+            match Counted::prove(view, lp, (count, factor), (options, &recurrences, entries)) {
+                Ok(counted) => (Some(counted), (factor, recurrences.steps(view))),
+                Err(why @ (Decline::NotCounted | Decline::EndsEarly)) => {
+                    (None, uncounted::prove(view, lp, (size, options), &recurrences, why)?)
+                }
+                Err(why) => return Err(why),
+            };
         let is_fixed = |&inst: &Inst| {
             let address = address_operand(func, inst).and_then(|address| view.sum(address));
             address.is_some_and(|address| view.is_invariant(lp, &address))

@@ -117,13 +117,17 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
 
 /// (L4) in all loops that are not cold.
 fn add_at_once(ctx: &mut Context, cx: &mut PassCx<'_>, forest: &LoopForest) -> Change {
+    let header = |lp| forest.data(lp).header;
+    let loops =
+        forest.loops().filter(|&lp| !cx.marks.is_left_alone(header(lp)) && !ctx.func.is_effectively_cold(header(lp)));
+    let found: Vec<_> = loops.filter_map(|lp| Some((header(lp), Sums::of(&ctx.func, forest, lp)?))).collect();
+    if found.is_empty() {
+        return Change::Nothing;
+    }
+    let uses = count_uses(&ctx.func);
     let mut unused = Vec::new();
-    for lp in forest.loops() {
-        let header = forest.data(lp).header;
-        if cx.marks.is_left_alone(header) || ctx.func.is_effectively_cold(header) {
-            continue;
-        }
-        if let Some(sums) = Sums::of(&ctx.func, forest, lp)
+    for (header, sums) in found {
+        if let Some(sums) = sums.only_used_here(&ctx.func, &uses)
             && cx.fuel.take()
         {
             cx.retract(NAME, header);

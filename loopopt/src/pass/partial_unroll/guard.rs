@@ -1,7 +1,9 @@
 //! The test at the end of each iteration, and what it is for all iterations of the unrolled loop.
 
 use super::why::Decline;
+use crate::analysis::cfg::edges::Edge;
 use crate::analysis::cfg::loops::Loop;
+use crate::analysis::facts::known::{Conditions, Place};
 use crate::analysis::inst::number::mask;
 use crate::analysis::scev::exit_count::TripCount;
 use crate::analysis::scev::exit_test::{CountedTest, ExitTest};
@@ -12,6 +14,8 @@ use crate::analysis::scev::value_range::limits_of;
 use crate::analysis::scev::view::View;
 use crate::analysis::scev::wrap_arc::{interval, is_signed};
 use crate::fault::fault;
+use crate::options::Options;
+use cranelift_codegen::Context;
 use cranelift_codegen::cursor::FuncCursor;
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::{Function, InstBuilder, Value};
@@ -190,6 +194,27 @@ impl Again {
             false => (IntCC::UnsignedGreaterThan, number(cursor, way)),
         };
         cursor.ins().icmp(cond, left, way)
+    }
+}
+
+/// What is known where loops are entered.
+pub(super) struct Entries<'a> {
+    ctx: &'a Context,
+    options: &'a Options,
+    /// Once it was asked for.
+    conditions: Option<Conditions<'a>>,
+}
+
+impl<'a> Entries<'a> {
+    pub(super) fn new(ctx: &'a Context, options: &'a Options) -> Self {
+        Self { ctx, options, conditions: None }
+    }
+
+    /// Whether a comparison always holds where `entry` is taken.
+    pub(super) fn hold(&mut self, entry: Edge, cond: IntCC, sides: [&Sum; 2]) -> bool {
+        let Self { ctx, options, .. } = *self;
+        let make = || Conditions::new(&ctx.func, &ctx.cfg, &ctx.domtree).with_options(options);
+        self.conditions.get_or_insert_with(make).holds(Place::Before(entry.branch), cond, sides)
     }
 }
 

@@ -1,6 +1,5 @@
 //! Constants that are added one after the other are added at once.
 
-use crate::analysis::cfg::edges::count_uses;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::inst::number::{constant_of, mask};
 use crate::claim::{Claim, is_marked};
@@ -9,37 +8,37 @@ use crate::edit::inst::clone::repeat_before;
 use crate::edit::materialize::assertion::assert_equal;
 use crate::fault::fault;
 use cranelift_codegen::FxHashMap;
+use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::ir::{Function, Inst, InstBuilder, Opcode, Value};
 
 /// The sums of constants in a loop, of which one becomes one with what the other adds to.
 pub(super) struct Sums {
     /// Sums of a sum, in the order of the blocks.
     outer: Vec<Inst>,
-    /// Those that nothing else uses.
+    /// Those that nothing else uses, once that [was asked](Self::only_used_here).
     inner: Vec<Value>,
 }
 
 impl Sums {
-    /// The sums in the blocks of `lp`, but not in loops inside. None if there are none.
+    /// The sums of sums in the blocks of `lp`, but not in loops inside. None if there are none.
     pub(super) fn of(func: &Function, forest: &LoopForest, lp: Loop) -> Option<Self> {
         let insts = forest.own_blocks(lp).flat_map(|block| func.layout.block_insts(block));
         let is_sum_of_sum = |inst: &Inst| {
             added(func, *inst).and_then(|(sum, _)| added(func, func.dfg.value_def(sum).inst()?)).is_some()
         };
         let outer: Vec<_> = insts.filter(is_sum_of_sum).collect();
-        if outer.is_empty() {
-            return None;
-        }
+        (!outer.is_empty()).then_some(Self { outer, inner: Vec::new() })
+    }
+
+    /// Those of sums that nothing else uses. None if there are none.
+    pub(super) fn only_used_here(mut self, func: &Function, uses: &SecondaryMap<Value, u32>) -> Option<Self> {
         let mut sums = FxHashMap::<Value, u32>::default();
-        for &inst in &outer {
-            let (sum, _) = added(func, inst)?;
+        for (sum, _) in self.outer.iter().filter_map(|&inst| added(func, inst)) {
             *sums.entry(sum).or_default() += 1;
         }
-        let uses = count_uses(func);
-        let mut inner: Vec<_> =
-            sums.into_iter().filter(|&(sum, count)| uses[sum] == count).map(|(sum, _)| sum).collect();
-        inner.sort_unstable();
-        (!inner.is_empty()).then_some(Self { outer, inner })
+        self.inner = sums.into_iter().filter(|&(sum, count)| uses[sum] == count).map(|(sum, _)| sum).collect();
+        self.inner.sort_unstable();
+        (!self.inner.is_empty()).then_some(self)
     }
 
     /// How many operations are saved.
