@@ -57,7 +57,7 @@
 //! Placement of spill code in what is cold: Lupo and Wilken, "Post register allocation spill code optimization" (CGO 2006).
 
 use crate::analysis::cfg::edges::{Edge, each_use, edges_from};
-use crate::analysis::cfg::loops::{Loop, LoopForest};
+use crate::analysis::cfg::loops::{Loop, LoopForest, defined_in};
 use crate::analysis::inst::effects::{calls, is_constant};
 use crate::analysis::memory::polls::rare_region;
 use crate::analysis::pressure::{Pressure, used_from_outside};
@@ -94,7 +94,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         match Plan::judge(ctx, &forest, lp, cx).and_then(|plan| plan.map(|plan| plan.within(&mut rest)).transpose()) {
             Ok(None) => {}
             Ok(Some(plan)) if cx.fuel.take() => {
-                match plan.apply(ctx, &forest, lp, users.get_or_insert_with(|| Users::of(&ctx.func))) {
+                match plan.apply(ctx, (&forest, lp), users.get_or_insert_with(|| Users::of(&ctx.func))) {
                     Ok(0) if plan.invariant.is_empty() => {
                         cx.declined(&ctx.func, NAME, header, &Decline::NothingLives);
                     }
@@ -188,8 +188,7 @@ impl Plan {
     fn apply(
         &self,
         ctx: &mut Context,
-        forest: &LoopForest,
-        lp: Loop,
+        place @ (forest, lp): (&LoopForest, Loop),
         users: &mut Users,
     ) -> Result<usize, TooManyParams> {
         let data = forest.data(lp);
@@ -200,7 +199,8 @@ impl Plan {
             data.entries.iter().for_each(|edge| users.add(value, edge.source(&ctx.func)));
             data.back_edges.iter().for_each(|edge| users.add(param, edge.source(&ctx.func)));
         }
-        self.rare.iter().map(|rare| rare.save(ctx, forest, lp, users)).sum()
+        let mut levels = Levels::default();
+        self.rare.iter().map(|rare| rare.save(ctx, place, users, &mut levels)).sum()
     }
 }
 
@@ -306,15 +306,14 @@ impl Rare {
     fn save(
         &self,
         ctx: &mut Context,
-        forest: &LoopForest,
-        lp: Loop,
+        place: (&LoopForest, Loop),
         users: &mut Users,
+        levels: &mut Levels,
     ) -> Result<usize, TooManyParams> {
-        let living = self.living(ctx, forest, lp, users);
+        let living = self.living(ctx, place, users);
         let Context { func, cfg, domtree, .. } = ctx;
         let (body, source) = (self.usual.target(func), self.usual.source(func));
         let (mut new, mut renamed) = (FxHashMap::default(), Vec::new());
-        let mut levels = Levels::default();
         for &Living { value, home, comes_from_rare } in &living {
             let ty = func.dfg.value_type(value);
             let param = func.dfg.append_block_param(body, ty);
@@ -329,7 +328,7 @@ impl Rare {
             if !comes_from_rare {
                 let insts = users.take(func, value);
                 let defs = [(home, value), (body, param)];
-                for made in Repair::new(func, (cfg, domtree), &mut levels, value, defs).run(&insts)? {
+                for made in Repair::new(func, (cfg, domtree), levels, value, defs).run(&insts)? {
                     users.add(made.value, func.layout.inst_block(made.user).expect("a user is in the layout"));
                 }
             }
@@ -341,16 +340,15 @@ impl Rare {
     }
 
     /// What lives across, and can be saved.
-    fn living(&self, ctx: &Context, forest: &LoopForest, lp: Loop, users: &Users) -> Vec<Living> {
+    fn living(&self, ctx: &Context, (forest, lp): (&LoopForest, Loop), users: &Users) -> Vec<Living> {
         let Context { func, domtree, .. } = ctx;
         let (body, source) = (self.usual.target(func), self.usual.source(func));
         let mut living = Vec::new();
         let homes = forest.blocks(lp).iter().copied().filter(|&block| domtree.block_dominates(block, source));
         for home in homes.filter(|&home| home != body) {
-            let params = func.dfg.block_params(home).iter();
-            let insts = func.layout.block_insts(home).filter(|&inst| !is_constant(func, inst));
-            for &value in params.chain(insts.flat_map(|inst| func.dfg.inst_results(inst))) {
-                if !can_save(func.dfg.value_type(value)) {
+            for value in defined_in(func, home) {
+                let is_constant = func.dfg.value_def(value).inst().is_some_and(|inst| is_constant(func, inst));
+                if is_constant || !can_save(func.dfg.value_type(value)) {
                     continue;
                 }
                 if let Some(comes_from_rare) = self.lives_across(ctx, forest, (value, home), users) {

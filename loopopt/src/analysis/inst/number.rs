@@ -1,6 +1,6 @@
 //! Numbers of so many bits.
 
-use cranelift_codegen::ir::{Function, InstructionData, Opcode, Value};
+use cranelift_codegen::ir::{Function, Inst, InstructionData, Opcode, Value};
 
 /// The constant that `value` is, if it is one.
 pub fn constant_of(func: &Function, value: Value) -> Option<u64> {
@@ -8,6 +8,19 @@ pub fn constant_of(func: &Function, value: Value) -> Option<u64> {
         InstructionData::UnaryImm { opcode: Opcode::Iconst, imm } => {
             Some(imm.bits() as u64 & mask(func.dfg.value_type(value).bits()))
         }
+        _ => None,
+    }
+}
+
+/// What `inst` adds a constant to, and the constant, if it is such a sum.
+pub fn added_constant(func: &Function, inst: Inst) -> Option<(Value, u64)> {
+    if func.dfg.insts[inst].opcode() != Opcode::Iadd {
+        return None;
+    }
+    let [a, b] = *func.dfg.inst_args(inst) else { return None };
+    match (constant_of(func, a), constant_of(func, b)) {
+        (None, Some(number)) => Some((a, number)),
+        (Some(number), None) => Some((b, number)),
         _ => None,
     }
 }

@@ -29,7 +29,7 @@ use crate::analysis::cfg::edges::{Edge, edges_into, ways_from};
 use crate::analysis::cfg::jumps::leads_to_failure;
 use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
 use crate::analysis::inst::effects::{Effects, calls};
-use crate::analysis::inst::number::constant_of;
+use crate::analysis::inst::number::added_constant;
 use crate::analysis::scev::comparison::Comparison;
 use crate::fault::fault;
 use cranelift_codegen::entity::EntitySet;
@@ -415,13 +415,8 @@ impl<'a> Sums<'a> {
                     None => self.most_of(edges_into(func, &ctx.cfg, block), value, depth)?,
                 }
             }
-            ValueDef::Result(inst, _) if func.dfg.insts[inst].opcode() == Opcode::Iadd => {
-                let [a, b] = *func.dfg.inst_args(inst) else { return None };
-                let (sum, added) = match (constant_of(func, a), constant_of(func, b)) {
-                    (None, Some(added)) => (a, added),
-                    (Some(added), None) => (b, added),
-                    _ => return None,
-                };
+            ValueDef::Result(inst, _) => {
+                let (sum, added) = added_constant(func, inst)?;
                 (added <= MAX_COST).then_some(())?;
                 self.most(sum, depth)? + added
             }

@@ -12,7 +12,7 @@
 //! with it in the offset, the sample `insertion-sort` takes 0.97 of Cranelift's time and not 0.73.
 
 use crate::analysis::cfg::loops::def_block;
-use crate::analysis::inst::number::constant_of;
+use crate::analysis::inst::number::{added_constant, constant_of};
 use crate::analysis::memory::alias::address_operand;
 use crate::edit::materialize::assertion::assert_same_place;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
@@ -71,12 +71,7 @@ impl Indexed {
             Some([sum, by]) => (sum, u32::try_from(constant_of(func, by)?).ok().filter(|&shift| shift < 64)?),
             None => (scaled, 0),
         };
-        let [x, y] = operands(func, sum, Opcode::Iadd)?;
-        let (index, plus) = match (constant_of(func, x), constant_of(func, y)) {
-            (None, Some(plus)) => (x, plus),
-            (Some(plus), None) => (y, plus),
-            _ => return None,
-        };
+        let (index, plus) = added_constant(func, func.dfg.value_def(sum).inst()?)?;
         let bytes = plus.checked_shl(shift)?.cast_signed().checked_add(offset.into())?;
         Some(Self { base, index, shift, offset: i32::try_from(bytes).ok()?.into() })
     }

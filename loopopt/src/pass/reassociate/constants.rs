@@ -1,7 +1,7 @@
 //! Constants that are added one after the other are added at once.
 
 use crate::analysis::cfg::loops::{Loop, LoopForest};
-use crate::analysis::inst::number::{constant_of, mask};
+use crate::analysis::inst::number::{added_constant, mask};
 use crate::claim::{Claim, is_marked};
 use crate::edit::at;
 use crate::edit::inst::clone::repeat_before;
@@ -9,7 +9,7 @@ use crate::edit::materialize::assertion::assert_equal;
 use crate::fault::fault;
 use cranelift_codegen::FxHashMap;
 use cranelift_codegen::entity::SecondaryMap;
-use cranelift_codegen::ir::{Function, Inst, InstBuilder, Opcode, Value};
+use cranelift_codegen::ir::{Function, Inst, InstBuilder, Value};
 
 /// The sums of constants in a loop, of which one becomes one with what the other adds to.
 pub(super) struct Sums {
@@ -24,7 +24,9 @@ impl Sums {
     pub(super) fn of(func: &Function, forest: &LoopForest, lp: Loop) -> Option<Self> {
         let insts = forest.own_blocks(lp).flat_map(|block| func.layout.block_insts(block));
         let is_sum_of_sum = |inst: &Inst| {
-            added(func, *inst).and_then(|(sum, _)| added(func, func.dfg.value_def(sum).inst()?)).is_some()
+            added_constant(func, *inst)
+                .and_then(|(sum, _)| added_constant(func, func.dfg.value_def(sum).inst()?))
+                .is_some()
         };
         let outer: Vec<_> = insts.filter(is_sum_of_sum).collect();
         (!outer.is_empty()).then_some(Self { outer, inner: Vec::new() })
@@ -33,7 +35,7 @@ impl Sums {
     /// Those of sums that nothing else uses. None if there are none.
     pub(super) fn only_used_here(mut self, func: &Function, uses: &SecondaryMap<Value, u32>) -> Option<Self> {
         let mut sums = FxHashMap::<Value, u32>::default();
-        for (sum, _) in self.outer.iter().filter_map(|&inst| added(func, inst)) {
+        for (sum, _) in self.outer.iter().filter_map(|&inst| added_constant(func, inst)) {
             *sums.entry(sum).or_default() += 1;
         }
         self.inner = sums.into_iter().filter(|&(sum, count)| uses[sum] == count).map(|(sum, _)| sum).collect();
@@ -50,9 +52,9 @@ impl Sums {
     pub(super) fn apply(self, func: &mut Function) -> Vec<Value> {
         let Self { outer, inner } = self;
         for inst in outer {
-            let Some((mut start, mut number)) = added(func, inst) else { continue };
+            let Some((mut start, mut number)) = added_constant(func, inst) else { continue };
             while inner.binary_search(&start).is_ok()
-                && let Some((from, more)) = func.dfg.value_def(start).inst().and_then(|sum| added(func, sum))
+                && let Some((from, more)) = func.dfg.value_def(start).inst().and_then(|sum| added_constant(func, sum))
             {
                 let more = if fault!(ConstantForgotten) { 0 } else { more };
                 (start, number) = (from, number.wrapping_add(more));
@@ -68,18 +70,5 @@ impl Sums {
             }
         }
         inner
-    }
-}
-
-/// What `inst` adds a constant to, and the constant.
-fn added(func: &Function, inst: Inst) -> Option<(Value, u64)> {
-    if func.dfg.insts[inst].opcode() != Opcode::Iadd {
-        return None;
-    }
-    let [a, b] = *func.dfg.inst_args(inst) else { return None };
-    match (constant_of(func, a), constant_of(func, b)) {
-        (None, Some(number)) => Some((a, number)),
-        (Some(number), None) => Some((b, number)),
-        _ => None,
     }
 }
