@@ -800,3 +800,18 @@ fn floats_that_cold_loops_save_are_in_registers_elsewhere() {
     };
     assert_eq!((stack_accesses(&["licm"]), stack_accesses(&["licm", "split_at_cold_edges"])), (2, 0));
 }
+
+/// Three loads extend what they load, and no register is moved for the counter that leaves the loop as it was in the last iteration.
+#[test]
+fn what_a_counter_was_leaves_without_a_move() {
+    const TEXT: &str =
+        include_str!("../../loopopt/tests/clif/extend_loads/fires-loop-that-leaves-with-its-counter.clif");
+    let shape = |pipeline: Pipeline<'_>| {
+        let found = only_loop(&code_of("f", TEXT, pipeline));
+        (found.insts, found.jumps)
+    };
+    let mut options = Options::default();
+    options.passes = Some(["extend_loads"].map(String::from).into());
+    assert_eq!(shape(Pipeline::Speed), (40, 6));
+    assert_eq!(shape(Pipeline::LoopOpt(&options)), (38, 6));
+}

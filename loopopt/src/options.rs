@@ -269,7 +269,7 @@ pub struct Options {
     /// --quick --filter`). The code of `sql.js` is 1.048 of that without loopopt, and was 1.037.
     pub partial_unroll_max_uncounted_insts: usize,
 
-    /// `partial_unroll`: the same if cost does not count. 1,000, as for `full_unroll`.
+    /// `partial_unroll`: the most instructions of all iterations of an unrolled loop, with its cold blocks and what is no machine code. 1,000, as for `full_unroll`.
     pub partial_unroll_max_copied: usize,
 
     /// `reassociate`: how many instructions a processor starts in a cycle, as far as the cycles are counted that an iteration takes anyway. 8: with 4

@@ -358,7 +358,7 @@ impl Driver<'_, '_> {
         trust_checked(&mut self.ctx.func, self.cx.options);
         // A front end that passes every variable around every loop hides those that do not change.
         let mut replaced = Replaced::default();
-        detach_redundant_params(self.ctx, &mut replaced);
+        detach_redundant_params(self.ctx, &mut replaced, &|_, _, _| false);
         // `canon` would find the loops anew after that.
         let named = self.cx.named(&self.ctx.func);
         let merged = merge_all(&mut self.ctx.func, (&self.ctx.cfg, &self.ctx.domtree), named, &mut replaced);

@@ -239,11 +239,7 @@ impl Plan {
         }
         let size = usual_insts(view, lp).filter(|&inst| counts_as_code(func, inst)).count();
         let all = insts().count();
-        let factor = factor(size, options)?;
-        let (copied, max) = (all.saturating_mul(factor), options.partial_unroll_max_copied);
-        if copied > max {
-            return Err(Decline::TooLarge { insts: copied, max });
-        }
+        let factor = factor((size, all), options)?;
         let leaving = leaving(view, lp);
         if !options.ignore_cost {
             judge(view, lp, &leaving)?;
@@ -253,7 +249,7 @@ impl Plan {
             match Counted::prove(view, lp, (count, factor), (options, &recurrences, entries)) {
                 Ok(counted) => (Some(counted), (factor, recurrences.steps(view))),
                 Err(why @ (Decline::NotCounted | Decline::EndsEarly)) => {
-                    (None, uncounted::prove(view, lp, (size, options), &recurrences, why)?)
+                    (None, uncounted::prove(view, lp, ((size, all), options), &recurrences, why)?)
                 }
                 Err(why) => return Err(why),
             };
@@ -452,21 +448,29 @@ const MAX_STRESSED: usize = 4;
 /// Calls in cold blocks of a loop that is unrolled. 1: each copy of one saves and loads all registers that live across it.
 const MAX_RARE_CALLS: usize = 1;
 
-/// How many iterations of so many instructions are unrolled.
-fn factor(size: usize, options: &Options) -> Result<usize, Decline> {
+/// How many iterations are unrolled, of `size` instructions each, and of `all` with those that are cold or none in machine code.
+fn factor((size, all): (usize, usize), options: &Options) -> Result<usize, Decline> {
     if options.ignore_cost {
         let (factor, max) = (2 + size % (MAX_STRESSED - 1), options.partial_unroll_max_copied);
-        return if size * factor <= max { Ok(factor) } else { Err(Decline::TooLarge { insts: size * factor, max }) };
+        let insts = all * factor;
+        return if insts <= max { Ok(factor) } else { Err(Decline::CopiesTooMuch { insts, max }) };
     }
     let max = options.partial_unroll_max_insts;
-    factor_within(size, max, options).ok_or(Decline::TooLarge { insts: size * 2, max })
+    factor_within((size, all), max, options)?.ok_or(Decline::TooLarge { insts: size * 2, max })
 }
 
-/// How many iterations of so many instructions are at most `max`.
-fn factor_within(size: usize, max: usize, options: &Options) -> Option<usize> {
+/// How many iterations have at most `max` of the instructions that are counted by `size`. Nothing if two have more.
+fn factor_within((size, all): (usize, usize), max: usize, options: &Options) -> Result<Option<usize>, Decline> {
     let most = options.partial_unroll_max_iterations;
-    let mut factors = iter::successors(Some(most), |&factor| (factor > 2).then(|| (factor / 2).max(2)));
-    factors.find(|&factor| factor >= 2 && size <= max / factor)
+    if most < 2 {
+        return Err(Decline::NoGroups { most });
+    }
+    let factors = || iter::successors(Some(most), |&factor| (factor > 2).then(|| (factor / 2).max(2)));
+    let max_copied = options.partial_unroll_max_copied;
+    if all > max_copied / 2 {
+        return Err(Decline::CopiesTooMuch { insts: all * 2, max: max_copied });
+    }
+    Ok(factors().find(|&factor| size <= max / factor && all <= max_copied / factor))
 }
 
 /// Whether an instruction takes more time than what unrolling saves.

@@ -72,6 +72,7 @@
 
 mod awaited;
 mod carry;
+mod flow;
 mod neighbours;
 mod recurrence;
 mod why;

@@ -25,7 +25,8 @@
 //! `s - a + b - c = s - (a - b + c)`, where the first sign is taken out, and what has the same one is added. Floats are not associative.
 //! (L2) Nothing but the next operation uses what stands between, so no exit, no store and no trap sees that it is another value. All are
 //! pure, so that it does not matter when they run. (L3) Each stands where it stood, so that its operands are there; the last one
-//! gives the value that the chain gave.
+//! gives the value that the chain gave. (L4) Constants that are added to a value one after the other, `(v + a) + b`, are added at once if nothing
+//! but what is rewritten uses the sum between: modulo two to its bits it is the same ([`constants`]).
 //!
 //! # Pays when
 //!

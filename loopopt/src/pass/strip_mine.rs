@@ -43,8 +43,8 @@
 //! (L2) **Fuel**: the number is below zero after a poll, or the strip has one iteration. Each iteration adds at most `most`. So it is below zero
 //! when iteration `(-1 - number) / most + 1` begins, and no poll before that finds anything. This is exact. Instead of `most` the next power of two
 //! is taken: strips are up to half as long, and there is nothing to divide. A loop of at most `n` iterations needs no counter: if the number is below
-//! `-(n - 1) * most` when it is entered, no poll finds anything; if not, it runs as it was. A loop that [waits](crate::analysis::memory::exit_polls) for
-//! what it loads itself gets strips as short as flags ask for: what ends a strip is a count, so that the load may leave it.
+//! `-(n - 1) * most` when it is entered, no poll finds anything; if not, it runs as it was. A loop, or a nest, that [waits](crate::analysis::memory::exit_polls)
+//! for what it loads itself gets strips as short as flags ask for: what ends a strip is a count, so that the load may leave it.
 //!
 //! (L3) What the polls compute and the iteration uses is computed again in the strip: it is pure. What they load is used by them only. What an
 //! iteration gets from the polls is known at the end of the one before.
@@ -359,7 +359,7 @@ impl Look<'_> {
         let used = self.used(&nest.polls, &body)?;
         let bound = self.most_iterations(cx);
         let strip = match fuel {
-            Some(fuel) if !nest.polls.ask_flags() => {
+            Some(fuel) if !nest.polls.ask_flags() && !self.waits(cx.options) => {
                 let max = cx.options.strip_mine_max_nest_fuel as u64;
                 let whole = bound.filter(|bound| bound.checked_mul(fuel.most).is_some_and(|all| all <= max));
                 let fuel = Some(fuel);
@@ -483,7 +483,8 @@ impl Look<'_> {
         self.strip_of_flags((polls, used), body, (bound, fuel), cx)
     }
 
-    /// Whether the loop itself may wait for somebody to write. Its strips end by a count, so that it asks once in each then.
+    /// Whether the loop itself, or one inside, may wait for somebody to write. Its strips end by a count, so that it asks once in each then, and none may
+    /// be as long as fuel lasts.
     fn waits(&self, options: &Options) -> bool {
         let Self { ctx, forest, lp, .. } = *self;
         let awaited = exit_polls::polls(&ctx.func, (&ctx.cfg, &ctx.domtree), forest, lp);

@@ -20,21 +20,26 @@ use cranelift_codegen::ir::{Block, BlockArg, Function, Value};
 /// Removes all of them. Needs `ctx.domtree`, and keeps it and `ctx.cfg`.
 pub(crate) fn remove_redundant_params(ctx: &mut Context) {
     let mut replaced = Replaced::default();
-    detach_redundant_params(ctx, &mut replaced);
+    detach_redundant_params(ctx, &mut replaced, &|_, _, _| false);
     replaced.apply(&mut ctx.func);
 }
 
-/// Removes all of them. In `replaced`, each one's value stands for it. Needs `ctx.domtree`, and keeps it and `ctx.cfg`.
+/// Removes all of them but those of a block that `stays` for this value on these edges into it. In `replaced`, each one's value stands for it. Needs
+/// `ctx.domtree`, and keeps it and `ctx.cfg`.
 ///
 /// In reverse postorder one round finds everything but what depends on a back edge. Another round is made if one of the blocks
 /// that back edges enter has become redundant in a parameter since. Time is linear in the arguments of edges for each round.
-pub(crate) fn detach_redundant_params(ctx: &mut Context, replaced: &mut Replaced) {
+pub(crate) fn detach_redundant_params(
+    ctx: &mut Context,
+    replaced: &mut Replaced,
+    stays: &dyn Fn(&Function, &[Edge], Value) -> bool,
+) {
     /// Parameters that wait for each other through more back edges than this stay: a bound on time, not on correctness.
     const MAX_ROUNDS: usize = 4;
     let Context { func, domtree, .. } = ctx;
     let entry = func.layout.entry_block();
     let edges = EdgesByTarget::new(func, |block| func.dfg.num_block_params(block) > 0);
-    let mut remover = Remover { func, edges, replaced, passed: Vec::new() };
+    let mut remover = Remover { func, edges, replaced, stays, passed: Vec::new() };
     let mut visited = EntitySet::with_capacity(remover.func.dfg.num_blocks());
     let mut waiting = Vec::new();
     let mut found = false;
@@ -111,6 +116,7 @@ struct Remover<'a> {
     /// The edges into blocks with parameters.
     edges: EdgesByTarget,
     replaced: &'a mut Replaced,
+    stays: &'a dyn Fn(&Function, &[Edge], Value) -> bool,
     /// A buffer.
     passed: Vec<Passed>,
 }
@@ -119,7 +125,14 @@ impl Remover<'_> {
     /// Removes the redundant parameters of `block`. Returns whether there was any.
     fn remove_from(&mut self, block: Block) -> bool {
         self.find(block);
-        let Self { func, edges, replaced, passed } = self;
+        let Self { func, edges, replaced, stays, passed } = self;
+        for passed in passed.iter_mut() {
+            if let Passed::One(value) = *passed
+                && stays(func, edges.entering(block), value)
+            {
+                *passed = Passed::Several;
+            }
+        }
         if !passed.iter().any(|passed| passed.is_one()) {
             return false;
         }
@@ -140,7 +153,7 @@ impl Remover<'_> {
 
     /// Finds what the edges into `block` pass.
     fn find(&mut self, block: Block) {
-        let Self { func, edges, replaced, passed } = self;
+        let Self { func, edges, replaced, passed, .. } = self;
         let params = func.dfg.block_params(block);
         passed.clear();
         passed.resize(params.len(), Passed::Nothing);

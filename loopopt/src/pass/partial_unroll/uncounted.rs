@@ -9,16 +9,16 @@ use crate::options::Options;
 use cranelift_codegen::FxHashMap;
 use cranelift_codegen::ir::{Function, Inst, Opcode, Value};
 
-/// How many iterations of `size` instructions are unrolled, and how its values grow, where `why` says why not by their count.
+/// How many iterations are unrolled, of so many instructions ([`super::factor`]), and how its values grow, where `why` says why not by their count.
 pub(super) fn prove(
     view: View<'_>,
     lp: Loop,
-    (size, options): (usize, &Options),
+    (insts, options): ((usize, usize), &Options),
     recurrences: &Recurrences,
     why: Decline,
 ) -> Result<(usize, Steps), Decline> {
     if options.ignore_cost {
-        return Ok((super::factor(size, options)?, recurrences.steps(view)));
+        return Ok((super::factor(insts, options)?, recurrences.steps(view)));
     }
     if recurrences.inductions().is_empty() {
         return Err(why);
@@ -27,8 +27,12 @@ pub(super) fn prove(
     if let Some(param) = Waits::of(view, lp, &steps).first() {
         return Err(Decline::Waits(param));
     }
-    let factor = super::factor_within(size, options.partial_unroll_max_uncounted_insts, options).ok_or(why)?;
-    Ok((factor, steps))
+    let max = options.partial_unroll_max_uncounted_insts;
+    match super::factor_within(insts, max, options)? {
+        Some(factor) => Ok((factor, steps)),
+        None if matches!(why, Decline::EndsEarly) => Err(why),
+        None => Err(Decline::SearchTooLarge { insts: insts.0 * 2, max }),
+    }
 }
 
 /// The values for which an iteration waits, each with the number of operations since the iteration before, up to [`LONG`].

@@ -14,6 +14,18 @@ refusals! {
         TooLarge { insts: usize, max: usize }
             => "too-large", "the unrolled iterations would hold {insts} instructions; there may be {max}",
             help "raise Options::partial_unroll_max_insts if the loop is hot";
+        /// (P1) The same, of a loop that no count ends.
+        SearchTooLarge { insts: usize, max: usize }
+            => "too-large", "each iteration keeps its tests, and two of them would hold {insts} instructions; there may be {max}",
+            help "raise Options::partial_unroll_max_uncounted_insts if the loop is hot";
+        /// (P1) The same, with what is cold.
+        CopiesTooMuch { insts: usize, max: usize }
+            => "too-large", "with what is rare, two iterations would hold {insts} instructions; there may be {max}",
+            help "raise Options::partial_unroll_max_copied if the loop is hot";
+        /// The options allow no two iterations at a time.
+        NoGroups { most: usize }
+            => "no-groups", "the options let {most} iterations be done at a time, and it takes two",
+            help "raise Options::partial_unroll_max_iterations";
         /// (P5) There are hardly enough iterations to run the unrolled loop twice.
         FewIterations { most: u128, factor: usize }
             => "few-iterations", "there are {most} iterations at most, and the unrolled loop would do {factor} at a time";
@@ -27,10 +39,10 @@ refusals! {
         /// (P7) Nothing is won where each iteration waits for the one before.
         Waits(value: Value) => "waits", "no count ends it, and each iteration waits for what the one before has made of {value}",
             help "unrolling saves the jump and the steps of counters, and the time is elsewhere";
-        /// (P5) It is left at more than one place.
+        /// (P1), (P5) It is left at more than one place, and large.
         EndsEarly => "ends-early",
-            "something else than its count can end it, so that nothing is known of how often it runs",
-            help "if it hardly ever ends so, mark what it leaves to as cold. If it is a search, its own exit stays in each iteration \
+            "something else than its count can end it, so that each iteration keeps its tests, and two such iterations are too large",
+            help "raise Options::partial_unroll_max_uncounted_insts if the loop is hot. If it hardly ever ends so, mark what it leaves to as cold. If it is a search, its own exit stays in each iteration \
                 whatever is done: test several elements at once, as 8 bytes of one load, and look for the one when they have it";
     }
     shared { NotInnermost, ColdLoop, NotDuplicable(opcode: Opcode), UsuallyShort(usual: u64, min: usize) }

@@ -12,8 +12,9 @@
 use crate::analysis::inst::number::mask;
 use crate::analysis::memory::alias::{Access, PrivateSlots};
 use crate::analysis::scev::linear_expr::{Sum, are_apart};
-use cranelift_codegen::FxHashMap;
 use cranelift_codegen::ir::{AliasRegion, Function, Inst};
+use cranelift_codegen::{FxHashMap, FxHashSet};
+use std::cell::RefCell;
 use std::collections::hash_map::Entry;
 use std::ops::Deref;
 use std::rc::Rc;
@@ -162,6 +163,22 @@ impl Neighbours {
         other: impl Fn(&Located) -> bool,
     ) -> Result<Option<Inst>, TooManyPairs> {
         find(&self.stores, (addresses, &mut self.left), (access, self.widest), other)
+    }
+
+    /// All stores that may overlap `access`, it and those to its place too.
+    pub(super) fn stores(
+        &mut self,
+        addresses: &mut Addresses,
+        access: &Located,
+    ) -> Result<FxHashSet<Inst>, TooManyPairs> {
+        let all = RefCell::new(FxHashSet::default());
+        // None is the one that is looked for, so that all are looked at.
+        let is_last = |store: &Located| {
+            all.borrow_mut().insert(store.inst);
+            false
+        };
+        self.store(addresses, access, is_last)?;
+        Ok(all.into_inner())
     }
 
     /// A load that may, of those that are `other`.

@@ -36,7 +36,7 @@
 use super::check::Check;
 use super::reloads::{is_unrolled, reloads};
 use crate::analysis::cfg::loops::Loop;
-use crate::analysis::cfg::must_execute::Order;
+use crate::analysis::cfg::must_execute::{FirstIteration, Order};
 use crate::analysis::inst::effects::{Effects, is_constant};
 use crate::analysis::inst::number::mask;
 use crate::analysis::memory::alias::{Access, PrivateSlots, address_operand, cell_type};
@@ -178,8 +178,10 @@ fn count_insts(func: &Function, blocks: &[Block]) -> usize {
 /// The plain loads and stores of `blocks`, those of `lp` in reverse postorder.
 fn walk(view: View<'_>, lp: Loop, blocks: &[Block]) -> Vec<Seen> {
     let (func, forest) = (view.func(), view.forest);
-    let (mut all, mut is_observed) = (Vec::new(), false);
+    let mut all = Vec::new();
+    let mut first = FirstIteration::new(func, forest, &view.ctx.domtree, lp);
     for &block in blocks {
+        first.enter(block);
         let is_certain = forest.is_in_each_iteration(func, &view.ctx.domtree, lp, block);
         for inst in func.layout.block_insts(block) {
             let effects = Effects::of(func, inst);
@@ -187,15 +189,20 @@ fn walk(view: View<'_>, lp: Loop, blocks: &[Block]) -> Vec<Seen> {
                 let offset = func.dfg.insts[inst].load_store_offset().unwrap_or(0);
                 let address = view.sum(access.operand).map(|sum| sum.offset(offset.into()));
                 let flags = access.flags;
-                let may_be_done = is_certain && (flags.notrap() || !is_observed) || flags.notrap() && flags.can_move();
+                let is_first = first.reaches(block) && first.detour().is_none();
+                let may_be_done = match flags.notrap() {
+                    true => is_first || flags.can_move(),
+                    false => is_first && first.observable().is_none(),
+                };
                 let is_invariant = address.as_ref().is_some_and(|address| view.is_invariant(lp, address));
                 let is_won = access.stored.is_none() && may_be_done && !func.is_effectively_cold(block);
                 let address = address.unwrap_or_else(|| access.address.clone());
                 all.push(Seen { block, address, is_invariant, is_certain, is_won: is_won && is_invariant, access });
             }
             // A check that is tested before the loop is none of it.
-            let is_check = matches!(func.dfg.insts[inst], InstructionData::CondTrap { .. });
-            is_observed |= effects.writes || effects.traps && !is_check;
+            if !matches!(func.dfg.insts[inst], InstructionData::CondTrap { .. }) {
+                first.pass_effects(inst, effects);
+            }
         }
     }
     all
