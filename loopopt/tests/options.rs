@@ -147,11 +147,11 @@ fn fingerprint_changes_with_every_setting_that_changes_code() {
     }
     // Whoever adds a field has to say above whether it changes code.
     let fields = format!("{:#?}", Options::default()).lines().filter(|line| is_field(line)).count();
-    let others = ["verify_each_pass", "dumps"];
+    let others = ["refusals", "verify_each_pass", "dumps"];
     assert_eq!(fields, variants.len() + others.len());
 
     let mut watched = Options::default();
-    (watched.verify_each_pass, watched.dumps) = (true, true);
+    (watched.refusals, watched.verify_each_pass, watched.dumps) = (false, true, true);
     assert_eq!(watched.fingerprint(), base, "the code is the same");
 }
 

@@ -162,6 +162,13 @@ impl Work {
     }
 }
 
+/// These options, but for what only `explain` reads.
+fn as_measured(options: &Options) -> Options {
+    let mut options = options.clone();
+    options.refusals = false;
+    options
+}
+
 /// Compiles with both arms.
 pub(super) struct Meter<'a> {
     pub(super) isa: &'a dyn TargetIsa,
@@ -186,7 +193,7 @@ impl Meter<'_> {
 
     /// Compiles all functions, one after the other, with both arms in turn, and keeps the shortest time of each.
     fn rows(&self, Work { name, functions, repeat }: &Work) -> Result<Vec<Row>> {
-        let mut optimizer = LoopOptimizer::new(self.options.clone());
+        let mut optimizer = LoopOptimizer::new(as_measured(self.options));
         let mut compile = |(name, function): &(String, Function), with_loopopt: bool| {
             self.compile(function, with_loopopt.then_some(&mut optimizer))
                 .map_err(|error| anyhow!("{name}: cannot be compiled: {error}"))

@@ -15,7 +15,7 @@
 
 use crate::analysis::cfg::edges::each_use;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
-use crate::analysis::inst::effects::is_constant;
+use crate::analysis::inst::effects::is_constant_value;
 use crate::refusal::Shown;
 use cranelift_codegen::FxHashMap;
 use cranelift_codegen::entity::SecondaryMap;
@@ -184,10 +184,6 @@ pub fn used_from_outside(func: &Function, forest: &LoopForest, (lp, around): (Lo
     values.dedup();
     values.retain(|&value| forest.is_from_outside(func, around, value) && !is_constant_value(func, value));
     values
-}
-
-fn is_constant_value(func: &Function, value: Value) -> bool {
-    func.dfg.value_def(value).inst().is_some_and(|def| is_constant(func, def))
 }
 
 fn class(func: &Function, value: Value) -> usize {

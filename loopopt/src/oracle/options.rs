@@ -123,6 +123,7 @@ macro_rules! fields {
 }
 
 fields! {
+    refusals,
     verify_each_pass,
     dumps,
     ignore_cost,

@@ -302,7 +302,7 @@ impl Guarding<'_> {
         let jump = func.layout.last_inst(self.forest.preheader(func, lp)?)?;
         let inst = func.dfg.value_def(address).inst()?;
         let InstructionData::Binary { opcode: Opcode::Iadd, args: [a, b] } = func.dfg.insts[inst] else { return None };
-        let moves = |value| def_block(func, value).is_some_and(|block| self.forest.contains(lp, block));
+        let moves = |value| self.forest.defines(func, lp, value);
         match (moves(a), moves(b)) {
             _ if moves(base) => None,
             (false, true) => Some((jump, a, b)),
@@ -340,7 +340,7 @@ impl Guarding<'_> {
                 break;
             }
             let func = &self.ctx.func;
-            is_fixed &= !def_block(func, group.address).is_some_and(|block| self.forest.contains(lp, block));
+            is_fixed &= !self.forest.defines(func, lp, group.address);
             places.limit = jump;
             if is_fixed {
                 places.guard = jump;

@@ -61,8 +61,7 @@ mod few;
 
 use crate::analysis::cfg::edges::{Edge, code_size, copied_size};
 use crate::analysis::cfg::loops::Loop;
-use crate::analysis::cfg::must_execute::Order;
-use crate::analysis::inst::effects::calls;
+use crate::analysis::cfg::must_execute::{Order, calls_each_time};
 use crate::analysis::scev::exit_count::{Simulation, TripCount, simulate};
 use crate::analysis::scev::view::View;
 use crate::change::Change;
@@ -218,17 +217,12 @@ impl Plan {
         if insts > max {
             return Err(Decline::TooLarge { insts, max });
         }
-        if insts > self.size && self.calls_each_time(ctx) {
+        if insts > self.size
+            && calls_each_time(&ctx.func, &ctx.domtree, (&self.blocks, self.back_edge.source(&ctx.func)))
+        {
             return Err(Decline::Calls { insts, size: self.size });
         }
         Ok(self)
-    }
-
-    /// Whether each iteration that takes the back edge calls a function.
-    fn calls_each_time(&self, ctx: &Context) -> bool {
-        let func = &ctx.func;
-        let latch = self.back_edge.source(func);
-        self.blocks.iter().any(|block| calls(func, *block) && ctx.domtree.block_dominates(*block, latch))
     }
 
     fn describe(&self) -> String {

@@ -376,8 +376,10 @@ impl<'a> PassCx<'a> {
         self.remarks.retract(pass, origin, 0);
     }
 
-    /// Records that `pass` left the loop of `header` alone.
+    /// Records that `pass` left the loop of `header` alone, if that is wanted.
     pub(crate) fn declined(&mut self, func: &Function, pass: &'static str, header: Block, why: &dyn Refusal) {
-        self.remarks.declined(func, pass, self.marks.origin(header), why);
+        if self.options.refusals {
+            self.remarks.declined(func, pass, self.marks.origin(header), why);
+        }
     }
 }

@@ -64,8 +64,9 @@ mod graph;
 use self::condition::Bits;
 use self::graph::{Graph, Item, each_read};
 use crate::analysis::cfg::edges::Edge;
-use crate::analysis::cfg::loops::{LoopForest, latches};
-use crate::analysis::inst::effects::{Effects, calls};
+use crate::analysis::cfg::loops::latches;
+use crate::analysis::cfg::must_execute::calls_each_time;
+use crate::analysis::inst::effects::Effects;
 use crate::change::Change;
 use crate::edit::inst::clone::repeat_before;
 use crate::edit::inst::labels::copy_labels;
@@ -102,7 +103,13 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
                 cx.declined(&ctx.func, NAME, latch.header, &Decline::Withheld);
             }
         }
-        match latch.plan(&ctx.func, cx.options, || calls_each_time(ctx, &cx.forest(ctx), &latch)) {
+        let options = cx.options;
+        let calls = || {
+            let forest = cx.forest(ctx);
+            let lp = forest.loop_of_header(latch.header);
+            lp.is_some_and(|lp| calls_each_time(&ctx.func, &ctx.domtree, (forest.blocks(lp), latch.block)))
+        };
+        match latch.plan(&ctx.func, options, calls) {
             Ok(None) => {}
             Ok(Some(plan)) if cx.fuel.take() => {
                 cx.fired(&ctx.func, &PASS, latch.header, plan.describe());
@@ -122,14 +129,6 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         });
     }
     Ok(change)
-}
-
-/// Whether each iteration of the loop of `latch` that goes on calls a function.
-fn calls_each_time(ctx: &Context, forest: &LoopForest, latch: &Latch) -> bool {
-    let func = &ctx.func;
-    let runs = |block: &Block| ctx.domtree.block_dominates(*block, latch.block) && !func.layout.is_cold(*block);
-    let blocks = forest.loop_of_header(latch.header).map_or(&[][..], |lp| forest.blocks(lp));
-    blocks.iter().any(|block| runs(block) && calls(func, *block))
 }
 
 /// Next values that were computed again: what stands for them behind the latch.

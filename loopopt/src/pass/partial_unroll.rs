@@ -72,7 +72,7 @@ mod why;
 use crate::analysis::cfg::edges::{Edge, edges_of};
 use crate::analysis::cfg::loops::Loop;
 use crate::analysis::cfg::must_execute::Order;
-use crate::analysis::inst::effects::{Effects, counts_as_code};
+use crate::analysis::inst::effects::{Effects, counts_as_code, is_comparison};
 use crate::analysis::inst::number::mask;
 use crate::analysis::memory::alias::address_operand;
 use crate::analysis::memory::told_apart::ToldApart;
@@ -95,7 +95,7 @@ use crate::options::Options;
 use crate::pass::copying::{Denied, granted};
 use crate::pass::{Pass, PassCx};
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
-use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, InstructionData, Opcode, Value};
+use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, Opcode, Value};
 use cranelift_codegen::{CodegenResult, Context, FxHashSet};
 use guard::{Again, Entries, Guard, Test, guard};
 use std::iter;
@@ -431,10 +431,6 @@ fn test_once_more(func: &mut Function, branch: Inst, (test, tested): (&Test, Val
         user = func.dfg.value_def(again).unwrap_inst();
     }
     rename_uses(func, user, |used| if used == tested { value } else { used });
-}
-
-fn is_comparison(func: &Function, inst: Inst) -> bool {
-    matches!(func.dfg.insts[inst], InstructionData::IntCompare { .. })
 }
 
 /// The most iterations that an unrolled group has.

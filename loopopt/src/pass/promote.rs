@@ -77,7 +77,7 @@ mod neighbours;
 mod recurrence;
 mod why;
 
-use crate::analysis::cfg::loops::{Loop, LoopData, LoopForest, def_block};
+use crate::analysis::cfg::loops::{Loop, LoopData, LoopForest};
 use crate::analysis::cfg::must_execute::{FirstIteration, Order};
 use crate::analysis::inst::effects::Effects;
 use crate::analysis::memory::alias::{Access, LoopMemory, cell_type};
@@ -92,16 +92,11 @@ use crate::pass::{Form, Pass, PassCx};
 use crate::refusal::Said;
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
-use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, MemFlagsData, StackSlot, Type, Value};
+use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, MemFlagsData, StackSlot, Type};
 use cranelift_codegen::{CodegenResult, Context, FxHashMap, FxHashSet};
 use neighbours::{Addresses, Located, Neighbours, Place};
 use std::rc::Rc;
 use why::Decline;
-
-/// Whether `value` is of a block of `lp`.
-fn is_inside(func: &Function, forest: &LoopForest, lp: Loop, value: Value) -> bool {
-    def_block(func, value).is_some_and(|block| forest.contains(lp, block))
-}
 
 /// The name of this pass.
 pub(crate) const NAME: &str = "promote";
@@ -328,7 +323,7 @@ impl<'a> Here<'a> {
     fn is_invariant(&self, address: &Sum) -> bool {
         let mut invariant = true;
         address.each_value(&mut |value| {
-            invariant &= def_block(self.func, value).is_some_and(|def| !self.forest.contains(self.lp, def));
+            invariant &= self.forest.is_from_outside(self.func, self.lp, value);
         });
         invariant
     }

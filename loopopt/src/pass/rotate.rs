@@ -353,9 +353,7 @@ fn invariant_results(
 ) -> BTreeSet<Value> {
     let mut invariant = BTreeSet::<Value>::new();
     for inst in insts {
-        let is_invariant = |value: &Value| {
-            invariant.contains(value) || def_block(func, *value).is_some_and(|def| !forest.contains(lp, def))
-        };
+        let is_invariant = |value: &Value| invariant.contains(value) || forest.is_from_outside(func, lp, *value);
         if Effects::of(func, inst).is_pure() && func.dfg.inst_args(inst).iter().all(is_invariant) {
             invariant.extend(func.dfg.inst_results(inst));
         }

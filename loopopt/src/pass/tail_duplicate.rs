@@ -47,7 +47,7 @@
 use crate::analysis::cfg::edges::{Edge, edges_from, edges_into};
 use crate::analysis::cfg::jumps::jump_target;
 use crate::analysis::cfg::loops::{Loop, LoopForest, def_block, defined_in};
-use crate::analysis::inst::effects::is_constant;
+use crate::analysis::inst::effects::{calls, is_constant};
 use crate::change::Change;
 use crate::edit::MAX_PARAMS;
 use crate::edit::cfg::merge::join;
@@ -153,7 +153,7 @@ impl SharedTest {
         if !forest.is_innermost(self.lp) {
             return Err(Decline::NotInnermost);
         }
-        if self.has_others && self.jumps.len() == 1 && calls(func, forest.blocks(self.lp)) {
+        if self.has_others && self.jumps.len() == 1 && forest.blocks(self.lp).iter().any(|&block| calls(func, block)) {
             return Err(Decline::LoneJump);
         }
         let size = insts().filter(|&inst| !is_constant(func, inst)).count() - 1;
@@ -165,12 +165,6 @@ impl SharedTest {
         }
         Ok(self)
     }
-}
-
-/// Whether there is a call in these blocks.
-fn calls(func: &Function, blocks: &[Block]) -> bool {
-    let mut insts = blocks.iter().flat_map(|&block| func.layout.block_insts(block));
-    insts.any(|inst| func.dfg.insts[inst].opcode().is_call())
 }
 
 /// Gives each jump a test of its own, and joins the two. By then, nothing outside of a test uses its values.

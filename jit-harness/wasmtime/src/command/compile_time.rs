@@ -77,7 +77,9 @@ pub(super) fn run(args: &CompileTimeArgs, out: &mut dyn Write) -> Result<Ending>
     }
     let file = args.json.as_deref().map(WholeFile::new).transpose()?;
     let program = Program::open(&args.file)?;
-    let setups = args.setup.setups()?;
+    let mut setups = args.setup.setups()?;
+    // Only `explain` reads why a loop is left alone.
+    setups.iter_mut().for_each(|setup| setup.options.refusals = false);
     interrupt::listen()?;
     let progress = progress(setups.len() * args.rounds);
     let mut all = Vec::new();

@@ -97,6 +97,7 @@ impl Settings {
         let mut options = self.options.clone();
         options.embedder = Arc::new(self.knowledge.clone());
         options.lowers_directly = true;
+        options.refusals &= self.on_report.is_some();
         options
     }
 

@@ -334,6 +334,11 @@ impl LoopForest {
         self.loops[outer].range.contains(&self.loops[inner].range.start)
     }
 
+    /// Whether `value` is defined in `lp`, or in a loop inside it.
+    pub fn defines(&self, func: &Function, lp: Loop, value: Value) -> bool {
+        def_block(func, value).is_some_and(|home| self.contains(lp, home))
+    }
+
     /// Whether `value` is defined outside of `lp`, so that it is the same in each iteration.
     pub fn is_from_outside(&self, func: &Function, lp: Loop, value: Value) -> bool {
         def_block(func, value).is_some_and(|home| !self.contains(lp, home))
@@ -401,8 +406,7 @@ impl LoopForest {
     /// Whether `block` ends in a `br_table` on what `lp` computes.
     pub fn dispatches_at(&self, func: &Function, lp: Loop, block: Block) -> bool {
         func.layout.last_inst(block).is_some_and(|branch| {
-            func.dfg.insts[branch].opcode() == Opcode::BrTable
-                && def_block(func, func.dfg.inst_args(branch)[0]).is_some_and(|home| self.contains(lp, home))
+            func.dfg.insts[branch].opcode() == Opcode::BrTable && self.defines(func, lp, func.dfg.inst_args(branch)[0])
         })
     }
 

@@ -18,7 +18,7 @@
 //! Blocks are visited in reverse postorder, so that all that can come before a block has been seen when it is its turn.
 
 use crate::analysis::cfg::loops::{Loop, LoopForest};
-use crate::analysis::inst::effects::Effects;
+use crate::analysis::inst::effects::{Effects, calls};
 use crate::fault::fault;
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::entity::SecondaryMap;
@@ -98,6 +98,11 @@ impl<'a> FirstIteration<'a> {
     pub fn detour(&self) -> Option<Detour> {
         self.detour
     }
+}
+
+/// Whether each iteration that ends in `latch` calls a function in one of `blocks`.
+pub(crate) fn calls_each_time(func: &Function, domtree: &DominatorTree, (blocks, latch): (&[Block], Block)) -> bool {
+    blocks.iter().any(|&block| calls(func, block) && domtree.block_dominates(block, latch))
 }
 
 /// The nearest block that dominates both.

@@ -12,6 +12,7 @@
 //! again in between.
 
 use crate::analysis::cfg::edges::{Edge, only_edge_into};
+use crate::analysis::inst::effects;
 use crate::analysis::scev::comparison::Comparison;
 use crate::analysis::scev::linear_expr::known;
 use crate::fault::fault;
@@ -97,6 +98,5 @@ fn condition_of(func: &Function, edge: Edge) -> Option<Value> {
 
 /// Whether `value` is 0 or 1 because it compares something.
 pub(crate) fn is_comparison(func: &Function, value: Value) -> bool {
-    let inst = func.dfg.value_def(value).inst();
-    inst.is_some_and(|inst| matches!(func.dfg.insts[inst].opcode(), Opcode::Icmp | Opcode::Fcmp))
+    func.dfg.value_def(value).inst().is_some_and(|inst| effects::is_comparison(func, inst))
 }

@@ -6,7 +6,7 @@
 use crate::analysis::inst::known_bits::KnownBits;
 use crate::claim::asserted;
 use crate::fault::fault;
-use cranelift_codegen::ir::{Block, Function, Inst, Opcode};
+use cranelift_codegen::ir::{Block, Function, Inst, Opcode, Value};
 use std::sync::LazyLock;
 
 /// The effects of one instruction. Each flag may be set although the effect does not happen, never the other way round.
@@ -139,6 +139,16 @@ pub fn is_constant(func: &Function, inst: Inst) -> bool {
 /// they are.
 pub(crate) fn is_rematerialized(func: &Function, inst: Inst) -> bool {
     matches!(func.dfg.insts[inst].opcode(), Opcode::Iconst | Opcode::F32const | Opcode::F64const)
+}
+
+/// Whether `value` is what [`is_constant`] says of the instruction that makes it.
+pub fn is_constant_value(func: &Function, value: Value) -> bool {
+    func.dfg.value_def(value).inst().is_some_and(|inst| is_constant(func, inst))
+}
+
+/// Whether `inst` compares two numbers.
+pub(crate) fn is_comparison(func: &Function, inst: Inst) -> bool {
+    matches!(func.dfg.insts[inst].opcode(), Opcode::Icmp | Opcode::Fcmp)
 }
 
 /// Whether `inst` counts for the size of code: a constant is an operand mostly, and most jumps go with the order of blocks.

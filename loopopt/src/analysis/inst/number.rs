@@ -30,6 +30,11 @@ pub fn mask(bits: u32) -> u64 {
     if bits >= 64 { u64::MAX } else { (1 << bits) - 1 }
 }
 
+/// The least number of so many bits, up to 64, as its bits.
+pub fn least_number(bits: u32, is_signed: bool) -> u64 {
+    if is_signed { 1 << (bits - 1) } else { 0 }
+}
+
 /// A number of so many bits with its sign.
 pub fn signed(number: u64, bits: u32) -> i64 {
     let unused = 64 - bits.min(64);

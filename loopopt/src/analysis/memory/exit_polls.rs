@@ -51,7 +51,7 @@ mod asked;
 mod passed;
 mod standing;
 
-use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
+use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::inst::effects::Effects;
 use crate::fault::fault;
 pub use asked::asked_by;
@@ -394,7 +394,7 @@ impl<'a> Search<'a> {
     /// What `value` is made of in the loop, nothing if it is outside. `None` if it changes.
     fn operands(&mut self, value: Value) -> Option<Operands> {
         let func = self.func;
-        if def_block(func, value).is_none_or(|block| !self.forest.contains(self.lp, block)) {
+        if !self.forest.defines(func, self.lp, value) {
             return Some(Operands::new());
         }
         match func.dfg.value_def(value) {

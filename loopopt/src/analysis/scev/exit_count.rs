@@ -12,7 +12,7 @@
 //! A loop may end earlier by a trap or in a call that does not return; nothing here says that it does not.
 
 use crate::analysis::cfg::edges::{Edge, copied_size, edges_from};
-use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
+use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::scev::comparison::Comparison;
 use crate::analysis::scev::const_eval::{Evaluator, is_foldable};
 use crate::analysis::scev::exit_test::ExitTest;
@@ -127,7 +127,7 @@ fn run(
     let mut simulation = Simulation { count: TripCount::Unknown, decided: Vec::new(), insts: 0 };
     let mut may_leave = false;
     for around in 0..most {
-        evaluator.forget_unless(|value| def_block(func, value).is_none_or(|block| !forest.contains(lp, block)));
+        evaluator.forget_unless(|value| !forest.defines(func, lp, value));
         assume_params(func, data.header, &state, evaluator);
         if around == 0 && data.exits.iter().all(|exit| evaluator.taken(exit.branch).is_none()) {
             return None;

@@ -48,7 +48,7 @@ pub(in crate::analysis) mod gathered;
 pub mod unwrapped;
 
 use crate::analysis::cfg::loops::Loop;
-use crate::analysis::inst::number::{constant_of, mask};
+use crate::analysis::inst::number::{constant_of, least_number, mask};
 use crate::analysis::scev::integer::{Integer, Needs};
 use crate::analysis::scev::linear_expr::{Sum, Term};
 use crate::analysis::scev::requirement::Requirement;
@@ -302,8 +302,7 @@ impl Walk<'_> {
         // Only what moves by the same in each iteration is between its ends there.
         self.takes_all = false;
         self.may_start_at_zero = false;
-        let least = if is_signed(cond) { 1 << (left.bits() - 1) } else { 0 };
-        let least = Sum::constant(least, left.bits());
+        let least = Sum::constant(least_number(left.bits(), is_signed(cond)), left.bits());
         let most = least.clone().offset(-1);
         let mut ends = Vec::new();
         for sum in [left, right] {
@@ -411,7 +410,7 @@ impl Walk<'_> {
     /// How `inner`, which must not wrap, moves.
     fn extended(&mut self, inner: &Sum, signed: bool, depth: usize) -> Result<Moves, Obstacle> {
         let moves = self.moves(inner, inner.bits(), depth - 1)?;
-        let least = Sum::constant(if signed { 1 << (inner.bits() - 1) } else { 0 }, inner.bits());
+        let least = Sum::constant(least_number(inner.bits(), signed), inner.bits());
         self.has_room(&moves, &least, &least.clone().offset(-1))?;
         Ok(moves)
     }

@@ -1,6 +1,6 @@
 //! A function with its loops, and what its values are as sums.
 
-use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
+use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::inst::number::constant_of;
 use crate::analysis::scev::linear_expr::{Sum, Term};
 use cranelift_codegen::Context;
@@ -111,8 +111,7 @@ impl<'a> View<'a> {
 
     /// Whether `value` is defined outside of the loop.
     pub fn is_defined_outside(self, lp: Loop, value: Value) -> bool {
-        let block = def_block(self.func(), value);
-        block.is_some_and(|block| !self.forest.contains(lp, block))
+        self.forest.is_from_outside(self.func(), lp, value)
     }
 
     /// Whether `sum` is the same in all iterations.

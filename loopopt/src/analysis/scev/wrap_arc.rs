@@ -4,6 +4,7 @@
 //! question when its counter enters such an arc. It is answered exactly for the first way around the circle, whatever the step, its sign
 //! and the width; a lower bound holds in any case.
 
+use crate::analysis::inst::number::least_number;
 use crate::analysis::scev::const_eval::{max_of, truncate};
 use crate::analysis::scev::linear_expr::Sum;
 use cranelift_codegen::ir::Type;
@@ -35,7 +36,7 @@ pub fn is_strict(cond: IntCC) -> bool {
 
 /// The first and the last number for which a comparison with `bound` holds, if it holds for any.
 pub fn arc(cond: IntCC, bound: &Sum) -> (Sum, Sum) {
-    let least = Sum::constant(if is_signed(cond) { 1 << (bound.bits() - 1) } else { 0 }, bound.bits());
+    let least = Sum::constant(least_number(bound.bits(), is_signed(cond)), bound.bits());
     let end = |by: Option<i64>, none: Sum| by.map_or(none, |by| bound.clone().offset(by));
     let (from, to) = interval(cond);
     (end(from, least.clone()), end(to, least.offset(-1)))

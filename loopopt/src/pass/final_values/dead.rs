@@ -1,7 +1,7 @@
 //! What a loop computes for nothing, or for its exits alone.
 
 use crate::analysis::cfg::edges::{Edge, edges_from, own_uses};
-use crate::analysis::cfg::loops::{Loop, def_block};
+use crate::analysis::cfg::loops::Loop;
 use crate::analysis::inst::effects::{Effects, is_constant};
 use crate::analysis::scev::view::View;
 use crate::edit::ssa::params::keep_params;
@@ -153,7 +153,7 @@ impl<'a> Needed<'a> {
 
     fn add(&mut self, value: Value) {
         let View { ctx, forest } = self.flow.view;
-        let is_inside = def_block(&ctx.func, value).is_some_and(|block| forest.contains(self.flow.lp, block));
+        let is_inside = forest.defines(&ctx.func, self.flow.lp, value);
         if is_inside && self.values.insert(value) {
             self.open.push(value);
         }

@@ -21,7 +21,7 @@
 
 use crate::analysis::cfg::edges::edges_into;
 use crate::analysis::cfg::loops::{Loop, LoopForest, defined_in};
-use crate::analysis::inst::effects::{Effects, is_constant};
+use crate::analysis::inst::effects::{Effects, is_comparison, is_constant};
 use crate::analysis::memory::exit_polls::polls;
 use crate::analysis::scev::comparison::Comparison;
 use crate::analysis::scev::const_eval::compares;
@@ -333,11 +333,6 @@ impl<'a> Levels<'a> {
             gain.needs_cleanup = true;
         }
     }
-}
-
-/// Whether `inst` is a comparison, which costs nothing beside the branch that it belongs to, and would cost a register.
-fn is_comparison(func: &Function, inst: Inst) -> bool {
-    matches!(func.dfg.insts[inst].opcode(), Opcode::Icmp | Opcode::Fcmp)
 }
 
 /// About how many simple instructions a check, a division or a load is as slow as: what it takes on current x86-64 CPUs,

@@ -1,8 +1,8 @@
 //! Whether a loop waits for what a cell holds, and whether what it stores there itself moves on.
 
+use super::Here;
 use super::neighbours::Located;
 use super::why::Decline;
-use super::{Here, is_inside};
 use crate::analysis::cfg::loops::Loop;
 use crate::analysis::inst::number::constant_of;
 use crate::analysis::memory::exit_polls::settles;
@@ -89,7 +89,7 @@ impl Here<'_> {
         let Some(looks) = origin.looks.checked_sub(1) else { return false };
         origin.looks = looks;
         match func.dfg.value_def(value) {
-            ValueDef::Result(inst, _) if is_inside(func, forest, origin.lp, value) => {
+            ValueDef::Result(inst, _) if forest.defines(func, origin.lp, value) => {
                 match (func.dfg.insts[inst].opcode(), func.dfg.inst_args(inst)) {
                     (Opcode::Bitcast | Opcode::Ireduce | Opcode::Sextend | Opcode::Uextend, &[arg]) => {
                         self.is_moved_from(origin, arg, is_moved)
@@ -126,7 +126,7 @@ impl Here<'_> {
         if let Some(constant) = constant_of(func, amount) {
             return constant == 0;
         }
-        let inst = func.dfg.value_def(amount).inst().filter(|_| is_inside(func, self.forest, lp, amount));
+        let inst = func.dfg.value_def(amount).inst().filter(|_| self.forest.defines(func, lp, amount));
         inst.is_some_and(|inst| settles(func.dfg.insts[inst].opcode()))
     }
 }

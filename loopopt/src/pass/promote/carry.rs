@@ -177,7 +177,7 @@ impl Here<'_> {
         let jump = self.entry_edge().branch;
         while let Some(&value) = stack.last() {
             let ready = |made: &FxHashMap<_, _>, func: &Function, value| {
-                let outside = def_block(func, value).is_none_or(|def| !self.forest.contains(self.lp, def));
+                let outside = !self.forest.defines(func, self.lp, value);
                 made.get(&value).copied().or_else(|| known(func, value)).or(outside.then_some(value))
             };
             if ready(&made, self.func, value).is_some() {
@@ -212,7 +212,7 @@ impl Here<'_> {
         let mut stack = vec![value];
         for _ in 0..MAX_INSTS {
             let Some(value) = stack.pop() else { return true };
-            let outside = def_block(self.func, value).is_none_or(|def| !self.forest.contains(self.lp, def));
+            let outside = !self.forest.defines(self.func, self.lp, value);
             if outside || known(self.func, value).is_some() {
                 continue;
             }

@@ -40,7 +40,6 @@ use super::neighbours::Located;
 use super::why::Decline;
 use super::{Here, Memory, prove_known_memory};
 use crate::analysis::cfg::edges::edges_into;
-use crate::analysis::cfg::loops::def_block;
 use crate::analysis::memory::alias::{Access, cell_type};
 use crate::analysis::scev::linear_expr::Sum;
 use crate::edit::cfg::split_edges::append_arg;
@@ -117,7 +116,7 @@ impl Here<'_> {
         let mut leaf = |value| match self.back_edge_arg(value) {
             Some(next) => Some(Sum::of(self.func, next)),
             None => {
-                let outside = def_block(self.func, value).is_none_or(|def| !self.forest.contains(self.lp, def));
+                let outside = !self.forest.defines(self.func, self.lp, value);
                 outside.then(|| Sum::of_leaf(self.func, value))
             }
         };

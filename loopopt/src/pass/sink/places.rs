@@ -3,7 +3,7 @@
 use crate::analysis::cfg::edges::{Edge, count_uses, edges_into};
 use crate::analysis::cfg::loops::def_block;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
-use crate::analysis::inst::effects::is_constant;
+use crate::analysis::inst::effects::is_constant_value;
 use crate::edit::inst::rename::each_use;
 use crate::fault::fault;
 use crate::pass::PassCx;
@@ -215,8 +215,4 @@ impl Places {
 fn leaves(func: &Function, forest: &LoopForest, value: Value, block: Block) -> bool {
     let home = def_block(func, value).and_then(|home| forest.innermost(home));
     home.is_some_and(|home| !forest.contains(home, block)) && !is_constant_value(func, value)
-}
-
-fn is_constant_value(func: &Function, value: Value) -> bool {
-    func.dfg.value_def(value).inst().is_some_and(|inst| is_constant(func, inst))
 }

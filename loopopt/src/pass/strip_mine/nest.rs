@@ -1,7 +1,7 @@
 //! The polls of the loops inside, which a strip leaves out as well.
 
 use super::Decline;
-use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
+use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::inst::effects::Effects;
 use crate::analysis::memory::polls::{Poll, PollKind, Polls, usual_value};
 use crate::fault::fault;
@@ -157,7 +157,7 @@ impl Questions<'_> {
 
     /// What `value` is while no rare edge is taken.
     fn usual(&self, value: Value) -> Value {
-        let is_inside = def_block(&self.ctx.func, value).is_some_and(|home| self.forest.contains(self.lp, home));
+        let is_inside = self.forest.defines(&self.ctx.func, self.lp, value);
         let is_rare = |block| self.nest.rare.contains(block);
         let usual = || usual_value(self.ctx, (self.forest, self.lp), &is_rare, value);
         is_inside.then(usual).flatten().unwrap_or(value)

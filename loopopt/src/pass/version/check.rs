@@ -5,7 +5,7 @@ use crate::analysis::cfg::edges::{Edge, edges_from};
 use crate::analysis::cfg::jumps::leads_to_failure;
 use crate::analysis::cfg::loops::Loop;
 use crate::analysis::facts::condition::{Part, parts};
-use crate::analysis::inst::number::mask;
+use crate::analysis::inst::number::{least_number, mask};
 use crate::analysis::memory::alias::address_operand;
 use crate::analysis::memory::spectre_guard::Guard;
 use crate::analysis::scev::linear_expr::Sum;
@@ -294,7 +294,7 @@ fn multiplies_well(a: Sum, b: Sum) -> Requirement {
 /// more than most programs do with what they check like that.
 fn stays_signed(a: Sum, b: Sum, is_sum: bool) -> Option<Vec<Requirement>> {
     let bits = a.bits();
-    let least = Sum::constant(1 << (bits - 1), bits);
+    let least = Sum::constant(least_number(bits, true), bits);
     let most = least.clone().offset(-1);
     let is_negative = b.as_constant().is_some_and(|number| number >> (bits - 1) == 1);
     let limit = |end: &Sum| end.plus(&b, if is_sum { u64::MAX } else { 1 });

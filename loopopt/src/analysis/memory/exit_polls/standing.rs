@@ -20,7 +20,6 @@
 
 use super::passed::{Kept, Params};
 use super::{Guards, Operands, Search, WayOut, is_choice};
-use crate::analysis::cfg::loops::def_block;
 use crate::analysis::memory::alias::{Access, PrivateSlots, address_operand};
 use crate::analysis::scev::linear_expr::offset;
 use cranelift_codegen::FxHashSet;
@@ -259,7 +258,7 @@ impl Search<'_> {
         // What differs by a constant in one iteration may not do so in two.
         let mut stand = true;
         for access in [load, store] {
-            let is_outside = |value| def_block(func, value).is_some_and(|home| !forest.contains(lp, home));
+            let is_outside = |value| forest.is_from_outside(func, lp, value);
             access.address.each_value(&mut |value| stand &= is_outside(value));
         }
         !stand || load.may_alias(store, &PrivateSlots::default())
