@@ -78,6 +78,8 @@
 
 mod check;
 mod extension;
+mod judge;
+mod known;
 mod lengths;
 mod overlap;
 mod reloads;
@@ -85,15 +87,11 @@ mod returning_guards;
 mod why;
 
 use crate::analysis::cfg::edges::Edge;
-use crate::analysis::cfg::jumps::leads_to_failure;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::cfg::must_execute::Order;
-use crate::analysis::facts::known::{Conditions, Place};
 use crate::analysis::memory::told_apart::ToldApart;
-use crate::analysis::scev::exit_count;
 use crate::analysis::scev::linear_expr::Sum;
 use crate::analysis::scev::predication::Predication;
-use crate::analysis::scev::predication::unwrapped::unwrapped;
 use crate::analysis::scev::requirement::{Requirement, simplified};
 use crate::analysis::scev::view::View;
 use crate::change::Change;
@@ -105,19 +103,16 @@ use crate::edit::materialize::emit::emit_all;
 use crate::edit::materialize::local_cse::reuse;
 use crate::edit::materialize::offsets::fold_offsets;
 use crate::edit::materialize::pin::pin_accesses_at;
-use crate::embedder::SpectreGuards;
 use crate::options::Options;
 use crate::pass::copying::{Denied, granted};
-use crate::pass::{Form, GuardPolicy, Pass, PassCx};
+use crate::pass::{Form, Pass, PassCx};
 use check::Check;
 use cranelift_codegen::ir::{Block, Function, Inst, Value};
 use cranelift_codegen::{CodegenResult, Context, FxHashMap, FxHashSet};
-use extension::Extensions;
+use known::Known;
 use lengths::Lengths;
-use overlap::{Cell, Cells};
-use returning_guards::guards_come_back;
+use overlap::Cell;
 use smallvec::SmallVec;
-use std::ops::Range;
 use std::rc::Rc;
 use why::Decline;
 
@@ -195,23 +190,7 @@ fn changed(func: &Function, plans: &[Plan]) -> Vec<Value> {
 fn plan(ctx: &Context, cx: &mut PassCx<'_>, lengths: &Lengths) -> Vec<Plan> {
     let forest = cx.forest(ctx);
     let view = View { ctx, forest: &forest };
-    let mut conditions = Conditions::new(&ctx.func, &ctx.cfg, &ctx.domtree).with_options(cx.options);
-    conditions.set_thorough(false);
-    let mut known = Known {
-        view,
-        max_requirements: cx.options.version_max_requirements,
-        lengths,
-        ahead: Predication::new(view),
-        conditions,
-        guards: cx.guard_policy(),
-        around_fast: cx.marks.around_fast(),
-        extensions: Extensions::new(view, cx.guard_policy()),
-        cells: Cells::new(view, cx.options),
-        answers: FxHashMap::default(),
-        checks: Vec::new(),
-        places: FxHashMap::default(),
-        told_apart: FxHashMap::default(),
-    };
+    let mut known = Known::new(view, cx, lengths);
     let mut plans: Vec<Plan> = Vec::new();
     for lp in forest.loops() {
         if !plans.is_empty() && cx.form < Form::Canonical {
@@ -225,7 +204,7 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>, lengths: &Lengths) -> Vec<Plan> {
             continue;
         }
         let found = Plan::prove(view, lp, &mut known, cx.options)
-            .and_then(|plan| plan.judge(view, &known.guards))
+            .and_then(|plan| plan.judge(view, known.guards()))
             .and_then(|plan| plan.runs_often(cx));
         match found {
             Ok(plan) => plans.push(plan),
@@ -238,152 +217,6 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>, lengths: &Lengths) -> Vec<Plan> {
 /// Whether passes leave one of the loops inside alone.
 fn holds_left_alone(cx: &PassCx<'_>, forest: &LoopForest, lp: Loop) -> bool {
     cx.marks.has_left_alone() && forest.blocks(lp).iter().any(|&block| cx.marks.is_left_alone(block))
-}
-
-/// What is known in front of loops.
-struct Known<'a> {
-    view: View<'a>,
-    max_requirements: usize,
-    lengths: &'a Lengths,
-    ahead: Predication<'a>,
-    conditions: Conditions<'a>,
-    guards: GuardPolicy<'a>,
-    /// The headers of loops that rare parts have left for, of loops inside.
-    around_fast: FxHashSet<Block>,
-    extensions: Extensions<'a>,
-    cells: Cells<'a>,
-    /// What has been asked of the places in front of loops.
-    answers: FxHashMap<(Loop, Requirement), bool>,
-    /// The checks of the blocks that have been looked at.
-    checks: Vec<Followed>,
-    /// Which of them are those of a block.
-    places: FxHashMap<Block, Range<usize>>,
-    /// Which of them keep accesses of an innermost loop apart.
-    told_apart: FxHashMap<Loop, Range<usize>>,
-}
-
-/// A check, and what it requires in front of the loops around it.
-struct Followed {
-    check: Check,
-    /// From the innermost loop outwards, as far as anybody has asked.
-    levels: Vec<Result<Vec<Requirement>, Decline>>,
-}
-
-impl Followed {
-    /// What it requires inside of the loop that is `above` loops outside of the innermost.
-    fn inside(&self, above: usize) -> &[Requirement] {
-        match above.checked_sub(1).map(|inner| &self.levels[inner]) {
-            None => &self.check.requires,
-            Some(level) => level.as_deref().unwrap_or(&[]),
-        }
-    }
-}
-
-impl Known<'_> {
-    /// The checks of a loop and of the loops inside it that are expected to run and to do nothing.
-    fn checks(&mut self, lp: Loop) -> Vec<usize> {
-        let (func, forest) = (self.view.func(), self.view.forest);
-        let is_cold = func.layout.is_cold(forest.data(lp).header);
-        let mut found = Vec::new();
-        for &block in forest.blocks(lp).iter().filter(|&&block| is_cold || !func.layout.is_cold(block)) {
-            let Self { view, lengths, guards, around_fast, extensions, checks, places, .. } = self;
-            let range = places.entry(block).or_insert_with(|| {
-                let start = checks.len();
-                let all = Check::all(*view, block, (guards, around_fast), extensions);
-                checks.extend(all.map(|mut check| {
-                    check.requires = check.requires.into_iter().flat_map(|one| lengths.in_front(one)).collect();
-                    Followed { check, levels: Vec::new() }
-                }));
-                start..checks.len()
-            });
-            found.extend(range.clone());
-        }
-        found
-    }
-
-    /// What the cells of the innermost loops in a loop are to be told apart from, those of one cell together.
-    fn overlaps(&mut self, lp: Loop) -> Vec<usize> {
-        let forest = self.view.forest;
-        let mut found = Vec::new();
-        for inner in forest.blocks(lp).iter().filter_map(|&block| forest.loop_of_header(block)) {
-            let Self { cells, checks, told_apart, .. } = self;
-            let range = told_apart.entry(inner).or_insert_with(|| {
-                let start = checks.len();
-                let all = cells.of(inner).into_iter().flatten();
-                checks.extend(all.map(|check| Followed { check, levels: Vec::new() }));
-                start..checks.len()
-            });
-            found.extend(range.clone());
-        }
-        found
-    }
-
-    /// The cell that the check of this number keeps apart, if it does.
-    fn cell(&self, number: usize) -> Option<&Rc<Cell>> {
-        self.checks[number].check.cell()
-    }
-
-    /// What has to hold in front of `lp` for the check of this number, which is `above` loops inside of it, and is not known to hold
-    /// there.
-    fn before(&mut self, number: usize, lp: Loop, above: usize) -> Result<&[Requirement], Decline> {
-        if self.checks[number].levels.len() <= above {
-            let level = self.level(number, lp, above);
-            self.checks[number].levels.push(level);
-        }
-        match &self.checks[number].levels[above] {
-            Ok(required) => Ok(required),
-            Err(why) => Err(why.clone()),
-        }
-    }
-
-    fn level(&mut self, number: usize, lp: Loop, above: usize) -> Result<Vec<Requirement>, Decline> {
-        let Check { inst, block, .. } = self.checks[number].check;
-        let place = match self.cell(number) {
-            Some(_) if above > 0 => self.start_inside(lp, block),
-            _ => (inst, block),
-        };
-        let mut all = Vec::new();
-        for index in 0..self.checks[number].inside(above).len() {
-            let before = self.ahead.before(&self.checks[number].inside(above)[index], lp, place);
-            for requirement in before.map_err(|why| Decline::of_obstacle(why, inst))? {
-                let requirement = unwrapped(requirement, &mut |least| self.is_known(least, lp) == Some(true));
-                match self.is_known(&requirement, lp) {
-                    Some(true) => {}
-                    Some(false) => return Err(Decline::NeverHolds { check: inst, requirement: Box::new(requirement) }),
-                    None if all.contains(&requirement) => {}
-                    None => all.push(requirement),
-                }
-            }
-            // More for one check than for all of them are for none.
-            let requirements = all.len();
-            if requirements > self.max_requirements.saturating_mul(MAX_UNSIMPLIFIED) {
-                return Err(Decline::TooManyTests { requirements, max: self.max_requirements });
-            }
-        }
-        Ok(all)
-    }
-
-    /// The start of the loop right inside `lp` that holds `block`: a cell has to be apart from an access whenever that loop is entered, not only where
-    /// the access comes to run, for both may be moved to where it does not ([`crate::analysis::memory::told_apart`]).
-    fn start_inside(&self, lp: Loop, block: Block) -> (Inst, Block) {
-        let View { forest, .. } = self.view;
-        let around = std::iter::successors(forest.innermost(block), |&inner| forest.data(inner).parent);
-        let inside = around.take_while(|&inner| inner != lp).last().expect("the access is in a loop inside");
-        let header = forest.data(inside).header;
-        (self.view.func().layout.first_inst(header).expect("a block has a branch"), header)
-    }
-
-    /// Whether `requirement` holds in front of the loop, if that is known.
-    fn is_known(&mut self, requirement: &Requirement, lp: Loop) -> Option<bool> {
-        let entries = &self.view.forest.data(lp).entries[..];
-        let (Requirement::Compare { cond, left, right }, [entry]) = (requirement, entries) else {
-            return requirement.known();
-        };
-        requirement.known().or_else(|| {
-            let ask = || self.conditions.holds(Place::Before(entry.branch), *cond, [left, right]);
-            self.answers.entry((lp, requirement.clone())).or_insert_with(ask).then_some(true)
-        })
-    }
 }
 
 /// Two versions that are legal.
@@ -464,11 +297,11 @@ impl Plan {
             let why = plan.add_overlaps(forest, known, &overlaps, options);
             obstacle = obstacle.or(why);
         }
-        plan.settle(obstacle, options)
+        plan.simplify(obstacle, options)
     }
 
     /// Makes the test as short as it can be. `obstacle` is why some check stays.
-    fn settle(mut self, obstacle: Option<Decline>, options: &Options) -> Result<Self, Decline> {
+    fn simplify(mut self, obstacle: Option<Decline>, options: &Options) -> Result<Self, Decline> {
         let (requirements, max) = (self.requires.len(), options.version_max_requirements);
         if !options.ignore_cost && requirements > max.saturating_mul(MAX_UNSIMPLIFIED) {
             return Err(Decline::TooManyTests { requirements, max });
@@ -613,78 +446,6 @@ impl Plan {
         Ok(())
     }
 
-    /// Why it does not pay to test anything in front of the loop, whatever that may be.
-    fn ruled_out(&self, func: &Function, options: &Options) -> Option<Decline> {
-        let (insts, max) = (self.copied, options.version_max_insts);
-        match options.ignore_cost {
-            true => None,
-            false if func.is_effectively_cold(self.header) => Some(Decline::ColdLoop),
-            false => (insts > max).then_some(Decline::TooLarge { insts, max }),
-        }
-    }
-
-    fn judge(self, view: View<'_>, guards: &GuardPolicy<'_>) -> Result<Self, Decline> {
-        let (View { ctx, forest }, options) = (view, guards.options);
-        if options.ignore_cost {
-            return Ok(self);
-        }
-        let copies = !self.requires.is_empty();
-        if copies {
-            self.judge_copy(ctx, forest, options)?;
-        }
-        let others = self.extensions().count() + self.overlaps().count();
-        if options.embedder.spectre_guards() == SpectreGuards::Consolidate
-            && others < self.checks.len()
-            && let Some([guards, back]) = guards_come_back(view, self.lp, (&self.checks, copies), guards)
-        {
-            return Err(Decline::GuardsComeBack { guards, back });
-        }
-        let (requirements, checks) = (self.requires.len(), self.checks.len());
-        if requirements > checks && self.headers.len() == 1 && self.may_end_early(&ctx.func, forest) {
-            return Err(Decline::EndsEarly { requirements, checks });
-        }
-        Ok(self)
-    }
-
-    /// Whether the loop may end before it is where it is counted: elsewhere, or at all if only a check counts it.
-    fn may_end_early(&self, func: &Function, forest: &LoopForest) -> bool {
-        let exits = &forest.data(self.lp).exits;
-        let is_counted_by_check = self.counted_by.values().any(|checks| !checks.is_empty());
-        forest.may_end_early(func, self.lp)
-            || is_counted_by_check && exits.iter().any(|exit| !leads_to_failure(func, exit.target(func)))
-    }
-
-    /// Whether a second version may pay.
-    fn judge_copy(&self, ctx: &Context, forest: &LoopForest, options: &Options) -> Result<(), Decline> {
-        if self.gone < self.weight.saturating_sub(self.gone) {
-            return Err(Decline::FewChecks { gone: self.gone, all: self.weight });
-        }
-        if self.nearer < self.gone.saturating_sub(self.nearer) {
-            return Err(Decline::SameTest { gone: self.gone, nearer: self.nearer });
-        }
-        let max = options.version_max_requirements;
-        if self.requires.len() > max {
-            return Err(Decline::TooManyTests { requirements: self.requires.len(), max });
-        }
-        if self.headers.len() == 1
-            && let Some(around) = exit_count::bound(ctx, forest, self.lp).most()
-            && around < options.version_min_iterations as u128
-        {
-            return Err(Decline::FewIterations { around, min: options.version_min_iterations });
-        }
-        Ok(())
-    }
-
-    /// (P5) An innermost loop does not end soon, as far as a profile says.
-    fn runs_often(self, cx: &PassCx<'_>) -> Result<Self, Decline> {
-        let min =
-            if self.headers.len() == 1 && !self.requires.is_empty() { cx.options.version_min_iterations } else { 0 };
-        match cx.usually_short(self.header, min) {
-            Some(usual) => Err(Decline::UsuallyShort(usual, min)),
-            None => Ok(self),
-        }
-    }
-
     /// What is told apart in the fast loop.
     fn overlaps(&self) -> impl Iterator<Item = (&Check, &Cell)> {
         self.checks.iter().filter_map(|check| Some((check, &**check.cell()?)))
@@ -703,33 +464,6 @@ impl Plan {
     /// The extensions that go, with what they become.
     fn extensions(&self) -> impl Iterator<Item = (&Check, &Sum)> {
         self.checks.iter().filter_map(|check| Some((check, check.extension()?)))
-    }
-
-    fn describe(&self) -> String {
-        let extensions = self.extensions().count();
-        let number = |count: usize, one: &str, more: &str| match count {
-            0 => None,
-            1 => Some(format!("one {one}")),
-            _ => Some(format!("{count} {more}")),
-        };
-        let windows = self.overlaps().filter(|(_, cell)| cell.reach.is_some()).count();
-        let overlaps = self.overlaps().count() - windows;
-        let others = extensions + overlaps + windows;
-        let checks = number(self.checks.len() - others, "check is gone", "checks are gone");
-        let sums =
-            number(extensions, "sum of an address is added up in 64 bits", "sums of addresses are added up in 64 bits");
-        let apart = number(overlaps, "access does not overlap a cell", "accesses do not overlap cells");
-        let far = number(
-            windows,
-            "store is away from what later iterations load again",
-            "stores are away from what later iterations load again",
-        );
-        let checks = checks.into_iter().chain(sums).chain(apart).chain(far).collect::<Vec<_>>().join(", ");
-        if self.requires.is_empty() {
-            return format!("{checks}: always fulfilled");
-        }
-        let words: Vec<_> = self.requires.iter().map(Requirement::to_string).collect();
-        format!("{checks}; fast if {} ({} instructions in the slow version)", words.join(", "), self.copied)
     }
 
     /// Makes the slow version, if there is a test to be made. `blocks` are those of the loop in dominance order.

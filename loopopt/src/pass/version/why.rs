@@ -1,5 +1,6 @@
-//! Why a loop has no second version.
+//! Why a loop has no second version, and what one is for.
 
+use super::Plan;
 use crate::analysis::scev::predication::Obstacle;
 use crate::analysis::scev::requirement::Requirement;
 use crate::refusal::{Shown, refusals};
@@ -72,5 +73,35 @@ impl Decline {
             Obstacle::NoCount => Self::NotCounted { check },
             Obstacle::TooLong => Self::TooComplex { check },
         }
+    }
+}
+
+impl Plan {
+    /// What is done, in words.
+    pub(super) fn describe(&self) -> String {
+        let extensions = self.extensions().count();
+        let number = |count: usize, one: &str, more: &str| match count {
+            0 => None,
+            1 => Some(format!("one {one}")),
+            _ => Some(format!("{count} {more}")),
+        };
+        let windows = self.overlaps().filter(|(_, cell)| cell.reach.is_some()).count();
+        let overlaps = self.overlaps().count() - windows;
+        let others = extensions + overlaps + windows;
+        let checks = number(self.checks.len() - others, "check is gone", "checks are gone");
+        let sums =
+            number(extensions, "sum of an address is added up in 64 bits", "sums of addresses are added up in 64 bits");
+        let apart = number(overlaps, "access does not overlap a cell", "accesses do not overlap cells");
+        let far = number(
+            windows,
+            "store is away from what later iterations load again",
+            "stores are away from what later iterations load again",
+        );
+        let checks = checks.into_iter().chain(sums).chain(apart).chain(far).collect::<Vec<_>>().join(", ");
+        if self.requires.is_empty() {
+            return format!("{checks}: always fulfilled");
+        }
+        let words: Vec<_> = self.requires.iter().map(Requirement::to_string).collect();
+        format!("{checks}; fast if {} ({} instructions in the slow version)", words.join(", "), self.copied)
     }
 }

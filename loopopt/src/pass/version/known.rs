@@ -1,0 +1,192 @@
+//! What the checks of a function require, and what of it is known in front of each loop. It is found out once for all loops.
+
+use super::MAX_UNSIMPLIFIED;
+use super::check::Check;
+use super::extension::Extensions;
+use super::lengths::Lengths;
+use super::overlap::{Cell, Cells};
+use super::why::Decline;
+use crate::analysis::cfg::loops::Loop;
+use crate::analysis::facts::known::{Conditions, Place};
+use crate::analysis::scev::predication::Predication;
+use crate::analysis::scev::predication::unwrapped::unwrapped;
+use crate::analysis::scev::requirement::Requirement;
+use crate::analysis::scev::view::View;
+use crate::pass::{GuardPolicy, PassCx};
+use cranelift_codegen::ir::{Block, Inst};
+use cranelift_codegen::{Context, FxHashMap, FxHashSet};
+use std::ops::Range;
+use std::rc::Rc;
+
+/// What is known in front of loops.
+pub(super) struct Known<'a> {
+    pub(super) view: View<'a>,
+    max_requirements: usize,
+    lengths: &'a Lengths,
+    pub(super) ahead: Predication<'a>,
+    conditions: Conditions<'a>,
+    guards: GuardPolicy<'a>,
+    /// The headers of loops that rare parts have left for, of loops inside.
+    around_fast: FxHashSet<Block>,
+    extensions: Extensions<'a>,
+    cells: Cells<'a>,
+    /// What has been asked of the places in front of loops.
+    answers: FxHashMap<(Loop, Requirement), bool>,
+    /// The checks of the blocks that have been looked at.
+    pub(super) checks: Vec<Followed>,
+    /// Which of them are those of a block.
+    places: FxHashMap<Block, Range<usize>>,
+    /// Which of them keep accesses of an innermost loop apart.
+    told_apart: FxHashMap<Loop, Range<usize>>,
+}
+
+/// A check, and what it requires in front of the loops around it.
+pub(super) struct Followed {
+    pub(super) check: Check,
+    /// From the innermost loop outwards, as far as anybody has asked.
+    levels: Vec<Result<Vec<Requirement>, Decline>>,
+}
+
+impl Followed {
+    /// What it requires inside of the loop that is `above` loops outside of the innermost.
+    pub(super) fn inside(&self, above: usize) -> &[Requirement] {
+        match above.checked_sub(1).map(|inner| &self.levels[inner]) {
+            None => &self.check.requires,
+            Some(level) => level.as_deref().unwrap_or(&[]),
+        }
+    }
+}
+
+impl<'a> Known<'a> {
+    /// For the loops of this function, of which nothing has been asked.
+    pub(super) fn new(view: View<'a>, cx: &PassCx<'a>, lengths: &'a Lengths) -> Self {
+        let Context { func, cfg, domtree, .. } = view.ctx;
+        let mut conditions = Conditions::new(func, cfg, domtree).with_options(cx.options);
+        conditions.set_thorough(false);
+        Self {
+            view,
+            max_requirements: cx.options.version_max_requirements,
+            lengths,
+            ahead: Predication::new(view),
+            conditions,
+            guards: cx.guard_policy(),
+            around_fast: cx.marks.around_fast(),
+            extensions: Extensions::new(view, cx.guard_policy()),
+            cells: Cells::new(view, cx.options),
+            answers: FxHashMap::default(),
+            checks: Vec::new(),
+            places: FxHashMap::default(),
+            told_apart: FxHashMap::default(),
+        }
+    }
+
+    /// Which Spectre guards may go.
+    pub(super) fn guards(&self) -> &GuardPolicy<'a> {
+        &self.guards
+    }
+
+    /// The checks of a loop and of the loops inside it that are expected to run and to do nothing.
+    pub(super) fn checks(&mut self, lp: Loop) -> Vec<usize> {
+        let (func, forest) = (self.view.func(), self.view.forest);
+        let is_cold = func.layout.is_cold(forest.data(lp).header);
+        let mut found = Vec::new();
+        for &block in forest.blocks(lp).iter().filter(|&&block| is_cold || !func.layout.is_cold(block)) {
+            let Self { view, lengths, guards, around_fast, extensions, checks, places, .. } = self;
+            let range = places.entry(block).or_insert_with(|| {
+                let start = checks.len();
+                let all = Check::all(*view, block, (guards, around_fast), extensions);
+                checks.extend(all.map(|mut check| {
+                    check.requires = check.requires.into_iter().flat_map(|one| lengths.in_front(one)).collect();
+                    Followed { check, levels: Vec::new() }
+                }));
+                start..checks.len()
+            });
+            found.extend(range.clone());
+        }
+        found
+    }
+
+    /// What the cells of the innermost loops in a loop are to be told apart from, those of one cell together.
+    pub(super) fn overlaps(&mut self, lp: Loop) -> Vec<usize> {
+        let forest = self.view.forest;
+        let mut found = Vec::new();
+        for inner in forest.blocks(lp).iter().filter_map(|&block| forest.loop_of_header(block)) {
+            let Self { cells, checks, told_apart, .. } = self;
+            let range = told_apart.entry(inner).or_insert_with(|| {
+                let start = checks.len();
+                let all = cells.of(inner).into_iter().flatten();
+                checks.extend(all.map(|check| Followed { check, levels: Vec::new() }));
+                start..checks.len()
+            });
+            found.extend(range.clone());
+        }
+        found
+    }
+
+    /// The cell that the check of this number keeps apart, if it does.
+    pub(super) fn cell(&self, number: usize) -> Option<&Rc<Cell>> {
+        self.checks[number].check.cell()
+    }
+
+    /// What has to hold in front of `lp` for the check of this number, which is `above` loops inside of it, and is not known to hold
+    /// there.
+    pub(super) fn before(&mut self, number: usize, lp: Loop, above: usize) -> Result<&[Requirement], Decline> {
+        if self.checks[number].levels.len() <= above {
+            let level = self.level(number, lp, above);
+            self.checks[number].levels.push(level);
+        }
+        match &self.checks[number].levels[above] {
+            Ok(required) => Ok(required),
+            Err(why) => Err(why.clone()),
+        }
+    }
+
+    fn level(&mut self, number: usize, lp: Loop, above: usize) -> Result<Vec<Requirement>, Decline> {
+        let Check { inst, block, .. } = self.checks[number].check;
+        let place = match self.cell(number) {
+            Some(_) if above > 0 => self.start_inside(lp, block),
+            _ => (inst, block),
+        };
+        let mut all = Vec::new();
+        for index in 0..self.checks[number].inside(above).len() {
+            let before = self.ahead.before(&self.checks[number].inside(above)[index], lp, place);
+            for requirement in before.map_err(|why| Decline::of_obstacle(why, inst))? {
+                let requirement = unwrapped(requirement, &mut |least| self.is_known(least, lp) == Some(true));
+                match self.is_known(&requirement, lp) {
+                    Some(true) => {}
+                    Some(false) => return Err(Decline::NeverHolds { check: inst, requirement: Box::new(requirement) }),
+                    None if all.contains(&requirement) => {}
+                    None => all.push(requirement),
+                }
+            }
+            // More for one check than for all of them are for none.
+            let requirements = all.len();
+            if requirements > self.max_requirements.saturating_mul(MAX_UNSIMPLIFIED) {
+                return Err(Decline::TooManyTests { requirements, max: self.max_requirements });
+            }
+        }
+        Ok(all)
+    }
+
+    /// The start of the loop right inside `lp` that holds `block`: a cell has to be apart from an access whenever that loop is entered, not only where
+    /// the access comes to run, for both may be moved to where it does not ([`crate::analysis::memory::told_apart`]).
+    fn start_inside(&self, lp: Loop, block: Block) -> (Inst, Block) {
+        let View { forest, .. } = self.view;
+        let around = std::iter::successors(forest.innermost(block), |&inner| forest.data(inner).parent);
+        let inside = around.take_while(|&inner| inner != lp).last().expect("the access is in a loop inside");
+        let header = forest.data(inside).header;
+        (self.view.func().layout.first_inst(header).expect("a block has a branch"), header)
+    }
+
+    /// Whether `requirement` holds in front of the loop, if that is known.
+    fn is_known(&mut self, requirement: &Requirement, lp: Loop) -> Option<bool> {
+        let entries = &self.view.forest.data(lp).entries[..];
+        let (Requirement::Compare { cond, left, right }, [entry]) = (requirement, entries) else {
+            return requirement.known();
+        };
+        requirement.known().or_else(|| {
+            let ask = || self.conditions.holds(Place::Before(entry.branch), *cond, [left, right]);
+            self.answers.entry((lp, requirement.clone())).or_insert_with(ask).then_some(true)
+        })
+    }
+}
