@@ -84,7 +84,8 @@ pub(super) fn in_words(before: &[Emitted], after: &[Emitted], unrolled: Option<u
         ([], _) => format!("{} → no loop", before.insts),
         ([lp], None) => format!("{} → {} per iteration", before.insts, lp.insts),
         ([fast, rest @ ..], Some(factor)) if rest.len() < 2 => {
-            let mut words = format!("{} → {} per iteration", before.insts, fast.insts as f64 / factor as f64);
+            let each = (fast.insts as f64 / factor as f64 * 100.0).round() / 100.0;
+            let mut words = format!("{} → {each} per iteration", before.insts);
             if let [rest] = rest {
                 words.push_str(&format!(", and {} in the remainder", rest.insts));
             }
@@ -117,6 +118,7 @@ mod tests {
         assert_eq!(words(6, &[(5, false)], None), is("6 → 5 per iteration"));
         assert_eq!(words(6, &[(4, false), (9, false)], Some(4)), is("6 → 2.25 per iteration, and 4 in the remainder"));
         assert_eq!(words(6, &[(8, false)], Some(4)), is("6 → 2 per iteration"));
+        assert_eq!(words(6, &[(7, false)], Some(3)), is("6 → 2.33 per iteration"));
         assert_eq!(words(6, &[], None), is("6 → no loop"));
         assert_eq!(words(6, &[(4, false), (6, true)], None), is("6 → 4 per iteration; 6 in the slow version"));
         assert_eq!(words(6, &[(4, false), (3, false)], None), is("6 → loops of 4, 3"));

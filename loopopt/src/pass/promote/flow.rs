@@ -83,9 +83,9 @@ impl Flow {
         joined.unwrap_or(Holds::AtStart)
     }
 
-    /// What it holds at the end of `block`.
+    /// What it holds at the end of `block`. Nothing is known of a block that is never reached.
     pub(super) fn at_end(&self, block: Block) -> Holds {
-        self.at_end[&block]
+        self.at_end.get(&block).copied().unwrap_or(Holds::AtStart)
     }
 
     /// All that `block` may have at its end: the joins on the way, and what is joined. The joins first come first.
