@@ -18,7 +18,7 @@ pub(crate) struct Loops {
 
 impl Loops {
     pub(crate) fn new(settings: &Settings) -> Self {
-        Self { settings: settings.clone(), optimizer: LoopOptimizer::new(settings.loopopt_options()) }
+        Self { settings: settings.clone(), optimizer: LoopOptimizer::new(settings.options_of_pass()) }
     }
 }
 

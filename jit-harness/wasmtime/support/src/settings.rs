@@ -97,6 +97,12 @@ impl Settings {
         let mut options = self.options.clone();
         options.embedder = Arc::new(self.knowledge.clone());
         options.lowers_directly = true;
+        options
+    }
+
+    /// The same for a pass whose reports go nowhere but to [`on_report`](Self::on_report).
+    pub(crate) fn options_of_pass(&self) -> Options {
+        let mut options = self.loopopt_options();
         options.refusals &= self.on_report.is_some();
         options
     }
