@@ -47,7 +47,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     let mut replaced = Replaced::default();
     let forest = cx.forest(ctx);
     detach_redundant_params(ctx, &mut replaced, &|func, edges, value| is_left_behind(func, &forest, edges, value));
-    let skipped = skip_empty_latches(ctx, &cx.forest(ctx), &replaced);
+    let skipped = skip_empty_latches(ctx, &forest, &replaced);
     // No other block has more or fewer edges into it for that, so the old graph still says which can be merged.
     let named = cx.named(&ctx.func);
     let merged = merge_all(&mut ctx.func, (&ctx.cfg, &ctx.domtree), named, &mut replaced);

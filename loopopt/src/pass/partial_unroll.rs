@@ -461,12 +461,12 @@ fn factor_within((size, all): (usize, usize), max: usize, options: &Options) -> 
     if most < 2 {
         return Err(Decline::NoGroups { most });
     }
-    let factors = || iter::successors(Some(most), |&factor| (factor > 2).then(|| (factor / 2).max(2)));
     let max_copied = options.partial_unroll_max_copied;
     if all > max_copied / 2 {
         return Err(Decline::CopiesTooMuch { insts: all * 2, max: max_copied });
     }
-    Ok(factors().find(|&factor| size <= max / factor && all <= max_copied / factor))
+    let mut factors = iter::successors(Some(most), |&factor| (factor > 2).then(|| (factor / 2).max(2)));
+    Ok(factors.find(|&factor| size <= max / factor && all <= max_copied / factor))
 }
 
 /// Whether an instruction takes more time than what unrolling saves.

@@ -58,7 +58,7 @@
 
 use crate::analysis::cfg::edges::{Edge, each_use, edges_from};
 use crate::analysis::cfg::loops::{Loop, LoopForest, defined_in};
-use crate::analysis::inst::effects::{calls, is_constant};
+use crate::analysis::inst::effects::{calls, is_constant_value};
 use crate::analysis::memory::polls::rare_region;
 use crate::analysis::pressure::{Pressure, used_from_outside};
 use crate::change::Change;
@@ -347,8 +347,7 @@ impl Rare {
         let homes = forest.blocks(lp).iter().copied().filter(|&block| domtree.block_dominates(block, source));
         for home in homes.filter(|&home| home != body) {
             for value in defined_in(func, home) {
-                let is_constant = func.dfg.value_def(value).inst().is_some_and(|inst| is_constant(func, inst));
-                if is_constant || !can_save(func.dfg.value_type(value)) {
+                if is_constant_value(func, value) || !can_save(func.dfg.value_type(value)) {
                     continue;
                 }
                 if let Some(comes_from_rare) = self.lives_across(ctx, forest, (value, home), users) {

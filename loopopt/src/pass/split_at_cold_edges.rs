@@ -57,7 +57,7 @@
 use crate::analysis::cfg::edges::{Edge, edges_from};
 use crate::analysis::cfg::jumps::jump_target;
 use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
-use crate::analysis::inst::effects::{calls, is_constant};
+use crate::analysis::inst::effects::{calls, is_constant, is_constant_value};
 use crate::change::Change;
 use crate::edit::at;
 use crate::edit::cfg::split_edges::set_edge;
@@ -221,7 +221,7 @@ fn is_split(func: &Function, value: Value) -> bool {
 /// Whether the value is an integer that can be saved, and no constant.
 fn is_saved_argument(func: &Function, value: Value) -> bool {
     let ty = func.dfg.value_type(value);
-    ty.is_int() && can_save(ty) && !func.dfg.value_def(value).inst().is_some_and(|inst| is_constant(func, inst))
+    ty.is_int() && can_save(ty) && !is_constant_value(func, value)
 }
 
 /// Passes the value at this place cast to the other class of registers and back.

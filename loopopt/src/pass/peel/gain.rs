@@ -21,7 +21,7 @@
 
 use crate::analysis::cfg::edges::edges_into;
 use crate::analysis::cfg::loops::{Loop, LoopForest, defined_in};
-use crate::analysis::inst::effects::{Effects, is_comparison, is_constant};
+use crate::analysis::inst::effects::{Effects, is_comparison, is_constant, is_constant_value};
 use crate::analysis::memory::exit_polls::polls;
 use crate::analysis::scev::comparison::Comparison;
 use crate::analysis::scev::const_eval::compares;
@@ -180,7 +180,7 @@ impl<'a> Levels<'a> {
     fn of(&self, value: Value) -> Level {
         self.levels[value].unwrap_or_else(|| {
             let func = &self.ctx.func;
-            let is_constant = func.dfg.value_def(value).inst().is_some_and(|inst| is_constant(func, inst));
+            let is_constant = is_constant_value(func, value);
             Level { level: 0, out: 0, is_constant }
         })
     }

@@ -5,7 +5,7 @@ use crate::analysis::cfg::edges::{Edge, count_uses, destinations, edges_of, only
 use crate::analysis::cfg::jumps::{ends_in_trap, jump_target};
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::facts::condition::is_truth;
-use crate::analysis::inst::effects::{Effects, is_constant};
+use crate::analysis::inst::effects::{Effects, is_constant_value};
 use crate::analysis::scev::invariant::invariant_chain;
 use crate::options::Options;
 use cranelift_codegen::entity::SecondaryMap;
@@ -185,7 +185,7 @@ impl Finder<'_> {
         if !is_truth(func, a) || !is_truth(func, b) {
             return None;
         }
-        let is_known = |value| func.dfg.value_def(value).inst().is_some_and(|inst| is_constant(func, inst));
+        let is_known = |value| is_constant_value(func, value);
         [(a, b), (b, a)].into_iter().filter(|&(side, _)| !is_known(side)).find_map(|(side, value)| {
             let chain = invariant_chain(func, self.forest, lp, side)?;
             Some((side, chain, Some(Other { value, decided })))
