@@ -43,7 +43,10 @@ pub fn agree(subject: &Subject) -> Result<Verdict<'_>> {
         }
     };
     if agreement.compared == 0 {
-        bail!("{}: {} did not end in time, or used up the stack; give it less to do", subject.name, subject.small.call);
+        let (name, call, limit) = (&subject.name, &subject.small.call, Settings::default().limit.as_secs());
+        bail!(
+            "{name}: {call} did not end in {limit} seconds of processor time, or used up the stack; give it less to do"
+        );
     }
     // A value that Cranelift alone does not return either is the file's mistake.
     if let Some(wrong) = wrong_run(subject, Pipeline::Speed)? {
@@ -84,7 +87,9 @@ pub fn describe(outcome: &Outcome, program: &Program, call: &Call) -> String {
             values.join(", ")
         }
         Outcome::Trapped { code, function, .. } => format!("trap: {code} in %{function}"),
-        Outcome::TimedOut => "did not end in time".to_owned(),
+        Outcome::TimedOut => {
+            format!("did not end in {} seconds of processor time", Settings::default().limit.as_secs())
+        }
     }
 }
 

@@ -180,6 +180,9 @@ pub struct ExplainArgs {
     /// What is said.
     #[command(flatten)]
     pub shown: ShownArgs,
+    /// What is done for another machine, whose machine code is not looked at: `aarch64`, `riscv64`, `s390x`, `x86_64`, or a triple.
+    #[arg(long, value_name = "NAME")]
+    pub target: Option<String>,
     /// The optimizer's settings.
     #[command(flatten)]
     pub optimizer: OptimizerArgs,
@@ -309,6 +312,9 @@ pub struct OptimizerArgs {
     /// that breaks a program.
     #[arg(long, value_name = "N")]
     pub fuel: Option<u64>,
+    /// Set an option of the library, or what an embedder says, as `; options: NAME=VALUE` in the file does; several are several `--set`.
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub set: Vec<String>,
     /// Verify the function after each pass.
     #[arg(long)]
     pub verify: bool,
@@ -329,6 +335,7 @@ impl OptimizerArgs {
         }
         given.extend(self.passes.iter().map(|passes| format!("--passes {}", passes.join(","))));
         given.extend(self.fuel.map(|fuel| format!("--fuel {fuel}")));
+        given.extend(self.set.iter().map(|setting| format!("--set {setting}")));
         given.extend(self.assert_claims.then(|| "--assert-claims".to_owned()));
         given.extend(self.profile.as_ref().map(|path| format!("--profile {}", path.display())));
         given
@@ -336,7 +343,13 @@ impl OptimizerArgs {
 
     /// The settings, if all passes are known. The harness lowers what the passes leave.
     pub fn options(&self) -> Result<Options> {
-        self.over(Options::from(self.effort))
+        self.over(self.given()?)
+    }
+
+    /// Those of `--effort` and `--set`.
+    fn given(&self) -> Result<Options> {
+        let given = file_options("", &self.set, Options::from(self.effort));
+        given.map_err(|error| in_file("--set", &error, "write it as in `--set fuel=3 --set poll_latency=8`"))
     }
 
     /// The settings for the functions of a file: what is given here counts more than the `; options:` lines there.
@@ -346,7 +359,8 @@ impl OptimizerArgs {
 
     /// The same for a file of this name that holds this text.
     pub fn options_of(&self, name: &str, text: &str) -> Result<Options> {
-        let of_file = file_options(text, Options::from(self.effort));
+        self.given()?;
+        let of_file = file_options(text, &self.set, Options::from(self.effort));
         self.over(
             of_file.map_err(|error| in_file(name, &error, "write it as in `; options: passes=rotate,licm fuel=3`"))?,
         )

@@ -58,8 +58,7 @@ impl Input {
 
     /// The names of the functions, without `%`.
     pub fn function_names(&self) -> Vec<String> {
-        let functions = self.program.functions().iter();
-        functions.map(|function| function.name.to_string().trim_start_matches('%').to_owned()).collect()
+        self.program.functions().iter().map(plain_name).collect()
     }
 
     /// The name without `%`, if there is such a function.
@@ -121,21 +120,6 @@ impl Input {
         let calls = calls(&self.program, &self.text).map_err(|error| in_file(&self.name, &error, advice))?;
         Ok(calls.into_iter().map(|(_, call)| call).filter(|call| names.contains(&call.function)).map(case).collect())
     }
-
-    /// Where the blocks and values of the functions are, as far as the reader knows.
-    pub fn lines(&self) -> Lines<'_> {
-        let mut lines = Lines { text: self.text.lines().collect(), entities: HashMap::new() };
-        let text = without_header(&self.text);
-        let Ok(file) = parse_test(&text, ParseOptions::default()) else { return lines };
-        for (function, details) in &file.functions {
-            let name = function.name.to_string().trim_start_matches('%').to_owned();
-            let blocks = function.layout.blocks().map(AnyEntity::Block);
-            let all = blocks.chain(function.dfg.values().map(AnyEntity::Value));
-            let known = all.filter_map(|entity| Some((entity.to_string(), details.map.location(entity)?.line_number)));
-            lines.entities.insert(name, known.collect());
-        }
-        lines
-    }
 }
 
 /// The lines of a file.
@@ -146,7 +130,22 @@ pub struct Lines<'a> {
     entities: HashMap<String, HashMap<String, usize>>,
 }
 
-impl Lines<'_> {
+impl<'a> Lines<'a> {
+    /// The lines of this text. Where blocks and values are, as far as the reader knows.
+    pub fn new(text: &'a str) -> Self {
+        let mut lines = Self { text: text.lines().collect(), entities: HashMap::new() };
+        let text = without_header(text);
+        let Ok(file) = parse_test(&text, ParseOptions::default()) else { return lines };
+        for (function, details) in &file.functions {
+            let name = plain_name(function);
+            let blocks = function.layout.blocks().map(AnyEntity::Block);
+            let all = blocks.chain(function.dfg.values().map(AnyEntity::Value));
+            let known = all.filter_map(|entity| Some((entity.to_string(), details.map.location(entity)?.line_number)));
+            lines.entities.insert(name, known.collect());
+        }
+        lines
+    }
+
     /// The line that defines a block or a value.
     pub fn of(&self, function: &str, entity: &str) -> Option<usize> {
         self.entities.get(function)?.get(entity).copied()
@@ -189,14 +188,24 @@ pub fn calls(program: &Program, text: &str) -> Result<Vec<(usize, Call)>> {
     Ok(calls)
 }
 
-/// The functions of a file whatever machine they are for, with the name of the file and what it holds. They are not verified.
-pub fn functions_for_any_target(path: &Path) -> Result<(String, String, Vec<Function>)> {
+/// The name of a function without `%`.
+pub fn plain_name(function: &Function) -> String {
+    function.name.to_string().trim_start_matches('%').to_owned()
+}
+
+/// The functions of a file whatever machine they are for, all or the one of this name, with the name of the file and what it holds. They are not
+/// verified.
+pub fn functions_for_any_target(path: &Path, wanted: Option<&str>) -> Result<(String, String, Vec<Function>)> {
     let (name, text) = load(path)?;
     let plain = without_header(&text);
     let parsed = parse_test(&plain, ParseOptions::default())
         .map_err(|error| cannot_read(&name, &anyhow!("line {}: {}", error.location.line_number, error.message)))?;
-    let functions: Vec<Function> = parsed.functions.into_iter().map(|(function, _)| function).collect();
+    let mut functions: Vec<Function> = parsed.functions.into_iter().map(|(function, _)| function).collect();
     ensure!(!functions.is_empty(), "{name}: there is no function; {CORRECT}");
+    if let Some(wanted) = wanted.map(|name| name.trim_start_matches('%')) {
+        functions.retain(|function| plain_name(function) == wanted);
+        ensure!(!functions.is_empty(), "{name}: there is no function %{wanted}; without --function there are all");
+    }
     Ok((name, text, functions))
 }
 

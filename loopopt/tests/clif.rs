@@ -196,7 +196,7 @@ fn options(input: &str) -> Result<Options> {
     options.verify_each_pass = true;
     // Most tests are about one pass, whatever its loop calls.
     options.select_max_insts_per_call = 0;
-    file_options(input, options)
+    file_options(input, &[], options)
 }
 
 /// `(function, block, remark)` of each `; remark:` comment.

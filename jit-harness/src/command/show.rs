@@ -4,10 +4,10 @@ use super::Ending;
 use crate::cli::ShowArgs;
 use crate::dot::graph;
 use crate::error::{guard, in_file};
-use crate::input::{Input, functions_for_any_target};
+use crate::input::{Input, functions_for_any_target, plain_name};
 use crate::listing::{listing, summary};
 use crate::{machine, target};
-use anyhow::{Context as _, Error, Result, anyhow, ensure};
+use anyhow::{Context as _, Error, Result, anyhow};
 use comfy_table::{ContentArrangement, Table, presets};
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::Function;
@@ -47,22 +47,15 @@ pub(super) fn run(args: &ShowArgs, out: &mut dyn Write) -> Result<Ending> {
 /// The same for another machine, with its code as Cranelift prints it.
 fn show_foreign(args: &ShowArgs, target: &str, out: &mut dyn Write) -> Result<Ending> {
     let isa = target::named(target)?;
-    let (file, text, functions) = functions_for_any_target(&args.file)?;
+    let (file, text, functions) = functions_for_any_target(&args.file, args.function.as_deref())?;
     let options = args.optimizer.options_of(&file, &text)?;
-    let wanted = args.function.as_deref().map(|name| format!("%{}", name.trim_start_matches('%')));
-    let wanted: Vec<Function> = functions
-        .into_iter()
-        .filter(|function| wanted.as_ref().is_none_or(|name| *name == function.name.to_string()))
-        .collect();
-    ensure!(!wanted.is_empty(), "{file}: there is no such function; `show` without --function shows all");
-    for function in wanted {
-        let name = function.name.to_string();
+    for function in functions {
+        let name = plain_name(&function);
         let arms = guard(|| foreign_arms(function, &*isa, &options));
         let [before, after] = arms.map_err(|error| {
-            in_file(&file, &error.context(name.clone()), &format!("use what Cranelift supports for {target}"))
+            in_file(&file, &error.context(format!("%{name}")), &format!("use what Cranelift supports for {target}"))
         })?;
-        let name = name.trim_start_matches('%');
-        show(args, name, [&before.0, &after.0], [before.1, after.1], out)?;
+        show(args, &name, [&before.0, &after.0], [before.1, after.1], out)?;
     }
     Ok(Ending::Fine)
 }

@@ -7,29 +7,30 @@ use crate::{Embedder, Options, SpectreGuards, Writers};
 use anyhow::{Context as _, Result, bail};
 use cranelift_codegen::ir::{AliasRegionData, TrapCode};
 use std::ops::RangeInclusive;
+use std::str::FromStr;
 use std::sync::Arc;
 
-/// The settings that a file asks for: `base`, changed by its `; options: <name>=<value> …` lines.
+/// The settings that a file asks for: `base`, changed by its `; options: <name>=<value> …` lines, and then by more `given` settings of this form.
 ///
 /// * The name of a field of [`Options`], with a number, with `true` or `false`, or, for `passes`, with names. Commas stand between the parts of a list.
 /// * What the embedder says, of the regions whose description starts with a name: `others_write=<names>` and `calls_write=<names>`
 ///   ([`Embedder::writers`]), `checked=<names>` for accesses that trap with `heap_oob`, `never_shrink=<names>`, `confine=<names>`
 ///   ([`Embedder::extension_confines`]), `bounds=<name>:<least>:<largest>`,
 ///   `behind=<name>:<bytes>` ([`Embedder::bytes_behind`]); and `poll_latency=<number>`,
-///   `spectre_guards=consolidate` or `drop`. An embedder of `base` stays if the file says nothing of the kind.
+///   `spectre_guards=keep`, `consolidate` or `drop`. An embedder of `base` stays if the file says nothing of the kind.
 /// * `profiling=record`, or a [`profile`](crate::profile) to use: `profiling=runs` for what the `; run:` lines of the file record, which are run for
 ///   that with 64 KiB of memory at `mem`, or `profiling=` and JSON without a space.
 ///
-/// Fails with the line if there is no such option, or no such value.
+/// Fails with the line, if it is one of the file, if there is no such option, or no such value.
 ///
 /// ```
 /// use loopopt::{Options, oracle::file_options};
 ///
-/// let options = file_options("; options: passes=rotate,licm fuel=3", Options::default())?;
-/// assert_eq!(options.fuel, Some(3));
+/// let options = file_options("; options: passes=rotate,licm fuel=3", &["max_rounds=1".to_owned()], Options::default())?;
+/// assert_eq!((options.fuel, options.max_rounds), (Some(3), 1));
 /// # Ok::<(), anyhow::Error>(())
 /// ```
-pub fn file_options(text: &str, base: Options) -> Result<Options> {
+pub fn file_options(text: &str, given: &[String], base: Options) -> Result<Options> {
     let mut options = base;
     let mut words = None;
     let mut uses_runs = false;
@@ -39,6 +40,10 @@ pub fn file_options(text: &str, base: Options) -> Result<Options> {
             uses_runs |= setting == "profiling=runs";
             set(&mut options, &mut words, setting).with_context(|| format!("line {line}: {setting}"))?;
         }
+    }
+    for setting in given {
+        uses_runs |= setting == "profiling=runs";
+        set(&mut options, &mut words, setting).with_context(|| setting.clone())?;
     }
     if let Some(words) = words {
         options.embedder = Arc::new(words);
@@ -67,7 +72,7 @@ fn set(options: &mut Options, words: &mut Option<Words>, setting: &str) -> Resul
     let (name, value) = setting.split_once('=').context("an option is name=value")?;
     match name {
         "passes" => options.passes = Some(passes(value)?),
-        "fuel" => options.fuel = Some(value.parse()?),
+        "fuel" => options.fuel = Some(parsed(value)?),
         "profiling" => options.profiling = profiling(value)?,
         _ if set_field(options, name, value)? => {}
         _ => words.get_or_insert_default().say(name, value)?,
@@ -114,7 +119,7 @@ macro_rules! fields {
         /// Sets the field of this name, if there is one.
         fn set_field(options: &mut Options, name: &str, value: &str) -> Result<bool> {
             match name {
-                $(stringify!($name) => options.$name = value.parse()?,)*
+                $(stringify!($name) => options.$name = parsed(value)?,)*
                 _ => return Ok(false),
             }
             Ok(true)
@@ -201,6 +206,32 @@ fields! {
     max_loops,
 }
 
+/// What an option can be set to.
+trait Value: FromStr {
+    /// What it is, for messages.
+    const KIND: &str;
+}
+
+impl Value for bool {
+    const KIND: &str = "true or false";
+}
+
+impl Value for u32 {
+    const KIND: &str = "a number of 32 bits";
+}
+
+impl Value for u64 {
+    const KIND: &str = "a number of 64 bits";
+}
+
+impl Value for usize {
+    const KIND: &str = u64::KIND;
+}
+
+fn parsed<T: Value>(value: &str) -> Result<T> {
+    value.parse().ok().with_context(|| format!("it has to be {}", T::KIND))
+}
+
 fn list(value: &str) -> Vec<String> {
     value.split(',').map(String::from).collect()
 }
@@ -225,7 +256,7 @@ impl Words {
     fn say(&mut self, name: &str, value: &str) -> Result<()> {
         match name {
             "others_write" => self.others_write = list(value),
-            "poll_latency" => self.poll_latency = Some(value.parse()?),
+            "poll_latency" => self.poll_latency = Some(parsed(value)?),
             "calls_write" => self.calls_write = list(value),
             "checked" => self.checked = list(value),
             "bounds" => self.bounds = Some(bounds(value)?),
@@ -233,7 +264,11 @@ impl Words {
             "never_shrink" => self.never_shrink = list(value),
             "confine" => self.confine = list(value),
             "spectre_guards" => self.spectre_guards = spectre_guards(value)?,
-            _ => return Err(Unknown::new(format!("no option {name}"), "options", &[WORDS, FIELDS].concat()).into()),
+            _ => {
+                return Err(
+                    Unknown::new((name, format!("no option {name}")), "options", &[WORDS, FIELDS].concat()).into()
+                );
+            }
         }
         Ok(())
     }
@@ -241,9 +276,10 @@ impl Words {
 
 fn spectre_guards(value: &str) -> Result<SpectreGuards> {
     match value {
+        "keep" => Ok(SpectreGuards::Keep),
         "consolidate" => Ok(SpectreGuards::Consolidate),
         "drop" => Ok(SpectreGuards::Drop),
-        _ => bail!("spectre_guards is consolidate or drop"),
+        _ => bail!("spectre_guards is keep, consolidate or drop"),
     }
 }
 
@@ -252,12 +288,12 @@ fn bounds(value: &str) -> Result<(String, RangeInclusive<u64>)> {
     let (Some(region), Some(least), Some(largest)) = (parts.next(), parts.next(), parts.next()) else {
         bail!("bounds are region:least:largest")
     };
-    Ok((region.to_owned(), least.parse()?..=largest.parse()?))
+    Ok((region.to_owned(), parsed(least)?..=parsed(largest)?))
 }
 
 fn behind(value: &str) -> Result<(String, u64)> {
     let (region, bytes) = value.split_once(':').context("behind is region:bytes")?;
-    Ok((region.to_owned(), bytes.parse()?))
+    Ok((region.to_owned(), parsed(bytes)?))
 }
 
 fn is_listed(list: &[String], region: &AliasRegionData) -> bool {

@@ -209,7 +209,7 @@ impl Program {
         let name = name.trim().trim_start_matches('%');
         let function = self.function(name).ok_or_else(|| {
             let names: Vec<String> = self.functions.iter().map(|function| function.name.to_string()).collect();
-            Unknown::new(format!("there is no function %{name}"), "functions", &names)
+            Unknown::new((&format!("%{name}"), format!("there is no function %{name}")), "functions", &names)
         })?;
         let args: Vec<&str> = if args.trim().is_empty() { Vec::new() } else { args.split(',').collect() };
         let params = &function.signature.params;

@@ -3,21 +3,33 @@
 use std::error::Error;
 use std::fmt::{self, Display};
 
-/// A name that means nothing where it stands. The message says which names there are, and needs no further advice.
+/// A name that means nothing where it stands. The message says which names are like it, or else which names there are, and needs no further advice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unknown {
     /// What is said of the name.
     what: String,
-    /// What there is, in the plural, and the names.
+    /// What may be meant, or what there is.
     known: String,
 }
 
 impl Unknown {
-    /// What is said of a name, of what kind it should be, in the plural, and all names of that kind.
-    pub(super) fn new<N: AsRef<str>>(what: String, kind: &str, names: &[N]) -> Self {
+    /// A name and what is said of it, of what kind it should be, in the plural, and all names of that kind.
+    pub(super) fn new<N: AsRef<str>>((name, what): (&str, String), kind: &str, names: &[N]) -> Self {
         let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
-        Self { what, known: format!("the {kind} are {}", names.join(", ")) }
+        let known = match alike(name, &names) {
+            Some(meant) => format!("is {meant} meant?"),
+            None => format!("the {kind} are {}", names.join(", ")),
+        };
+        Self { what, known }
     }
+}
+
+/// The name that is most like this one, if one is like it: by the measure of Jaro and Winkler, from which on they are is a matter of taste.
+fn alike<'a>(name: &str, names: &[&'a str]) -> Option<&'a str> {
+    const ALIKE: f64 = 0.88;
+    let rated = names.iter().map(|known| (strsim::jaro_winkler(name, known), *known));
+    let most = rated.max_by(|(one, _), (other, _)| one.total_cmp(other));
+    most.filter(|(rate, _)| *rate >= ALIKE).map(|(_, known)| known)
 }
 
 impl Display for Unknown {
@@ -40,13 +52,15 @@ impl Error for Unknown {}
 /// assert!(require_passes(["licm", "rotate"]).is_ok());
 /// let error = require_passes(["fold"]).unwrap_err().to_string();
 /// assert!(error.starts_with("unknown pass `fold`; the passes are "));
+/// let error = require_passes(["rotates"]).unwrap_err().to_string();
+/// assert_eq!(error, "unknown pass `rotates`; is rotate meant?");
 /// ```
 pub fn require_passes<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<(), Unknown> {
     match names.into_iter().find(|name| !crate::pass_names().any(|known| known == *name)) {
         None => Ok(()),
         Some(name) => {
             let known: Vec<&str> = crate::pass_names().collect();
-            Err(Unknown::new(format!("unknown pass `{name}`"), "passes", &known))
+            Err(Unknown::new((name, format!("unknown pass `{name}`")), "passes", &known))
         }
     }
 }

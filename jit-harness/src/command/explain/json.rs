@@ -1,7 +1,8 @@
 //! The record of `explain --json`.
 
 use super::emitted::{Emitted, in_words};
-use super::{Printer, Said, refusal};
+use super::unit::Said;
+use super::{Printer, refusal};
 use serde::Serialize;
 
 /// What is printed.
