@@ -190,6 +190,8 @@ faults! {
     UnsignedCell,
     /// `promote`: another store between the store and the load of the next iteration (llvm#195513).
     CellChangesInBetween,
+    /// `promote`: what a cell holds on one of two ways that meet, it holds on both.
+    OneWayForAll,
     /// `mem2reg`: places that overlap are taken for two variables (llvm#64897).
     IgnoredOverlap,
     /// `mem2reg`: an address that is added to is not one that escapes.

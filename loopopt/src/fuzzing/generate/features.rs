@@ -100,6 +100,8 @@ pub(super) enum Feature {
     Twins = 46,
     /// Numbers of 32 bits and less that are loaded, and loaded at in the next iteration.
     Links = 47,
+    /// Neighbours in an array that change places.
+    Exchanges = 48,
     /// Loops walk over arrays with checks, in all shapes. This bit keeps the programs as they are that show the rarest faults.
     Checks = 51,
     /// Carried values to which an iteration applies several operations in a row.
@@ -236,6 +238,8 @@ pub enum Shape {
     SlotDistance,
     /// Elements around a counter are loaded, one of an array that may be the same is stored.
     Stencil,
+    /// Neighbours in an array change places on one of two ways.
+    Exchange,
     /// Accesses to two memories with one base.
     TwoMemories,
     /// A number of 32 bits or less is loaded, and the next iteration loads at it.
@@ -282,7 +286,7 @@ impl Features {
             features.specialize(random);
         }
         if a as u8 >= SCENE_PROGRAM {
-            features.stage(random, b as u8 >= LINKS_PROGRAM);
+            features.stage(random, reserved_scene(b as u8));
         }
         features
     }
@@ -316,9 +320,9 @@ impl Features {
     }
 
     /// Makes it a program around one of the scenes.
-    fn stage(&mut self, random: &mut Choices<'_, '_>, is_linked: bool) {
+    fn stage(&mut self, random: &mut Choices<'_, '_>, reserved: Option<Feature>) {
         let drawn = random.weighted(&SCENES);
-        let scene = if is_linked { Feature::Links } else { drawn };
+        let scene = reserved.unwrap_or(drawn);
         self.remove(&SPECIAL);
         self.remove(&NOISE);
         // What scenes keep behind the image is theirs, and only of calls from outside is it known what they pass.
@@ -398,11 +402,18 @@ const SPECIAL_SHARES: [(usize, Feature); 6] = [
 /// Programs are made around scenes if the lowest eight bits, which stand for no feature, are at least this: one in thirteen.
 const SCENE_PROGRAM: u8 = 236;
 
-/// Of these, one in ten is made around links: if eight bits of another number, which stand for no feature either, are at least this.
-const LINKS_PROGRAM: u8 = 230;
+/// Of these, one in ten is made around each of two scenes that are not drawn, which leaves all other programs as they were before there were these
+/// scenes. Eight bits of another number, which stand for no feature either, say so.
+fn reserved_scene(bits: u8) -> Option<Feature> {
+    match bits {
+        ..204 => None,
+        204..230 => Some(Feature::Exchanges),
+        230.. => Some(Feature::Links),
+    }
+}
 
 /// What proofs went wrong with that takes several blocks, and how often programs are made around it. They have no other special feature.
-const SCENES: [(usize, Feature); 8] = [
+const SCENES: [(usize, Feature); 9] = [
     (2, Feature::MidExits),
     (3, Feature::Chosen),
     (2, Feature::Countdowns),
@@ -410,7 +421,8 @@ const SCENES: [(usize, Feature); 8] = [
     (3, Feature::Beyond),
     (2, Feature::Stencils),
     (2, Feature::Twins),
-    // Not drawn: see `LINKS_PROGRAM`.
+    // Not drawn: see `reserved_scene`.
+    (0, Feature::Exchanges),
     (0, Feature::Links),
 ];
 

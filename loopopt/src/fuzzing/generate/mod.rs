@@ -18,6 +18,7 @@ mod disguises;
 mod dominance;
 mod effects;
 mod entries;
+mod exchanges;
 mod expr;
 mod features;
 mod fill;

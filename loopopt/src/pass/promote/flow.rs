@@ -15,6 +15,7 @@
 //! The address is made of values of the iteration, so that it is the same throughout. Inner loops may not write the cell, and leave it as it is.
 
 use super::Here;
+use crate::fault::fault;
 use cranelift_codegen::ir::{Block, Inst};
 use cranelift_codegen::{FxHashMap, FxHashSet};
 
@@ -75,7 +76,7 @@ impl Flow {
     fn at_start(&self, here: &Here<'_>, block: Block) -> Holds {
         let ends = here.cfg.pred_iter(block).filter_map(|pred| self.at_end.get(&pred.block));
         let joined = ends.copied().reduce(|a, b| match (a, b) {
-            _ if a == b => a,
+            _ if a == b || fault!(OneWayForAll) => a,
             (Holds::Overwritten(_), _) => a,
             (_, Holds::Overwritten(_)) => b,
             _ => Holds::Joined(block),
