@@ -65,6 +65,7 @@ mod code;
 mod code_range;
 mod compare;
 mod compile;
+mod difference;
 mod header;
 mod host;
 mod interpret;
@@ -78,8 +79,9 @@ mod thunk;
 mod unknown;
 
 pub use call::{Arg, Call, HostCall, Observation, Outcome};
-pub use compare::{Agreement, Arm, Case, Difference, Mismatch, check, check_reports, check_with, rewrite};
+pub use compare::{Agreement, Case, check, check_reports, check_with, rewrite};
 pub use compile::{Compiled, CompiledFunction};
+pub use difference::{Arm, Difference, Mismatch};
 pub use header::Foreign;
 pub use interpret::{Interpreted, interpret};
 pub use options::file_options;

@@ -58,12 +58,13 @@
 //! a formula can cost more than the loop (PR 80852).
 
 mod dead;
+mod formula;
 
 use crate::analysis::cfg::edges::{Edge, edges_from};
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::cfg::must_execute::Order;
 use crate::analysis::facts::known::{Conditions, Place};
-use crate::analysis::facts::polynomial::{ExitIteration, ExitIterations, Polynomial, Polynomials};
+use crate::analysis::facts::polynomial::{ExitIteration, ExitIterations, Polynomials};
 use crate::analysis::inst::effects::Effects;
 use crate::analysis::memory::spectre_guard::asked_by_guards;
 use crate::analysis::scev::linear_expr::Sum;
@@ -73,7 +74,6 @@ use crate::change::Change;
 use crate::claim::{Claim, is_marked};
 use crate::edit::cfg::split_edges::{funnel, set_edge};
 use crate::edit::materialize::assertion::assert_equal;
-use crate::edit::materialize::emit::{emit, emit_polynomial};
 use crate::edit::materialize::local_cse::reuse;
 use crate::fault::fault;
 use crate::options::Options;
@@ -84,6 +84,7 @@ use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, Value};
 use cranelift_codegen::{CodegenResult, Context, FxHashSet};
 use dead::{Dead, Flow};
+use formula::{Final, Formula};
 use std::cell::{LazyCell, OnceCell};
 use std::ops::Deref;
 
@@ -150,59 +151,6 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
         }
     }
     plans
-}
-
-/// A value that leaves a loop.
-struct Final {
-    exit: Edge,
-    /// Its place among the arguments of the edge.
-    index: usize,
-    value: Value,
-    formula: Formula,
-}
-
-impl Final {
-    /// What the value is behind the loop.
-    fn param(&self, func: &Function) -> Value {
-        func.dfg.block_params(self.exit.target(func))[self.index]
-    }
-}
-
-/// What computes a value before the loop.
-enum Formula {
-    Sum(Sum),
-    /// The polynomial, in the iteration of this number.
-    Polynomial(Polynomial, Sum),
-}
-
-impl Formula {
-    /// What is constant, or a plain sum, is none, unless cost does not count: tests see the formula then.
-    fn new(polynomial: Polynomial, number: &Sum, ignores_cost: bool) -> Self {
-        match polynomial.at(number).filter(|_| !ignores_cost) {
-            Some(sum) => Self::Sum(sum),
-            None => Self::Polynomial(polynomial, number.clone()),
-        }
-    }
-
-    /// How many instructions compute it.
-    fn operations(&self) -> usize {
-        match self {
-            Self::Sum(sum) => sum.operations(),
-            Self::Polynomial(polynomial, number) => {
-                // Of `k over 2` and `k over 3`, and two for each coefficient.
-                let binomials = [0, 0, 4, 7][polynomial.coefficients().len().min(4) - 1];
-                let coefficients = polynomial.coefficients().iter().map(|one| one.operations() + 2);
-                number.operations() + binomials + coefficients.sum::<usize>()
-            }
-        }
-    }
-
-    fn emit(&self, func: &mut Function, before: Inst) -> Value {
-        match self {
-            Self::Sum(sum) => emit(func, before, sum),
-            Self::Polynomial(polynomial, number) => emit_polynomial(func, before, polynomial, number),
-        }
-    }
 }
 
 /// What is legal in one loop.

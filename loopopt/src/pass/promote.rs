@@ -74,12 +74,12 @@ mod awaited;
 mod carry;
 mod flow;
 mod neighbours;
+mod observers;
 mod recurrence;
 mod why;
 
 use crate::analysis::cfg::loops::{Loop, LoopData, LoopForest};
-use crate::analysis::cfg::must_execute::{FirstIteration, Order};
-use crate::analysis::inst::effects::Effects;
+use crate::analysis::cfg::must_execute::Order;
 use crate::analysis::memory::alias::{Access, LoopMemory, cell_type};
 use crate::analysis::memory::exit_polls::LoopPolls;
 use crate::analysis::pressure::Pressure;
@@ -93,8 +93,9 @@ use crate::refusal::Said;
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, MemFlagsData, StackSlot, Type};
-use cranelift_codegen::{CodegenResult, Context, FxHashMap, FxHashSet};
+use cranelift_codegen::{CodegenResult, Context, FxHashMap};
 use neighbours::{Addresses, Located, Neighbours, Place};
+use observers::Seen;
 use std::rc::Rc;
 use why::Decline;
 
@@ -209,14 +210,6 @@ fn prove_known_memory<'a>(
 fn leaves_parent(func: &Function, forest: &LoopForest, lp: Loop) -> bool {
     let LoopData { parent, exits, .. } = forest.data(lp);
     parent.is_some_and(|parent| exits.iter().any(|exit| !forest.contains(parent, exit.target(func))))
-}
-
-/// What can be seen of an iteration from outside.
-struct Seen {
-    /// Loads and stores that run on each entry of the loop, and before anything that can be observed if they may trap.
-    first: FxHashSet<Inst>,
-    /// The first thing that shows memory to others.
-    observer: Option<Inst>,
 }
 
 /// A cell whose address is the same in each iteration, with all its accesses in the loop, in the order in which they run.
@@ -441,57 +434,6 @@ impl<'a> Here<'a> {
             access.stored.is_some() || access.flags.trap_code().is_some() || fault!(MovedLoadProvesSlot)
         };
         is_constant || accesses.iter().any(|access| is_original(access) && self.seen().first.contains(&access.inst))
-    }
-
-    /// What can be seen of the loop as it is. Linear in the size of the loop, if it was forgotten.
-    fn seen(&mut self) -> &Seen {
-        let seen = self.seen.take().unwrap_or_else(|| self.look());
-        self.seen.insert(seen)
-    }
-
-    fn look(&self) -> Seen {
-        let mut walk = FirstIteration::new(self.func, self.forest, self.domtree, self.lp);
-        let mut seen = Seen { first: FxHashSet::default(), observer: None };
-        for &block in self.blocks {
-            walk.enter(block);
-            for inst in self.func.layout.block_insts(block) {
-                let effects = Effects::of(self.func, inst);
-                let is_certain = || walk.reaches(block) && walk.detour().is_none();
-                let unseen = !effects.traps || walk.observable().is_none();
-                if (effects.reads || effects.writes) && unseen && is_certain() {
-                    seen.first.insert(inst);
-                }
-                if effects.traps || effects.fences || effects.diverges {
-                    seen.observer.get_or_insert(inst);
-                }
-                walk.pass_effects(inst, effects);
-            }
-        }
-        seen
-    }
-
-    /// (L4), (L5): why the stores have to stay, if so.
-    fn prove_stores(&mut self, accesses: &[Rc<Located>], invisible: bool, seen_by: Option<Inst>) -> Option<Decline> {
-        let store = accesses.iter().find(|access| access.stored.is_some()).expect("a cell is stored to").inst;
-        if let Some(load) = seen_by.filter(|_| !fault!(UnseenStores)) {
-            return Some(Decline::MayBeRead { store, load });
-        }
-        if invisible {
-            return None;
-        }
-        if let Some(trap) = self.seen().observer.filter(|_| !fault!(StoresPassTraps)) {
-            return Some(Decline::MayTrap { store, trap });
-        }
-        let is_certain = |exit: Block| {
-            let mut stores = accesses.iter().filter(|access| access.stored.is_some());
-            stores.any(|store| {
-                let home = self.func.layout.inst_block(store.inst).expect("an access is in the layout");
-                self.domtree.block_dominates(home, exit)
-            })
-        };
-        let exits = &self.forest.data(self.lp).exits;
-        let uncertain = exits.iter().map(|exit| exit.source(self.func)).find(|&exit| !is_certain(exit));
-        uncertain.filter(|_| !fault!(InventedStore)).map(|block| Decline::NotStored { store, block })
     }
 
     /// (P1), (P2)

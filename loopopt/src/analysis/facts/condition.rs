@@ -8,7 +8,7 @@
 //! ```
 
 use crate::analysis::scev::linear_expr::Sum;
-use crate::analysis::scev::value_range::limits_of;
+use crate::analysis::scev::value_range::source::limits_of;
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::{Function, InstructionData, Opcode, Value, ValueDef};
 use smallvec::SmallVec;

@@ -1,7 +1,7 @@
 //! What the engines say of one loop, as answers that have to hold in each run of it.
 
+use super::dice::Dice;
 use super::meaning::{compare, integer, low, number};
-use super::shapes::Dice;
 use crate::analysis::cfg::edges::edges_from;
 use crate::analysis::cfg::loops::{Loop, def_block, defined_in};
 use crate::analysis::facts::known::{Conditions, Place};

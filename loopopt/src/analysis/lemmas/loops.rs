@@ -2,9 +2,10 @@
 
 use super::Tally;
 use super::answers::{Memory, answers};
+use super::dice::Dice;
 use super::machine::Machine;
 use super::meaning::holds;
-use super::shapes::{Dice, Shape, Widths};
+use super::shapes::{Shape, Widths};
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::scev::exit_count::{TripCount, bound, trip_count};
 use crate::analysis::scev::predication::Predication;

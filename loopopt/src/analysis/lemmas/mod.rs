@@ -9,7 +9,9 @@
 //! the rules for sums and requirements answer, is written for a solver, at all widths ([`formulas`](formulas())).
 
 mod answers;
+mod dice;
 mod formulas;
+mod logic;
 mod loops;
 mod machine;
 mod meaning;

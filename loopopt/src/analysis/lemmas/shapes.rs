@@ -4,6 +4,7 @@
 //!
 //! The first numbers of a shape are told apart by its number, so that all combinations of them come up; the others are thrown.
 
+use super::dice::Dice;
 use std::fmt::Write;
 
 /// All comparisons.
@@ -70,32 +71,6 @@ const RECIPES: &[&[Part]] = {
         &[Narrow, Times, Divide, Wide, Times, Other],
     ]
 };
-
-/// Numbers thrown from a seed.
-pub(super) struct Dice(u64);
-
-impl Dice {
-    pub(super) fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x1234_5678_9abc_def1)
-    }
-
-    /// A number below `sides`.
-    pub(super) fn throw(&mut self, sides: usize) -> usize {
-        // SplitMix64.
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((mixed ^ mixed >> 31) % sides as u64) as usize
-    }
-
-    pub(super) fn pick<T: Copy>(&mut self, of: &[T]) -> T {
-        of[self.throw(of.len())]
-    }
-
-    pub(super) fn one_in(&mut self, sides: usize) -> bool {
-        self.throw(sides) == 0
-    }
-}
 
 /// The two widths that a shape mixes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use crate::analysis::scev::exit_test::{CountedTest, ExitTest};
 use crate::analysis::scev::linear_expr::{Sum, Term};
 use crate::analysis::scev::recurrence::Recurrences;
 use crate::analysis::scev::requirement::Requirement;
-use crate::analysis::scev::value_range::limits_of;
+use crate::analysis::scev::value_range::source::limits_of;
 use crate::analysis::scev::view::View;
 use crate::analysis::scev::wrap_arc::{interval, is_signed};
 use crate::fault::fault;

@@ -28,7 +28,7 @@ pub(super) fn prove(
         return Err(Decline::Waits(param));
     }
     let max = options.partial_unroll_max_uncounted_insts;
-    match super::factor_within(insts, max, options)? {
+    match super::judge::factor_within(insts, max, options)? {
         Some(factor) => Ok((factor, steps)),
         None if matches!(why, Decline::EndsEarly) => Err(why),
         None => Err(Decline::SearchTooLarge { insts: insts.0 * 2, max }),
