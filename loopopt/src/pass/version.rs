@@ -318,16 +318,24 @@ impl Plan {
         }
     }
 
-    /// Adds the extensions of these numbers, as far as the test does not become too long. Where there are checks, only these
-    /// count.
+    /// Adds the extensions of these numbers, as far as the test does not become too long, or no longer at all where the loop is long. Where there are checks,
+    /// only these count.
     fn add_extensions(&mut self, forest: &LoopForest, known: &mut Known<'_>, extensions: &[usize], options: &Options) {
         let Self { weight, gone, nearer, .. } = *self;
         let has_checks = !self.checks.is_empty();
+        let max = options.version_max_requirements;
         for &number in extensions {
             let before = self.requires.len();
-            let is_longer = self.add(forest, known, number).is_ok() && self.requires.len() > before;
-            let max = options.version_max_requirements;
-            if is_longer && self.requires.len() > max && simplified(self.requires.clone()).len() > max {
+            let is_free = !known.is_worth_a_test(number);
+            if is_free && !has_checks || self.add(forest, known, number).is_err() || self.requires.len() == before {
+                continue;
+            }
+            let length = |requires: &[Requirement]| simplified(requires.to_vec()).len();
+            let is_too_long = match is_free {
+                true => self.requires.len() > max || length(&self.requires) > length(&self.requires[..before]),
+                false => self.requires.len() > max && length(&self.requires) > max,
+            };
+            if is_too_long {
                 self.requires.truncate(before);
                 self.checks.pop();
             }

@@ -45,7 +45,9 @@
 //! (JDK-8307683, openj9#15477, golang/go#26116).
 
 pub(in crate::analysis) mod gathered;
+pub(in crate::analysis) mod indices;
 mod moves;
+pub(in crate::analysis) mod summands;
 pub mod unwrapped;
 
 use crate::analysis::cfg::loops::Loop;

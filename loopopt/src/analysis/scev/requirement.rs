@@ -7,6 +7,8 @@ use crate::analysis::inst::number::{mask, signed};
 use crate::analysis::scev::const_eval::compares;
 use crate::analysis::scev::linear_expr::Sum;
 use crate::analysis::scev::predication::gathered::gathered;
+use crate::analysis::scev::predication::indices::of_first_and_last;
+use crate::analysis::scev::predication::summands::of_larger_sums;
 use crate::analysis::scev::wrap_arc::{interval, is_signed, is_strict};
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use std::fmt;
@@ -68,11 +70,11 @@ impl Requirement {
 /// * `a <= 9` goes if `a + 1 <= n` and `n <= 10`, and `a + 1` cannot wrap.
 /// * `0 < n` and `a <= n - 1` together are `a < n`.
 ///
-/// Before, bounds of what is next to each other become one (the module `gathered`), which may be more than what was required.
+/// Before, bounds of what is next to each other become one (the modules `gathered`, `indices` and `summands`), which may be more than what was required.
 ///
 /// Time grows with the square of their number: each is compared with each other one, and with a third one only if these two are next to each other.
 pub fn simplified(required: Vec<Requirement>) -> Vec<Requirement> {
-    let mut required = gathered(required);
+    let mut required = of_larger_sums(gathered(of_first_and_last(required)));
     // One after the other: of two that stand for each other, one stays. What does not follow from others does not follow from fewer of them.
     let mut index = 0;
     while index < required.len() {

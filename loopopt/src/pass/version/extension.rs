@@ -36,6 +36,7 @@
 //! be. Where guards are consolidated, what is outside of the memory is still none of its addresses; an access without a guard has nothing of the
 //! kind. [`Embedder::extension_confines`](crate::Embedder::extension_confines) says if that matters, and extensions stay then.
 
+use crate::analysis::cfg::edges::destinations;
 use crate::analysis::cfg::loops::Loop;
 use crate::analysis::facts::known::Place;
 use crate::analysis::facts::nowrap::Extents;
@@ -58,7 +59,7 @@ pub(super) struct Extensions<'a> {
     extents: Extents<'a>,
     guards: GuardPolicy<'a>,
     /// Found when the first extension is asked about.
-    in_addresses: Option<EntitySet<Inst>>,
+    in_addresses: Option<InAddresses>,
     /// The loop that was asked of last.
     last: Option<Loop>,
 }
@@ -72,8 +73,7 @@ impl<'a> Extensions<'a> {
     /// The sum in 64 bits that `inst`, an instruction of `block`, is if nothing wraps in it, and what is to hold for that. Nothing if it is
     /// known to hold.
     pub(super) fn unwrapped(&mut self, block: Block, inst: Inst) -> Option<(Sum, Vec<Requirement>)> {
-        let in_addresses = self.in_addresses.get_or_insert_with(|| in_addresses(self.view, &self.guards));
-        if !in_addresses.contains(inst) {
+        if !self.in_addresses().all.contains(inst) {
             return None;
         }
         let func = self.view.func();
@@ -96,6 +96,15 @@ impl<'a> Extensions<'a> {
             required.push(Requirement::at_most(Sum::constant(constant.unsigned_abs(), root.bits()), root.clone()));
         }
         Some((root.offset(constant), required))
+    }
+
+    /// Whether it is worth comparisons of its own that `inst`, which [`unwrapped`](Self::unwrapped) knows, is a sum in 64 bits.
+    pub(super) fn is_worth_a_test(&mut self, inst: Inst) -> bool {
+        self.in_addresses().dense.contains(inst)
+    }
+
+    fn in_addresses(&mut self) -> &InAddresses {
+        self.in_addresses.get_or_insert_with(|| InAddresses::of(self.view, &self.guards))
     }
 
     /// `narrow` in 64 bits, as it is if nothing wraps. Nothing if that is one number.
@@ -197,43 +206,82 @@ fn from_first(fixed: &Sum, (counter, factor): (Value, u64), start: &Sum) -> Opti
     Some(sum)
 }
 
-/// The extensions that the addresses of plain loads and stores are made of, in loops with not too many instructions for each of them: a long one
-/// is not worth a second version for them. None that a guard is made of that stays.
-fn in_addresses(view: View<'_>, policy: &GuardPolicy<'_>) -> EntitySet<Inst> {
-    /// Instructions that go with a Spectre guard: it, its comparison, and the sum that is compared.
-    const INSTS_PER_GUARD: usize = 3;
-    let (func, options) = (view.func(), policy.options);
-    if options.has_confining(func) {
-        return EntitySet::new();
+/// The extensions that the addresses of plain loads and stores in loops are made of. None that a guard is made of that stays.
+#[derive(Default)]
+struct InAddresses {
+    /// All in loops that are dense, or check something, so that there may be a test of which they follow.
+    all: EntitySet<Inst>,
+    /// Those in loops that are dense with them: a long one is not worth a second version for them.
+    dense: EntitySet<Inst>,
+}
+
+impl InAddresses {
+    fn of(view: View<'_>, policy: &GuardPolicy<'_>) -> Self {
+        let (func, options) = (view.func(), policy.options);
+        if options.has_confining(func) {
+            return Self::default();
+        }
+        let kept = match policy.has_guards {
+            true => kept_for_guards(view, policy),
+            false => EntitySet::new(),
+        };
+        let capacity = func.dfg.num_insts();
+        let mut found = Self { all: EntitySet::with_capacity(capacity), dense: EntitySet::with_capacity(capacity) };
+        for lp in view.forest.loops() {
+            let loop_ = Contents::of(view, lp, &kept);
+            let max = options.version_max_insts_per_extension.saturating_mul(loop_.extensions.len());
+            let is_dense = options.ignore_cost || loop_.insts <= max;
+            if is_dense {
+                found.dense.extend(loop_.extensions.iter().copied());
+            }
+            if is_dense || loop_.has_checks {
+                found.all.extend(loop_.extensions);
+            }
+        }
+        found
     }
-    let kept = match policy.has_guards {
-        true => kept_for_guards(view, policy),
-        false => EntitySet::new(),
-    };
-    let mut found = EntitySet::with_capacity(func.dfg.num_insts());
-    let mut own = Vec::new();
-    for lp in view.forest.loops() {
-        let (mut insts, mut guards) = (0, 0);
+}
+
+/// What a loop has, without those inside it.
+struct Contents {
+    /// Instructions, but for constants and what goes with Spectre guards.
+    insts: usize,
+    /// Whether something traps, or leads to a cold block, unless something holds.
+    has_checks: bool,
+    /// Extensions that are added up in addresses.
+    extensions: Vec<Inst>,
+}
+
+impl Contents {
+    fn of(view: View<'_>, lp: Loop, kept: &EntitySet<Value>) -> Self {
+        /// Instructions that go with a Spectre guard: it, its comparison, and the sum that is compared.
+        const INSTS_PER_GUARD: usize = 3;
+        let func = view.func();
+        let (mut guards, mut found) = (0, Self { insts: 0, has_checks: false, extensions: Vec::new() });
         for inst in view.forest.own_blocks(lp).flat_map(|block| func.layout.block_insts(block)) {
-            insts += usize::from(!is_constant(func, inst));
-            guards += usize::from(func.dfg.insts[inst].opcode() == Opcode::SelectSpectreGuard);
+            let opcode = func.dfg.insts[inst].opcode();
+            found.insts += usize::from(!is_constant(func, inst));
+            guards += usize::from(opcode == Opcode::SelectSpectreGuard);
+            found.has_checks |= match opcode {
+                Opcode::Trapz | Opcode::Trapnz | Opcode::UaddOverflowTrap | Opcode::SelectSpectreGuard => true,
+                Opcode::Brif => {
+                    destinations(func, inst).iter().any(|call| func.layout.is_cold(call.block(&func.dfg.value_lists)))
+                }
+                _ => false,
+            };
             if let Some(address) = address_operand(func, inst) {
                 each_extension(func, address, |extension| {
                     if !kept.contains(func.dfg.first_result(extension)) {
-                        own.push(extension);
+                        found.extensions.push(extension);
                     }
                 });
             }
         }
-        own.sort_unstable();
-        own.dedup();
-        let insts = insts.saturating_sub(guards * INSTS_PER_GUARD);
-        if options.ignore_cost || insts <= options.version_max_insts_per_extension.saturating_mul(own.len()) {
-            found.extend(own.iter().copied());
-        }
-        own.clear();
+        found.extensions.sort_unstable();
+        found.extensions.dedup();
+        found.insts = found.insts.saturating_sub(guards * INSTS_PER_GUARD);
+        found
     }
-    found
 }
 
 /// What stays as it is for a guard: all that one is made of which may not be dropped, and the extensions that one gives and does not ask of: it may stay, and
@@ -263,9 +311,9 @@ fn kept_for_guards(view: View<'_>, policy: &GuardPolicy<'_>) -> EntitySet<Value>
     kept
 }
 
-/// Calls `visit` with the extensions that are added up in `address`.
+/// Calls `visit` with the extensions that are added up in `address`, be they multiplied.
 fn each_extension(func: &Function, address: Value, mut visit: impl FnMut(Inst)) {
-    /// Instructions that are looked at: sums and guards.
+    /// Instructions that are looked at: sums, products and guards.
     const MAX_INSTS: usize = 12;
     let (mut open, mut looked_at) = (SmallVec::<[Value; 4]>::from_slice(&[address]), 0);
     while let Some(value) = open.pop().filter(|_| looked_at < MAX_INSTS) {
@@ -273,7 +321,9 @@ fn each_extension(func: &Function, address: Value, mut visit: impl FnMut(Inst)) 
         let Some(inst) = func.dfg.value_def(value).inst() else { continue };
         if is_extension(func, inst) {
             visit(inst);
-        } else if matches!(func.dfg.insts[inst].opcode(), Opcode::Iadd | Opcode::SelectSpectreGuard) {
+        } else if let Opcode::Iadd | Opcode::Isub | Opcode::Ishl | Opcode::Imul | Opcode::SelectSpectreGuard =
+            func.dfg.insts[inst].opcode()
+        {
             open.extend_from_slice(func.dfg.inst_args(inst));
         }
     }

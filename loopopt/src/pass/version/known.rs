@@ -123,6 +123,11 @@ impl<'a> Known<'a> {
         found
     }
 
+    /// Whether comparisons of its own are worth that the extension of this number is a sum in 64 bits.
+    pub(super) fn is_worth_a_test(&mut self, number: usize) -> bool {
+        self.extensions.is_worth_a_test(self.checks[number].check.inst)
+    }
+
     /// The cell that the check of this number keeps apart, if it does.
     pub(super) fn cell(&self, number: usize) -> Option<&Rc<Cell>> {
         self.checks[number].check.cell()

@@ -58,7 +58,7 @@ pub(in crate::analysis) fn gathered(required: Vec<Requirement>) -> Vec<Requireme
 }
 
 /// The sides of `left <= right`, unsigned, where the sum on the left cannot wrap if there is one.
-fn as_at_most(requirement: &Requirement) -> Option<(Sum, Sum)> {
+pub(super) fn as_at_most(requirement: &Requirement) -> Option<(Sum, Sum)> {
     let Requirement::Compare { cond, left, right } = requirement else { return None };
     let more = match cond {
         IntCC::UnsignedLessThanOrEqual => 0,
