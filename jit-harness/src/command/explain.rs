@@ -20,6 +20,7 @@ pub(super) use json::{FunctionRecord, LoopRecord, RemarkRecord};
 use loopopt::oracle::require_passes;
 use loopopt::{Options, Remark, Verdict};
 use printer::Printer;
+pub use printer::print_remark;
 use std::io::{self, Write};
 use unit::{Depth, Explained, Unit};
 

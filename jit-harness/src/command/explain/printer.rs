@@ -171,7 +171,7 @@ impl Printer<'_> {
 }
 
 /// Prints what a pass did or did not do.
-fn print_remark(indent: &str, remark: &Remark, out: &mut dyn Write) -> io::Result<()> {
+pub fn print_remark(indent: &str, remark: &Remark, out: &mut dyn Write) -> io::Result<()> {
     let Remark { pass, message, .. } = remark;
     match &remark.verdict {
         Verdict::Fired => {
