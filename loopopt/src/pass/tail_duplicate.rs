@@ -27,7 +27,7 @@
 //! # Pays when
 //!
 //! (P1) The test is small, (P2) several edges enter it, of which at least one is a jump and not too many are, cold ones not counted,
-//! and (P3) the loop is an innermost one: in others, the loop inside takes the time.
+//! and (P3) the loop is an innermost one: in others, the loop inside mostly takes the time.
 //!
 //! Where one block jumps to the test and others branch to it, no jump is saved: the block would fall through. But each way
 //! through the iteration has a branch of its own then, and what depends on data seems to be predicted otherwise, mostly better:

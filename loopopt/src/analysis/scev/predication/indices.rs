@@ -33,11 +33,14 @@ pub(in crate::analysis) fn of_first_and_last(mut required: Vec<Requirement>) -> 
         let mut covered: FxHashSet<usize> = groups.iter().flat_map(|group| group.covered(&required)).collect();
         covered.retain(|place| !gone.contains(place));
         let cap = groups[0].cap();
-        let ends: Vec<_> = groups.iter().flat_map(Group::first_and_last).collect();
-        if cap.known().is_none() && 1 + ends.len() < covered.len() {
+        if cap.known() == Some(false) {
+            continue;
+        }
+        let cap = Some(cap).filter(|cap| cap.known().is_none());
+        let enough: Vec<_> = cap.into_iter().chain(groups.iter().flat_map(Group::first_and_last)).collect();
+        if enough.len() < covered.len() {
             gone.extend(covered);
-            fewer.push(cap);
-            fewer.extend(ends);
+            fewer.extend(enough);
         }
     }
     let mut place = 0..;
@@ -274,6 +277,26 @@ mod tests {
             }
             // Indices that are next to each other on the circle only are not taken.
             assert!(after_hold > 100 && 10 * after_hold > 9 * before_hold, "{after_hold} of {before_hold}");
+        }
+    }
+
+    /// A length that is known is compared with nothing, if it is not too large.
+    #[test]
+    fn known_lengths_are_not_compared() {
+        for (length, after) in [(8, 4), (9, 12)] {
+            let constant = |sum: &Sum| {
+                let one = |number: Value| match number.as_u32() {
+                    0 => Some(Sum::constant(length, 8)),
+                    number => Some(value(number)),
+                };
+                sum.substituted(&mut { one }).expect("short")
+            };
+            let indices = [value(2), value(2).offset(2), value(3), value(3).offset(1)];
+            let before = indices.iter().flat_map(|index| required(index, true, 0)).map(|one| match one {
+                Requirement::Compare { cond, left, right } => Requirement::new(cond, constant(&left), constant(&right)),
+                other => other,
+            });
+            assert_eq!(of_first_and_last(before.collect()).len(), after);
         }
     }
 
