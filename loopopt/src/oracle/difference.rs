@@ -11,11 +11,11 @@ use std::fmt;
 pub enum Arm {
     /// Cranelift's interpreter.
     Interpreter,
-    /// Machine code, with [`Pipeline::None`].
+    /// Machine code, with [`Pipeline::None`](super::Pipeline::None).
     None,
-    /// Machine code, with [`Pipeline::Speed`].
+    /// Machine code, with [`Pipeline::Speed`](super::Pipeline::Speed).
     Speed,
-    /// Machine code, with [`Pipeline::LoopOpt`].
+    /// Machine code, with [`Pipeline::LoopOpt`](super::Pipeline::LoopOpt).
     LoopOpt,
 }
 
