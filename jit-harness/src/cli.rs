@@ -359,11 +359,11 @@ impl OptimizerArgs {
 
     /// The same for a file of this name that holds this text.
     pub fn options_of(&self, name: &str, text: &str) -> Result<Options> {
-        self.given()?;
         let of_file = file_options(text, &self.set, Options::from(self.effort));
-        self.over(
-            of_file.map_err(|error| in_file(name, &error, "write it as in `; options: passes=rotate,licm fuel=3`"))?,
-        )
+        self.over(of_file.map_err(|error| match self.given() {
+            Ok(_) => in_file(name, &error, "write it as in `; options: passes=rotate,licm fuel=3`"),
+            Err(of_set) => of_set,
+        })?)
     }
 
     fn over(&self, mut options: Options) -> Result<Options> {

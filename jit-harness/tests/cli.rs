@@ -97,6 +97,7 @@ fn an_option_can_be_given() {
     let file = bench.file("options.clif", format!("; options: fuel=0 poll_latency=8\n{GOOD}"));
     assert!(bench.prints(&["explain", &file, "--set", "max_rounds=1"]).contains("left as it is"));
     assert!(bench.prints(&["explain", &file, "--set", "fuel=9", "--set", "calls_write=heap"]).contains("changed"));
+    assert!(bench.prints(&["explain", &file, "--set", "profiling=runs"]).contains("left as it is"));
     bench.complains(&["explain", &file, "--set", "fule=1"], &["--set: fule=1: no option fule; is fuel meant?"]);
     bench.complains(&["bench", "--set", "fuel=-1"], &["--set: fuel=-1: it has to be a number of 64 bits"]);
 }

@@ -13,6 +13,7 @@ use loopopt::{Remark, Verdict};
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::sync::LazyLock;
+
 /// The most characters of a line, as far as words allow.
 const WIDTH: usize = 120;
 

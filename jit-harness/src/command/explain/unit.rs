@@ -18,6 +18,7 @@ use std::collections::{HashMap, HashSet};
 use std::num::NonZero;
 use std::panic::resume_unwind;
 use std::thread::{self, ScopedJoinHandle};
+
 /// The most instructions of a function whose machine code is looked at. 20,000: they take a second, and Cranelift's register allocator takes time
 /// that grows with the square of the size of functions without branches in their loops.
 pub(super) const MAX_LOWERED: usize = 20_000;

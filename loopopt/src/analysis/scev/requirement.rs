@@ -234,7 +234,7 @@ impl Requirement {
     }
 
     /// The sides of `left <= right`, unsigned.
-    fn as_at_most(&self) -> Option<(&Sum, &Sum)> {
+    pub(in crate::analysis) fn as_at_most(&self) -> Option<(&Sum, &Sum)> {
         match self {
             Self::Compare { cond: IntCC::UnsignedLessThanOrEqual, left, right } => Some((left, right)),
             _ => None,

@@ -11,6 +11,12 @@ use cranelift_codegen::cursor::Cursor;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, BlockArg, InstBuilder, Type, Value, types};
 
+/// A loop that may be in another one.
+pub(super) struct SmallNest {
+    outer: Option<Small>,
+    pub(super) inner: Small,
+}
+
 impl Draft<'_, '_, '_> {
     /// A loop with such a load. Gives the block behind it, if a way goes on.
     pub(super) fn chosen(&mut self, at: Block) -> Option<Block> {
@@ -23,18 +29,14 @@ impl Draft<'_, '_, '_> {
         if which == 4 {
             return self.first_chosen(at, pointer, other);
         }
-        let outer = if self.random.chance(40) { Some(self.small_loop(at, 3)) } else { None };
-        let lp = self.small_loop(outer.as_ref().map_or(at, |outer| outer.header), 7);
+        let nest = self.small_nest(at);
+        let lp = &nest.inner;
         let latch = match which {
             0 | 1 => self.selected(lp.header, pointer, other),
             2 => self.joined(lp.header, pointer, other),
             _ => self.in_a_variable(lp.header, pointer, other),
         };
-        let exit = self.end_nest(latch, &lp);
-        match outer {
-            Some(outer) => self.end_nest(exit, &outer),
-            None => exit,
-        }
+        self.end_small_nest(latch, &nest)
     }
 
     /// The argument that may be null, and an address in the part of the image that is never written.
@@ -167,6 +169,22 @@ impl Draft<'_, '_, '_> {
             self.finish(exit, End::Jump(Way::to(behind)));
         }
         Some(behind)
+    }
+
+    /// A loop for a few iterations, maybe in another one.
+    pub(super) fn small_nest(&mut self, at: Block) -> SmallNest {
+        let outer = if self.random.chance(40) { Some(self.small_loop(at, 3)) } else { None };
+        let inner = self.small_loop(outer.as_ref().map_or(at, |outer| outer.header), 7);
+        SmallNest { outer, inner }
+    }
+
+    /// The end of these loops.
+    pub(super) fn end_small_nest(&mut self, latch: Option<Block>, nest: &SmallNest) -> Option<Block> {
+        let exit = self.end_nest(latch, &nest.inner);
+        match &nest.outer {
+            Some(outer) => self.end_nest(exit, outer),
+            None => exit,
+        }
     }
 
     /// The end of a loop whose body may not come to it.

@@ -22,16 +22,10 @@ impl Draft<'_, '_, '_> {
         let ty = self.random.pick(&[types::I32, types::I64, types::I16]);
         let size = i64::from(ty.bytes());
         let flags = self.trusted(LOW.index);
-        let outer = if self.random.chance(40) { Some(self.small_loop(at, 3)) } else { None };
-        let lp = self.small_loop(outer.as_ref().map_or(at, |outer| outer.header), 7);
-        self.pos.goto_bottom(lp.header);
-        let steps_down = self.random.chance(30);
-        let index = if steps_down {
-            let last = self.pos.ins().iconst(types::I64, 7);
-            self.pos.ins().isub(last, lp.counter)
-        } else {
-            lp.counter
-        };
+        let nest = self.small_nest(at);
+        let lp = &nest.inner;
+        let index = self.up_or_down(lp, 7);
+        let steps_down = index != lp.counter;
         let place = self.element(lp.header, i64::from(LOW.start) + 4 * size, index, size);
         self.outline.private.push(index);
         let ahead = if steps_down { -1 } else { 1 };
@@ -40,11 +34,7 @@ impl Draft<'_, '_, '_> {
         let greater = self.pos.ins().icmp(IntCC::UnsignedGreaterThan, loaded[0], loaded[1]);
         let meet = self.exchange_if(lp.header, greater, flags, &Pair { place, distance, loaded });
         let latch = self.some(meet, 15);
-        let exit = self.end_nest(latch, &lp);
-        match outer {
-            Some(outer) => self.end_nest(exit, &outer),
-            None => exit,
-        }
+        self.end_small_nest(latch, &nest)
     }
 
     /// The branch, and the ways on which the pair is stored. Gives the block in which they meet.

@@ -39,6 +39,17 @@ impl Draft<'_, '_, '_> {
         Small { header, counter, bound }
     }
 
+    /// What counts as the loop does, or down from a number.
+    pub(super) fn up_or_down(&mut self, small: &Small, last: i64) -> Value {
+        self.pos.goto_bottom(small.header);
+        if self.random.chance(30) {
+            let last = self.pos.ins().iconst(types::I64, last);
+            self.pos.ins().isub(last, small.counter)
+        } else {
+            small.counter
+        }
+    }
+
     /// Tests at the end of `latch`. Gives the block behind the loop.
     pub(super) fn end_small_loop(&mut self, latch: Block, small: &Small) -> Block {
         self.frames.pop();

@@ -22,13 +22,7 @@ impl Draft<'_, '_, '_> {
         // The elements are in the middle of what the other array can be.
         let start = i64::from(HIGH.start) + size * self.random.pick(&[0, 4, 6]);
         let lp = self.small_loop(at, 31);
-        self.pos.goto_bottom(lp.header);
-        let index = if self.random.chance(30) {
-            let last = self.pos.ins().iconst(types::I64, 31);
-            self.pos.ins().isub(last, lp.counter)
-        } else {
-            lp.counter
-        };
+        let index = self.up_or_down(&lp, 31);
         let elements = self.element(lp.header, start, index, size);
         let mut sum = self.pos.ins().load(ty, flags, elements, 0);
         for element in 1..2 + self.random.below(2) as i32 {

@@ -18,6 +18,7 @@
 //! at most 9. So none of the indices overflows, whatever is between 0 and 2 above the first, and all are below the length. They are more than what was required: a length
 //! above all numbers of the narrow type is none that such an index can use up.
 
+use super::unwrapped::MAX_TAKEN;
 use crate::analysis::inst::number::{mask, signed};
 use crate::analysis::scev::linear_expr::{Sum, Term};
 use crate::analysis::scev::requirement::Requirement;
@@ -93,9 +94,7 @@ fn by_length(required: &[Requirement]) -> Vec<Vec<Group>> {
 impl Group {
     /// The index of which `last` says how far it may go on, if its first is required to be below the length.
     fn of_one((place, last): (usize, &Requirement), firsts: &FxHashMap<&Sum, Vec<(&Sum, usize)>>) -> Option<Self> {
-        /// The most that a range says more than what an index moves by: a constant that was taken out of an extension.
-        const MAX_LESS: u64 = 1 << 12;
-        let Requirement::Compare { cond: IntCC::UnsignedLessThanOrEqual, left, right } = last else { return None };
+        let (left, right) = last.as_at_most()?;
         let bits = right.bits();
         right.terms().iter().filter(|(_, factor)| *factor == mask(bits)).find_map(|(term, _)| {
             let Term::Extended { signed: has_sign, sum } = term else { return None };
@@ -104,7 +103,8 @@ impl Group {
             let (base, offset) = (**sum).clone().split_constant();
             narrow(left, base.bits())?;
             firsts.get(&extended)?.iter().find_map(|&(own, first)| {
-                let less = length.minus(own)?.as_constant().filter(|less| *less <= MAX_LESS)?;
+                // What was taken out of an extension.
+                let less = length.minus(own)?.as_constant().filter(|less| *less <= MAX_TAKEN)?;
                 Some(Self {
                     length: own.clone(),
                     signed: *has_sign,
@@ -136,13 +136,9 @@ impl Group {
 
     /// The requirements that follow from what is required of the first and the last.
     fn covered(&self, required: &[Requirement]) -> Vec<usize> {
-        let follows = |requirement: &Requirement| match requirement {
-            Requirement::Compare { cond: IntCC::UnsignedLessThanOrEqual, left, right } => {
-                self.never_overflows(left, right) || self.never_exceeds(left, right)
-            }
-            _ => false,
-        };
-        let places = (0..required.len()).filter(|&place| follows(&required[place]));
+        let follows =
+            |(left, right): (&Sum, &Sum)| self.never_overflows(left, right) || self.never_exceeds(left, right);
+        let places = (0..required.len()).filter(|&place| required[place].as_at_most().is_some_and(follows));
         self.places.iter().copied().chain(places).collect()
     }
 

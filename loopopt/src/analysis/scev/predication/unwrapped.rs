@@ -13,7 +13,7 @@ use crate::analysis::scev::requirement::Requirement;
 use cranelift_codegen::ir::condcodes::IntCC;
 
 /// Constants that may come out. 4,096: a step of a counter, times what one iteration of a loop unrolled by hand does.
-const MAX_TAKEN: u64 = 1 << 12;
+pub(super) const MAX_TAKEN: u64 = 1 << 12;
 
 /// The same requirement, or more, without those negative constants in extensions of which `is_known` says that the number they are
 /// added to is large enough.
