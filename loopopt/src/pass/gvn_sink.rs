@@ -22,7 +22,8 @@
 //!
 //! (L1) On each edge into the latch, what is passed for a parameter is the result of a pure instruction, the same with the same operands, or with constants that
 //! are the same numbers. It does not matter when that is computed. Operands that are the same on all edges dominate the sources of all edges, and so the latch;
-//! constants are made again. (L2) None of them is a value of a loop inside, which may be used there only, or be passed on.
+//! constants are made again. A parameter of a block that one edge enters, as values have that leave a loop inside, stands for what that edge passes: both
+//! dominate what comes after the block. (L2) No operand is a value of a loop inside, which may be used there only, or be passed on.
 //!
 //! # Pays when
 //!
@@ -42,7 +43,7 @@
 //!
 //! LLVM `GVNSink`, and `InstCombine` (`foldPHIArgOpIntoPHI`).
 
-use crate::analysis::cfg::edges::{Edge, count_uses};
+use crate::analysis::cfg::edges::{Edge, count_uses, edges_into};
 use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
 use crate::analysis::inst::effects::{Effects, is_constant};
 use crate::analysis::inst::number::constant_of;
@@ -82,8 +83,8 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     for lp in forest.loops() {
         let header = forest.data(lp).header;
         let Some(latch) = Latch::find(ctx, &forest, lp).filter(|_| cx.marks.has_full_effort(header)) else { continue };
-        let mut same = latch.same(&ctx.func, &forest, lp);
-        let why = latch.judge((&ctx.func, &uses), cx, (&forest, lp), &mut same);
+        let mut same = latch.same(ctx, &forest, lp);
+        let why = latch.judge((ctx, &uses), cx, (&forest, lp), &mut same);
         match why {
             Some(why) => cx.declined(&ctx.func, NAME, header, &why),
             None if !cx.fuel.take() => cx.declined(&ctx.func, NAME, header, &Decline::Withheld),
@@ -123,10 +124,11 @@ impl Latch {
     }
 
     /// The places of parameters that are the same on each edge, with an instruction that computes it on one of them.
-    fn same(&self, func: &Function, forest: &LoopForest, lp: Loop) -> Vec<(usize, Inst)> {
+    fn same(&self, ctx: &Context, forest: &LoopForest, lp: Loop) -> Vec<(usize, Inst)> {
+        let func = &ctx.func;
         let header = forest.data(lp).header;
         let places = 0..func.dfg.num_block_params(self.block);
-        let computed = places.filter_map(|index| Some((index, self.computed(func, header, index)?)));
+        let computed = places.filter_map(|index| Some((index, self.computed(ctx, header, index)?)));
         let is_from_inside = |&value: &Value| {
             let inner = def_block(func, value).and_then(|block| forest.innermost(block));
             inner.is_some_and(|inner| !forest.contains(inner, self.block))
@@ -135,9 +137,10 @@ impl Latch {
     }
 
     /// The instruction that computes what each edge passes at this place.
-    fn computed(&self, func: &Function, header: Block, index: usize) -> Option<Inst> {
+    fn computed(&self, ctx: &Context, header: Block, index: usize) -> Option<Inst> {
+        let func = &ctx.func;
         let passed = |edge: &Edge| {
-            let inst = func.dfg.value_def(edge.args(func).nth(index)?.as_value()?).inst()?;
+            let inst = func.dfg.value_def(passed_by(ctx, *edge, index).last()?).inst()?;
             let is_movable =
                 Effects::of(func, inst).is_pure() && !is_constant(func, inst) && !needs_neighbours(func, inst);
             (is_movable && func.dfg.inst_results(inst).len() == 1).then_some(inst)
@@ -152,7 +155,7 @@ impl Latch {
     /// Why nothing of `same` is computed in the latch. Leaves there what is worth it. `uses` are counted if they matter.
     fn judge(
         &self,
-        (func, uses): (&Function, &OnceCell<SecondaryMap<Value, u32>>),
+        (ctx, uses): (&Context, &OnceCell<SecondaryMap<Value, u32>>),
         cx: &PassCx<'_>,
         (forest, lp): (&LoopForest, Loop),
         same: &mut Vec<(usize, Inst)>,
@@ -163,15 +166,13 @@ impl Latch {
         if cx.options.ignore_cost {
             return None;
         }
+        let func = &ctx.func;
         let (ways, max) = (self.edges.len(), cx.options.rotate_max_dispatched);
         if ways > max && forest.own_blocks(lp).any(|block| forest.dispatches_at(func, lp, block)) {
             return Some(Decline::DispatchLoop { ways, max });
         }
         let uses = uses.get_or_init(|| count_uses(func));
-        let is_passed_only = |edge: &Edge, index| {
-            let value = edge.args(func).nth(index).and_then(|arg| arg.as_value());
-            value.is_some_and(|value| uses[value] == 1)
-        };
+        let is_passed_only = |edge: &Edge, index| passed_by(ctx, *edge, index).all(|value| uses[value] == 1);
         same.retain(|&(index, _)| self.edges.iter().all(|edge| is_passed_only(edge, index)));
         same.is_empty().then_some(Decline::UsedBefore)
     }
@@ -196,6 +197,21 @@ impl Latch {
         let keeps: Vec<_> = (0..func.dfg.num_block_params(self.block)).map(|index| !is_gone(index)).collect();
         keep_params(func, (self.block, &self.edges), &keeps);
     }
+}
+
+/// What `edge` passes at this place, and then what each of these stands for, as parameters of blocks that one edge enters.
+fn passed_by(ctx: &Context, edge: Edge, index: usize) -> impl Iterator<Item = Value> {
+    /// Loops that a value leaves one after the other on its way to a latch.
+    const MAX_STEPS: usize = 8;
+    let func = &ctx.func;
+    let argument = move |edge: Edge, index| edge.args(func).nth(index).and_then(|arg| arg.as_value());
+    let before = move |&value: &Value| {
+        let ValueDef::Param(block, index) = func.dfg.value_def(value) else { return None };
+        let mut edges = edges_into(func, &ctx.cfg, block);
+        let only = edges.next().filter(|_| edges.next().is_none())?;
+        argument(only, index)
+    };
+    std::iter::successors(argument(edge, index), before).take(MAX_STEPS)
 }
 
 /// Computes what `inst` does right before `before`, where all of its operands are defined but constants.

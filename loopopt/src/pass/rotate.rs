@@ -51,7 +51,8 @@
 //! # Pays when
 //!
 //! (P1) the loop does not test at the bottom already; (P2) the header is small enough; (P3) neither the
-//! loop nor its exit is cold; (P4) the loop does not dispatch.
+//! loop nor its exit is cold; (P4) the loop does not dispatch; (P5) its iterations are counted, or none of them [bypasses](bypass) the
+//! loops inside.
 //!
 //! A loop dispatches if a `br_table` picks one of several ways through the iteration by a value of that iteration. Each way ends in a jump,
 //! to the test at the top. If the test moves to the bottom, that jump stays, and the test takes a second one back: the sample `switch-loop`
@@ -84,6 +85,7 @@
 //! LLVM `LoopRotationUtils.cpp`; golang/go#63670 for the cyclic cases.
 
 mod apply;
+mod bypass;
 mod stepped;
 
 use crate::analysis::cfg::edges::{Edge, edges_from, edges_into, ways_from};
@@ -100,6 +102,7 @@ use crate::options::Options;
 use crate::pass::{Form, Pass, PassCx};
 use crate::refusal::refusals;
 use apply::apply;
+use bypass::{is_bypassed, is_counted};
 use cranelift_codegen::ir::{Block, Function, Inst, Opcode, Value};
 use cranelift_codegen::{CodegenResult, Context};
 use std::collections::BTreeSet;
@@ -189,6 +192,8 @@ struct Rotation {
     size: usize,
     /// How many edges enter the latch, if a `br_table` of the loop picks the way through the iteration.
     dispatched: Option<usize>,
+    /// Iterations bypass the loops inside, and are not counted.
+    is_bypassed: bool,
     /// Which way the copy goes, if that is known.
     guard: Option<usize>,
     /// There is a loop around it.
@@ -242,6 +247,7 @@ impl Rotation {
             guard_leaves_parent: data
                 .parent
                 .is_some_and(|parent| exits.iter().any(|&(exit, _)| !forest.contains(parent, exit))),
+            is_bypassed: is_bypassed(ctx, forest, lp) && !is_counted(View { ctx, forest }, lp),
             guard: first_way(ctx, forest, lp),
             is_inner: data.parent.is_some(),
             into_body,
@@ -275,6 +281,9 @@ impl Rotation {
         let max = options.rotate_max_dispatched;
         if let Some(ways) = self.dispatched.filter(|&ways| ways > max) {
             return Err(Decline::DispatchLoop { ways, max });
+        }
+        if self.is_bypassed {
+            return Err(Decline::Bypassed);
         }
         Ok(self)
     }
@@ -378,6 +387,8 @@ refusals! {
         DispatchLoop { ways: usize, max: usize }
             => "dispatch-loop", "a table picks one of {ways} ways back to the test, more than {max}",
             help "raise Options::rotate_max_dispatched if one way is taken nearly always";
+        /// (P5) Short iterations would take a jump more.
+        Bypassed => "bypassed", "an iteration can bypass the loops inside, and would take a second jump";
     }
     shared { NotDuplicable(opcode: Opcode), ColdLoop, Withheld }
 }
