@@ -2,7 +2,7 @@
 # Files that documents name in backquotes exist, and so do the harness's commands.
 set -euo pipefail
 failed=0
-for doc in README.md ARCHITECTURE.md docs/guide.md docs/adopters.md jit-harness/README.md jit-harness/wasmtime/README.md jit-harness/wasmtime/PROPOSAL.md jit-harness/wasmtime/support/README.md bench-programs/README.md ci/README.md; do
+for doc in README.md ARCHITECTURE.md docs/guide.md docs/adopters.md docs/trust.md jit-harness/README.md jit-harness/wasmtime/README.md jit-harness/wasmtime/PROPOSAL.md jit-harness/wasmtime/support/README.md bench-programs/README.md ci/README.md; do
     folder=$(dirname "$doc")
     while read -r path; do
         for base in . "$folder" loopopt loopopt/src; do

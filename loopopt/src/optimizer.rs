@@ -103,8 +103,11 @@ impl LoopOptimizer {
     ///
     /// # Errors
     ///
-    /// If the ISA's `enable_verifier` is on and the function is not valid, or if a pass broke it. The function is then as
-    /// it was.
+    /// The function is as it was then.
+    ///
+    /// * The verifier's, if the ISA's `enable_verifier` is on: the function is not valid, or a pass broke it.
+    /// * `Unsupported`, if a branch enters the entry block, whether the verifier is on or not; and with
+    ///   [`Options::assert_claims`], if a trap has the code of a claim ([`Claim::trap_code`](crate::claim::Claim::trap_code)).
     pub fn run(
         &mut self,
         ctx: &mut Context,

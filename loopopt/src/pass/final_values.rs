@@ -295,7 +295,7 @@ fn leaving(view: View<'_>, lp: Loop) -> Vec<(Edge, usize, Value)> {
     let mut found = Vec::new();
     for &exit in &view.forest.data(lp).exits {
         let values = exit.args(func).enumerate().filter_map(|(index, arg)| Some((index, arg.as_value()?)));
-        let inside = values.filter(|(_, value)| !view.is_defined_outside(lp, *value));
+        let inside = values.filter(|(_, value)| !view.is_from_outside(lp, *value));
         found.extend(inside.map(|(index, value)| (exit, index, value)));
     }
     found

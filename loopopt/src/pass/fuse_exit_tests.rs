@@ -55,7 +55,7 @@ use crate::edit::copy::copy_iterations::settle;
 use crate::edit::inst::clone::clone_blocks;
 use crate::edit::materialize::assertion::assert_truth;
 use crate::edit::materialize::dce::remove_unused;
-use crate::edit::materialize::emit::emit;
+use crate::edit::materialize::emit::{emit, emit_multiple, emit_quotient};
 use crate::edit::ssa::params::remove_redundant_params;
 use crate::fault::fault;
 use crate::pass::{Form, Pass, PassCx, canon};
@@ -252,11 +252,11 @@ impl Plan {
         let mut cursor = at(func, before);
         let count_ty = cursor.func.dfg.value_type(self.strip.start);
         let room = if *up { cursor.ins().isub(bound, first) } else { cursor.ins().isub(first, bound) };
-        let steps = scale(&mut cursor, room, (self.distance, Opcode::Ushr, Opcode::Udiv));
+        let steps = emit_quotient(&mut cursor, room, self.distance);
         let one = cursor.ins().iconst(count_ty, if fault!(StripTooLong) { -1 } else { 1 });
         let count = cursor.ins().isub(self.strip.start, one);
         let steps = least(&mut cursor, steps, count);
-        let moved = scale(&mut cursor, steps, (self.distance, Opcode::Ishl, Opcode::Imul));
+        let moved = emit_multiple(&mut cursor, steps, self.distance);
         let limit = if *up { cursor.ins().iadd(first, moved) } else { cursor.ins().isub(first, moved) };
         match (*cond == IntCC::NotEqual, is_signed(*cond), *up) {
             (true, ..) => limit,
@@ -337,19 +337,6 @@ impl Plan {
             assert_truth(func, exit.branch, claim, (either, true));
         }
     }
-}
-
-/// `value` divided by `number`, or multiplied: shifted, if it is a power of two.
-fn scale(cursor: &mut FuncCursor<'_>, value: Value, (number, shift, op): (u64, Opcode, Opcode)) -> Value {
-    let ty = cursor.func.dfg.value_type(value);
-    let (op, by) = match number {
-        1 => return value,
-        _ if number.is_power_of_two() => (shift, u64::from(number.trailing_zeros())),
-        _ => (op, number),
-    };
-    let by = cursor.ins().iconst(ty, by.cast_signed());
-    let (inst, dfg) = cursor.ins().Binary(op, ty, value, by);
-    dfg.first_result(inst)
 }
 
 /// The lesser of two numbers without sign, in the type of the first one.

@@ -195,7 +195,7 @@ impl<'a> Polynomials<'a> {
         if let Some(number) = constant_of(func, value) {
             return Some(Polynomial::constant(Sum::constant(number, ty.bits())));
         }
-        if self.view.is_defined_outside(self.lp, value) {
+        if self.view.is_from_outside(self.lp, value) {
             return self.view.sum(value).map(Polynomial::constant);
         }
         if let Some(found) = self.found.get(&value) {
@@ -238,7 +238,7 @@ impl<'a> Polynomials<'a> {
         if value == base {
             return Some(Polynomial::constant(Sum::constant(0, func.dfg.value_type(value).bits())));
         }
-        if depth == 0 || self.budget == 0 || self.view.is_defined_outside(self.lp, value) {
+        if depth == 0 || self.budget == 0 || self.view.is_from_outside(self.lp, value) {
             return None;
         }
         self.budget -= 1;
@@ -298,7 +298,7 @@ impl<'a> Polynomials<'a> {
         let exact = self.extents.exact(&view.sum(number)?, signed, Place::Before(inst)).ok()?;
         let mut total = Polynomial::constant(Sum::constant(exact.constant.cast_unsigned(), 64));
         for (leaf, factor) in exact.terms {
-            let one = if view.is_defined_outside(self.lp, leaf.value) {
+            let one = if view.is_from_outside(self.lp, leaf.value) {
                 Polynomial::constant(Sum::of_leaf(func, leaf.value).extended(64, leaf.signed))
             } else {
                 let counter = self.extents.counter(leaf.value, leaf.signed).filter(|counter| counter.lp == self.lp)?;

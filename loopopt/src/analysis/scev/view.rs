@@ -110,7 +110,7 @@ impl<'a> View<'a> {
     }
 
     /// Whether `value` is defined outside of the loop.
-    pub fn is_defined_outside(self, lp: Loop, value: Value) -> bool {
+    pub fn is_from_outside(self, lp: Loop, value: Value) -> bool {
         self.forest.is_from_outside(self.func(), lp, value)
     }
 
@@ -136,7 +136,7 @@ impl<'a> View<'a> {
     pub fn changing(self, lp: Loop, sum: &Sum) -> Option<Value> {
         let mut found = None;
         sum.each_value(&mut |value| {
-            if found.is_none() && !self.is_defined_outside(lp, value) {
+            if found.is_none() && !self.is_from_outside(lp, value) {
                 found = Some(value);
             }
         });

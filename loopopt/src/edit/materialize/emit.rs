@@ -134,7 +134,8 @@ fn emit_sum(cursor: &mut FuncCursor<'_>, sum: &Sum) -> Value {
     total
 }
 
-fn emit_multiple(cursor: &mut FuncCursor<'_>, value: Value, factor: u64) -> Value {
+/// `value` times `factor`: shifted, if that is a power of two.
+pub(crate) fn emit_multiple(cursor: &mut FuncCursor<'_>, value: Value, factor: u64) -> Value {
     if factor == 1 {
         return value;
     }
@@ -145,6 +146,20 @@ fn emit_multiple(cursor: &mut FuncCursor<'_>, value: Value, factor: u64) -> Valu
     }
     let factor = cursor.ins().iconst(ty, factor.cast_signed());
     cursor.ins().imul(value, factor)
+}
+
+/// `value` without sign divided by `number`, which is not 0: shifted, if that is a power of two.
+pub(crate) fn emit_quotient(cursor: &mut FuncCursor<'_>, value: Value, number: u64) -> Value {
+    if number == 1 {
+        return value;
+    }
+    let ty = cursor.func.dfg.value_type(value);
+    if number.is_power_of_two() {
+        let by = cursor.ins().iconst(ty, i64::from(number.trailing_zeros()));
+        return cursor.ins().ushr(value, by);
+    }
+    let number = cursor.ins().iconst(ty, number.cast_signed());
+    cursor.ins().udiv(value, number)
 }
 
 /// Computes one of the terms of `sum`.
@@ -160,12 +175,7 @@ fn emit_term(cursor: &mut FuncCursor<'_>, term: &Term, sum: &Sum) -> Value {
         }
         Term::Quotient { sum, by } => {
             let inner = emit_sum(cursor, sum);
-            if by.is_power_of_two() {
-                let by = cursor.ins().iconst(ty, i64::from(by.trailing_zeros()));
-                return cursor.ins().ushr(inner, by);
-            }
-            let by = cursor.ins().iconst(ty, by.cast_signed());
-            cursor.ins().udiv(inner, by)
+            emit_quotient(cursor, inner, *by)
         }
         Term::Product(a, b) => {
             let (a, b) = (emit_sum(cursor, a), emit_sum(cursor, b));

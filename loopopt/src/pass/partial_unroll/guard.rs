@@ -61,7 +61,7 @@ impl Test {
         let test = ExitTest::of(func, *exit)?.counted(view, lp, recurrences)?;
         let distance = test.distance().as_constant().filter(|_| test.requires.is_none())?;
         let CountedTest { tested, cond, first, bound, up, .. } = test;
-        let stands = |&right: &Value| bound.as_constant().is_none() && view.is_defined_outside(lp, right);
+        let stands = |&right: &Value| bound.as_constant().is_none() && view.is_from_outside(lp, right);
         let end = tested.right.filter(stands).map_or(bound.clone(), |right| Sum::of_leaf(func, right));
         let leads_there = match interval(cond) {
             (None, Some(_)) => up,

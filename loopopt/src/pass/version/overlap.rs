@@ -288,7 +288,7 @@ impl Others<'_> {
         while let Some(sum) = open.pop() {
             for (term, _) in sum.terms().iter().filter(|(_, factor)| *factor == 1) {
                 match term {
-                    Term::Value(value) if !self.view.is_defined_outside(self.lp, *value) => moving.push(term),
+                    Term::Value(value) if !self.view.is_from_outside(self.lp, *value) => moving.push(term),
                     Term::Value(_) | Term::Slot(_) => fixed.push(term),
                     Term::Extended { sum, .. } => open.push(sum),
                     Term::Quotient { .. } | Term::Product(..) => {}

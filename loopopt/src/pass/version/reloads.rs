@@ -50,14 +50,14 @@ pub(super) fn reloads(others: &Others<'_>) -> Vec<Vec<Check>> {
     let iterations = partial_unroll::most_iterations(options);
     let groups = groups(others, iterations);
     let gone: usize = groups.iter().map(|group| group.comes_back(iterations)).sum();
-    if !options.ignore_cost && count_insts(view, lp) > gone.saturating_mul(options.version_max_insts_per_cell_access) {
+    if !options.ignore_cost && insts_without_checks(view, lp) > gone.saturating_mul(options.version_max_insts_per_cell_access) {
         return Vec::new();
     }
     groups.iter().filter_map(|group| group.kept_away(others, iterations)).collect()
 }
 
 /// How many instructions an iteration has without constants, jumps and checks, which most versions take out.
-fn count_insts(view: View<'_>, lp: Loop) -> usize {
+fn insts_without_checks(view: View<'_>, lp: Loop) -> usize {
     let func = view.func();
     let insts = view.forest.blocks(lp).iter().flat_map(|&block| func.layout.block_insts(block));
     let is_code = |inst: &Inst| match func.dfg.insts[*inst] {
@@ -72,7 +72,7 @@ pub(super) fn is_unrolled(view: View<'_>, lp: Loop, options: &Options) -> bool {
     let passes = [partial_unroll::NAME, load_elimination::NAME];
     options.ignore_cost
         || passes.iter().all(|pass| options.enables(pass))
-            && count_insts(view, lp) <= options.partial_unroll_max_insts / 2
+            && insts_without_checks(view, lp) <= options.partial_unroll_max_insts / 2
             && !view.forest.may_end_early(view.func(), lp)
 }
 

@@ -14,6 +14,7 @@ use crate::edit::inst::clone::repeat_before;
 use crate::edit::inst::labels::copy_labels;
 use crate::edit::inst::rename::rename_uses;
 use crate::edit::materialize::dce::remove_unused;
+use crate::edit::materialize::emit::emit_multiple;
 use crate::edit::materialize::offsets::set_address;
 use crate::edit::materialize::pin::pin_all;
 use crate::edit::ssa::replace::{Replacement, replace_params};
@@ -126,7 +127,7 @@ impl Rewriting<'_> {
         for (wide, factor) in terms {
             let scaled = self.once((block, Made::Scaled(wide, factor)), |rewriting| {
                 let value = rewriting.once((block, Made::Scaled(wide, 1)), |rewriting| rewriting.term(inst, wide));
-                scale(&mut at(rewriting.func, inst), value, factor)
+                emit_multiple(&mut at(rewriting.func, inst), value, factor)
             });
             let Some(sum) = total else {
                 total = Some(scaled);
@@ -232,21 +233,6 @@ impl Rewriting<'_> {
             .collect();
         let edges = [data.entries[0], data.back_edges[0]];
         replace_params(self.func, data.header, &edges, &by);
-    }
-}
-
-/// `value` times `factor`.
-fn scale(cursor: &mut FuncCursor<'_>, value: Value, factor: u64) -> Value {
-    match factor {
-        1 => value,
-        _ if factor.is_power_of_two() => {
-            let by = cursor.ins().iconst(types::I64, i64::from(factor.trailing_zeros()));
-            cursor.ins().ishl(value, by)
-        }
-        _ => {
-            let by = cursor.ins().iconst(types::I64, factor.cast_signed());
-            cursor.ins().imul(value, by)
-        }
     }
 }
 

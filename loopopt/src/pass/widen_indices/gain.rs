@@ -104,7 +104,7 @@ impl Leaving<'_> {
                 continue;
             }
             let def = func.dfg.value_def(value).inst();
-            let is_inside = !self.view.is_defined_outside(self.lp, value);
+            let is_inside = !self.view.is_from_outside(self.lp, value);
             match def {
                 Some(inst) if is_constant(func, inst) => {}
                 Some(inst) if is_inside && Effects::of(func, inst).is_pure() => {

@@ -332,7 +332,7 @@ fn add_term(terms: &mut Terms, wide: Wide, factor: u64) {
 fn is_fixed(view: View<'_>, lp: Loop, wide: Wide) -> bool {
     let func = view.func();
     let Some(value) = wide.value() else { return true };
-    let is_outside = |value: Value| view.is_defined_outside(lp, value);
+    let is_outside = |value: Value| view.is_from_outside(lp, value);
     let is_known = |value: &Value| is_outside(*value) || constant_of(func, *value).is_some();
     is_outside(value)
         || func.dfg.value_def(value).inst().is_some_and(|inst| {
