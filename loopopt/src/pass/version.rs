@@ -136,6 +136,11 @@ const INNER_WEIGHT: u64 = 8;
 /// square of their number, for each loop of a nest. No test in front of a sample loop has more than 11 before, which become 8.
 const MAX_UNSIMPLIFIED: usize = 8;
 
+/// Comparisons that one check may cost, where more than [`Options::version_max_requirements`] are needed, up to twice as many. 3: a comparison takes 3
+/// instructions where a check takes 2 in each iteration, so that five iterations make up for it. Of a step of Conway's game of life with a check for each of 9 neighbours, 27
+/// comparisons stand for 10 checks: with indices of 32 bits it takes 0.6 of Cranelift's time, and 0.8 without.
+const REQUIREMENTS_PER_CHECK: usize = 3;
+
 /// Makes versions of all loops for which that can be and should be done.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
     let forest = cx.forest(ctx);
@@ -298,6 +303,13 @@ impl Plan {
             obstacle = obstacle.or(why);
         }
         plan.simplify(obstacle, options)
+    }
+
+    /// The most comparisons that pay for the checks that go.
+    fn max_requirements(&self, options: &Options) -> usize {
+        let checks = self.checks.iter().filter(|check| check.extension().is_none() && check.cell().is_none()).count();
+        let max = options.version_max_requirements;
+        checks.saturating_mul(REQUIREMENTS_PER_CHECK).clamp(max, max.saturating_mul(2))
     }
 
     /// Makes the test as short as it can be. `obstacle` is why some check stays.

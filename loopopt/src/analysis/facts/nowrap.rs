@@ -391,9 +391,7 @@ impl<'a> Extents<'a> {
         let is_between = if step > 0 { (0..=step).contains(&added) } else { (step..=0).contains(&added) };
         let limit = bound.map_or((0, 0), |bound| self.passed_bounds(bound, signed));
         let strict = match cond {
-            IntCC::NotEqual
-                if step.abs() == 1 && bound.is_none_or(|it| self.view.is_from_outside(counter.lp, it)) =>
-            {
+            IntCC::NotEqual if step.abs() == 1 && bound.is_none_or(|it| self.view.is_from_outside(counter.lp, it)) => {
                 let is_before = if step > 0 { start.1 + added <= limit.0 } else { start.0 + added >= limit.1 };
                 let starts_before = is_before || self.starts_before(counter, (added, bound), signed);
                 starts_before.then_some(1)?

@@ -377,6 +377,9 @@ fn sums(widths: Widths, seed: u64, all: &mut Vec<Formula>) {
     let mut logic = Logic::new(widths);
     let follows = format!("(bvule {} {})", logic.sum(&a), constant(a.most(), wide));
     all.push(logic.formula(format!("a sum is at most what it says, sum {seed}"), Vec::new(), follows));
+    let mut logic = Logic::new(widths);
+    let follows = format!("(bvuge {} {})", logic.sum(&a), constant(a.least(), wide));
+    all.push(logic.formula(format!("a sum is at least what it says, sum {seed}"), Vec::new(), follows));
     if a.never_wraps() {
         let mut logic = Logic::new(widths);
         let follows = format!("(= {} {})", extended(&logic.sum(&a), 16, false), logic.integer(&a, 16));

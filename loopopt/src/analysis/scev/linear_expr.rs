@@ -121,12 +121,16 @@ impl Sum {
 
     /// The largest number that this can be as an unsigned one, if it is sure not to wrap; the largest of its type otherwise.
     pub fn most(&self) -> u64 {
-        self.most_as_integer().map_or(mask(self.bits), |most| most)
+        let less_than_constant = || self.most_taken_away().map(|_| self.constant);
+        self.most_as_integer().or_else(less_than_constant).unwrap_or(mask(self.bits))
     }
 
     /// A number that this is at least as an unsigned one.
     pub fn least(&self) -> u64 {
-        if self.never_wraps() { self.constant } else { 0 }
+        match self.never_wraps() {
+            true => self.constant,
+            false => self.most_taken_away().map_or(0, |most| self.constant - most),
+        }
     }
 
     /// Whether all terms, as unsigned numbers, and the constant are sure to add up without wraparound.
@@ -136,6 +140,15 @@ impl Sum {
 
     /// The largest number that the terms, as unsigned numbers, and the constant can add up to, if that fits.
     fn most_as_integer(&self) -> Option<u64> {
+        self.most_added_or_taken_away()[0]
+    }
+
+    /// If this is the constant less something that is never larger: the largest number that this can be.
+    fn most_taken_away(&self) -> Option<u64> {
+        self.most_added_or_taken_away()[1]
+    }
+
+    fn most_added_or_taken_away(&self) -> [Option<u64>; 2] {
         let ones = mask(self.bits);
         let term_most = |term: &Term| match term {
             Term::Extended { signed: false, sum } => sum.most(),
@@ -143,9 +156,14 @@ impl Sum {
             Term::Product(a, b) => a.most().checked_mul(b.most()).map_or(ones, |most| most.min(ones)),
             Term::Value(_) | Term::Slot(_) | Term::Extended { .. } => ones,
         };
-        let add = |total: u64, (term, factor): &(Term, u64)| total.checked_add(term_most(term).checked_mul(*factor)?);
-        let most = self.terms.iter().try_fold(self.constant, add)?;
-        (most <= ones).then_some(most)
+        let [mut added, mut taken] = [Some(self.constant), Some(0_u64)];
+        for (term, factor) in &self.terms {
+            let most = term_most(term);
+            let plus = |total: Option<u64>, factor: u64| total?.checked_add(most.checked_mul(factor)?);
+            added = plus(added, *factor);
+            taken = plus(taken, factor.wrapping_neg() & ones);
+        }
+        [added.filter(|most| *most <= ones), taken.filter(|most| *most <= self.constant)]
     }
 
     /// The type of this number.

@@ -268,19 +268,11 @@ fn compare(cond: IntCC, left: &Sum, right: &Sum) -> Option<bool> {
     if let (Some(left), Some(right)) = (left.as_constant(), right.as_constant()) {
         return Some(holds(cond, left, right, bits));
     }
-    let max = mask(bits);
-    // What does not wrap is at least its constant.
-    let is_above = |right: u64| left.never_wraps() && left.constant_part() > right;
     match cond {
-        IntCC::UnsignedLessThanOrEqual => match right.as_constant()? {
-            right if left.most() <= right => Some(true),
-            right => is_above(right).then_some(false),
-        },
-        IntCC::UnsignedLessThan if left.as_constant() == Some(max) => Some(false),
-        IntCC::UnsignedLessThan => match right.as_constant()? {
-            right if left.most() < right => Some(true),
-            right => (right == 0 || is_above(right - 1)).then_some(false),
-        },
+        IntCC::UnsignedLessThanOrEqual if left.most() <= right.least() => Some(true),
+        IntCC::UnsignedLessThanOrEqual => (left.least() > right.most()).then_some(false),
+        IntCC::UnsignedLessThan if left.most() < right.least() => Some(true),
+        IntCC::UnsignedLessThan => (left.least() >= right.most()).then_some(false),
         IntCC::UnsignedGreaterThanOrEqual | IntCC::UnsignedGreaterThan => compare(cond.swap_args(), right, left),
         _ => match left.minus(right)?.as_constant()? {
             0 => Some(holds_of_equals(cond)),

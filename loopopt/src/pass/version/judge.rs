@@ -64,7 +64,7 @@ impl Plan {
         if self.nearer < self.gone.saturating_sub(self.nearer) {
             return Err(Decline::SameTest { gone: self.gone, nearer: self.nearer });
         }
-        let max = options.version_max_requirements;
+        let max = self.max_requirements(options);
         if self.requires.len() > max {
             return Err(Decline::TooManyTests { requirements: self.requires.len(), max });
         }

@@ -50,7 +50,9 @@ pub(super) fn reloads(others: &Others<'_>) -> Vec<Vec<Check>> {
     let iterations = partial_unroll::most_iterations(options);
     let groups = groups(others, iterations);
     let gone: usize = groups.iter().map(|group| group.comes_back(iterations)).sum();
-    if !options.ignore_cost && insts_without_checks(view, lp) > gone.saturating_mul(options.version_max_insts_per_cell_access) {
+    if !options.ignore_cost
+        && insts_without_checks(view, lp) > gone.saturating_mul(options.version_max_insts_per_cell_access)
+    {
         return Vec::new();
     }
     groups.iter().filter_map(|group| group.kept_away(others, iterations)).collect()

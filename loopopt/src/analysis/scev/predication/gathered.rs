@@ -10,12 +10,14 @@
 //! added on the other side: as that is at most the largest bound, the smaller one has not wrapped. Of numbers that differ by
 //! a constant inside an extension, the first stands for all: with what lies between them it is at most the bound, and as
 //! the bound is no more than the narrower type can tell, none of the others has wrapped. Which of two is the first is not known, as
-//! numbers are on a circle; the shorter way around is taken.
+//! numbers are on a circle; the shorter way around is taken. Where something is taken away from a constant, `-x - 1` is the room below 2^64, and
+//! `-x + 2^32 - 1` that below 2^32: these are not next to each other, though they differ by a constant.
 //!
 //! What is required afterwards is enough for what was required before. It may be more: that what is next to each other lies there
 //! without wraparound.
 
 use crate::analysis::inst::number::{mask, signed};
+use crate::analysis::scev::exit_test::is_negative;
 use crate::analysis::scev::linear_expr::{Sum, Term};
 use crate::analysis::scev::predication::MIN_BITS_OF_LENGTHS;
 use crate::analysis::scev::requirement::Requirement;
@@ -28,7 +30,7 @@ const MIN_GATHERED: usize = 3;
 
 /// The same, or more, with fewer comparisons, where several sums have one bound, apart from a constant.
 pub(in crate::analysis) fn gathered(required: Vec<Requirement>) -> Vec<Requirement> {
-    let mut numbers: FxHashMap<Sum, usize> = FxHashMap::default();
+    let mut numbers: FxHashMap<(Sum, bool), usize> = FxHashMap::default();
     let mut groups: Vec<Group> = Vec::new();
     for (index, requirement) in required.iter().enumerate() {
         let Some((left, right)) = as_at_most(requirement) else { continue };
@@ -37,12 +39,13 @@ pub(in crate::analysis) fn gathered(required: Vec<Requirement>) -> Vec<Requireme
             None => (right.clone(), false),
         };
         let (root, offset) = root.split_constant();
-        let number = *numbers.entry(root).or_insert_with_key(|root| {
+        let offset = i128::from(signed(offset, left.bits()));
+        let is_room = offset < 0 && is_negative(&root);
+        let number = *numbers.entry((root, is_room)).or_insert_with_key(|(root, _)| {
             groups.push(Group { root: root.clone(), bounds: Vec::new(), caps: Vec::new() });
             groups.len() - 1
         });
-        let member =
-            Member { index, offset: signed(offset, left.bits()).into(), other: if is_cap { right } else { left } };
+        let member = Member { index, offset, other: if is_cap { right } else { left } };
         let group = &mut groups[number];
         if is_cap { group.caps.push(member) } else { group.bounds.push(member) }
     }
