@@ -86,13 +86,15 @@ use crate::analysis::pressure::Pressure;
 use crate::analysis::scev::linear_expr::Sum;
 use crate::change::Change;
 use crate::claim::Claim;
+use crate::edit::materialize::narrow::narrow;
 use crate::fault::fault;
 use crate::pass::licm::MAX_HEIGHT;
 use crate::pass::{Form, Pass, PassCx};
 use crate::refusal::Said;
 use cranelift_codegen::dominator_tree::DominatorTree;
+use cranelift_codegen::entity::EntityRef;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
-use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, MemFlagsData, StackSlot, Type};
+use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, MemFlagsData, Opcode, StackSlot, Type};
 use cranelift_codegen::{CodegenResult, Context, FxHashMap};
 use neighbours::{Addresses, Located, Neighbours, Place};
 use observers::Seen;
@@ -118,6 +120,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     let mut addresses = Addresses::new(cx.private_slots(ctx));
     let order = Order::of(&ctx.func, &ctx.domtree);
     let heights = forest.heights();
+    let known = ctx.func.dfg.num_insts();
     let mut changed = false;
     for lp in forest.loops().rev() {
         let header = forest.data(lp).header;
@@ -146,8 +149,17 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     }
     if changed {
         ctx.func.dfg.resolve_all_aliases();
+        let reductions = reductions_since(&ctx.func, known);
+        narrow(&mut ctx.func, &reductions);
     }
     Ok(if changed { Change::Insts } else { Change::Nothing })
+}
+
+/// The instructions that cut numbers off, of those that were made since there were `known` instructions.
+fn reductions_since(func: &Function, known: usize) -> Vec<Inst> {
+    let made = (known..func.dfg.num_insts()).map(Inst::new);
+    let is_there = |inst: &Inst| func.layout.inst_block(*inst).is_some();
+    made.filter(|inst| func.dfg.insts[*inst].opcode() == Opcode::Ireduce).filter(is_there).collect()
 }
 
 /// One loop, and what is needed to look at it and to change it.

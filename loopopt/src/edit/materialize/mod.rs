@@ -7,6 +7,7 @@ pub(crate) mod drop_trap_flags;
 pub(crate) mod emit;
 pub(crate) mod known_loads;
 pub(crate) mod local_cse;
+pub(crate) mod narrow;
 pub(crate) mod neighbours;
 pub(crate) mod offsets;
 pub(crate) mod other_class;
