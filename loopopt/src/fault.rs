@@ -222,6 +222,8 @@ faults! {
     BatchTooLarge,
     /// `partial_unroll`: the bound of the unrolled loop does not wrap (OMR 472a9b3b7, HotSpot's limit overflow).
     BatchWraps,
+    /// `if_convert`: the value of the one side is chosen where the other one was to run.
+    ChoosesTheOther,
     /// `gvn_sink`: what one way back computes stands for all.
     FirstWayDecides,
     /// `hoist_header_stores`: what the header stores is stored where the loop is entered only.

@@ -241,6 +241,10 @@ pub struct Options {
     /// `version`: [`version_max_insts`](Self::version_max_insts), also if cost does not count. 2,000: it bounds the time for code made to be slow.
     pub version_max_copied: usize,
 
+    /// `if_convert`: the most instructions on both sides of a branch and for the choice of values. 4: a choice of two values and what makes them. A branch that is
+    /// predicted wrongly costs about 20.
+    pub if_convert_max_insts: usize,
+
     /// `version`: the most comparisons in the test in front of a loop. 16: each takes 3 instructions, 20 bytes. With 12, a filter of
     /// 3 by 3 points with 32-bit indices is tested for each point, and takes 0.30 of Cranelift's time and not 0.20. With 32, `stencil2d` is tested in front of both its loops and not
     /// only in front of the inner one, is as fast, and takes 416 bytes more.
@@ -416,6 +420,7 @@ impl Default for Options {
             version_max_insts_per_extension: 10,
             version_max_insts_per_cell_access: 12,
             version_max_requirements: 16,
+            if_convert_max_insts: 4,
             version_min_iterations: 8,
             unswitch_max_insts: 50,
             unswitch_max_versions: 8,

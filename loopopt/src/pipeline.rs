@@ -17,8 +17,8 @@ use crate::edit::ssa::params::detach_redundant_params;
 use crate::pass::select;
 use crate::pass::{
     Form, Pass, PassCx, apply_profile, canon, cleanup, consolidate_guards, elide_checks, extend_loads, final_values,
-    forward_select_load, full_unroll, fuse_exit_tests, guard_to_trap, gvn_sink, hoist_header_stores, layout,
-    leave_canonical_form, licm, load_elimination, mem2reg, order_latch, partial_unroll, peel, promote,
+    forward_select_load, full_unroll, fuse_exit_tests, guard_to_trap, gvn_sink, hoist_header_stores, if_convert,
+    layout, leave_canonical_form, licm, load_elimination, mem2reg, order_latch, partial_unroll, peel, promote,
     propagate_equality, reassociate, record_profile, rotate, save_at_cold_calls, sink, specialize, split_at_cold_edges,
     split_iterations, split_latch, split_live_ranges, strip_mine, tail_duplicate, thread_jumps, transfer, unswitch,
     version, widen_indices,
@@ -72,6 +72,7 @@ static STEPS: &[Step] = &[
     Step::Once(propagate_equality::PASS),
     Step::Once(widen_indices::PASS),
     Step::Once(promote::PASS),
+    Step::Once(if_convert::PASS),
     Step::Once(load_elimination::PASS),
     Step::Once(partial_unroll::PASS),
     // An iteration of a group loads what the one before has loaded.
@@ -195,6 +196,10 @@ static ORDER: &[(&str, &str, &str)] = &[
     ("widen_indices", "partial_unroll", "an offset of a 64-bit address says which iteration it is for"),
     ("promote", "partial_unroll", "what is carried from one iteration to the next needs no move between two copies"),
     ("promote", "load_elimination", "what is carried is no load"),
+    ("promote", "if_convert", "what waits for the iteration before is a parameter"),
+    ("version", "if_convert", "a check that is gone is no branch"),
+    ("unswitch", "if_convert", "a condition that does not change is no branch in the loop"),
+    ("if_convert", "partial_unroll", "an iteration without branches is one block, and smaller"),
     ("widen_indices", "load_elimination", "addresses that differ by a constant do not overlap"),
     ("load_elimination", "partial_unroll", "an iteration that loads nothing twice is smaller"),
     ("load_elimination", "sink", "a value that only the end needs goes there with what is made of it"),

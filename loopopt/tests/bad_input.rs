@@ -166,6 +166,7 @@ fn limits_of_any_size() -> Result<()> {
             &mut options.transfer_max_insts,
             &mut options.transfer_max_inner_iterations,
             &mut options.version_max_requirements,
+            &mut options.if_convert_max_insts,
             &mut options.version_min_iterations,
             &mut options.strip_mine_min_iterations,
             &mut options.strip_mine_min_whole,

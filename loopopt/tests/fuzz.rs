@@ -37,6 +37,7 @@ const FLOORS: &[(&str, f64)] = &[
     ("reassociate", 1.5),
     ("final_values", 3.0),
     ("gvn_sink", 1.0),
+    ("if_convert", 0.2),
     ("thread_jumps", 5.0),
     ("extend_loads", 0.2),
 ];

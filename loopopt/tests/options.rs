@@ -63,6 +63,7 @@ fn numbers() -> Vec<(&'static str, Options)> {
         version_max_insts_per_extension,
         version_max_insts_per_cell_access,
         version_max_requirements,
+        if_convert_max_insts,
         version_min_iterations,
         strip_mine_min_iterations,
         strip_mine_min_whole,

@@ -177,6 +177,7 @@ fields! {
     version_max_insts_per_cell_access,
     version_max_copied,
     version_max_requirements,
+    if_convert_max_insts,
     version_min_iterations,
     split_iterations_max_insts,
     split_iterations_min_iterations,

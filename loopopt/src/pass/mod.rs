@@ -15,6 +15,7 @@ pub(crate) mod fuse_exit_tests;
 pub(crate) mod guard_to_trap;
 pub(crate) mod gvn_sink;
 pub(crate) mod hoist_header_stores;
+pub(crate) mod if_convert;
 pub(crate) mod layout;
 pub(crate) mod leave_canonical_form;
 pub(crate) mod licm;

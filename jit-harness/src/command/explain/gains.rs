@@ -41,6 +41,8 @@ const GAINS: &[&str] = &[
      constant",
     "partial_unroll: several iterations share a jump, the steps of counters, and the test if they are counted; then the loop as it \
      was does the rest",
+    "if_convert: a branch that depends on data is often predicted wrongly, which costs as much as twenty instructions; a choice of values \
+     costs one",
     "load_elimination: what an iteration has loaded or stored stays in a register until it, or the next one of its group, needs it",
     "reassociate: what an iteration adds is put together before it is added, so that an iteration waits for one operation of \
      the one before",

@@ -1,0 +1,62 @@
+//! The choice between two values.
+//!
+//! ```text
+//!     v4 = iadd v2, v3                     v5 = select v1, v3, 0
+//!     v5 = select v1, v4, v2       ──►     v6 = iadd v2, v5
+//! ```
+//!
+//! Where the one value is the other one with something added, what is added is chosen. If `v2` is a sum that the loop carries, the choice can be made long before
+//! the sum of the iteration before is there. What is added may be nothing: 0, or all bits for `band`.
+
+use crate::analysis::inst::effects::is_comparison;
+use crate::analysis::inst::number::{constant_of, mask};
+use crate::edit::at;
+use cranelift_codegen::ir::{Function, Inst, InstBuilder, InstructionData, Opcode, Value};
+
+/// Computes before `place` the first of two values if `condition` is not 0, and the second one otherwise.
+pub(super) fn choose(func: &mut Function, place: Inst, condition: Value, [then, other]: [Value; 2]) -> Value {
+    if then == other {
+        return then;
+    }
+    let added = added_to(func, then, other).map(|added| (added, other, true));
+    let taken = || added_to(func, other, then).map(|added| (added, then, false));
+    let Some(((opcode, what, is_first), base, if_set)) = added.or_else(taken) else {
+        return at(func, place).ins().select(condition, then, other);
+    };
+    let ty = func.dfg.value_type(base);
+    let is_one = constant_of(func, what) == Some(1) && opcode != Opcode::Band;
+    let chosen = if is_one && if_set && is_bit(func, condition) && ty.bits() > 8 {
+        at(func, place).ins().uextend(ty, condition)
+    } else {
+        let nothing = if opcode == Opcode::Band { mask(ty.bits()).cast_signed() } else { 0 };
+        let nothing = at(func, place).ins().iconst(ty, nothing);
+        let [then, other] = if if_set { [what, nothing] } else { [nothing, what] };
+        at(func, place).ins().select(condition, then, other)
+    };
+    let args = if is_first { [base, chosen] } else { [chosen, base] };
+    let (inst, _) = at(func, place).ins().Binary(opcode, ty, args[0], args[1]);
+    func.dfg.first_result(inst)
+}
+
+/// The operation that makes `value` of `base` and something else, with which nothing of `base` would change if that were nothing: that, and whether `base` comes
+/// first.
+fn added_to(func: &Function, value: Value, base: Value) -> Option<(Opcode, Value, bool)> {
+    use Opcode::{Band, Bor, Bxor, Iadd, Isub};
+    let InstructionData::Binary { opcode, args: [a, b] } = func.dfg.insts[func.dfg.value_def(value).inst()?] else {
+        return None;
+    };
+    let ty = func.dfg.value_type(value);
+    if !matches!(opcode, Iadd | Isub | Band | Bor | Bxor) || !ty.is_int() || ty.bits() > 64 {
+        return None;
+    }
+    match () {
+        () if a == base => Some((opcode, b, true)),
+        () if b == base && opcode != Isub => Some((opcode, a, false)),
+        () => None,
+    }
+}
+
+/// Whether a value is 0 or 1.
+fn is_bit(func: &Function, value: Value) -> bool {
+    func.dfg.value_def(value).inst().is_some_and(|inst| is_comparison(func, inst))
+}
