@@ -482,12 +482,13 @@ impl Options {
 
     /// These settings, with only the passes of [`Effort::Quick`], beside those that always run.
     pub(crate) fn quick(self) -> Self {
-        const PASSES: [&str; 11] = [
+        const PASSES: [&str; 12] = [
             "mem2reg",
             "thread_jumps",
             "rotate",
             "licm",
             "promote",
+            "if_convert",
             "partial_unroll",
             "reassociate",
             "tail_duplicate",

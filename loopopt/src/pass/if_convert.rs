@@ -81,8 +81,7 @@ const MAX_ROUNDS: usize = 3;
 /// Converts what pays in all loops, inner branches before the branches around them.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
     let forest = cx.forest(ctx);
-    let headers = forest.loops().map(|lp| forest.data(lp).header);
-    let mut headers: Vec<_> = headers.filter(|&header| cx.marks.has_full_effort(header)).collect();
+    let mut headers: Vec<_> = forest.loops().map(|lp| forest.data(lp).header).collect();
     for _ in 0..MAX_ROUNDS {
         let plans: Vec<_> = headers.iter().flat_map(|&header| plan(ctx, cx, header)).collect();
         if plans.is_empty() {

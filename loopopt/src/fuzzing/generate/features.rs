@@ -102,6 +102,8 @@ pub(super) enum Feature {
     Links = 47,
     /// Neighbours in an array that change places.
     Exchanges = 48,
+    /// Short branches on what is loaded choose values.
+    ShortIfs = 49,
     /// Loops walk over arrays with checks, in all shapes. This bit keeps the programs as they are that show the rarest faults.
     Checks = 51,
     /// Carried values to which an iteration applies several operations in a row.
@@ -240,6 +242,8 @@ pub enum Shape {
     Stencil,
     /// Neighbours in an array change places on one of two ways.
     Exchange,
+    /// A short branch on what is loaded chooses values.
+    ShortIf,
     /// Accesses to two memories with one base.
     TwoMemories,
     /// A number of 32 bits or less is loaded, and the next iteration loads at it.
@@ -402,18 +406,19 @@ const SPECIAL_SHARES: [(usize, Feature); 6] = [
 /// Programs are made around scenes if the lowest eight bits, which stand for no feature, are at least this: one in thirteen.
 const SCENE_PROGRAM: u8 = 236;
 
-/// Of these, one in ten is made around each of two scenes that are not drawn, which leaves all other programs as they were before there were these
+/// Of these, one in ten is made around each of three scenes that are not drawn, which leaves all other programs as they were before there were these
 /// scenes. Eight bits of another number, which stand for no feature either, say so.
 fn reserved_scene(bits: u8) -> Option<Feature> {
     match bits {
-        ..204 => None,
+        ..178 => None,
+        178..204 => Some(Feature::ShortIfs),
         204..230 => Some(Feature::Exchanges),
         230.. => Some(Feature::Links),
     }
 }
 
 /// What proofs went wrong with that takes several blocks, and how often programs are made around it. They have no other special feature.
-const SCENES: [(usize, Feature); 9] = [
+const SCENES: [(usize, Feature); 10] = [
     (2, Feature::MidExits),
     (3, Feature::Chosen),
     (2, Feature::Countdowns),
@@ -422,6 +427,7 @@ const SCENES: [(usize, Feature); 9] = [
     (2, Feature::Stencils),
     (2, Feature::Twins),
     // Not drawn: see `reserved_scene`.
+    (0, Feature::ShortIfs),
     (0, Feature::Exchanges),
     (0, Feature::Links),
 ];

@@ -38,6 +38,7 @@ mod ranges;
 mod reductions;
 mod scenes;
 mod series;
+mod short_ifs;
 mod statements;
 mod stencils;
 mod sums;

@@ -30,6 +30,7 @@ impl Draft<'_, '_, '_> {
             Feature::Variants => self.variants(at),
             Feature::Beyond => self.beyond(at),
             Feature::Stencils => self.stencil(at),
+            Feature::ShortIfs => self.short_ifs(at),
             Feature::Exchanges => self.exchange(at),
             Feature::Links => self.links(at),
             _ => self.twins(at),
