@@ -815,3 +815,22 @@ fn what_a_counter_was_leaves_without_a_move() {
     assert_eq!(shape(Pipeline::Speed), (40, 6));
     assert_eq!(shape(Pipeline::LoopOpt(&options)), (38, 6));
 }
+
+/// What data decides is chosen: each innermost loop has one jump, back to its start.
+#[test]
+fn data_decides_without_a_branch() {
+    let before = only_loop(&sample_code("clamped-distance", Pipeline::Speed));
+    assert!(before.jumps > 3);
+    let code = sample_code("clamped-distance", Pipeline::LoopOpt(&Options::default()));
+    let found = loops(&code);
+    assert_eq!(found.iter().map(|one| one.jumps).collect::<Vec<_>>(), [1, 1], "{}", listing(&code));
+}
+
+/// A byte that the next iteration adds to is not extended: for each element there is a load, an addition and a store.
+#[test]
+fn sums_of_bytes_are_bytes() {
+    let code = sample_code("byte-sums", Pipeline::LoopOpt(&Options::default()));
+    let found = loops(&code);
+    let group = found.iter().find(|one| one.loads == 4).expect("the unrolled loop");
+    assert_eq!((group.insts, group.jumps), (15, 1), "{}", listing(&code));
+}

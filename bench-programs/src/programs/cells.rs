@@ -6,7 +6,7 @@ use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{Function, Opcode};
 
 use crate::build::{Array, function};
-use crate::memory::{get, ints, numbers, read, write};
+use crate::memory::{bytes, get, ints, numbers, read, write};
 use crate::{Input, Program, Source, Value};
 
 pub(crate) const RECURRENCE: Program = Program {
@@ -76,6 +76,25 @@ fn series_in_one(len: i32, rounds: i32) -> Input {
     let elements: Vec<i32> = numbers(3, 2 * len as usize + 16, 1000);
     Input::new().array(&elements).int32(64).int32(64 + 4 * len).int32(3).int32(len).int32(rounds)
 }
+
+pub(crate) const BYTE_SUMS: Program = Program {
+    name: "byte-sums",
+    about: "Each byte becomes the sum of those up to it, counted in 32 bits: what the next iteration loads is extended.",
+    tags: &["memory"],
+    while_loops: 1,
+    source: Source::Clif(include_str!("../../kernels/byte_sums.clif")),
+    small: || Input::new().array(&bytes(5, 9, 256)).int(9),
+    large: || Input::new().array(&bytes(5, 100_000, 256)).int(100_000),
+    reference: |input, memory| {
+        let mut sums: Vec<u8> = read(memory, input.at(0), input.size(1));
+        for i in 1..sums.len() {
+            sums[i] = sums[i].wrapping_add(sums[i - 1]);
+        }
+        write(memory, input.at(0), &sums);
+        None
+    },
+    c: Some(include_str!("../../kernels/byte_sums.c")),
+};
 
 pub(crate) const OVERWRITTEN_STORE: Program = Program {
     name: "overwritten-store",

@@ -1,11 +1,11 @@
-//! Dynamic programming and cellular automata.
+//! Dynamic programming, cellular automata, and a matrix by columns.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8, I64};
 use cranelift_codegen::ir::{self, Function, Opcode};
 
 use crate::build::{Array, Emitter, Local, Operand, checked_function};
-use crate::memory::{bytes, read, write};
+use crate::memory::{bytes, numbers, read, write};
 use crate::{Checks, Input, Limit, Place, Program, Source, Value};
 
 pub(crate) const EDIT_DISTANCE: Program = Program {
@@ -149,4 +149,30 @@ fn game_of_life(checks: Checks) -> Function {
         });
         f.ret_nothing();
     })
+}
+
+pub(crate) const TRANSPOSE_WASM32: Program = Program {
+    name: "transpose-wasm32",
+    about: "A matrix is walked along its columns, with indices and addresses of 32 bits, as from a 32-bit WebAssembly module.",
+    tags: &["nest"],
+    while_loops: 3,
+    source: Source::Clif(include_str!("../../kernels/transpose_wasm32.clif")),
+    small: || transposed(3, 5, 2),
+    large: || transposed(60, 70, 20),
+    reference: |input, memory| {
+        let [a_at, b_at] = [1, 2].map(|index| input.at(0) + input.size(index));
+        let [rows, columns] = [3, 4].map(|index| input.size(index));
+        let a: Vec<i32> = read(memory, a_at, rows * columns);
+        let b: Vec<i32> = (0..rows * columns).map(|at| a[at % rows * columns + at / rows]).collect();
+        write(memory, b_at, &b);
+        None
+    },
+    c: Some(include_str!("../../kernels/transpose_wasm32.c")),
+};
+
+/// Both matrices in a 32-bit address space; nothing is at its start.
+fn transposed(rows: i32, columns: i32, rounds: i32) -> Input {
+    let len = rows * columns;
+    let elements: Vec<i32> = numbers(3, 2 * len as usize + 16, 1000);
+    Input::new().array(&elements).int32(64).int32(64 + 4 * len).int32(rows).int32(columns).int32(rounds)
 }

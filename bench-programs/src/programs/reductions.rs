@@ -101,3 +101,41 @@ fn numbered() -> Function {
         f.ret(total);
     })
 }
+
+pub(crate) const CLAMPED_DISTANCE: Program = Program {
+    name: "clamped-distance",
+    about: "A sum of distances, each at most a limit: two short branches on what was loaded, which nobody can predict.",
+    tags: &[],
+    while_loops: 1,
+    source: Source::Built(clamped_distance),
+    small: || Input::new().array(&ints(1, 9, 1000)).array(&ints(2, 9, 1000)).int(9).int(300),
+    large: || Input::new().array(&ints(1, 50_000, 1000)).array(&ints(2, 50_000, 1000)).int(50_000).int(300),
+    reference: |input, memory| {
+        let [a, b] = [0, 1].map(|index| read::<i64>(memory, input.at(index), input.size(2)));
+        let distances = a.iter().zip(b).map(|(a, b)| (a - b).abs().min(input.get_int(3)));
+        Some(Value::I64(distances.sum()))
+    },
+    c: Some(include_str!("../../kernels/clamped_distance.c")),
+};
+
+fn clamped_distance() -> Function {
+    function("clamped_distance", [I64; 4], Some(I64), |f, [a, b, len, limit]| {
+        let [a, b] = [a, b].map(|array| Array::unchecked(array, I64));
+        let total = f.local(I64, 0);
+        f.for_range(0, len, |f, i| {
+            let (x, y) = (f.load(a, i), f.load(b, i));
+            let difference = f.sub(x, y);
+            let distance = f.local(I64, difference);
+            let is_negative = f.less(difference, 0);
+            f.if_then(is_negative, |f| {
+                let positive = f.sub(0, difference);
+                f.set(distance, positive);
+            });
+            let so_far = f.get(distance);
+            let is_far = f.less(limit, so_far);
+            f.if_then(is_far, |f| f.set(distance, limit));
+            f.increase(total, distance);
+        });
+        f.ret(total);
+    })
+}
