@@ -99,7 +99,7 @@
 //! | `split_latch` | what the back edge and the exit both pass is used once, so that loads are operands on x86-64 |
 //!
 //! Time and memory are linear in the size of the function; a function without loops and stack slots costs one look at its branches. Input
-//! that does not verify is an error if the ISA's `enable_verifier` is on, as it is by default ([all errors](LoopOptimizer::run#errors)).
+//! that does not verify is an error if the ISA's `enable_verifier` is on, as it is by default ([all errors](LoopOptimizer::run)).
 //!
 //! # Checked proofs
 //!

@@ -32,8 +32,9 @@
 //! loop loads: counters and what does not change are predicted well. (P3) It does not [wait](chain) for what was chosen in the iteration before, as the search for a maximum does:
 //! a right prediction ends such a wait, and a choice makes it longer. (P4) No side is cold, and neither is the loop.
 //!
-//! With new data in each call, loops of five kinds take 0.3 to 0.8 of their time (`bench-programs`: none; by hand: clamps, absolute values, counts of
-//! characters).
+//! `clamped-distance` of `bench-programs` takes 0.065 of Cranelift's time; edge detection, an edit distance, a sieve's count and a count of characters, with new data in
+//! each call, 0.29, 0.50, 0.53 and 0.37, where they took 0.90, 0.82, 0.73 and 0.83 without this pass. What it costs where a branch always goes the same way: a sum of the bytes
+//! below a limit takes 0.74 of Cranelift's time if there is none, and 0.46 with the branch; 0.67 and 0.64 if all are. A profile that says so makes the other way cold.
 //!
 //! # Changes
 //!
