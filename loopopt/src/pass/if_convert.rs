@@ -55,6 +55,7 @@ use crate::analysis::cfg::edges::{Edge, edges_from, edges_into};
 use crate::analysis::cfg::jumps::jump_target;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::inst::effects::{Effects, is_constant};
+use crate::analysis::scev::recurrence::Recurrences;
 use crate::analysis::scev::view::View;
 use crate::change::Change;
 use crate::edit::materialize::neighbours::needs_neighbours;
@@ -67,6 +68,7 @@ use chain::Chain;
 use choice::choose;
 use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, InstructionData, Opcode, Value};
 use cranelift_codegen::{CodegenResult, Context};
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
 /// The name of this pass.
@@ -104,12 +106,13 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>, header: Block) -> Vec<Diamond> {
     let forest = cx.forest(ctx);
     let Some(lp) = forest.loop_of_header(header).filter(|_| !cx.marks.is_left_alone(header)) else { return Vec::new() };
     let (mut plans, mut taken, mut refused) = (Vec::new(), BTreeSet::new(), Decline::NoShortIf);
+    let recurrences = OnceCell::new();
     for block in forest.own_blocks(lp) {
         let Some(diamond) = Diamond::find(ctx, &forest, lp, block) else { continue };
         if diamond.blocks().any(|block| taken.contains(&block)) {
             continue;
         }
-        match diamond.judge(View { ctx, forest: &forest }, lp, cx.options) {
+        match diamond.judge((View { ctx, forest: &forest }, lp), &recurrences, cx.options) {
             Ok(()) if !cx.fuel.take() => refused = Decline::Withheld,
             Ok(()) => {
                 taken.extend(diamond.blocks());
@@ -204,7 +207,12 @@ impl Diamond {
     }
 
     /// Whether it pays.
-    fn judge(&self, view: View<'_>, lp: Loop, options: &Options) -> Result<(), Decline> {
+    fn judge(
+        &self,
+        (view, lp): (View<'_>, Loop),
+        recurrences: &OnceCell<Recurrences>,
+        options: &Options,
+    ) -> Result<(), Decline> {
         if options.ignore_cost {
             return Ok(());
         }
@@ -235,7 +243,7 @@ impl Diamond {
         }
         let params = func.dfg.block_params(self.meet).iter().zip(self.passed(func));
         let chosen: Vec<_> = params.filter(|(_, [then, other])| then != other).map(|(&param, _)| param).collect();
-        match chain.waits_for(view, lp, &chosen) {
+        match chain.waits_for((view, lp), recurrences, &chosen) {
             true => Err(Decline::Waits),
             false => Ok(()),
         }

@@ -5,9 +5,10 @@ use crate::analysis::cfg::loops::Loop;
 use crate::analysis::scev::recurrence::Recurrences;
 use crate::analysis::scev::view::View;
 use cranelift_codegen::ir::{Value, ValueDef};
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
-/// Values that are followed. 48: a condition of a few operations, each of a few more, with addresses. What depends on more is left a branch.
+/// Values that are followed within an iteration, and from one to the one before. 48: a condition of a few operations, each of a few more, with addresses. What depends on more is left a branch.
 const MAX_FOLLOWED: usize = 48;
 
 /// What a value depends on within one iteration.
@@ -52,10 +53,15 @@ impl Chain {
     }
 
     /// Whether what it depends on is made, in the iteration before, of one of `chosen`. Yes, if that is too much to see.
-    pub(super) fn waits_for(&self, view: View<'_>, lp: Loop, chosen: &[Value]) -> bool {
+    pub(super) fn waits_for(
+        &self,
+        (view, lp): (View<'_>, Loop),
+        recurrences: &OnceCell<Recurrences>,
+        chosen: &[Value],
+    ) -> bool {
         let (func, data) = (view.func(), view.forest.data(lp));
         let [back_edge] = data.back_edges[..] else { return true };
-        let recurrences = Recurrences::with_constant_steps(view, lp);
+        let recurrences = recurrences.get_or_init(|| Recurrences::with_constant_steps(view, lp));
         let is_carried = |value: &Value| {
             matches!(func.dfg.value_def(*value), ValueDef::Param(block, _) if block == data.header)
                 && recurrences.get(*value).is_none()
@@ -69,6 +75,9 @@ impl Chain {
                 return true;
             }
             open.extend(before.values.into_iter().filter(is_carried).filter(|value| seen.insert(*value)));
+            if seen.len() > MAX_FOLLOWED {
+                return true;
+            }
         }
         false
     }
