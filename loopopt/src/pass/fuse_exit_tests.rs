@@ -39,7 +39,7 @@
 //!
 //! Blocks and edges.
 
-use crate::analysis::cfg::edges::{Edge, edges_from, only_edge_into};
+use crate::analysis::cfg::edges::{Edge, edges_from, passed_alone};
 use crate::analysis::cfg::jumps::only_jumps_to;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::inst::effects::Effects;
@@ -62,7 +62,7 @@ use crate::pass::{Form, Pass, PassCx, canon};
 use crate::refusal::refusals;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
-use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, InstructionData, Opcode, Value, ValueDef};
+use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, InstructionData, Opcode, Value};
 use cranelift_codegen::{CodegenResult, Context};
 use std::cmp::Ordering;
 
@@ -141,7 +141,7 @@ impl StripTest {
             let test = ExitTest::of(func, exit)?;
             let less = test.comparison.left;
             let is_count = test.comparison.cond == IntCC::NotEqual && test.comparison.right.is_none();
-            let is_less = |value| value == less || passed_alone(ctx, value) == Some(less);
+            let is_less = |value| value == less || passed_alone(&ctx.func, &ctx.cfg, value) == Some(less);
             let index = back_edge.args(func).position(|arg| arg.as_value().is_some_and(is_less))?;
             let counter = func.dfg.block_params(data.header)[index];
             let uses_counter = |inst: Inst| func.dfg.inst_args(inst).contains(&counter);
@@ -150,12 +150,6 @@ impl StripTest {
             (is_count && counts).then_some(Self { test, less, index, start, strips })
         })
     }
-}
-
-/// What the only edge into its block passes for `value`, if that is a parameter.
-fn passed_alone(ctx: &Context, value: Value) -> Option<Value> {
-    let ValueDef::Param(block, _) = ctx.func.dfg.value_def(value) else { return None };
-    only_edge_into(&ctx.func, &ctx.cfg, block)?.passed_for(&ctx.func, value)
 }
 
 /// Which test comes first.

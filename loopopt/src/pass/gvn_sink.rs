@@ -43,7 +43,7 @@
 //!
 //! LLVM `GVNSink`, and `InstCombine` (`foldPHIArgOpIntoPHI`).
 
-use crate::analysis::cfg::edges::{Edge, count_uses, edges_into};
+use crate::analysis::cfg::edges::{Edge, count_uses, passed_alone};
 use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
 use crate::analysis::inst::effects::{Effects, is_constant};
 use crate::analysis::inst::number::constant_of;
@@ -204,14 +204,8 @@ fn passed_by(ctx: &Context, edge: Edge, index: usize) -> impl Iterator<Item = Va
     /// Loops that a value leaves one after the other on its way to a latch.
     const MAX_STEPS: usize = 8;
     let func = &ctx.func;
-    let argument = move |edge: Edge, index| edge.args(func).nth(index).and_then(|arg| arg.as_value());
-    let before = move |&value: &Value| {
-        let ValueDef::Param(block, index) = func.dfg.value_def(value) else { return None };
-        let mut edges = edges_into(func, &ctx.cfg, block);
-        let only = edges.next().filter(|_| edges.next().is_none())?;
-        argument(only, index)
-    };
-    std::iter::successors(argument(edge, index), before).take(MAX_STEPS)
+    let passed = edge.args(func).nth(index).and_then(|arg| arg.as_value());
+    std::iter::successors(passed, |&value| passed_alone(func, &ctx.cfg, value)).take(MAX_STEPS)
 }
 
 /// Computes what `inst` does right before `before`, where all of its operands are defined but constants.

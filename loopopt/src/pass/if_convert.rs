@@ -51,7 +51,7 @@
 mod chain;
 mod choice;
 
-use crate::analysis::cfg::edges::{Edge, edges_from, edges_into};
+use crate::analysis::cfg::edges::{Edge, edges_from, only_edge_into};
 use crate::analysis::cfg::jumps::jump_target;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::inst::effects::{Effects, is_constant};
@@ -116,8 +116,10 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>, header: Block) -> Vec<Diamond> {
             Ok(()) if !cx.fuel.take() => refused = Decline::Withheld,
             Ok(()) => {
                 taken.extend(diamond.blocks());
-                let what =
-                    format!("values chosen in the place of the branch of {block}: {}", diamond.chosen(&ctx.func));
+                let what = format!(
+                    "values chosen in the place of the branch of {block}: {}",
+                    diamond.chosen(&ctx.func).count()
+                );
                 cx.fired(&ctx.func, &PASS, header, what);
                 plans.push(diamond);
             }
@@ -138,8 +140,8 @@ struct Diamond {
     block: Block,
     /// For each way, the block on it, if there is one.
     sides: [Option<Block>; 2],
-    /// For each way, the edge that enters the block where they meet.
-    ends: [Edge; 2],
+    /// What each way passes, for each parameter of the block where they meet.
+    passed: Vec<[Value; 2]>,
     meet: Block,
 }
 
@@ -155,7 +157,7 @@ impl Diamond {
         let mut edges = edges_from(func, block);
         let ways = [edges.next()?, edges.next()?];
         let is_side = |way: Edge, side: Block| {
-            let is_lonely = edges_into(func, &ctx.cfg, side).nth(1).is_none() && !forest.is_named(side);
+            let is_lonely = only_edge_into(func, &ctx.cfg, side).is_some() && !forest.is_named(side);
             let mut insts =
                 func.layout.block_insts(side).filter(|&inst| !func.dfg.insts[inst].opcode().is_terminator());
             let may_run = |inst| Effects::of(func, inst).is_pure() && !needs_neighbours(func, inst);
@@ -176,34 +178,24 @@ impl Diamond {
         };
         let own = |block| forest.innermost(block) == Some(lp);
         let stays = own(meet) && meet != forest.data(lp).header && sides.iter().flatten().all(|&side| own(side));
-        let end = |slot: usize| match sides[slot] {
-            Some(side) => Edge { branch: func.layout.last_inst(side).expect("it jumps"), slot: 0 },
-            None => ways[slot],
-        };
-        (stays && meet != block).then(|| Self {
-            header: forest.data(lp).header,
-            branch,
-            block,
-            sides,
-            ends: [end(0), end(1)],
-            meet,
-        })
+        if !stays || meet == block {
+            return None;
+        }
+        let end = |slot: usize| sides[slot].and_then(|side| edges_from(func, side).next()).unwrap_or(ways[slot]);
+        let value = |arg: BlockArg| arg.as_value().expect("a branch passes values");
+        let pairs = end(0).args(func).zip(end(1).args(func));
+        let passed = pairs.map(|(then, other)| [value(then), value(other)]).collect();
+        Some(Self { header: forest.data(lp).header, branch, block, sides, passed, meet })
     }
 
     fn blocks(&self) -> impl Iterator<Item = Block> + '_ {
         [self.block, self.meet].into_iter().chain(self.sides.iter().flatten().copied())
     }
 
-    /// What each way passes, for each parameter of the block where they meet.
-    fn passed(&self, func: &Function) -> Vec<[Value; 2]> {
-        let [then, other] = self.ends.map(|end| end.args(func));
-        let value = |arg: BlockArg| arg.as_value().expect("a branch passes values");
-        then.zip(other).map(|(then, other)| [value(then), value(other)]).collect()
-    }
-
-    /// How many values are chosen.
-    fn chosen(&self, func: &Function) -> usize {
-        self.passed(func).iter().filter(|[then, other]| then != other).count()
+    /// The parameters of the block where they meet, with what each way passes, for which that is not the same.
+    fn chosen(&self, func: &Function) -> impl Iterator<Item = (Value, [Value; 2])> {
+        let params = func.dfg.block_params(self.meet).iter().copied().zip(self.passed.iter().copied());
+        params.filter(|(_, [then, other])| then != other)
     }
 
     /// Whether it pays.
@@ -222,17 +214,13 @@ impl Diamond {
             return Err(Decline::ColdSide);
         }
         let insts = self.sides.iter().flatten().flat_map(|&side| func.layout.block_insts(side));
-        let insts: Vec<_> = insts.filter(|&inst| !is_constant(func, inst)).collect();
-        let insts = insts.into_iter().filter(|&inst| !func.dfg.insts[inst].opcode().is_terminator());
-        let weights: Vec<_> = insts.map(|inst| is_cheap(func, inst)).collect();
-        let (chosen, size) = (self.chosen(func), weights.len());
-        if size + chosen > options.if_convert_max_insts || weights.contains(&false) {
-            return Err(Decline::TooLarge { insts: size + chosen, max: options.if_convert_max_insts });
+        let is_computed = |inst: &Inst| !is_constant(func, *inst) && !func.dfg.insts[*inst].opcode().is_terminator();
+        let computed: Vec<_> = insts.filter(is_computed).collect();
+        let size = computed.len() + self.chosen(func).count();
+        if size > options.if_convert_max_insts || !computed.iter().all(|&inst| is_cheap(func, inst)) {
+            return Err(Decline::TooLarge { insts: size, max: options.if_convert_max_insts });
         }
-        let chooses_integers = self.passed(func).iter().all(|[then, other]| {
-            let ty = func.dfg.value_type(*then);
-            then == other || ty.is_int() && ty.bits() <= 64
-        });
+        let chooses_integers = self.chosen(func).all(|(_, [then, _])| is_machine_integer(func, then));
         if !chooses_integers {
             return Err(Decline::NoIntegers);
         }
@@ -241,8 +229,7 @@ impl Diamond {
         if !chain.loads() {
             return Err(Decline::Predicted);
         }
-        let params = func.dfg.block_params(self.meet).iter().zip(self.passed(func));
-        let chosen: Vec<_> = params.filter(|(_, [then, other])| then != other).map(|(&param, _)| param).collect();
+        let chosen: Vec<_> = self.chosen(func).map(|(param, _)| param).collect();
         match chain.waits_for((view, lp), recurrences, &chosen) {
             true => Err(Decline::Waits),
             false => Ok(()),
@@ -250,7 +237,6 @@ impl Diamond {
     }
 
     fn apply(&self, func: &mut Function) {
-        let passed = self.passed(func);
         for &side in self.sides.iter().flatten() {
             let last = func.layout.last_inst(side).expect("it jumps");
             while let Some(inst) = func.layout.first_inst(side).filter(|&inst| inst != last) {
@@ -259,9 +245,10 @@ impl Diamond {
             }
         }
         let condition = func.dfg.inst_args(self.branch)[0];
-        let args: Vec<_> = passed
-            .into_iter()
-            .map(|[then, other]| {
+        let args: Vec<_> = self
+            .passed
+            .iter()
+            .map(|&[then, other]| {
                 let values = if fault!(ChoosesTheOther) { [other, then] } else { [then, other] };
                 BlockArg::Value(choose(func, self.branch, condition, values))
             })
@@ -270,10 +257,15 @@ impl Diamond {
     }
 }
 
+/// Whether it is an integer of up to 64 bits.
+fn is_machine_integer(func: &Function, value: Value) -> bool {
+    let ty = func.dfg.value_type(value);
+    ty.is_int() && ty.bits() <= 64
+}
+
 /// Whether the machine computes it in one cycle.
 fn is_cheap(func: &Function, inst: Inst) -> bool {
     use Opcode::{Band, Bnot, Bor, Bxor, Iadd, Icmp, Ineg, Ireduce, Ishl, Isub, Select, Sextend, Sshr, Uextend, Ushr};
-    let is_scalar = |value: &Value| func.dfg.value_type(*value).is_int() && func.dfg.value_type(*value).bits() <= 64;
     let opcode = func.dfg.insts[inst].opcode();
     let is_one_cycle = matches!(
         opcode,
@@ -292,7 +284,7 @@ fn is_cheap(func: &Function, inst: Inst) -> bool {
             | Uextend
             | Ushr
     );
-    is_one_cycle && func.dfg.inst_results(inst).iter().all(is_scalar)
+    is_one_cycle && func.dfg.inst_results(inst).iter().all(|&value| is_machine_integer(func, value))
 }
 
 refusals! {

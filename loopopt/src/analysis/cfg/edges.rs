@@ -194,6 +194,12 @@ pub fn only_edge_into(func: &Function, cfg: &ControlFlowGraph, block: Block) -> 
     Some(edge)
 }
 
+/// What the only edge into its block passes for `value`, if that is a parameter.
+pub(crate) fn passed_alone(func: &Function, cfg: &ControlFlowGraph, value: Value) -> Option<Value> {
+    let ValueDef::Param(block, _) = func.dfg.value_def(value) else { return None };
+    only_edge_into(func, cfg, block)?.passed_for(func, value)
+}
+
 /// Whether each path to `block` takes `edge`: nothing else enters its target, which dominates the block.
 pub fn edge_dominates(ctx: &Context, edge: Edge, block: Block) -> bool {
     let target = edge.target(&ctx.func);

@@ -121,33 +121,25 @@ impl Sum {
 
     /// The largest number that this can be as an unsigned one, if it is sure not to wrap; the largest of its type otherwise.
     pub fn most(&self) -> u64 {
-        let less_than_constant = || self.most_taken_away().map(|_| self.constant);
-        self.most_as_integer().or_else(less_than_constant).unwrap_or(mask(self.bits))
+        let [added, taken] = self.most_added_or_taken_away();
+        added.or(taken.map(|_| self.constant)).unwrap_or(mask(self.bits))
     }
 
     /// A number that this is at least as an unsigned one.
     pub fn least(&self) -> u64 {
-        match self.never_wraps() {
-            true => self.constant,
-            false => self.most_taken_away().map_or(0, |most| self.constant - most),
+        match self.most_added_or_taken_away() {
+            [Some(_), _] => self.constant,
+            [None, taken] => taken.map_or(0, |most| self.constant - most),
         }
     }
 
     /// Whether all terms, as unsigned numbers, and the constant are sure to add up without wraparound.
     pub fn never_wraps(&self) -> bool {
-        self.most_as_integer().is_some()
+        self.most_added_or_taken_away()[0].is_some()
     }
 
-    /// The largest number that the terms, as unsigned numbers, and the constant can add up to, if that fits.
-    fn most_as_integer(&self) -> Option<u64> {
-        self.most_added_or_taken_away()[0]
-    }
-
-    /// If this is the constant less something that is never larger: the largest number that this can be.
-    fn most_taken_away(&self) -> Option<u64> {
-        self.most_added_or_taken_away()[1]
-    }
-
+    /// The largest number that the terms, as unsigned numbers, and the constant can add up to, if that fits; and, if this is the constant less something that
+    /// is never larger, the largest number that this can be.
     fn most_added_or_taken_away(&self) -> [Option<u64>; 2] {
         let ones = mask(self.bits);
         let term_most = |term: &Term| match term {

@@ -7,7 +7,7 @@ use crate::analysis::scev::requirement::Requirement;
 use crate::edit::at;
 use cranelift_codegen::cursor::FuncCursor;
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{Function, Inst, InstBuilder, Value, types};
+use cranelift_codegen::ir::{Function, Inst, InstBuilder, Opcode, Value, types};
 
 /// Computes right before `before` whether all of `required` hold: not zero if so. There has to be at least one. The values in the
 /// sums must be defined there.
@@ -136,30 +136,25 @@ fn emit_sum(cursor: &mut FuncCursor<'_>, sum: &Sum) -> Value {
 
 /// `value` times `factor`: shifted, if that is a power of two.
 pub(crate) fn emit_multiple(cursor: &mut FuncCursor<'_>, value: Value, factor: u64) -> Value {
-    if factor == 1 {
-        return value;
-    }
-    let ty = cursor.func.dfg.value_type(value);
-    if factor.is_power_of_two() {
-        let by = cursor.ins().iconst(ty, i64::from(factor.trailing_zeros()));
-        return cursor.ins().ishl(value, by);
-    }
-    let factor = cursor.ins().iconst(ty, factor.cast_signed());
-    cursor.ins().imul(value, factor)
+    emit_scaled(cursor, value, factor, [Opcode::Ishl, Opcode::Imul])
 }
 
 /// `value` without sign divided by `number`, which is not 0: shifted, if that is a power of two.
 pub(crate) fn emit_quotient(cursor: &mut FuncCursor<'_>, value: Value, number: u64) -> Value {
-    if number == 1 {
-        return value;
-    }
+    emit_scaled(cursor, value, number, [Opcode::Ushr, Opcode::Udiv])
+}
+
+/// What the second operation makes of `value` and `number`, or the first one of the power of two that this is.
+fn emit_scaled(cursor: &mut FuncCursor<'_>, value: Value, number: u64, [shift, op]: [Opcode; 2]) -> Value {
     let ty = cursor.func.dfg.value_type(value);
-    if number.is_power_of_two() {
-        let by = cursor.ins().iconst(ty, i64::from(number.trailing_zeros()));
-        return cursor.ins().ushr(value, by);
-    }
-    let number = cursor.ins().iconst(ty, number.cast_signed());
-    cursor.ins().udiv(value, number)
+    let (op, by) = match number {
+        1 => return value,
+        _ if number.is_power_of_two() => (shift, u64::from(number.trailing_zeros())),
+        _ => (op, number),
+    };
+    let by = cursor.ins().iconst(ty, by.cast_signed());
+    let (inst, dfg) = cursor.ins().Binary(op, ty, value, by);
+    dfg.first_result(inst)
 }
 
 /// Computes one of the terms of `sum`.

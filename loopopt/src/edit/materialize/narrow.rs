@@ -20,6 +20,7 @@
 
 use crate::analysis::cfg::edges::count_uses;
 use crate::analysis::inst::number::{constant_of, mask};
+use crate::analysis::memory::alias::memory_type;
 use crate::edit::at;
 use crate::edit::inst::extending_load::extended_by;
 use crate::edit::materialize::dce::remove_unused;
@@ -36,7 +37,7 @@ pub(crate) fn narrow(func: &mut Function, reductions: &[Inst]) {
     if reductions.is_empty() {
         return;
     }
-    let mut narrowing = Narrowing { uses: count_uses(func), stores: narrow_stores(func, reductions) };
+    let narrowing = Narrowing { uses: count_uses(func), stores: narrow_stores(func, reductions) };
     let mut unused = Vec::new();
     for &reduction in reductions {
         unused.extend(narrowing.narrow(func, reduction));
@@ -47,17 +48,17 @@ pub(crate) fn narrow(func: &mut Function, reductions: &[Inst]) {
 /// What is known of the uses of values.
 struct Narrowing {
     uses: SecondaryMap<Value, u32>,
-    /// Stores of the low bits of what is cut off.
+    /// Stores of what is cut off, or of a part of it.
     stores: FxHashMap<Value, Vec<Inst>>,
 }
 
 impl Narrowing {
     /// Gives the wide value, if nothing uses it any more.
-    fn narrow(&mut self, func: &mut Function, reduction: Inst) -> Option<Value> {
+    fn narrow(&self, func: &mut Function, reduction: Inst) -> Option<Value> {
         let wide = func.dfg.inst_args(reduction)[0];
         let ty = func.dfg.value_type(func.dfg.first_result(reduction));
         let stores = self.stores.get(&wide).cloned().unwrap_or_default();
-        let is_low = |store: &Inst| stored_bits(func, *store).is_some_and(|bits| bits <= ty.bits());
+        let is_low = |store: &Inst| memory_type(func, *store).is_some_and(|stored| stored.bits() <= ty.bits());
         let asks_for_less = stores.iter().all(is_low) && self.uses[wide] as usize == stores.len() + 1;
         let (opcode, args) = operation(func, wide, ty).filter(|_| asks_for_less)?;
         if !args.iter().any(|&arg| self.is_extended(func, arg, ty, MAX_DEPTH)) {
@@ -78,8 +79,7 @@ impl Narrowing {
 
     /// Whether `value` is made of something of type `ty` that was extended.
     fn is_extended(&self, func: &Function, value: Value, ty: Type, depth: usize) -> bool {
-        let extended = func.dfg.value_def(value).inst().and_then(|inst| extended_by(func, inst));
-        if extended.is_some_and(|(narrow, _)| func.dfg.value_type(narrow) == ty) {
+        if extended_from(func, value, ty).is_some() {
             return true;
         }
         let inside = operation(func, value, ty).filter(|_| depth > 0 && self.uses[value] == 1);
@@ -91,8 +91,7 @@ impl Narrowing {
         if let Some(number) = constant_of(func, value) {
             return at(func, place).ins().iconst(ty, (number & mask(ty.bits())).cast_signed());
         }
-        let extended = func.dfg.value_def(value).inst().and_then(|inst| extended_by(func, inst));
-        if let Some((narrow, _)) = extended.filter(|(narrow, _)| func.dfg.value_type(*narrow) == ty) {
+        if let Some(narrow) = extended_from(func, value, ty) {
             return narrow;
         }
         match operation(func, value, ty).filter(|_| depth > 0 && self.uses[value] == 1) {
@@ -104,6 +103,12 @@ impl Narrowing {
             None => at(func, place).ins().ireduce(ty, value),
         }
     }
+}
+
+/// What `value` is, extended, if that is of type `ty`.
+fn extended_from(func: &Function, value: Value, ty: Type) -> Option<Value> {
+    let (narrow, _) = extended_by(func, func.dfg.value_def(value).inst()?)?;
+    (func.dfg.value_type(narrow) == ty).then_some(narrow)
 }
 
 /// The operation that gives `value`, if low bits of operands give low bits of it and the machine has it for `ty`.
@@ -121,14 +126,13 @@ fn operation(func: &Function, value: Value, ty: Type) -> Option<(Opcode, [Value;
     (has_it && func.dfg.value_type(value).is_int()).then_some((opcode, args))
 }
 
-/// The stores of a part of what `reductions` cut off.
+/// The stores of what `reductions` cut off, or of a part of it.
 fn narrow_stores(func: &Function, reductions: &[Inst]) -> FxHashMap<Value, Vec<Inst>> {
     let cut = reductions.iter().map(|&reduction| (func.dfg.inst_args(reduction)[0], Vec::new()));
     let mut stores: FxHashMap<Value, Vec<Inst>> = cut.collect();
     for inst in func.layout.blocks().flat_map(|block| func.layout.block_insts(block)) {
         if let InstructionData::Store { args: [stored, address], .. } = func.dfg.insts[inst]
             && stored != address
-            && stored_bits(func, inst).is_some()
             && let Some(all) = stores.get_mut(&stored)
         {
             all.push(inst);
@@ -137,19 +141,9 @@ fn narrow_stores(func: &Function, reductions: &[Inst]) -> FxHashMap<Value, Vec<I
     stores
 }
 
-/// How many low bits `store` stores, if it does not store all.
-fn stored_bits(func: &Function, store: Inst) -> Option<u32> {
-    match func.dfg.insts[store].opcode() {
-        Opcode::Istore8 => Some(8),
-        Opcode::Istore16 => Some(16),
-        Opcode::Istore32 => Some(32),
-        _ => None,
-    }
-}
-
 /// Lets `store` store the low bits of `value`, or all of it.
 fn store_low(func: &mut Function, store: Inst, value: Value) {
-    let is_all = stored_bits(func, store) == Some(func.dfg.value_type(value).bits());
+    let is_all = memory_type(func, store) == Some(func.dfg.value_type(value));
     if let InstructionData::Store { opcode, args, .. } = &mut func.dfg.insts[store] {
         args[0] = value;
         if is_all {

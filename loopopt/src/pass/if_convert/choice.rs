@@ -8,7 +8,7 @@
 //! Where the one value is the other one with something added, what is added is chosen. If `v2` is a sum that the loop carries, the choice can be made long before
 //! the sum of the iteration before is there. What is added may be nothing: 0, or all bits for `band`.
 
-use crate::analysis::inst::effects::is_comparison;
+use crate::analysis::facts::tested::is_comparison;
 use crate::analysis::inst::number::{constant_of, mask};
 use crate::edit::at;
 use cranelift_codegen::ir::{Function, Inst, InstBuilder, InstructionData, Opcode, Value};
@@ -25,7 +25,7 @@ pub(super) fn choose(func: &mut Function, place: Inst, condition: Value, [then, 
     };
     let ty = func.dfg.value_type(base);
     let is_one = constant_of(func, what) == Some(1) && opcode != Opcode::Band;
-    let chosen = if is_one && if_set && is_bit(func, condition) && ty.bits() > 8 {
+    let chosen = if is_one && if_set && is_comparison(func, condition) && ty.bits() > 8 {
         at(func, place).ins().uextend(ty, condition)
     } else {
         let nothing = if opcode == Opcode::Band { mask(ty.bits()).cast_signed() } else { 0 };
@@ -54,9 +54,4 @@ fn added_to(func: &Function, value: Value, base: Value) -> Option<(Opcode, Value
         () if b == base && opcode != Isub => Some((opcode, a, false)),
         () => None,
     }
-}
-
-/// Whether a value is 0 or 1.
-fn is_bit(func: &Function, value: Value) -> bool {
-    func.dfg.value_def(value).inst().is_some_and(|inst| is_comparison(func, inst))
 }

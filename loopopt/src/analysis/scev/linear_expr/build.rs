@@ -1,7 +1,7 @@
 //! What values are as sums: the instructions that a sum looks into.
 
 use super::{Sum, Term};
-use crate::analysis::cfg::edges::only_edge_into;
+use crate::analysis::cfg::edges::passed_alone;
 use crate::analysis::inst::number::{constant_of, mask};
 use crate::analysis::scev::const_eval::{signed, truncate};
 use cranelift_codegen::flowgraph::ControlFlowGraph;
@@ -185,10 +185,7 @@ pub fn offset(func: &Function, cfg: Option<&ControlFlowGraph>, value: Value) -> 
 fn step_back(func: &Function, cfg: Option<&ControlFlowGraph>, value: Value) -> Option<(Value, u128)> {
     let inst = match func.dfg.value_def(value) {
         ValueDef::Result(inst, _) => inst,
-        ValueDef::Param(block, index) => {
-            let edge = only_edge_into(func, cfg?, block)?;
-            return Some((edge.args(func).nth(index)?.as_value()?, 0));
-        }
+        ValueDef::Param(..) => return Some((passed_alone(func, cfg?, value)?, 0)),
         ValueDef::Union(..) => return None,
     };
     match func.dfg.insts[inst] {
