@@ -182,6 +182,8 @@ faults! {
     RegionOfOneVariant,
     /// `promote`: a load that was moved in front of a loop says that its address is in the slot.
     MovedLoadProvesSlot,
+    /// `promote` loads a cell before the loop, and not what the loop would have loaded before it.
+    FirstTrapForgotten,
     /// `promote`: a store at an exit that none came before (llvm#57780).
     InventedStore,
     /// `promote`: an exit without the store (a forgotten exit value).

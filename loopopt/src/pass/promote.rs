@@ -33,7 +33,8 @@
 //!   with something that is made of it, or of what the iteration before has stored, by what does not [settle](crate::analysis::memory::exit_polls::settles): a loop that waits, and stores now and
 //!   then, or a constant, or the same again, waits for somebody else;
 //! * (L3) the load before the loop may be done: one of its accesses runs on each entry of the loop, and before anything that
-//!   can be observed if it may trap; or a load is `notrap` and `can_move`. It has the region of the cell only if all accesses have: one of a
+//!   can be observed if it may trap; or a load is `notrap` and `can_move`. A few loads that come before it and may trap are done once more before the
+//!   loop, in their order, as they are in the first iteration: then the first to trap is the same one. It has the region of the cell only if all accesses have: one of a
 //!   variant that never runs is told apart from others that it is not apart from. So all have one region if one is of a memory whose accesses are
 //!   guarded by their regions ([`crate::pass::consolidate_guards`]).
 //!
@@ -95,7 +96,7 @@ use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::entity::EntityRef;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, MemFlagsData, Opcode, StackSlot, Type};
-use cranelift_codegen::{CodegenResult, Context, FxHashMap};
+use cranelift_codegen::{CodegenResult, Context, FxHashMap, FxHashSet};
 use neighbours::{Addresses, Located, Neighbours, Place};
 use observers::Seen;
 use std::rc::Rc;
@@ -178,6 +179,8 @@ struct Here<'a> {
     polls: LoopPolls,
     /// Made when the first cell needs a register.
     pressure: Option<Pressure>,
+    /// The loads that were repeated in front of the loop.
+    repeated: FxHashSet<Inst>,
     /// The first instruction of each exit before stores were put there.
     exit_points: FxHashMap<Block, Inst>,
     /// What was done, in words.
@@ -224,6 +227,14 @@ fn leaves_parent(func: &Function, forest: &LoopForest, lp: Loop) -> bool {
     parent.is_some_and(|parent| exits.iter().any(|exit| !forest.contains(parent, exit.target(func))))
 }
 
+/// A load before the loop.
+#[derive(Clone, Copy)]
+struct EntryLoad {
+    flags: MemFlagsData,
+    /// So many of the loads that [come first](Seen::traps_before) have to be repeated in front of it.
+    traps_before: usize,
+}
+
 /// A cell whose address is the same in each iteration, with all its accesses in the loop, in the order in which they run.
 struct Cell {
     accesses: Vec<Rc<Located>>,
@@ -231,8 +242,8 @@ struct Cell {
     ty: Type,
     /// The offset from the address operand of the first access.
     offset: i32,
-    /// Flags for the load before the loop, if (L3) holds.
-    entry: Option<MemFlagsData>,
+    /// The load before the loop, if (L3) holds.
+    entry: Option<EntryLoad>,
     /// A store is certain before any load of an iteration, so that none is needed before the loop.
     starts_with_store: bool,
     /// Why the stores have to stay, if so.
@@ -260,6 +271,7 @@ impl<'a> Here<'a> {
             seen: None,
             polls: LoopPolls::default(),
             pressure: None,
+            repeated: FxHashSet::default(),
             exit_points: FxHashMap::default(),
             done: Vec::new(),
         }
@@ -350,7 +362,7 @@ impl<'a> Here<'a> {
             self.prove_unawaited(&accesses)?;
         }
         prove_known_memory(cx, accesses.iter().map(|access| &***access))?;
-        let entry = self.entry_flags(&accesses);
+        let entry = self.entry_load(&accesses);
         if !self.is_made_of(carry::address_of(self.func, first.inst), &|_, _| None) {
             return Err(Decline::NotCertain { access: first.inst });
         }
@@ -426,11 +438,18 @@ impl<'a> Here<'a> {
             && accesses.iter().all(|access| self.domtree.dominates(first.inst, access.inst, &self.func.layout))
     }
 
-    /// (L3): the flags of a load of the cell that may be done before the loop.
-    fn entry_flags(&mut self, accesses: &[Rc<Located>]) -> Option<MemFlagsData> {
+    /// (L3): a load of the cell that may be done before the loop.
+    fn entry_load(&mut self, accesses: &[Rc<Located>]) -> Option<EntryLoad> {
         let movable = accesses.iter().find(|a| a.stored.is_none() && a.flags.notrap() && a.flags.can_move());
-        let first = movable.or_else(|| accesses.first().filter(|first| self.seen().first.contains(&first.inst)));
-        Some(carry::merged_load_flags(accesses.iter().map(|access| &***access), first?.flags))
+        let (first, traps_before) = match movable {
+            Some(movable) => (movable, 0),
+            None => {
+                let first = accesses.first()?;
+                (first, *self.seen().first.get(&first.inst)?)
+            }
+        };
+        let flags = carry::merged_load_flags(accesses.iter().map(|access| &***access), first.flags);
+        Some(EntryLoad { flags, traps_before })
     }
 
     /// Whether a cell of which each access that runs is in a slot is there even if none runs. A load that never traps says nothing: it may run here
@@ -445,7 +464,8 @@ impl<'a> Here<'a> {
         let is_original = |access: &Located| {
             access.stored.is_some() || access.flags.trap_code().is_some() || fault!(MovedLoadProvesSlot)
         };
-        is_constant || accesses.iter().any(|access| is_original(access) && self.seen().first.contains(&access.inst))
+        is_constant
+            || accesses.iter().any(|access| is_original(access) && self.seen().first.get(&access.inst) == Some(&0))
     }
 
     /// (P1), (P2)

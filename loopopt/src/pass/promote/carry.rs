@@ -1,7 +1,7 @@
 //! Carries the value of a cell through a loop: parameters where values meet, and at the exits.
 
 use super::neighbours::Located;
-use super::{Cell, Here};
+use super::{Cell, EntryLoad, Here};
 use crate::analysis::cfg::edges::{Edge, edges_into};
 use crate::analysis::cfg::loops::def_block;
 use crate::analysis::memory::alias::Access;
@@ -24,6 +24,8 @@ impl Here<'_> {
     pub(super) fn apply(&mut self, cell: &Cell) {
         let first = &cell.accesses[0];
         let name = self.func.dfg.display_inst(first.inst).to_string();
+        let entry = cell.entry.filter(|_| !cell.starts_with_store);
+        self.repeat_before(entry.map_or(0, |entry| entry.traps_before));
         let address = self.make_before(address_of(self.func, first.inst), &|_, _| None);
         self.forget();
         let mut by_block = FxHashMap::<Block, Vec<&Rc<Located>>>::default();
@@ -35,7 +37,7 @@ impl Here<'_> {
         let mut params = Vec::new();
         let mut at_end = AtEnd::default();
         let mut carried = None;
-        if let Some(flags) = cell.entry.filter(|_| !cell.starts_with_store) {
+        if let Some(EntryLoad { flags, .. }) = entry {
             let entry = self.load_before(cell.ty, flags, (address, cell.offset), first.inst);
             let param = self.func.dfg.append_block_param(header, cell.ty);
             append_arg(self.func, self.entry_edge(), entry);
@@ -169,12 +171,38 @@ impl Here<'_> {
         FuncCursor::new(self.func).at_inst(jump).with_srcloc(srcloc).ins().load(ty, flags, address, offset)
     }
 
+    /// Does the first `count` of the loads that [come first](super::observers::Seen::traps_before) before the loop too, as they are in the first iteration.
+    pub(super) fn repeat_before(&mut self, count: usize) {
+        if fault!(FirstTrapForgotten) {
+            return;
+        }
+        for load in self.seen().traps_before[..count].to_vec() {
+            if !self.repeated.insert(load) {
+                continue;
+            }
+            let address = self.make_before(address_of(self.func, load), &self.first_values());
+            self.copy_before(load, [address].into_iter());
+        }
+    }
+
+    /// Puts a copy of `inst` with other operands in front of the loop.
+    fn copy_before(&mut self, inst: Inst, operands: impl Iterator<Item = Value>) -> Inst {
+        let jump = self.entry_edge().branch;
+        let copy = self.func.dfg.clone_inst(inst);
+        self.func.dfg.overwrite_inst_values(copy, operands);
+        self.func.layout.insert_inst(copy, jump);
+        self.addresses.private.add_copy(self.func, copy);
+        if !self.func.srcloc(inst).is_default() {
+            self.func.set_srcloc(copy, self.func.srcloc(inst));
+        }
+        copy
+    }
+
     /// Makes what `value`, a value of the loop, is in the first iteration once more in the preheader. `known` says what
     /// stands there for some values. [`is_made_of`](Self::is_made_of) has to have said that it can be made, with the same known.
     pub(super) fn make_before(&mut self, value: Value, known: &dyn Fn(&Function, Value) -> Option<Value>) -> Value {
         let mut made = FxHashMap::<Value, Value>::default();
         let mut stack = vec![value];
-        let jump = self.entry_edge().branch;
         while let Some(&value) = stack.last() {
             let ready = |made: &FxHashMap<_, _>, func: &Function, value| {
                 let outside = !self.forest.defines(func, self.lp, value);
@@ -188,14 +216,8 @@ impl Here<'_> {
             let args = self.func.dfg.inst_args(inst).to_vec();
             let missing: Vec<_> = args.iter().copied().filter(|&arg| ready(&made, self.func, arg).is_none()).collect();
             if missing.is_empty() {
-                let copy = self.func.dfg.clone_inst(inst);
                 let new: Vec<_> = args.iter().filter_map(|&arg| ready(&made, self.func, arg)).collect();
-                self.func.dfg.overwrite_inst_values(copy, new.into_iter());
-                self.func.layout.insert_inst(copy, jump);
-                self.addresses.private.add_copy(self.func, copy);
-                if !self.func.srcloc(inst).is_default() {
-                    self.func.set_srcloc(copy, self.func.srcloc(inst));
-                }
+                let copy = self.copy_before(inst, new.into_iter());
                 made.insert(value, self.func.dfg.first_result(copy));
                 stack.pop();
             } else {

@@ -1,19 +1,27 @@
 //! What sees memory in a loop, so that a store has to have been done by then.
 
 use super::Here;
+use super::carry::address_of;
 use super::neighbours::Located;
 use super::why::Decline;
 use crate::analysis::cfg::must_execute::FirstIteration;
 use crate::analysis::inst::effects::Effects;
 use crate::fault::fault;
-use cranelift_codegen::FxHashSet;
-use cranelift_codegen::ir::{Block, Inst};
+use cranelift_codegen::FxHashMap;
+use cranelift_codegen::ir::{Block, Inst, InstructionData};
 use std::rc::Rc;
+
+/// Loads that are done once more before the loop so that another one may be. 4: what a cell of a table is made of, its neighbours and what is compared.
+const MAX_REPEATED: usize = 4;
 
 /// What can be seen of an iteration from outside.
 pub(super) struct Seen {
-    /// Loads and stores that run on each entry of the loop, and before anything that can be observed if they may trap.
-    pub(super) first: FxHashSet<Inst>,
+    /// Loads and stores that run on each entry of the loop, unless one of `traps_before` traps, of which so many come before; and, if they may trap, before anything
+    /// else that can be observed.
+    pub(super) first: FxHashMap<Inst, usize>,
+    /// Loads that may trap, in the order in which they run, with nothing else before them that can be observed. What they are in the first iteration can be made
+    /// in front of the loop.
+    pub(super) traps_before: Vec<Inst>,
     /// The first thing that shows memory to others.
     observer: Option<Inst>,
 }
@@ -27,23 +35,35 @@ impl Here<'_> {
 
     fn look(&self) -> Seen {
         let mut walk = FirstIteration::new(self.func, self.forest, self.domtree, self.lp);
-        let mut seen = Seen { first: FxHashSet::default(), observer: None };
+        let mut seen = Seen { first: FxHashMap::default(), traps_before: Vec::new(), observer: None };
         for &block in self.blocks {
             walk.enter(block);
             for inst in self.func.layout.block_insts(block) {
                 let effects = Effects::of(self.func, inst);
                 let is_certain = || walk.reaches(block) && walk.detour().is_none();
                 let unseen = !effects.traps || walk.observable().is_none();
-                if (effects.reads || effects.writes) && unseen && is_certain() {
-                    seen.first.insert(inst);
+                let comes_first = (effects.reads || effects.writes) && unseen && is_certain();
+                if comes_first {
+                    seen.first.insert(inst, seen.traps_before.len());
                 }
                 if effects.traps || effects.fences || effects.diverges {
                     seen.observer.get_or_insert(inst);
                 }
-                walk.pass_effects(inst, effects);
+                let has_room = seen.traps_before.len() < MAX_REPEATED;
+                if comes_first && effects.traps && has_room && self.can_be_repeated(inst) {
+                    seen.traps_before.push(inst);
+                } else {
+                    walk.pass_effects(inst, effects);
+                }
             }
         }
         seen
+    }
+
+    /// Whether an instruction is a load, and can be done in front of the loop as it is in the first iteration.
+    fn can_be_repeated(&self, inst: Inst) -> bool {
+        let is_load = matches!(self.func.dfg.insts[inst], InstructionData::Load { .. });
+        is_load && self.is_made_of(address_of(self.func, inst), &self.first_values())
     }
 
     /// (L4), (L5): why the stores have to stay, if so.

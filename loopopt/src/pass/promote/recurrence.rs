@@ -21,7 +21,7 @@
 //! * (R2) behind the last of them no store of the iteration may overlap it; no call, fence or atomic is in the loop;
 //! * (R3) in front of the load, no store of its iteration may overlap it;
 //! * (R4) the load may be done before the loop, with the first values of the parameters: it runs on each entry, before
-//!   anything that can be observed if it may trap; or it is `notrap` and `can_move`;
+//!   anything that can be observed if it may trap but loads that are repeated there in front of it; or it is `notrap` and `can_move`;
 //! * (R5) the loop does not wait for what the load gives ([`exit_polls`](crate::analysis::memory::exit_polls)).
 //!
 //! In later iterations the load could not have trapped: the access before it was to the same bytes.
@@ -38,7 +38,7 @@ use super::carry::{address_of, as_loaded, merged_load_flags, replace_load, to_ce
 use super::flow::{Flow, Followed, Holds};
 use super::neighbours::Located;
 use super::why::Decline;
-use super::{Here, Memory, prove_known_memory};
+use super::{EntryLoad, Here, Memory, prove_known_memory};
 use crate::analysis::cfg::edges::edges_into;
 use crate::analysis::memory::alias::{Access, cell_type};
 use crate::analysis::scev::linear_expr::Sum;
@@ -67,6 +67,8 @@ struct Carried {
     sources: Vec<Rc<Located>>,
     /// Where they meet.
     joins: Vec<Block>,
+    /// So many of the loads that [come first](super::observers::Seen::traps_before) have to be repeated before the loop.
+    traps_before: usize,
 }
 
 impl Here<'_> {
@@ -130,7 +132,7 @@ impl Here<'_> {
     }
 
     /// What the header's parameters are in the first iteration.
-    fn first_values(&self) -> impl Fn(&Function, Value) -> Option<Value> + use<> {
+    pub(super) fn first_values(&self) -> impl Fn(&Function, Value) -> Option<Value> + use<> {
         let entry = self.entry_edge();
         move |func, value| entry.passed_for(func, value)
     }
@@ -160,10 +162,10 @@ impl Here<'_> {
             return Err(Decline::Poll { load: access });
         }
         let can_be_made = self.is_made_of(address_of(self.func, load.inst), &self.first_values());
-        if !can_be_made || self.entry_flags(slice::from_ref(load)).is_none() {
-            return Err(Decline::NotCertain { access });
+        match self.entry_load(slice::from_ref(load)) {
+            Some(EntryLoad { traps_before, .. }) if can_be_made => Ok(Carried { traps_before, ..carried }),
+            _ => Err(Decline::NotCertain { access }),
         }
-        Ok(carried)
     }
 
     /// (R1) to (R3)
@@ -199,7 +201,7 @@ impl Here<'_> {
             }
         }
         let sources = sources.into_iter().filter(|source| reaching.contains(&Holds::Accessed(source.inst))).collect();
-        Ok(Carried { flow, sources, joins })
+        Ok(Carried { flow, sources, joins, traps_before: 0 })
     }
 
     /// The stores of the loop that may write the cell of `place`, none of them in an inner loop.
@@ -239,6 +241,7 @@ impl Here<'_> {
     fn carry_along(&mut self, load: &Access, carried: &Carried) {
         let ty = cell_type(self.func, load.inst).expect("a plain access has a type");
         let (header, entry) = (self.forest.data(self.lp).header, self.entry_edge());
+        self.repeat_before(carried.traps_before);
         let address = self.make_before(address_of(self.func, load.inst), &self.first_values());
         self.forget();
         let offset = self.func.dfg.insts[load.inst].load_store_offset().expect("a plain access");
@@ -262,7 +265,7 @@ impl Here<'_> {
     }
 
     /// Passes what the cell of type `ty` holds at the end of an iteration to the next one, with parameters where its sources meet.
-    fn pass_carried(&mut self, Carried { flow, sources, joins }: &Carried, ty: Type) {
+    fn pass_carried(&mut self, Carried { flow, sources, joins, .. }: &Carried, ty: Type) {
         let read_or_written: FxHashMap<_, _> =
             sources.iter().map(|source| (source.inst, cell_at(self.func, source, ty))).collect();
         let joined: FxHashMap<_, _> =

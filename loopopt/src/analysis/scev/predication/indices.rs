@@ -160,9 +160,10 @@ impl Group {
         let (base, offset) = (**sum).clone().split_constant();
         let Some(above) = self.is_between(offset).filter(|_| base == self.base) else { return false };
         let (least, greatest) = self.ends();
-        let constant = signed(rest.constant_part(), rest.bits());
-        let most = [constant, self.less.cast_signed(), above, -(greatest - least)].map(i128::from).iter().sum::<i128>();
-        i128::from(self.largest()) + most <= limit.into()
+        // What does not wrap is a sum of numbers without sign, its constant too.
+        let constant = i128::from(left.constant_part()) - i128::from(self.range.constant_part());
+        let most = [self.less.cast_signed(), above, -(greatest - least)].map(i128::from).iter().sum::<i128>();
+        i128::from(self.largest()) + constant + most <= limit.into()
     }
 
     /// How far above the least index the base is with `offset`, if it is not above the greatest.
@@ -232,9 +233,14 @@ mod tests {
 
     /// That the last number that is `constant` above an index is one of the narrow type.
     fn address(index: &Sum, constant: i64, with_sign: bool) -> Requirement {
+        bounded(index, constant, largest(with_sign).constant_part().cast_signed())
+    }
+
+    /// That the last number that is `constant` above an index is at most this.
+    fn bounded(index: &Sum, constant: i64, most: i64) -> Requirement {
         let [index, range] = [index.clone(), value(1)].map(|number| number.extended(8, false));
         let last = index.plus(&range, 1).expect("short").offset(constant);
-        Requirement::at_most(last, largest(with_sign).extended(8, false))
+        Requirement::at_most(last, Sum::constant(0, 8).offset(most))
     }
 
     fn holds(requirement: &Requirement, numbers: [u64; 4]) -> bool {
@@ -274,6 +280,19 @@ mod tests {
             // Indices that are next to each other on the circle only are not taken.
             assert!(after_hold > 100 && 10 * after_hold > 9 * before_hold, "{after_hold} of {before_hold}");
         }
+    }
+
+    /// A large constant is no negative one: what is as far below it as an index may be does not follow.
+    #[test]
+    fn large_constants_are_without_sign() {
+        let index = value(2);
+        let others = [index.clone().offset(1), index.clone().offset(2)];
+        let mut before: Vec<_> =
+            [&index, &others[0], &others[1]].iter().flat_map(|index| required(index, false, 0)).collect();
+        let (follows, stays) = (bounded(&index, 128, 128 + 15), bounded(&index, 128, 128 + 12));
+        before.extend([follows.clone(), stays.clone()]);
+        let after = of_first_and_last(before);
+        assert!(after.contains(&stays) && !after.contains(&follows), "{after:?}");
     }
 
     /// A length that is known is compared with nothing, if it is not too large.
