@@ -56,9 +56,10 @@ impl PassCx<'_> {
         self.again.was_irreducible = true;
     }
 
-    /// Asks for another round for all loops.
+    /// Asks for another round for all loops, in which values have become others: what nothing has implied may follow now.
     pub(crate) fn look_again_at_all(&mut self) {
         self.again.all = true;
+        self.open_checks.clear();
     }
 
     /// Leaves the nests for which no pass has asked out of the next round.

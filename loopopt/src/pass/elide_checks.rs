@@ -63,6 +63,7 @@ use crate::analysis::memory::spectre_guard::asked_by_guards;
 use crate::change::Change;
 use crate::claim::{Claim, asserted};
 use crate::edit::copy::copy_iterations::settle;
+use crate::edit::inst::plain::make_plain;
 use crate::edit::inst::stand_for::stand_for;
 use crate::edit::materialize::assertion::{assert_chooses, assert_fits, assert_takes, assert_truth};
 use crate::edit::materialize::dce::remove_unused;
@@ -261,24 +262,14 @@ impl Found {
     }
 }
 
-/// Replaces an operation that tells whether it overflows by one that does not, and what it tells by 0.
+/// Makes an operation that never overflows one that does not tell, and what it tells 0.
 fn replace_by_plain(func: &mut Function, inst: Inst) {
     let [a, b] = *func.dfg.inst_args(inst) else { unreachable!("an operation on two values") };
-    let [result, flag] = *func.dfg.inst_results(inst) else { unreachable!("a result and a flag") };
-    let opcode = func.dfg.insts[inst].opcode();
     let srcloc = func.srcloc(inst);
-    assert_fits(func, inst, opcode, [a, b]);
-    func.dfg.detach_inst_results(inst);
-    let mut cursor = FuncCursor::new(func).at_inst(inst).with_srcloc(srcloc);
-    let plain = match opcode {
-        Opcode::UaddOverflow | Opcode::SaddOverflow => cursor.ins().iadd(a, b),
-        Opcode::UsubOverflow | Opcode::SsubOverflow => cursor.ins().isub(a, b),
-        _ => cursor.ins().imul(a, b),
-    };
-    let zero = cursor.ins().iconst(types::I8, 0);
-    cursor.func.dfg.change_to_alias(result, plain);
-    cursor.func.dfg.change_to_alias(flag, zero);
-    cursor.func.layout.remove_inst(inst);
+    assert_fits(func, inst, func.dfg.insts[inst].opcode(), [a, b]);
+    let flag = make_plain(func, inst).expect("an operation that tells");
+    let zero = FuncCursor::new(func).at_inst(inst).with_srcloc(srcloc).ins().iconst(types::I8, 0);
+    func.dfg.change_to_alias(flag, zero);
 }
 
 /// What becomes of the checks.

@@ -180,7 +180,7 @@ pub(crate) struct PassCx<'a> {
     pub(crate) gave_up: bool,
     /// How many blocks `unswitch` may still look at. Nothing as long as it has not looked.
     pub(crate) unswitch_looks: Option<usize>,
-    /// Checks that nothing implies. To ask again in each round would cost more than it gives.
+    /// Checks that nothing implies. To ask again in each round would cost more than it gives, but where `cleanup` has run.
     pub(crate) open_checks: FxHashSet<Inst>,
     /// How often what passes look at was made.
     pub(crate) analyses: Analyses,

@@ -3,5 +3,6 @@
 pub(crate) mod clone;
 pub(crate) mod extending_load;
 pub(crate) mod labels;
+pub(crate) mod plain;
 pub(crate) mod rename;
 pub(crate) mod stand_for;
