@@ -14,16 +14,17 @@
 //!
 //! The test of the loop around compares the very number that it goes on with, so that this is less than `v0`, or what the first number was. If for a start of at
 //! most that the counter inside does not wrap, nor the number that is handed back, then what is handed back is no less than it was. So it is never less than
-//! what it was at first.
+//! what it was at first. A strip may be one of several loops, of which one runs: then this is so of each of them.
 
 use super::{Counter, Extents, in_both, is_within};
+use crate::analysis::cfg::edges::edges_into;
 use crate::analysis::cfg::loops::Loop;
 use crate::analysis::scev::const_eval;
 use crate::analysis::scev::exit_count;
 use crate::analysis::scev::exit_test::ExitTest;
 use crate::analysis::scev::linear_expr::offset;
 use crate::analysis::scev::recurrence::Recurrences;
-use crate::analysis::scev::value_range::{Bounds, limits};
+use crate::analysis::scev::value_range::Bounds;
 use crate::analysis::scev::view::View;
 use crate::analysis::scev::wrap_arc::{interval, is_signed};
 use crate::fault::fault;
@@ -55,19 +56,45 @@ impl Extents<'_> {
             }
             let passed = entry.passed_for(&ctx.func, param).zip(back_edge.passed_for(&ctx.func, param));
             let Some((start, next)) = passed else { continue };
-            let Some(inside) = self.inside(lp, param, next) else { continue };
+            let number = offset(&ctx.func, Some(&ctx.cfg), next);
+            let Some(inside) = self.all_inside(lp, param, number) else { continue };
             let bounds = [false, true].map(|signed| {
                 let start = self.passed_bounds(start, signed);
-                tests.iter().find_map(|test| self.carried_bounds(&inside, start, test, signed))
+                tests.iter().find_map(|test| self.carried_bounds(&inside, start, (number, test), signed))
             });
             self.carried.insert(param, in_both(bounds, ty));
         }
     }
 
-    /// The counter that starts from `param`, in a loop right inside `lp`, and is handed back as `next`.
-    fn inside(&self, lp: Loop, param: Value, next: Value) -> Option<Inside> {
+    /// The counters that start from `param`, in loops right inside `lp`, of which one is handed back as `next`. None if there is another way to it, but for one around
+    /// all of them.
+    fn all_inside(&self, lp: Loop, param: Value, next: (Value, u128)) -> Option<Vec<Inside>> {
+        /// Ways on which a number is handed back. 8: those of a loop with checks and of one without, each unrolled and not.
+        const MAX_WAYS: usize = 8;
         let View { ctx, forest } = self.view;
-        let (value, added) = offset(&ctx.func, Some(&ctx.cfg), next);
+        let func = &ctx.func;
+        let (mut open, mut found) = (vec![next], Vec::new());
+        for _ in 0..MAX_WAYS {
+            let Some((value, added)) = open.pop() else { return Some(found) };
+            if (value, added) == (param, 0) {
+                continue;
+            }
+            let ValueDef::Param(block, _) = func.dfg.value_def(value) else { return None };
+            if forest.loop_of_header(block).is_some() || forest.innermost(block) != Some(lp) {
+                found.push(self.inside(lp, param, (value, added))?);
+                continue;
+            }
+            for edge in edges_into(func, &ctx.cfg, block) {
+                let (value, more) = offset(func, Some(&ctx.cfg), edge.passed_for(func, value)?);
+                open.push((value, const_eval::truncate(added.wrapping_add(more), func.dfg.value_type(param))));
+            }
+        }
+        None
+    }
+
+    /// The counter that starts from `param`, in a loop right inside `lp`, and is handed back as `value` and so much more.
+    fn inside(&self, lp: Loop, param: Value, (value, added): (Value, u128)) -> Option<Inside> {
+        let View { ctx, forest } = self.view;
         let ValueDef::Param(block, _) = ctx.func.dfg.value_def(value) else { return None };
         let inner = forest.loop_of_header(block).filter(|&inner| forest.data(inner).parent == Some(lp))?;
         let recurrences = Recurrences::with_constant_steps(self.view, inner);
@@ -84,30 +111,38 @@ impl Extents<'_> {
         Some(Inside { counter, tests, around, added: const_eval::signed(added, ty) })
     }
 
-    /// What is handed to a counter inside, if it is at first within `start`, and this test of the loop around is of what comes back.
-    fn carried_bounds(&mut self, inside: &Inside, start: Bounds, test: &ExitTest, signed: bool) -> Option<Bounds> {
-        let Inside { counter, tests, around, added } = inside;
+    /// What is handed to the counters inside, if it is at first within `start`, and this test of the loop around is of what comes back, `next`.
+    fn carried_bounds(
+        &mut self,
+        inside: &[Inside],
+        start: Bounds,
+        (next, test): ((Value, u128), &ExitTest),
+        signed: bool,
+    ) -> Option<Bounds> {
         let func = self.view.func();
-        let ty = func.dfg.value_type(counter.param);
         let mut sides = test.comparison.sides();
-        let side = sides.find(|side| {
-            let (base, tested) = offset(func, Some(&self.view.ctx.cfg), side.left);
-            base == counter.param && const_eval::signed(tested, func.dfg.value_type(side.left)) == *added
-        })?;
+        let side = sides.find(|side| offset(func, Some(&self.view.ctx.cfg), side.left) == next)?;
         if is_signed(side.cond) != signed {
             return None;
         }
         let limit = side.right.map_or((0, 0), |bound| self.passed_bounds(bound, signed));
-        let is_up = counter.step > 0;
+        let is_up = inside.first()?.counter.step > 0;
         let bounds = match interval(side.cond) {
             (None, Some(end)) if is_up => (start.0, start.1.max(limit.1 + i128::from(end))),
             (Some(end), None) if !is_up => (start.0.min(limit.0 + i128::from(end)), start.1),
             _ => return None,
         };
-        let ends = limits(ty.bits(), signed);
-        let within = self.bounds_from(counter, bounds, (tests, *around), signed)?;
+        let goes_on = |it: &Inside| (it.counter.step > 0) == is_up && if is_up { it.added >= 0 } else { it.added <= 0 };
+        let stays = inside.iter().all(|it| goes_on(it) && self.stays_within(it, bounds, signed));
+        (fault!(SumsNeverWrap) || stays).then_some(bounds)
+    }
+
+    /// Whether a counter that starts within `bounds` does not wrap, nor what is handed back.
+    fn stays_within(&mut self, inside: &Inside, bounds: Bounds, signed: bool) -> bool {
+        let Inside { counter, tests, around, added } = inside;
+        let ends = self.limits(counter, signed);
+        let Some(within) = self.bounds_from(counter, bounds, (tests, *around), signed) else { return false };
         let moved = (within.0 + added.min(&0), within.1 + added.max(&0));
-        let goes_on = if is_up { *added >= 0 } else { *added <= 0 };
-        (fault!(SumsNeverWrap) || goes_on && is_within(bounds, ends) && is_within(moved, ends)).then_some(bounds)
+        is_within(bounds, ends) && is_within(moved, ends)
     }
 }
