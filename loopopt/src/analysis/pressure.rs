@@ -108,10 +108,10 @@ impl Pressure {
         Self { uses, table: table.clone(), live, available, available_across_calls }
     }
 
-    /// Whether there are registers enough once `insts` are before the loop, or no more are needed than now.
-    pub fn allows(&self, func: &Function, insts: &[Inst]) -> bool {
+    /// Whether there are registers enough once `insts` are before the loop, but for so many values that are spilled, or no more are needed than now.
+    pub fn allows(&self, func: &Function, insts: &[Inst], spilled: usize) -> bool {
         let after = self.after(func, insts);
-        (0..2).all(|class| after[class] <= self.available[class].max(self.live[class]))
+        (0..2).all(|class| after[class] <= self.available[class].max(self.live[class]) + spilled)
     }
 
     /// Counts `insts` as before the loop.

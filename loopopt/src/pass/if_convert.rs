@@ -28,7 +28,8 @@
 //!
 //! # Pays when
 //!
-//! (P1) The sides are short, cheap, and choose between few integers, which the machine does in one instruction. (P2) What decides depends on something that the
+//! (P1) The sides are short, cheap, and choose between few integers, which the machine does in one instruction. What both ways add different constants to, such as
+//! fuel, does not count: nothing waits for it. (P2) What decides depends on something that the
 //! loop loads: counters and what does not change are predicted well. (P3) It does not [wait](chain) for what was chosen in the iteration before, as the search for a maximum does:
 //! a right prediction ends such a wait, and a choice makes it longer. (P4) No side is cold, and neither is the loop.
 //!
@@ -65,7 +66,7 @@ use crate::pass::canon::merge_blocks;
 use crate::pass::{Form, Pass, PassCx};
 use crate::refusal::refusals;
 use chain::Chain;
-use choice::choose;
+use choice::{choose, stepped};
 use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, InstructionData, Opcode, Value};
 use cranelift_codegen::{CodegenResult, Context};
 use std::cell::OnceCell;
@@ -216,7 +217,12 @@ impl Diamond {
         let insts = self.sides.iter().flatten().flat_map(|&side| func.layout.block_insts(side));
         let is_computed = |inst: &Inst| !is_constant(func, *inst) && !func.dfg.insts[*inst].opcode().is_terminator();
         let computed: Vec<_> = insts.filter(is_computed).collect();
-        let size = computed.len() + self.chosen(func).count();
+        let chosen = || self.chosen(func).filter(|(_, values)| stepped(func, *values).is_none());
+        let is_step = |inst: &Inst| {
+            let makes = |value: &Value| func.dfg.value_def(*value).inst() == Some(*inst);
+            self.chosen(func).any(|(_, values)| values.iter().any(makes) && stepped(func, values).is_some())
+        };
+        let size = computed.iter().filter(|&inst| !is_step(inst)).count() + chosen().count();
         if size > options.if_convert_max_insts || !computed.iter().all(|&inst| is_cheap(func, inst)) {
             return Err(Decline::TooLarge { insts: size, max: options.if_convert_max_insts });
         }

@@ -38,7 +38,7 @@
 //! # Pays when
 //!
 //! (P1) it does not stand in a cold block; (P2) it is no part of an addressing mode, an immediate or the comparison of a
-//! branch, which cost nothing where they are (what a check compares is not one of them); (P3) a register is left for the result
+//! branch, which cost nothing where they are (what a check compares is not one of them); (P3) a register is left for the result, or it takes many instructions
 //! ([`Pressure`](crate::analysis::pressure::Pressure)). What is not worth it goes along if something that is needs it.
 //!
 //! # Changes

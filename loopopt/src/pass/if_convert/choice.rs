@@ -6,10 +6,12 @@
 //! ```
 //!
 //! Where the one value is the other one with something added, what is added is chosen. If `v2` is a sum that the loop carries, the choice can be made long before
-//! the sum of the iteration before is there. What is added may be nothing: 0, or all bits for `band`.
+//! the sum of the iteration before is there. What is added may be nothing: 0, or all bits for `band`; or another constant.
 
 use crate::analysis::facts::tested::is_comparison;
 use crate::analysis::inst::number::{constant_of, mask};
+use crate::analysis::scev::const_eval::signed;
+use crate::analysis::scev::linear_expr::offset;
 use crate::edit::at;
 use cranelift_codegen::ir::{Function, Inst, InstBuilder, InstructionData, Opcode, Value};
 
@@ -17,6 +19,12 @@ use cranelift_codegen::ir::{Function, Inst, InstBuilder, InstructionData, Opcode
 pub(super) fn choose(func: &mut Function, place: Inst, condition: Value, [then, other]: [Value; 2]) -> Value {
     if then == other {
         return then;
+    }
+    if let Some((base, steps)) = stepped(func, [then, other]) {
+        let ty = func.dfg.value_type(base);
+        let [then, other] = steps.map(|step| at(func, place).ins().iconst(ty, signed(step, ty) as i64));
+        let step = at(func, place).ins().select(condition, then, other);
+        return at(func, place).ins().iadd(base, step);
     }
     let added = added_to(func, then, other).map(|added| (added, other, true));
     let taken = || added_to(func, other, then).map(|added| (added, then, false));
@@ -36,6 +44,14 @@ pub(super) fn choose(func: &mut Function, place: Inst, condition: Value, [then, 
     let args = if is_first { [base, chosen] } else { [chosen, base] };
     let (inst, _) = at(func, place).ins().Binary(opcode, ty, args[0], args[1]);
     func.dfg.first_result(inst)
+}
+
+/// What two values are constants more than, and the constants, if none is 0.
+pub(super) fn stepped(func: &Function, values: [Value; 2]) -> Option<(Value, [u128; 2])> {
+    let ty = func.dfg.value_type(values[0]);
+    let [(base, then), (same, other)] = values.map(|value| offset(func, None, value));
+    (base == same && then != other && then != 0 && other != 0 && ty.is_int() && ty.bits() <= 64)
+        .then_some((base, [then, other]))
 }
 
 /// The operation that makes `value` of `base` and something else, with which nothing of `base` would change if that were nothing: that, and whether `base` comes

@@ -10,6 +10,9 @@ use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode, Valu
 /// Candidates that find no register before the rest is not asked any more: it bounds the time.
 const MAX_SHORT: usize = 64;
 
+/// Instructions for which a value may be spilled. 4: two of the sums that a test in front of a loop compares are 9, and leave two values.
+const INSTS_PER_SPILL: usize = 4;
+
 /// Loops inside loops that an instruction may leave. Each loop is looked at once for each level inside it.
 pub(crate) const MAX_HEIGHT: usize = 16;
 
@@ -32,13 +35,18 @@ impl Motion<'_, '_> {
         self.measure();
         let chain = self.chain(inst);
         match &self.pressure {
-            Some(pressure) if !pressure.allows(self.func, &chain) => {
+            Some(pressure) if !pressure.allows(self.func, &chain, self.may_spill(&chain)) => {
                 let (needed, available) = pressure.needed();
                 self.short += 1;
                 Err(Decline::Pressure { inst, needed, available })
             }
             _ => Ok(chain),
         }
+    }
+
+    /// How many values may be spilled for what `chain` computes. A value that is loaded from the stack takes one instruction.
+    fn may_spill(&self, chain: &[Inst]) -> usize {
+        chain.iter().filter(|&&inst| !is_constant(self.func, inst)).count() / INSTS_PER_SPILL
     }
 
     fn measure(&mut self) {
