@@ -260,7 +260,7 @@ impl Plan {
         let found = known.checks(lp);
         let overlaps = known.overlaps(lp);
         if found.is_empty() && overlaps.is_empty() {
-            return Err(Decline::NoCheck);
+            return Err(known.nothing_found(lp, options));
         }
         let is_extension = |&number: &usize| known.checks[number].check.extension().is_some();
         let (extensions, checks): (Vec<_>, Vec<_>) = found.into_iter().partition(is_extension);

@@ -49,6 +49,7 @@ use crate::analysis::scev::requirement::Requirement;
 use crate::analysis::scev::view::View;
 use crate::fault::fault;
 use crate::pass::GuardPolicy;
+use cranelift_codegen::FxHashMap;
 use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode, Value, ValueDef, types};
 use smallvec::SmallVec;
@@ -101,6 +102,11 @@ impl<'a> Extensions<'a> {
     /// Whether it is worth comparisons of its own that `inst`, which [`unwrapped`](Self::unwrapped) knows, is a sum in 64 bits.
     pub(super) fn is_worth_a_test(&mut self, inst: Inst) -> bool {
         self.in_addresses().dense.contains(inst)
+    }
+
+    /// The instructions of `lp`, and its sums that are extended, if these are too few of them to be worth a second version.
+    pub(super) fn too_few(&self, lp: Loop) -> Option<(usize, usize)> {
+        self.in_addresses.as_ref()?.too_few.get(&lp).copied()
     }
 
     fn in_addresses(&mut self) -> &InAddresses {
@@ -213,6 +219,8 @@ struct InAddresses {
     all: EntitySet<Inst>,
     /// Those in loops that are dense with them: a long one is not worth a second version for them.
     dense: EntitySet<Inst>,
+    /// The loops that have some and are not dense with them, nor check anything: how many instructions they have, and how many of these.
+    too_few: FxHashMap<Loop, (usize, usize)>,
 }
 
 impl InAddresses {
@@ -226,7 +234,8 @@ impl InAddresses {
             false => EntitySet::new(),
         };
         let capacity = func.dfg.num_insts();
-        let mut found = Self { all: EntitySet::with_capacity(capacity), dense: EntitySet::with_capacity(capacity) };
+        let [all, dense] = [(); 2].map(|()| EntitySet::with_capacity(capacity));
+        let mut found = Self { all, dense, too_few: FxHashMap::default() };
         for lp in view.forest.loops() {
             let loop_ = Contents::of(view, lp, &kept);
             let max = options.version_max_insts_per_extension.saturating_mul(loop_.extensions.len());
@@ -236,6 +245,8 @@ impl InAddresses {
             }
             if is_dense || loop_.has_checks {
                 found.all.extend(loop_.extensions);
+            } else if !loop_.extensions.is_empty() {
+                found.too_few.insert(lp, (loop_.insts, loop_.extensions.len()));
             }
         }
         found

@@ -12,6 +12,7 @@ use crate::analysis::scev::predication::Predication;
 use crate::analysis::scev::predication::unwrapped::unwrapped;
 use crate::analysis::scev::requirement::Requirement;
 use crate::analysis::scev::view::View;
+use crate::options::Options;
 use crate::pass::{GuardPolicy, PassCx};
 use cranelift_codegen::ir::{Block, Inst};
 use cranelift_codegen::{Context, FxHashMap, FxHashSet};
@@ -104,6 +105,14 @@ impl<'a> Known<'a> {
             found.extend(range.clone());
         }
         found
+    }
+
+    /// Why there is nothing to test in front of a loop.
+    pub(super) fn nothing_found(&self, lp: Loop, options: &Options) -> Decline {
+        match self.extensions.too_few(lp) {
+            Some((insts, sums)) => Decline::FewSums { insts, sums, max: options.version_max_insts_per_extension },
+            None => Decline::NoCheck,
+        }
     }
 
     /// What the cells of the innermost loops in a loop are to be told apart from, those of one cell together.

@@ -13,6 +13,10 @@ refusals! {
     pub(super) enum Decline {
         /// Nothing in the loop is a check.
         NoCheck => "no-check", "nothing in the loop is a check";
+        /// (P9) Sums of addresses could be added up in 64 bits, and are few of the instructions.
+        FewSums { insts: usize, sums: usize, max: usize }
+            => "few-sums", "{insts} instructions for {sums} sums of addresses that are added up in 32 bits, more than {max} for each",
+            help "Options::version_max_insts_per_extension is the limit";
         /// (L2) What is checked changes in a way that no formula tells.
         Changes { check: Inst, value: Value }
             => "changes", "the check {check} depends on {value}, which changes in no known way",
