@@ -176,7 +176,8 @@ impl Here<'_> {
         if fault!(FirstTrapForgotten) {
             return;
         }
-        for load in self.seen().traps_before[..count].to_vec() {
+        let before = self.seen().traps_before[..count].to_vec();
+        for load in before {
             if !self.repeated.insert(load) {
                 continue;
             }
