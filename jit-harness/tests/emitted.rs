@@ -826,6 +826,27 @@ fn data_decides_without_a_branch() {
     assert_eq!(found.iter().map(|one| one.jumps).collect::<Vec<_>>(), [1, 1], "{}", listing(&code));
 }
 
+/// So it is with the bits of a checksum: the loop over bytes has no branch but the one back.
+#[test]
+fn bits_of_a_checksum_decide_without_a_branch() {
+    let before = sample_code("crc32-branches", Pipeline::Speed);
+    assert!(loops(&before).iter().any(|one| one.jumps > 1));
+    let code = sample_code("crc32-branches", Pipeline::LoopOpt(&Options::default()));
+    assert!(loops(&code).iter().all(|one| one.jumps == 1), "{}", listing(&code));
+}
+
+/// The tag and the length of each object are tested once in an iteration.
+#[test]
+fn a_header_is_tested_once() {
+    let code = |pipeline| sample_code("tagged-arrays", pipeline);
+    let before = only_loop(&code(Pipeline::Speed));
+    let after = code(Pipeline::LoopOpt(&Options::default()));
+    let group = loops(&after).into_iter().max_by_key(|one| one.loads).expect("an unrolled loop");
+    let of = |one: &EmittedLoop| (one.loads, one.conditional_jumps);
+    // Two iterations, each with a tag and a length of either array, and two elements.
+    assert_eq!((of(&before), of(&group)), ((8, 8), (12, 11)), "{}", listing(&after));
+}
+
 /// A byte that the next iteration adds to is not extended: for each element there is a load, an addition and a store.
 #[test]
 fn sums_of_bytes_are_bytes() {

@@ -4,7 +4,7 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8, I32, I64};
 use cranelift_codegen::ir::{Function, Opcode};
 
-use crate::build::{Array, checked_function};
+use crate::build::{Array, checked_function, function};
 use crate::memory::{bytes, read, write};
 use crate::{Checks, Input, Program, Source, Value};
 
@@ -101,6 +101,48 @@ fn crc32_bitwise(checks: Checks) -> Function {
                 let shifted = f.op(Opcode::Ushr, crc, 1);
                 let next = f.op(Opcode::Bxor, shifted, feedback);
                 f.set(crc, next);
+            });
+        });
+        let result = f.op(Opcode::Bxor, crc, -1);
+        f.ret(result);
+    })
+}
+
+pub(crate) const CRC32_BRANCHES: Program = Program {
+    name: "crc32-branches",
+    about: "A bit of the checksum decides, by a branch that nobody predicts, what the next one is made of.",
+    tags: &["nest"],
+    while_loops: 2,
+    source: Source::Built(crc32_branches),
+    small: || data(3),
+    large: || data(12_000),
+    reference: |input, memory| Some(crc(&read::<u8>(memory, input.at(0), input.size(1)))),
+    c: Some(include_str!("../../kernels/crc32_branches.c")),
+};
+
+fn crc32_branches() -> Function {
+    function("crc32_branches", [I64, I64], Some(I32), |f, [data, len]| {
+        let data = Array::unchecked(data, I8);
+        let crc = f.local(I32, -1);
+        f.for_range(0, len, |f, i| {
+            let byte = f.load_byte(data, i);
+            let byte = f.narrow(I32, byte);
+            let mixed = f.op(Opcode::Bxor, crc, byte);
+            f.set(crc, mixed);
+            f.for_range(0, 8, |f, _| {
+                let bit = f.op(Opcode::Band, crc, 1);
+                f.if_else(
+                    bit,
+                    |f| {
+                        let shifted = f.op(Opcode::Ushr, crc, 1);
+                        let next = f.op(Opcode::Bxor, shifted, i64::from(CRC_POLYNOMIAL));
+                        f.set(crc, next);
+                    },
+                    |f| {
+                        let shifted = f.op(Opcode::Ushr, crc, 1);
+                        f.set(crc, shifted);
+                    },
+                );
             });
         });
         let result = f.op(Opcode::Bxor, crc, -1);

@@ -115,6 +115,33 @@ fn struct_fields(checks: Checks) -> Function {
     })
 }
 
+pub(crate) const TAGGED_ARRAYS: Program = Program {
+    name: "tagged-arrays",
+    about: "The tag and the length of an object are checked before each access, as dynamic languages do, and sums of indices for overflow.",
+    tags: &["memory"],
+    while_loops: 1,
+    source: Source::Clif(include_str!("../../kernels/tagged_arrays.clif")),
+    small: || tagged_arrays(5),
+    large: || tagged_arrays(20_000),
+    reference: |input, memory| {
+        let len = input.size(2);
+        let from: Vec<i64> = read(memory, input.at(0), len + 3);
+        let mut to: Vec<i64> = read(memory, input.at(1), len + 2);
+        for i in 2..len + 2 {
+            to[i] = from[i].wrapping_add(from[i + 1]);
+        }
+        write(memory, input.at(1), &to);
+        Some(Value::I64(0))
+    },
+    c: Some(include_str!("../../kernels/tagged_arrays.c")),
+};
+
+/// Two objects with so many elements behind a tag and a length, of which one has another element.
+fn tagged_arrays(len: usize) -> Input {
+    let object = |elements: &[i64]| [&[77, elements.len() as i64], elements].concat();
+    Input::new().array(&object(&ints(1, len + 1, 1000))).array(&object(&vec![0; len])).int(len)
+}
+
 pub(crate) const BOXED_LOOKUP: Program = Program {
     name: "boxed-lookup",
     about: "A chain of invariants: load a pointer, check it for null, load what it points to.",

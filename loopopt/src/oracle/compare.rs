@@ -269,7 +269,7 @@ fn can_stand_for(func: &Function, first: Inst, second: Inst) -> bool {
         }
         (Load { .. }, _) => {
             let loaded = func.dfg.first_result(first);
-            func.dfg.inst_values(second).any(|value| func.dfg.resolve_aliases(value) == loaded)
+            func.dfg.inst_values(second).any(|value| may_be(func, value, loaded))
         }
         (_, Store { args: [stored, address], offset, .. }) => {
             func.dfg.value_def(func.dfg.resolve_aliases(stored)).inst() == Some(first)
@@ -279,6 +279,25 @@ fn can_stand_for(func: &Function, first: Inst, second: Inst) -> bool {
             .any(|edge| func.layout.inst_block(first) == Some(behind_jumps(func, edge.target(func)))),
         _ => false,
     }
+}
+
+/// Whether `value` is `known`, or a parameter to which that is passed on: where the two blocks become one, it is that value.
+fn may_be(func: &Function, value: Value, known: Value) -> bool {
+    /// Values that are followed: what a program passes on from block to block.
+    const MAX_FOLLOWED: usize = 16;
+    let mut open = vec![func.dfg.resolve_aliases(value)];
+    for place in 0..MAX_FOLLOWED {
+        let Some(&value) = open.get(place) else { break };
+        if value == known {
+            return true;
+        }
+        let edges = func.layout.blocks().filter_map(|block| func.layout.last_inst(block));
+        for edge in edges.flat_map(|branch| edges_of(func, branch)) {
+            let passed = edge.passed_for(func, value).map(|passed| func.dfg.resolve_aliases(passed));
+            open.extend(passed.filter(|passed| !open.contains(passed)));
+        }
+    }
+    false
 }
 
 /// Whether two stores are to the same bytes, as far as sums say.

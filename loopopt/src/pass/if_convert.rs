@@ -234,12 +234,15 @@ impl Diamond {
             return Err(Decline::NoIntegers);
         }
         let condition = func.dfg.inst_args(self.branch)[0];
-        let chain = Chain::of(view, lp, condition).ok_or(Decline::Predicted)?;
-        if !chain.loads() {
-            return Err(Decline::Predicted);
-        }
+        let mixes = self.mixes(func);
+        let chain = match Chain::of(view, lp, condition) {
+            // A bit of so much is hardly a pattern.
+            None if mixes => return Ok(()),
+            Some(chain) if chain.loads() => chain,
+            _ => return Err(Decline::Predicted),
+        };
         let chosen: Vec<_> = self.chosen(func).map(|(param, _)| param).collect();
-        match self.mixes(func) || !chain.waits_for((view, lp), recurrences, &chosen) {
+        match mixes || !chain.waits_for((view, lp), recurrences, &chosen) {
             true => Ok(()),
             false => Err(Decline::Waits),
         }
