@@ -1,4 +1,3 @@
-#include <stddef.h>
 #include <stdint.h>
 
 uint32_t crc32_branches(const uint8_t *data, int64_t len) {
