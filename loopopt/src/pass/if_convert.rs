@@ -220,12 +220,13 @@ impl Diamond {
         let insts = self.sides.iter().flatten().flat_map(|&side| func.layout.block_insts(side));
         let is_computed = |inst: &Inst| !is_constant(func, *inst) && !func.dfg.insts[*inst].opcode().is_terminator();
         let computed: Vec<_> = insts.filter(is_computed).collect();
-        let chosen = || self.chosen(func).filter(|(_, values)| stepped(func, *values).is_none());
+        let (steps, choices): (Vec<_>, Vec<_>) =
+            self.chosen(func).map(|(_, values)| values).partition(|values| stepped(func, *values).is_some());
         let is_step = |inst: &Inst| {
             let makes = |value: &Value| func.dfg.value_def(*value).inst() == Some(*inst);
-            self.chosen(func).any(|(_, values)| values.iter().any(makes) && stepped(func, values).is_some())
+            steps.iter().flatten().any(makes)
         };
-        let size = computed.iter().filter(|&inst| !is_step(inst)).count() + chosen().count();
+        let size = computed.iter().filter(|&inst| !is_step(inst)).count() + choices.len();
         if size > options.if_convert_max_insts || !computed.iter().all(|&inst| is_cheap(func, inst)) {
             return Err(Decline::TooLarge { insts: size, max: options.if_convert_max_insts });
         }
