@@ -250,7 +250,7 @@ pub(super) fn srcloc(outcome: &Outcome) -> Option<SourceLoc> {
 }
 
 /// Whether it is Cranelift that lets one instruction trap in the place of the other: a store that a later one makes dead, a
-/// load and a store of one place that become one instruction, with or without what is done in between, a load that becomes a part of its user, or a branch to a block that does
+/// load and a store of one place that become one instruction, with or without what is done in between, a load that becomes a part of its user, or of a comparison that is made at its own, or a branch to a block that does
 /// nothing but trap, which becomes a trap at the branch.
 fn trap_for_each_other(program: &Program, a: &Outcome, b: &Outcome) -> bool {
     let (Some((func, a)), Some((_, b))) = (insts_at_trap(program, a), insts_at_trap(program, b)) else { return false };
@@ -269,7 +269,7 @@ fn can_stand_for(func: &Function, first: Inst, second: Inst) -> bool {
         }
         (Load { .. }, _) => {
             let loaded = func.dfg.first_result(first);
-            func.dfg.inst_values(second).any(|value| may_be(func, value, loaded))
+            func.dfg.inst_values(second).any(|value| may_be(func, value, loaded) || compares(func, value, loaded))
         }
         (_, Store { args: [stored, address], offset, .. }) => {
             func.dfg.value_def(func.dfg.resolve_aliases(stored)).inst() == Some(first)
@@ -279,6 +279,15 @@ fn can_stand_for(func: &Function, first: Inst, second: Inst) -> bool {
             .any(|edge| func.layout.inst_block(first) == Some(behind_jumps(func, edge.target(func)))),
         _ => false,
     }
+}
+
+/// Whether `value` is that of a comparison of `loaded`.
+fn compares(func: &Function, value: Value, loaded: Value) -> bool {
+    let def = func.dfg.value_def(func.dfg.resolve_aliases(value)).inst();
+    let is_comparison = |inst: &Inst| {
+        matches!(func.dfg.insts[*inst], InstructionData::IntCompare { .. } | InstructionData::FloatCompare { .. })
+    };
+    def.filter(is_comparison).is_some_and(|inst| func.dfg.inst_values(inst).any(|value| may_be(func, value, loaded)))
 }
 
 /// Whether `value` is `known`, or a parameter to which that is passed on: where the two blocks become one, it is that value.
