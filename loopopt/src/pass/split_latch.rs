@@ -43,7 +43,7 @@
 
 use crate::analysis::cfg::edges::{Edge, count_uses, each_use};
 use crate::analysis::cfg::loops::latches;
-use crate::analysis::inst::effects::Effects;
+use crate::analysis::inst::effects::{Effects, is_constant};
 use crate::analysis::inst::number::constant_of;
 use crate::change::Change;
 use crate::edit::inst::labels::copy_labels;
@@ -164,7 +164,7 @@ impl Plan {
 }
 
 /// The instructions of `latch` that compute what `back_edge` passes, and the test, as far as nothing else in the latch uses them: at the end, they may
-/// overwrite what the folded loads read. `values` stay where they are.
+/// overwrite what the folded loads read. `values` stay where they are, and so does what is made of what the latch computes: that would have to wait in registers.
 fn last(
     func: &Function,
     (latch, uses): (Block, &impl Deref<Target = Uses>),
@@ -176,11 +176,18 @@ fn last(
     let condition = func.dfg.inst_args(back_edge.branch)[0];
     let test = home(condition).filter(|_| uses[condition] == 1);
     let passed = back_edge.args(func).filter_map(|arg| arg.as_value()).filter(|value| !values.contains(value));
-    let mut last: Vec<Inst> = passed.filter_map(home).chain(test).collect();
-    // A value may be passed more than once.
-    last.sort_unstable();
-    last.dedup();
+    let candidates: Vec<Inst> = passed.filter_map(home).chain(test).collect();
     let insts: Vec<Inst> = func.layout.block_insts(latch).take_while(|&inst| inst != back_edge.branch).collect();
+    let mut last: Vec<Inst> = Vec::new();
+    for &inst in insts.iter().filter(|inst| candidates.contains(inst)) {
+        let waits = |value: Value| {
+            let def = func.dfg.value_def(value).inst().filter(|&def| func.layout.inst_block(def) == Some(latch));
+            def.is_some_and(|def| !is_constant(func, def) && !last.contains(&def))
+        };
+        if !func.dfg.inst_values(inst).any(waits) {
+            last.push(inst);
+        }
+    }
     // Backwards, users come before what they use.
     for &inst in insts.iter().rev().filter(|inst| !last.contains(inst)).collect::<Vec<_>>() {
         let mut open = vec![inst];
