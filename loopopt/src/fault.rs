@@ -51,6 +51,8 @@ faults! {
     FactorsVanish,
     /// `version`: what a number has come to is shifted, whether it has wrapped, or gets below zero, or not.
     QuotientOfAnything,
+    /// `elide_checks`: a sum that stops on the way to a number is between the two, though that number is behind it.
+    ClampedEitherWay,
     /// `strip_mine`: what the loops inside add to fuel is forgotten.
     InnerFuelForgotten,
     /// `strip_mine`: one iteration begins for which there is no fuel (off by one).

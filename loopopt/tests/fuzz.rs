@@ -158,6 +158,7 @@ const UNSEEN_FAULTS: &[Fault] = &[
     Fault::FirstTrapForgotten,
     Fault::OnlyConditionsAsked,
     Fault::QuotientOfAnything,
+    Fault::ClampedEitherWay,
 ];
 
 #[test]

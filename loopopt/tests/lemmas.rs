@@ -28,3 +28,11 @@ fn a_quotient_of_what_wraps_is_seen() {
     let wrong: Vec<_> = tallies.iter().filter(|tally| !tally.failures.is_empty()).map(|tally| tally.name).collect();
     assert_eq!(wrong, ["predication: what is required before a loop is enough"]);
 }
+
+#[test]
+fn a_way_that_is_no_way_is_seen() {
+    let effort = Effort { shapes: Effort::SHORT.shapes * 2, ..Effort::SHORT };
+    let tallies = fault::with(Fault::ClampedEitherWay, || check(effort));
+    let wrong: Vec<_> = tallies.iter().filter(|tally| !tally.failures.is_empty()).map(|tally| tally.name).collect();
+    assert!(wrong.contains(&"prover: a comparison holds where it is said to"), "{wrong:?}");
+}

@@ -25,7 +25,8 @@
 //! A strip may end after any iteration, for what is around it polls and goes on. (L1) So the new test has to be right one way only: where it says
 //! that the loop goes on, both others do. The counter is `c` after the first iteration, and the recurrence, tested against `n` that does
 //! not change, is `first` and moves by `s`. With `m = min((n - first) / s, c)`, both go on while less than `m` steps were made. If `first < n`, nothing between
-//! `first` and `first + s * m <= n` wraps. If not, the smaller one of `n` and any number is no more than `first`, and the strip ends at once. (L2) The two
+//! `first` and `first + s * m <= n` wraps. If not, the smaller one of `n` and any number is no more than `first`, and the strip ends at once; where
+//! `first <= n` is known in front of the loop, that smaller one is not computed. (L2) The two
 //! tests end the iteration, the second one in a block that does nothing else.
 //!
 //! If the strip is counted first, it is around that it leaves to, and there the loop's own test is made again, as in each iteration before. If
@@ -42,6 +43,7 @@
 use crate::analysis::cfg::edges::{Edge, edges_from, passed_alone};
 use crate::analysis::cfg::jumps::only_jumps_to;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
+use crate::analysis::facts::known::{Conditions, Place};
 use crate::analysis::inst::effects::Effects;
 use crate::analysis::scev::exit_test::{CountedTest, ExitTest};
 use crate::analysis::scev::recurrence::Recurrences;
@@ -170,6 +172,8 @@ struct Plan {
     back_edge: Edge,
     /// How far the recurrence moves, as a number without sign.
     distance: u64,
+    /// Whether the first number that is tested is known to be within the bound, or to be the bound.
+    begins_within: bool,
 }
 
 impl Plan {
@@ -198,7 +202,8 @@ impl Plan {
             };
             let (header, back_edge) = (data.header, data.back_edges[0]);
             let condition = func.dfg.inst_args(own.exit.exit.branch)[0];
-            place = Ok(Self { header, preheader, strip, own, condition, first, back_edge, distance });
+            let begins_within = begins_within(view, preheader, &own);
+            place = Ok(Self { header, preheader, strip, own, condition, first, back_edge, distance, begins_within });
         }
         place
     }
@@ -252,7 +257,7 @@ impl Plan {
         let steps = least(&mut cursor, steps, count);
         let moved = emit_multiple(&mut cursor, steps, self.distance);
         let limit = if *up { cursor.ins().iadd(first, moved) } else { cursor.ins().isub(first, moved) };
-        match (*cond == IntCC::NotEqual, is_signed(*cond), *up) {
+        match (*cond == IntCC::NotEqual || self.begins_within, is_signed(*cond), *up) {
             (true, ..) => limit,
             (_, true, true) => cursor.ins().smin(bound, limit),
             (_, true, false) => cursor.ins().smax(bound, limit),
@@ -331,6 +336,18 @@ impl Plan {
             assert_truth(func, exit.branch, claim, (either, true));
         }
     }
+}
+
+/// Whether the first number that `own` tests, in front of the loop, is known to be no further than the bound. Not of one that goes down: that its strip ends
+/// at the bound or above is what tells `widen_indices` how large it is.
+fn begins_within(view: View<'_>, preheader: Block, own: &CountedTest) -> bool {
+    let Context { func, cfg, domtree, .. } = view.ctx;
+    if !own.up {
+        return false;
+    }
+    let is_signed = is_signed(own.cond);
+    let cond = if is_signed { IntCC::SignedLessThanOrEqual } else { IntCC::UnsignedLessThanOrEqual };
+    Conditions::new(func, cfg, domtree).holds(Place::end(func, preheader), cond, [&own.first, &own.bound])
 }
 
 /// The lesser of two numbers without sign, in the type of the first one.

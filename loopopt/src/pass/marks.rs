@@ -74,6 +74,12 @@ impl LoopMarks {
         self.roles.insert(header, Role::AroundFast);
     }
 
+    /// The headers of loops around strips.
+    pub(crate) fn around_strips(&self) -> FxHashSet<Block> {
+        let around = self.roles.iter().filter(|(_, role)| matches!(role, Role::AroundStrips { .. }));
+        around.map(|(&header, _)| header).collect()
+    }
+
     /// The headers of loops around fast ones.
     pub(crate) fn around_fast(&self) -> FxHashSet<Block> {
         let around = self.roles.iter().filter(|&(_, &role)| role == Role::AroundFast);

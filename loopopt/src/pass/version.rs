@@ -43,6 +43,9 @@
 //!
 //! (L1) each instruction of the loop may be copied; (L2) for a check, what has to hold before the loop can be said in sums.
 //!
+//! A loop that polls is looked at twice. Before it runs in [strips](crate::pass::strip_mine), its address sums are tested, if there is nothing else and it counts up: one
+//! test for the whole loop, often the same in each iteration of the one around. All else waits for the strips, in which what is loaded stays the same.
+//!
 //! What is an address because of the test is one in the fast loop: accesses at it stay there, whatever their flags say.
 //!
 //! # Pays when
@@ -89,9 +92,13 @@ mod why;
 use crate::analysis::cfg::edges::Edge;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::cfg::must_execute::Order;
+use crate::analysis::memory::polls::Polls;
 use crate::analysis::memory::told_apart::ToldApart;
+use crate::analysis::scev::exit_count;
+use crate::analysis::scev::exit_test::ExitTest;
 use crate::analysis::scev::linear_expr::Sum;
 use crate::analysis::scev::predication::Predication;
+use crate::analysis::scev::recurrence::Recurrences;
 use crate::analysis::scev::requirement::{Requirement, simplified};
 use crate::analysis::scev::view::View;
 use crate::change::Change;
@@ -105,7 +112,7 @@ use crate::edit::materialize::offsets::fold_offsets;
 use crate::edit::materialize::pin::pin_accesses_at;
 use crate::options::Options;
 use crate::pass::copying::{Denied, granted};
-use crate::pass::{Form, Pass, PassCx};
+use crate::pass::{Form, Pass, PassCx, canon};
 use check::Check;
 use cranelift_codegen::ir::{Block, Function, Inst, Value};
 use cranelift_codegen::{CodegenResult, Context, FxHashMap, FxHashSet};
@@ -129,6 +136,41 @@ pub(crate) const PASS: Pass = Pass {
     ..Pass::OPTIONAL
 };
 
+/// The same for loops that poll, before they run in strips.
+pub(crate) const OF_POLLING: Pass = Pass { run: run_of_polling, ..PASS };
+
+/// Which loops are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Which {
+    All,
+    /// Loops inside others that poll and count up: the test of the whole loop takes the place of one for each strip.
+    Polling,
+}
+
+impl Which {
+    /// Whether `lp` is one of them.
+    fn holds(self, ctx: &Context, cx: &PassCx<'_>, (forest, lp): (&LoopForest, Loop)) -> bool {
+        /// Iterations that are one strip, whatever they take.
+        const FEW: u128 = 4_096;
+        let asynchronous = |load: Inst| cx.options.is_asynchronous_load(&ctx.func, load);
+        let is_short = || exit_count::bound(ctx, forest, lp).most().is_some_and(|most| most < FEW);
+        let is_inside = forest.data(lp).depth > 1 && forest.is_innermost(lp);
+        let polls = || Polls::of(ctx, forest, lp, &asynchronous).is_some();
+        self == Self::All || is_inside && polls() && counts_up(View { ctx, forest }, lp) && !is_short()
+    }
+
+    /// Whether `plan` is made now: what is loaded between polls is the same only in a strip.
+    fn takes(self, plan: &Plan) -> bool {
+        self == Self::All || plan.checks.iter().all(|check| check.extension().is_some()) && !plan.requires.is_empty()
+    }
+}
+
+/// Whether a test that ends `lp` asks whether a number that grows is large enough.
+fn counts_up(view: View<'_>, lp: Loop) -> bool {
+    let recurrences = Recurrences::with_constant_steps(view, lp);
+    ExitTest::all(view, lp).filter_map(|test| test.counted(view, lp, &recurrences)).any(|test| test.up)
+}
+
 /// What an iteration of an inner loop counts for, compared with one of the loop around it.
 const INNER_WEIGHT: u64 = 8;
 
@@ -142,10 +184,23 @@ const MAX_UNSIMPLIFIED: usize = 8;
 const REQUIREMENTS_PER_CHECK: usize = 3;
 
 /// Makes versions of all loops for which that can be and should be done.
-pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
+fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
+    run_for(ctx, cx, Which::All)
+}
+
+fn run_of_polling(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
+    let forest = cx.forest(ctx);
+    let any_polls = forest.loops().any(|lp| Which::Polling.holds(ctx, cx, (&forest, lp)));
+    if any_polls && run_for(ctx, cx, Which::Polling)? != Change::Nothing {
+        canon::restore(ctx, cx)?;
+    }
+    Ok(Change::Nothing)
+}
+
+fn run_for(ctx: &mut Context, cx: &mut PassCx<'_>, which: Which) -> CodegenResult<Change> {
     let forest = cx.forest(ctx);
     let lengths = Lengths::read(&mut ctx.func, &forest, cx.options);
-    let plans = granted(ctx, cx, NAME, |ctx, cx| plan(ctx, cx, &lengths), |plan| (plan.header, plan.copied))?;
+    let plans = granted(ctx, cx, NAME, |ctx, cx| plan(ctx, cx, &lengths, which), |plan| (plan.header, plan.copied))?;
     lengths.forget_unused(&mut ctx.func, plans.iter().flat_map(|plan| &plan.requires));
     if plans.is_empty() {
         return Ok(Change::Nothing);
@@ -192,7 +247,7 @@ fn changed(func: &Function, plans: &[Plan]) -> Vec<Value> {
 }
 
 /// The loops to make versions of, none inside another.
-fn plan(ctx: &Context, cx: &mut PassCx<'_>, lengths: &Lengths) -> Vec<Plan> {
+fn plan(ctx: &Context, cx: &mut PassCx<'_>, lengths: &Lengths, which: Which) -> Vec<Plan> {
     let forest = cx.forest(ctx);
     let view = View { ctx, forest: &forest };
     let mut known = Known::new(view, cx, lengths);
@@ -205,15 +260,20 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>, lengths: &Lengths) -> Vec<Plan> {
         let header = forest.data(lp).header;
         let has_plan = |plan: &Plan| forest.loop_of_header(plan.header).is_some_and(|done| forest.encloses(done, lp));
         let is_done = !cx.marks.has_full_effort(header) || cx.has_fired(NAME, header);
-        if is_done || plans.iter().any(has_plan) || holds_left_alone(cx, &forest, lp) {
+        if is_done
+            || !which.holds(ctx, cx, (&forest, lp))
+            || plans.iter().any(has_plan)
+            || holds_left_alone(cx, &forest, lp)
+        {
             continue;
         }
         let found = Plan::prove(view, lp, &mut known, cx.options)
             .and_then(|plan| plan.judge(view, known.guards()))
             .and_then(|plan| plan.runs_often(cx));
         match found {
-            Ok(plan) => plans.push(plan),
-            Err(why) => cx.declined(&ctx.func, NAME, header, &why),
+            Ok(plan) if which.takes(&plan) => plans.push(plan),
+            Err(why) if which == Which::All => cx.declined(&ctx.func, NAME, header, &why),
+            _ => {}
         }
     }
     plans

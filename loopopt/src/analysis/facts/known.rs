@@ -400,6 +400,33 @@ mod tests {
     }
 
     #[test]
+    fn a_sum_that_stops_on_its_way() {
+        let ctx = context(
+            "function %f(i32, i32, i32, i32) {
+            block0(v0: i32, v1: i32, v2: i32, v3: i32):
+                v4 = isub v1, v0
+                v5 = umin v4, v2
+                v6 = iadd v0, v5
+                v7 = icmp sle v0, v1
+                brif v7, block1, block2
+            block1:
+                v8 = icmp slt v3, v0
+                brif v8, block3, block2
+            block2:
+                return
+            block3:
+                return
+            }",
+        );
+        assert_eq!(ask(&ctx, 1, IntCC::SignedLessThanOrEqual, [6, 1]), Some(true), "it does not pass v1");
+        assert_eq!(ask(&ctx, 1, IntCC::SignedGreaterThanOrEqual, [6, 0]), Some(true), "it begins at v0");
+        assert_eq!(ask(&ctx, 1, IntCC::SignedLessThan, [6, 1]), None, "it may get there");
+        assert_eq!(ask(&ctx, 1, IntCC::UnsignedLessThanOrEqual, [6, 1]), None, "with sign, v0 is less");
+        assert_eq!(ask(&ctx, 3, IntCC::SignedLessThan, [3, 6]), Some(true));
+        assert_eq!(ask(&ctx, 0, IntCC::SignedLessThanOrEqual, [6, 1]), None, "v1 may be less than v0");
+    }
+
+    #[test]
     fn counters_and_the_header() {
         let ctx = context(
             "function %f(i32) {

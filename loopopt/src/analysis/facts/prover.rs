@@ -4,7 +4,8 @@
 //!
 //! * the ranges of both sides say so, or both are one sum and a constant each, and nothing wraps between them;
 //! * a fact says so, or one says something of the left side and another of the right: `i < m` and `m <= n`;
-//! * it holds for what the instruction that computes a side chooses from, or is not above: `i & 7`, `i >> 1`, `umin(i, n)`;
+//! * it holds for what the instruction that computes a side chooses from, or is not above: `i & 7`, `i >> 1`, `umin(i, n)`, and
+//!   `i + umin(n - i, c)` for an `i` that is not above `n`;
 //! * it holds in the other reading, and neither side is negative there;
 //! * it holds for the arguments of all edges into the block that has a side as a parameter.
 //!

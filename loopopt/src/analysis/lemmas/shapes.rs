@@ -358,6 +358,9 @@ impl Writer {
     fn anything(&mut self, number: Number, other: Number) -> Number {
         use Part::{Divide, Mask, Narrow, Other, Plus, Shift, Signed, Times, Wide};
         const PARTS: [Part; 9] = [Narrow, Wide, Signed, Plus, Other, Shift, Divide, Times, Mask];
+        if self.dice.one_in(6) {
+            return self.on_the_way(number, other);
+        }
         if !self.dice.one_in(3) {
             let part = self.dice.pick(&PARTS);
             return self.part(part, number, other);
@@ -370,6 +373,17 @@ impl Writer {
             _ => self.convert(other, bits),
         };
         self.op(opcode, bits, &[number, by])
+    }
+
+    /// Some steps from `number` on to `other`, and no further: as if `other` were ahead.
+    fn on_the_way(&mut self, number: Number, other: Number) -> Number {
+        let bits = number.bits;
+        let other = self.convert(other, bits);
+        let way = self.op("isub", bits, &[other, number]);
+        let steps = self.dice.pick(&[1, 3, 8]);
+        let steps = self.constant(steps, bits);
+        let steps = self.op("umin", bits, &[way, steps]);
+        self.op("iadd", bits, &[number, steps])
     }
 
     /// The shape of which this is the plan.

@@ -255,7 +255,7 @@ impl InAddresses {
 
 /// What a loop has, without those inside it.
 struct Contents {
-    /// Instructions, but for constants and what goes with Spectre guards.
+    /// Instructions that usually run, but for constants and what goes with Spectre guards.
     insts: usize,
     /// Whether something traps, or leads to a cold block, unless something holds.
     has_checks: bool,
@@ -271,7 +271,8 @@ impl Contents {
         let (mut guards, mut found) = (0, Self { insts: 0, has_checks: false, extensions: Vec::new() });
         for inst in view.forest.own_blocks(lp).flat_map(|block| func.layout.block_insts(block)) {
             let opcode = func.dfg.insts[inst].opcode();
-            found.insts += usize::from(!is_constant(func, inst));
+            let is_rare = func.layout.inst_block(inst).is_some_and(|block| func.layout.is_cold(block));
+            found.insts += usize::from(!is_constant(func, inst) && !is_rare);
             guards += usize::from(opcode == Opcode::SelectSpectreGuard);
             found.has_checks |= match opcode {
                 Opcode::Trapz | Opcode::Trapnz | Opcode::UaddOverflowTrap | Opcode::SelectSpectreGuard => true,

@@ -29,6 +29,8 @@ pub(super) struct Known<'a> {
     guards: GuardPolicy<'a>,
     /// The headers of loops that rare parts have left for, of loops inside.
     around_fast: FxHashSet<Block>,
+    /// The headers of loops around strips.
+    around_strips: FxHashSet<Block>,
     extensions: Extensions<'a>,
     cells: Cells<'a>,
     /// What has been asked of the places in front of loops.
@@ -62,8 +64,7 @@ impl<'a> Known<'a> {
     /// For the loops of this function, of which nothing has been asked.
     pub(super) fn new(view: View<'a>, cx: &PassCx<'a>, lengths: &'a Lengths) -> Self {
         let Context { func, cfg, domtree, .. } = view.ctx;
-        let mut conditions = Conditions::new(func, cfg, domtree).with_options(cx.options);
-        conditions.set_thorough(false);
+        let conditions = Conditions::new(func, cfg, domtree).with_options(cx.options);
         Self {
             view,
             max_requirements: cx.options.version_max_requirements,
@@ -72,6 +73,7 @@ impl<'a> Known<'a> {
             conditions,
             guards: cx.guard_policy(),
             around_fast: cx.marks.around_fast(),
+            around_strips: cx.marks.around_strips(),
             extensions: Extensions::new(view, cx.guard_policy()),
             cells: Cells::new(view, cx.options),
             answers: FxHashMap::default(),
@@ -199,6 +201,9 @@ impl<'a> Known<'a> {
             return requirement.known();
         };
         requirement.known().or_else(|| {
+            // Where a strip begins is an argument of the loop around it.
+            let around = self.view.forest.data(lp).parent.map(|around| self.view.forest.data(around).header);
+            self.conditions.set_thorough(around.is_some_and(|around| self.around_strips.contains(&around)));
             let ask = || self.conditions.holds(Place::Before(entry.branch), *cond, [left, right]);
             self.answers.entry((lp, requirement.clone())).or_insert_with(ask).then_some(true)
         })

@@ -3,7 +3,9 @@
 use super::{Inequality, Prover};
 use crate::analysis::facts::known::Spot;
 use crate::analysis::inst::number::constant_of;
-use crate::analysis::scev::value_range::{Term, limits};
+use crate::analysis::scev::linear_expr::{Sum, Term as Part};
+use crate::analysis::scev::value_range::{Number, Term, limits};
+use crate::fault::fault;
 use cranelift_codegen::ir::{Inst, InstructionData, Opcode, Value, ValueDef};
 
 impl Prover<'_, '_> {
@@ -32,6 +34,7 @@ impl Prover<'_, '_> {
             return true;
         }
         self.by_rounding(spot, goal, depth)
+            || self.by_clamped_way(spot, goal, depth)
             || goal.left.is_some_and(|term| !term.signed && self.by_subtraction(spot, goal, term, depth))
     }
 
@@ -53,6 +56,51 @@ impl Prover<'_, '_> {
         let least = (-goal.most).checked_add(unit - 1).map(|least| least / unit * unit);
         let Some(number) = self.conditions.numbers.of(rounded, false).filter(|_| is_rounding) else { return false };
         least.is_some_and(|least| self.prove(spot, Inequality { most: -least, ..goal }.with_right(number), depth))
+    }
+
+    /// Whether a side is `a + umin(w, c)`, where `a + w` is a number `b` of fewer parts: if `a` is not above `b`, the way from one to the other is `w`, and the
+    /// sum is between the two, without wraparound.
+    fn by_clamped_way(&mut self, spot: Spot, goal: Inequality, depth: usize) -> bool {
+        for (is_left, term) in [(true, goal.left), (false, goal.right)] {
+            let Some([a, b]) = term.and_then(|term| self.ends_of_clamped_way(term)) else { continue };
+            let end = if is_left { goal.with_left(b, 0) } else { goal.with_right(a) };
+            let is_ahead = |prover: &mut Self| prover.prove(spot, Inequality::of(a, b, 0), depth);
+            if self.prove(spot, end, depth) && (fault!(ClampedEitherWay) || is_ahead(self)) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// `a` and `b` of such a side.
+    fn ends_of_clamped_way(&mut self, term: Term) -> Option<[Number; 2]> {
+        let func = self.conditions.func;
+        let numbers = &mut self.conditions.numbers;
+        let sum = numbers.sum_of_term(term);
+        let bits = sum.bits();
+        let values = sum.terms().iter().filter_map(|(part, factor)| match part {
+            Part::Value(value) if *factor == 1 => Some(*value),
+            _ => None,
+        });
+        let (way, args) = values.filter(|_| sum.terms().len() > 1).find_map(|value| {
+            let inst = func.dfg.value_def(value).inst()?;
+            match func.dfg.insts[inst] {
+                InstructionData::Binary { opcode: Opcode::Umin, args } => Some((value, args)),
+                _ => None,
+            }
+        })?;
+        let start = sum.minus(&Sum::of_term(Part::Value(way), 1, bits))?;
+        args.into_iter().find_map(|arg| {
+            let whole = numbers.sum_of(arg)?;
+            let whole = match whole.terms() {
+                _ if whole.bits() == bits => &whole,
+                // What is wider was extended, and is cut off again.
+                [(Part::Extended { signed: false, sum }, 1)] if whole.constant_part() == 0 && sum.bits() == bits => sum,
+                _ => return None,
+            };
+            let end = start.plus(whole, 1).filter(|end| end.terms().len() < whole.terms().len())?;
+            Some([start.clone(), end].map(|sum| numbers.of_sum(sum)[usize::from(term.signed)]))
+        })
     }
 
     /// The instruction that computes a term, and whether what it says is to be read with sign.
