@@ -67,6 +67,7 @@
 //! | `propagate_equality` | behind a branch, its condition is a constant, and a number that equals a constant is that |
 //! | `gvn_sink` | what all ways to a latch compute alike, such as the next value of a counter, is computed once |
 //! | `hoist_header_stores` | what an iteration stores before its poll is stored at the end of the one before |
+//! | `version` | a loop whose checks can all be tested in front of it is there twice: without them, and as it was |
 //! | `strip_mine` | a loop that polls in each iteration polls once for a strip of iterations |
 //! | `rotate` | a loop that tests at the top becomes a guard and a loop that tests at the bottom |
 //! | `fuse_exit_tests` | a loop that counts its strip and itself has one test |
@@ -74,7 +75,6 @@
 //! | `licm` | what is the same in each iteration is computed once, before the loop: loads and checks too |
 //! | `final_values` | what a loop leaves behind is a formula of its trip count, and a loop without effect goes |
 //! | `unswitch` | a branch that goes the same way in each iteration is taken in front of the loop, which is there once for each way |
-//! | `version` | a loop whose checks can all be tested in front of it is there twice: without them, and as it was |
 //! | `transfer` | a rare part of a loop becomes a part of a loop around it, where it no longer stands in the way of the rest |
 //! | `split_iterations` | a loop with a branch that its counter decides becomes two, one behind the other: for the iterations before it changes, and for the rest |
 //! | `full_unroll` | a loop that runs a few times becomes its iterations |
