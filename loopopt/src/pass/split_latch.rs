@@ -52,7 +52,7 @@ use crate::pass::{Pass, PassCx};
 use crate::refusal::refusals;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::entity::SecondaryMap;
-use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, InstructionData, Opcode, Value};
+use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, InstructionData, Opcode, Value, ValueDef};
 use cranelift_codegen::{CodegenResult, Context};
 use std::cell::LazyCell;
 use std::ops::Deref;
@@ -164,7 +164,7 @@ impl Plan {
 }
 
 /// The instructions of `latch` that compute what `back_edge` passes, and the test, as far as nothing else in the latch uses them: at the end, they may
-/// overwrite what the folded loads read. `values` stay where they are, and so does what is made of what the latch computes: that would have to wait in registers.
+/// overwrite what the folded loads read. `values` stay where they are, and so does what is made of two numbers that are carried, or of what the latch computes: these would have to wait in registers.
 fn last(
     func: &Function,
     (latch, uses): (Block, &impl Deref<Target = Uses>),
@@ -179,12 +179,15 @@ fn last(
     let candidates: Vec<Inst> = passed.filter_map(home).chain(test).collect();
     let insts: Vec<Inst> = func.layout.block_insts(latch).take_while(|&inst| inst != back_edge.branch).collect();
     let mut last: Vec<Inst> = Vec::new();
+    let header = back_edge.target(func);
+    let is_carried = |value: &Value| matches!(func.dfg.value_def(*value), ValueDef::Param(block, _) if block == header);
     for &inst in insts.iter().filter(|inst| candidates.contains(inst)) {
-        let waits = |value: Value| {
+        let is_made_here = |value: Value| {
             let def = func.dfg.value_def(value).inst().filter(|&def| func.layout.inst_block(def) == Some(latch));
             def.is_some_and(|def| !is_constant(func, def) && !last.contains(&def))
         };
-        if !func.dfg.inst_values(inst).any(waits) {
+        let carried = func.dfg.inst_values(inst).filter(is_carried).count();
+        if carried <= 1 && !func.dfg.inst_values(inst).any(is_made_here) {
             last.push(inst);
         }
     }
