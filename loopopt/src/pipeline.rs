@@ -515,11 +515,13 @@ mod tests {
 
     #[test]
     fn steps_respect_the_order() {
-        let names: Vec<_> = runs().map(|pass| pass.name).collect();
+        let mut names: Vec<_> = runs().map(|pass| pass.name).collect();
+        // `ORDER` speaks of the run for all loops, not of the one before for loops that poll.
+        let early = names.iter().position(|&name| name == version::OF_POLLING.name).expect("it runs twice");
+        names.remove(early);
         for (before, after, why) in ORDER {
-            let (first, last) = (names.iter().position(|n| n == before), names.iter().rposition(|n| n == after));
-            let (first, last) = first.zip(last).expect("ORDER names known passes");
-            assert!(first < last, "{before} before {after}: {why}");
+            let position = |name| names.iter().position(|n| n == name).expect("ORDER names known passes");
+            assert!(position(before) < position(after), "{before} before {after}: {why}");
         }
     }
 }
