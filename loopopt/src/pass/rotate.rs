@@ -89,7 +89,7 @@ mod bypass;
 mod stepped;
 
 use crate::analysis::cfg::edges::{Edge, edges_from, edges_into, ways_from};
-use crate::analysis::cfg::jumps::{jump_target, only_jumps_to};
+use crate::analysis::cfg::jumps::{leads_to_failure, only_jumps_to};
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::inst::effects::{Effects, is_constant};
 use crate::analysis::scev::exit_count::first_way;
@@ -275,7 +275,7 @@ impl Rotation {
         if is_cold(self.header) || is_cold(self.into_body.target(&ctx.func)) {
             return Err(Decline::ColdLoop);
         }
-        if self.exits.iter().all(|&(exit, _)| leads_to_cold(ctx, exit)) {
+        if self.exits.iter().all(|&(exit, _)| leads_to_failure(&ctx.func, exit)) {
             return Err(Decline::ColdExit);
         }
         let max = options.rotate_max_dispatched;
@@ -337,12 +337,6 @@ fn latches(ctx: &Context, forest: &LoopForest, lp: Loop) -> usize {
         return 1;
     }
     edges_into(func, &ctx.cfg, latch).filter(|edge| !func.layout.is_cold(edge.source(func))).count()
-}
-
-/// Whether nothing but cold code comes after `exit`: a funnel in front of a cold block is one itself.
-fn leads_to_cold(ctx: &Context, exit: Block) -> bool {
-    ctx.func.is_effectively_cold(exit)
-        || jump_target(&ctx.func, exit).is_some_and(|next| ctx.func.is_effectively_cold(next))
 }
 
 /// Results among `insts`, instructions of the header, that are the same in each iteration and that anyone may compute at

@@ -28,7 +28,8 @@
 //!
 //! Third, if a poll may load what the loop itself stores, all of it or a part, those that decide what is stored, where, and whether.
 //!
-//! What traps is a way out, too, of a loop that nothing else surely ends: conditional traps, divisions by what may be zero, sums that may overflow. Only accesses
+//! What traps is a way out, too, of a loop that nothing else surely ends: conditional traps, divisions by what may be zero, sums that may overflow. So is what
+//! leaves for a trap or for cold code, as a check of a tag or a length does: in a loop that counts to its end, that is no wait. Only accesses
 //! are none: nobody waits for an address to become one that faults, and nearly every loop would.
 //!
 //! What is taken for steady by mistake (parameters that swap places) makes a load a poll, never the other way round. What the loop itself
@@ -51,6 +52,8 @@ mod asked;
 mod passed;
 mod standing;
 
+use crate::analysis::cfg::edges::{Edge, ways_from};
+use crate::analysis::cfg::jumps::leads_to_failure;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::inst::effects::Effects;
 use crate::fault::fault;
@@ -74,27 +77,13 @@ pub fn polls(
     if fault!(PollsForgotten) {
         return Vec::new();
     }
-    let mut search = Search::new(func, (cfg, domtree), forest, lp);
-    let asked_by_all = |ways_out: &[WayOut]| ways_out.iter().flat_map(|(_, asked)| asked.clone()).collect::<Vec<_>>();
-    let exits = search.exits();
-    let mut conditions = asked_by_all(&exits);
-    if search.add_guards(&exits, &mut conditions) {
-        let traps = search.traps();
-        conditions.extend(asked_by_all(&traps));
-        search.add_guards(&traps, &mut conditions);
-    }
-    let mut steady = Vec::new();
-    while let Some(condition) = conditions.pop() {
-        if search.is_steady(condition) {
-            steady.push(condition);
-        }
-        conditions.append(&mut search.deciding);
-    }
-    let mut loads = search.loads_behind(steady);
-    loads.append(&mut search.awaited);
-    loads.sort_unstable();
-    loads.dedup();
-    search.with_stored(loads)
+    let exits = &forest.data(lp).exits[..];
+    let ends: Vec<_> = exits.iter().copied().filter(|exit| !leads_to_failure(func, exit.target(func))).collect();
+    let new = || Search::new(func, (cfg, domtree), forest, lp);
+    // A loop that surely ends does not wait for a check to fail.
+    let has_checks = !ends.is_empty() && ends.len() < exits.len();
+    let ends_surely = if has_checks { new().behind(&ends, true) } else { None };
+    ends_surely.or_else(|| new().behind(exits, false)).unwrap_or_default()
 }
 
 /// How often values of one loop are asked for again. 10,000: it keeps the time linear, and real loops ask again for a few dozen.
@@ -197,10 +186,40 @@ impl<'a> Search<'a> {
         }
     }
 
-    fn exits(&self) -> Vec<WayOut> {
+    fn ways_out(&self, exits: &[Edge]) -> Vec<WayOut> {
         let func = self.func;
-        let exits = self.forest.data(self.lp).exits.iter();
-        exits.flat_map(|exit| alternatives(func, *exit).into_iter().map(|asked| (exit.source(func), asked))).collect()
+        exits
+            .iter()
+            .flat_map(|exit| alternatives(func, *exit).into_iter().map(|asked| (exit.source(func), asked)))
+            .collect()
+    }
+
+    /// The polls behind these exits, sorted. None if one of them has to be taken at last, and that is not known.
+    fn behind(mut self, exits: &[Edge], one_is_sure: bool) -> Option<Vec<Inst>> {
+        let asked_by_all =
+            |ways_out: &[WayOut]| ways_out.iter().flat_map(|(_, asked)| asked.clone()).collect::<Vec<_>>();
+        let ways_out = self.ways_out(exits);
+        let mut conditions = asked_by_all(&ways_out);
+        if self.add_guards(&ways_out, &mut conditions) {
+            if one_is_sure {
+                return None;
+            }
+            let traps = self.traps();
+            conditions.extend(asked_by_all(&traps));
+            self.add_guards(&traps, &mut conditions);
+        }
+        let mut steady = Vec::new();
+        while let Some(condition) = conditions.pop() {
+            if self.is_steady(condition) {
+                steady.push(condition);
+            }
+            conditions.append(&mut self.deciding);
+        }
+        let mut loads = self.loads_behind(steady);
+        loads.append(&mut self.awaited);
+        loads.sort_unstable();
+        loads.dedup();
+        Some(self.with_stored(loads))
     }
 
     /// What traps and neither calls nor accesses memory: conditional traps, divisions by what may be zero, sums that may overflow.
@@ -293,7 +312,7 @@ impl<'a> Search<'a> {
         (is_inside && matches!(func.dfg.insts[inst], InstructionData::Load { .. })).then_some(inst)
     }
 
-    /// Whether one way alone of a branch in the loop with a steady condition leads to `block`. Adds the conditions of all that do.
+    /// Whether one way alone of a branch with a steady condition leads to `block`, and another one goes on in the loop. Adds the conditions of all such branches.
     fn is_guarded(&mut self, block: Block, guards: &mut Guards) -> bool {
         let header = self.forest.data(self.lp).header;
         let mut way = Vec::new();
@@ -311,6 +330,7 @@ impl<'a> Search<'a> {
             if let [edge] = self.forest.edges_into(self.func, self.cfg, block)
                 && block != header
                 && let Some(condition) = condition(self.func, edge.branch)
+                && self.ways_on(edge.source(self.func)) > 1
                 && self.is_steady(condition)
             {
                 guards.conditions.push(condition);
@@ -319,6 +339,11 @@ impl<'a> Search<'a> {
             guards.known.insert(block, is_guarded);
         }
         is_guarded
+    }
+
+    /// How many ways from `block` stay in the loop.
+    fn ways_on(&self, block: Block) -> usize {
+        ways_from(self.func, block).filter(|&(_, target)| self.forest.contains(self.lp, target)).count()
     }
 
     /// Whether `condition` is steady.
