@@ -32,6 +32,8 @@ pub(crate) struct LoopMarks {
     pub(crate) unrolled: FxHashSet<Block>,
     /// For headers of loops of the function as it came in, how many loops they have become, if that is more than one.
     versions: FxHashMap<Block, usize>,
+    /// The headers, as the function came in, of loops that have a fast and a slow version.
+    versioned: FxHashSet<Block>,
     /// The headers, as the function came in, of loops that only the passes of [`Effort::Quick`](crate::Effort::Quick) look at.
     quick: FxHashSet<Block>,
     /// For headers of the function as it came in, how often the loop took its back edge each time that it was entered, on average, when it was recorded.
@@ -67,6 +69,17 @@ impl LoopMarks {
     /// Remembers that the loop of `header` is a slow version.
     pub(crate) fn add_slow(&mut self, header: Block) {
         self.roles.insert(header, Role::Slow);
+    }
+
+    /// Remembers that the loop of `header` has a fast and a slow version.
+    pub(crate) fn add_versions(&mut self, header: Block) {
+        let origin = self.origin(header);
+        self.versioned.insert(origin);
+    }
+
+    /// Whether the loop of `header` has a fast and a slow version.
+    pub(crate) fn has_versions(&self, header: Block) -> bool {
+        self.versioned.contains(&self.origin(header))
     }
 
     /// Remembers that `header` is that of a loop around a fast one.

@@ -259,7 +259,7 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>, lengths: &Lengths, which: Which) -> 
         }
         let header = forest.data(lp).header;
         let has_plan = |plan: &Plan| forest.loop_of_header(plan.header).is_some_and(|done| forest.encloses(done, lp));
-        let is_done = !cx.marks.has_full_effort(header) || cx.has_fired(NAME, header);
+        let is_done = !cx.marks.has_full_effort(header) || cx.marks.has_versions(header);
         if is_done
             || !which.holds(ctx, cx, (&forest, lp))
             || plans.iter().any(has_plan)
@@ -272,7 +272,9 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>, lengths: &Lengths, which: Which) -> 
             .and_then(|plan| plan.runs_often(cx));
         match found {
             Ok(plan) if which.takes(&plan) => plans.push(plan),
-            Err(why) if which == Which::All => cx.declined(&ctx.func, NAME, header, &why),
+            Err(why) if which == Which::All && !cx.has_fired(NAME, header) => {
+                cx.declined(&ctx.func, NAME, header, &why)
+            }
             _ => {}
         }
     }
@@ -435,8 +437,10 @@ impl Plan {
             let (checks, requirements) = (self.checks.len(), self.requires.len());
             let added = cell.iter().try_for_each(|&number| self.add(forest, known, number));
             let is_too_long = || self.requires.len() > max && simplified(self.requires.clone()).len() > max;
+            let is_worth_a_test = known.cell(cell[0]).is_none_or(|cell| cell.is_worth_a_test);
             let why = match added {
                 Err(why) => Some(why),
+                Ok(()) if !is_worth_a_test && self.requires.len() > requirements => Some(Decline::NoCheck),
                 Ok(()) if is_too_long() => Some(Decline::TooManyTests { requirements: self.requires.len(), max }),
                 Ok(()) => None,
             };
@@ -556,6 +560,7 @@ impl Plan {
         for &block in blocks {
             func.layout.set_cold(slow.block(block));
         }
+        cx.marks.add_versions(self.header);
         for &header in &self.headers {
             cx.marks.add_slow(slow.block(header));
         }

@@ -17,6 +17,7 @@
 //!
 //! Blocks are visited in reverse postorder, so that all that can come before a block has been seen when it is its turn.
 
+use crate::analysis::cfg::edges::Edge;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::inst::effects::{Effects, calls};
 use crate::fault::fault;
@@ -49,10 +50,20 @@ pub enum Detour {
 impl<'a> FirstIteration<'a> {
     /// At the start of the header of `lp`.
     pub fn new(func: &Function, forest: &'a LoopForest, domtree: &'a DominatorTree, lp: Loop) -> Self {
+        Self::leaving_by(func, (forest, domtree), lp, |_| true)
+    }
+
+    /// The same if no exit is ever taken but those of which `leaves` is true.
+    pub fn leaving_by(
+        func: &Function,
+        (forest, domtree): (&'a LoopForest, &'a DominatorTree),
+        lp: Loop,
+        leaves: impl Fn(Edge) -> bool,
+    ) -> Self {
         let data = forest.data(lp);
         // In an irreducible cycle no order of the blocks is the order in which they run.
         let mut last_certain = forest.irreducible_in(lp).map(|_| data.header);
-        for edge in data.back_edges.iter().chain(&data.exits) {
+        for edge in data.back_edges.iter().chain(data.exits.iter().filter(|&&exit| leaves(exit))) {
             let source = edge.source(func);
             last_certain = Some(last_certain.map_or(source, |last| common_dominator(domtree, last, source)));
         }

@@ -75,7 +75,7 @@ impl<'a> Known<'a> {
             around_fast: cx.marks.around_fast(),
             around_strips: cx.marks.around_strips(),
             extensions: Extensions::new(view, cx.guard_policy()),
-            cells: Cells::new(view, cx.options),
+            cells: Cells::new(view, cx.options, cx.told_apart.clone()),
             answers: FxHashMap::default(),
             checks: Vec::new(),
             places: FxHashMap::default(),

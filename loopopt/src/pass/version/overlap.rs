@@ -25,7 +25,7 @@
 //!
 //! A cell that the loop only loads is hoisted by `licm` then, one that it stores to is carried by `promote`. So a cell counts if one of its loads runs in each
 //! iteration, and may be done before the loop as far as can be seen: nothing comes before it that can be observed but checks, or it cannot trap. The pass
-//! that moves it proves that anew. They have to be many of the instructions of the loop: a long one is not worth a second version for one load.
+//! that moves it proves that anew. If there has to be a test, they have to be many of the instructions of the loop: a long one is not worth a second version for one load.
 //!
 //! If both addresses are made of one base, and of an index that says nothing, such as in `a[i] = b[i] * a[k]`, the cell is likely to be one of the places that
 //! are stored to: nothing is tested then. The address of a structure and a field of it that is an array are one base as well, but the distance
@@ -35,12 +35,15 @@
 
 use super::check::Check;
 use super::reloads::{is_unrolled, reloads};
+use crate::analysis::cfg::edges::Edge;
+use crate::analysis::cfg::jumps::leads_to_failure;
 use crate::analysis::cfg::loops::Loop;
 use crate::analysis::cfg::must_execute::{FirstIteration, Order};
 use crate::analysis::inst::effects::{Effects, is_constant};
 use crate::analysis::inst::number::mask;
 use crate::analysis::memory::alias::{Access, PrivateSlots, address_operand, cell_type};
 use crate::analysis::memory::exit_polls::polls;
+use crate::analysis::memory::told_apart::ToldApart;
 use crate::analysis::scev::linear_expr::{Sum, Term};
 use crate::analysis::scev::requirement::Requirement;
 use crate::analysis::scev::view::View;
@@ -62,12 +65,16 @@ pub(super) struct Cell {
     pub(super) size: u32,
     /// If it moves, how many bytes it has on both sides of those of its accesses.
     pub(super) reach: Option<u64>,
+    /// Whether the accesses of cells are so many of the instructions of the loop that it may be copied for them.
+    pub(super) is_worth_a_test: bool,
 }
 
 /// Finds the cells of loops.
 pub(super) struct Cells<'a> {
     view: View<'a>,
     options: &'a Options,
+    /// What has been told apart before.
+    told_apart: Rc<ToldApart>,
     /// Made for the first loop that may have a cell.
     places: Option<(PrivateSlots, Order)>,
 }
@@ -87,8 +94,8 @@ pub(super) struct Seen {
 
 impl<'a> Cells<'a> {
     /// For the loops of this function.
-    pub(super) fn new(view: View<'a>, options: &'a Options) -> Self {
-        Self { view, options, places: None }
+    pub(super) fn new(view: View<'a>, options: &'a Options, told_apart: Rc<ToldApart>) -> Self {
+        Self { view, options, told_apart, places: None }
     }
 
     /// For each cell of `lp` that a register is won for if others do not overlap it: what is to be told apart from it.
@@ -98,22 +105,23 @@ impl<'a> Cells<'a> {
         let Some(loads) = Loads::of(self.view, lp, self.options) else { return Vec::new() };
         let (view, options) = (self.view, self.options);
         let Context { func, domtree, cfg, .. } = view.ctx;
-        let (private, order) =
-            self.places.get_or_insert_with(|| (PrivateSlots::of(func, domtree), Order::of(func, domtree)));
+        let (private, order) = self.places.get_or_insert_with(|| {
+            (PrivateSlots::of(func, domtree).with(self.told_apart.clone()), Order::of(func, domtree))
+        });
         let seen = walk(view, lp, &order.sorted(view.forest.blocks(lp)));
         let others = Others { view, lp, options, private, seen: &seen };
         let mut found = Vec::new();
         if loads.any_is_invariant {
             let groups = groups(&seen).into_iter().filter(|group| group.iter().any(|own| own.is_won)).take(MAX_CELLS);
-            found.extend(groups.filter_map(|group| others.told_apart(&group)));
-            let cells = found.iter().filter_map(|checks: &Vec<Check>| checks.first()?.cell());
-            let gone: usize = cells.map(|cell| cell.accesses.len()).sum();
-            if !options.ignore_cost
-                && count_insts(func, view.forest.blocks(lp))
-                    > gone.saturating_mul(options.version_max_insts_per_cell_access)
-            {
-                found.clear();
-            }
+            let cells: Vec<_> = groups.filter_map(|group| others.told_apart(&group)).collect();
+            let gone: usize = cells.iter().map(|(cell, _)| cell.accesses.len()).sum();
+            let is_worth_a_test = options.ignore_cost
+                || count_insts(func, view.forest.blocks(lp))
+                    <= gone.saturating_mul(options.version_max_insts_per_cell_access);
+            found.extend(cells.into_iter().map(|(cell, others)| {
+                let cell = Rc::new(Cell { is_worth_a_test, ..cell });
+                others.into_iter().map(|(other, requires)| Check::apart(other, cell.clone(), requires)).collect()
+            }));
         }
         if loads.several_move {
             found.extend(reloads(&others));
@@ -179,7 +187,9 @@ fn count_insts(func: &Function, blocks: &[Block]) -> usize {
 fn walk(view: View<'_>, lp: Loop, blocks: &[Block]) -> Vec<Seen> {
     let (func, forest) = (view.func(), view.forest);
     let mut all = Vec::new();
-    let mut first = FirstIteration::new(func, forest, &view.ctx.domtree, lp);
+    // What comes behind a check that always holds runs on each entry of the loop.
+    let ends = |exit: Edge| !leads_to_failure(func, exit.target(func));
+    let mut first = FirstIteration::leaving_by(func, (forest, &view.ctx.domtree), lp, ends);
     for &block in blocks {
         first.enter(block);
         let is_certain = forest.is_in_each_iteration(func, &view.ctx.domtree, lp, block);
@@ -222,6 +232,9 @@ fn groups(seen: &[Seen]) -> Vec<Vec<&Seen>> {
     groups
 }
 
+/// An access, its block, and what it requires not to overlap a cell.
+type Apart = ((Inst, Block), Vec<Requirement>);
+
 /// What else a loop loads and stores.
 pub(super) struct Others<'a> {
     pub(super) view: View<'a>,
@@ -232,8 +245,8 @@ pub(super) struct Others<'a> {
 }
 
 impl Others<'_> {
-    /// What the cell of these accesses is to be told apart from. Nothing if there is nothing, or if it would stay in memory all the same.
-    fn told_apart(&self, group: &[&Seen]) -> Option<Vec<Check>> {
+    /// The cell of these accesses, and what it is to be told apart from. Nothing if there is nothing, or if it would stay in memory all the same.
+    fn told_apart(&self, group: &[&Seen]) -> Option<(Cell, Vec<Apart>)> {
         let (func, first) = (self.view.func(), group[0]);
         let kind = |own: &Seen| (cell_type(func, own.access.inst), own.access.flags.explicit_endianness());
         let is_stored = group.iter().any(|own| own.access.stored.is_some());
@@ -241,12 +254,13 @@ impl Others<'_> {
         if group.iter().any(is_asynchronous) || is_stored && group.iter().any(|own| kind(own) != kind(first)) {
             return None;
         }
-        let cell = Rc::new(Cell {
+        let cell = Cell {
             accesses: group.iter().map(|own| own.access.inst).collect(),
             address: first.address.clone(),
             size: first.access.size,
             reach: None,
-        });
+            is_worth_a_test: true,
+        };
         let is_own = |other: &Seen| other.address == first.address && other.access.size == first.access.size;
         let is_met = |other: &&Seen| !is_own(other) && group.iter().any(|own| self.meets(own, other, is_stored));
         let mut checks = Vec::new();
@@ -256,9 +270,9 @@ impl Others<'_> {
             }
             let required = requirement(&cell, other)?;
             let required = if fault!(OneOverlapTested) && !checks.is_empty() { Vec::new() } else { vec![required] };
-            checks.push(Check::apart((other.access.inst, other.block), cell.clone(), required));
+            checks.push(((other.access.inst, other.block), required));
         }
-        (!checks.is_empty()).then_some(checks)
+        (!checks.is_empty()).then_some((cell, checks))
     }
 
     /// Whether `cell` is as likely as not a place that `other` comes to: both addresses are made of one base, and of indices that say nothing.

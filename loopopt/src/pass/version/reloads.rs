@@ -181,6 +181,7 @@ impl Group<'_> {
             address: self.loads[0].address.clone().offset(first),
             size: u32::try_from(size).ok()?,
             reach: Some(reach),
+            is_worth_a_test: true,
         })
     }
 }
