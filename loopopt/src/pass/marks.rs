@@ -32,8 +32,8 @@ pub(crate) struct LoopMarks {
     pub(crate) unrolled: FxHashSet<Block>,
     /// For headers of loops of the function as it came in, how many loops they have become, if that is more than one.
     versions: FxHashMap<Block, usize>,
-    /// The headers, as the function came in, of loops that have a fast and a slow version.
-    versioned: FxHashSet<Block>,
+    /// The headers, as the function came in, of loops that have a fast and a slow version, and whether the fast one may get versions once more.
+    versioned: FxHashMap<Block, bool>,
     /// The headers, as the function came in, of loops that only the passes of [`Effort::Quick`](crate::Effort::Quick) look at.
     quick: FxHashSet<Block>,
     /// For headers of the function as it came in, how often the loop took its back edge each time that it was entered, on average, when it was recorded.
@@ -71,15 +71,16 @@ impl LoopMarks {
         self.roles.insert(header, Role::Slow);
     }
 
-    /// Remembers that the loop of `header` has a fast and a slow version.
-    pub(crate) fn add_versions(&mut self, header: Block) {
+    /// Remembers that the loop of `header` has a fast and a slow version, and whether the fast one may get versions once more: it may not do so a second time.
+    pub(crate) fn add_versions(&mut self, header: Block, once_more: bool) {
         let origin = self.origin(header);
-        self.versioned.insert(origin);
+        let is_first = !self.versioned.contains_key(&origin);
+        self.versioned.insert(origin, once_more && is_first);
     }
 
-    /// Whether the loop of `header` has a fast and a slow version.
-    pub(crate) fn has_versions(&self, header: Block) -> bool {
-        self.versioned.contains(&self.origin(header))
+    /// Whether the loop of `header` may get a fast and a slow version.
+    pub(crate) fn may_get_versions(&self, header: Block) -> bool {
+        self.versioned.get(&self.origin(header)).is_none_or(|once_more| *once_more)
     }
 
     /// Remembers that `header` is that of a loop around a fast one.

@@ -259,7 +259,7 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>, lengths: &Lengths, which: Which) -> 
         }
         let header = forest.data(lp).header;
         let has_plan = |plan: &Plan| forest.loop_of_header(plan.header).is_some_and(|done| forest.encloses(done, lp));
-        let is_done = !cx.marks.has_full_effort(header) || cx.marks.has_versions(header);
+        let is_done = !cx.marks.has_full_effort(header) || !cx.marks.may_get_versions(header);
         if is_done
             || !which.holds(ctx, cx, (&forest, lp))
             || plans.iter().any(has_plan)
@@ -560,7 +560,7 @@ impl Plan {
         for &block in blocks {
             func.layout.set_cold(slow.block(block));
         }
-        cx.marks.add_versions(self.header);
+        cx.marks.add_versions(self.header, self.overlaps().next().is_some());
         for &header in &self.headers {
             cx.marks.add_slow(slow.block(header));
         }
