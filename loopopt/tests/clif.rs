@@ -101,7 +101,6 @@ fn what_the_generator_hardly_makes_is_seen() -> Result<()> {
         ("forward_select_load/declines-nothing-selected.clif", Fault::SelectedAcrossStore),
         ("bugs/address-that-is-chosen.clif", Fault::ChosenAddressMoves),
         ("load_elimination/fires-kept-away.clif", Fault::NextIterationForgotten),
-        ("bugs/loop-inside-an-unrolled-strip.clif", Fault::AnyLoopIsAStrip),
         ("bugs/region-of-a-variant-that-never-runs.clif", Fault::RegionOfOneVariant),
         ("bugs/store-beyond-a-slot-for-a-load-that-moved.clif", Fault::MovedLoadProvesSlot),
         ("consolidate_guards/fires-two-lengths-of-one-base.clif", Fault::OneMemoryForAll),

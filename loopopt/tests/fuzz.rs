@@ -148,7 +148,7 @@ const SEEDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fault-seeds.txt"
 /// all has to fit: how long a strip is, that it is unrolled, and a loop in the place of it; that a nest is short, and its loops ask for two flags; that registers are
 /// so few that one of two values moves later; that a counter begins at what is subtracted from zero, and is above zero; or that of two loads the first to trap is not the first to be
 /// carried. What
-/// wraps is seldom shifted, and then seldom an index. `tests/clif.rs`, `tests/speculation.rs` and `tests/lemmas.rs` find them.
+/// wraps is seldom shifted, and then seldom an index. `tests/clif.rs`, `tests/speculation.rs`, `tests/lemmas.rs` and a unit test of `pass/marks.rs` find them.
 const UNSEEN_FAULTS: &[Fault] = &[
     Fault::PollsForgotten,
     Fault::AnyLoopIsAStrip,

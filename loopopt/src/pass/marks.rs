@@ -187,3 +187,43 @@ impl LoopMarks {
         self.usual.get(&self.origin(header)).copied()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{block, context, forest};
+
+    #[test]
+    fn a_loop_of_the_program_is_no_strip() {
+        // A loop in strips (block2), and one that each of its iterations holds (block3), around which the strip is gone.
+        let ctx = context(
+            "function %f(i64) {
+            block0(v0: i64):
+                jump block1
+            block1:
+                jump block2
+            block2:
+                brif v0, block2, block3
+            block3:
+                brif v0, block3, block4
+            block4:
+                brif v0, block1, block5
+            block5:
+                return
+            }",
+        );
+        let forest = forest(&ctx);
+        let mut marks = LoopMarks::default();
+        marks.header_moved(block(1), block(2));
+        marks.add_strips(block(1), true);
+        let strips_around = |header: u32| {
+            let lp = forest.loop_of_header(block(header)).expect("a loop");
+            marks.strips_around(&forest, lp)
+        };
+        assert_eq!(strips_around(2), Some(block(1)));
+        assert_eq!(strips_around(3), None);
+        assert_eq!(strips_around(1), None);
+        #[cfg(feature = "fuzzing")]
+        assert_eq!(crate::fault::with(crate::fault::Fault::AnyLoopIsAStrip, || strips_around(3)), Some(block(1)));
+    }
+}

@@ -50,7 +50,7 @@
 //!
 //! # Pays when
 //!
-//! (P1) the loop does not test at the bottom already; (P2) the header is small enough; (P3) neither the
+//! (P1) the loop does not test at the bottom already, where a check, which leaves for a trap or for cold code, is no such test; (P2) the header is small enough; (P3) neither the
 //! loop nor its exit is cold; (P4) the loop does not dispatch; (P5) its iterations are counted, or none of them [bypasses](bypass) the
 //! loops inside.
 //!
@@ -308,13 +308,16 @@ fn target(func: &Function, exit: Block) -> Block {
     only_jumps_to(func, exit).unwrap_or(exit)
 }
 
-/// The loop leaves at its back edge already. A latch that only gathers several back edges, or counts a strip, stands for what comes before it.
+/// The loop leaves at its back edge already, and not for a check alone. A latch that only gathers several back edges, or counts a strip, stands for what comes before it.
 fn tests_at_bottom(ctx: &Context, forest: &LoopForest, lp: Loop, strips: Option<Block>) -> bool {
     let func = &ctx.func;
     let ends_strip = |target| strips.is_some() && only_jumps_to(func, target) == strips;
+    let outside = |block| ways_from(func, block).filter(|&(_, target)| !forest.contains(lp, target));
+    // A check at the bottom is no test that ends the loop, unless the header has nothing but checks either.
+    let is_check = outside(forest.data(lp).header).all(|(_, target)| forest.fails_at(func, target));
     let leaves = |block| {
-        let mut outside = ways_from(func, block).filter(|&(_, target)| !forest.contains(lp, target));
-        outside.any(|(_, target)| !ends_strip(target))
+        let mut outside = outside(block);
+        outside.any(|(_, target)| !ends_strip(target) && (is_check || !forest.fails_at(func, target)))
     };
     let latch = forest.latch(func, lp).expect("canonical form");
     // The counter of a strip is counted and tested, and nothing else.

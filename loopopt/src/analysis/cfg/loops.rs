@@ -360,6 +360,11 @@ impl LoopForest {
         self.blocks(lp).last().is_none_or(|&block| self.innermost(block) == Some(lp))
     }
 
+    /// Whether an edge to `block` leaves all loops for a trap or for cold code, as that of a check does. What is rare and comes back to a loop around does not.
+    pub fn fails_at(&self, func: &Function, block: Block) -> bool {
+        self.innermost(block).is_none() && leads_to_failure(func, block)
+    }
+
     /// Whether the loop is left at two places that are no failures: one of them is not where it is counted.
     pub fn may_end_early(&self, func: &Function, lp: Loop) -> bool {
         let exits = self.data(lp).exits.iter().filter(|edge| !leads_to_failure(func, edge.target(func)));

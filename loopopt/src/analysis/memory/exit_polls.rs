@@ -29,7 +29,7 @@
 //! Third, if a poll may load what the loop itself stores, all of it or a part, those that decide what is stored, where, and whether.
 //!
 //! What traps is a way out, too, of a loop that nothing else surely ends: conditional traps, divisions by what may be zero, sums that may overflow. So is what
-//! leaves for a trap or for cold code, as a check of a tag or a length does: in a loop that counts to its end, that is no wait. Only accesses
+//! leaves all loops for a trap or for cold code, as a check of a tag or a length does: in a loop that counts to its end, that is no wait. Only accesses
 //! are none: nobody waits for an address to become one that faults, and nearly every loop would.
 //!
 //! What is taken for steady by mistake (parameters that swap places) makes a load a poll, never the other way round. What the loop itself
@@ -53,7 +53,6 @@ mod passed;
 mod standing;
 
 use crate::analysis::cfg::edges::{Edge, ways_from};
-use crate::analysis::cfg::jumps::leads_to_failure;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::inst::effects::Effects;
 use crate::fault::fault;
@@ -78,7 +77,7 @@ pub fn polls(
         return Vec::new();
     }
     let exits = &forest.data(lp).exits[..];
-    let ends: Vec<_> = exits.iter().copied().filter(|exit| !leads_to_failure(func, exit.target(func))).collect();
+    let ends: Vec<_> = exits.iter().copied().filter(|exit| !forest.fails_at(func, exit.target(func))).collect();
     let new = || Search::new(func, (cfg, domtree), forest, lp);
     // A loop that surely ends does not wait for a check to fail.
     let has_checks = !ends.is_empty() && ends.len() < exits.len();

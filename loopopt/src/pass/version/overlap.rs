@@ -36,7 +36,6 @@
 use super::check::Check;
 use super::reloads::{is_unrolled, reloads};
 use crate::analysis::cfg::edges::Edge;
-use crate::analysis::cfg::jumps::leads_to_failure;
 use crate::analysis::cfg::loops::Loop;
 use crate::analysis::cfg::must_execute::{FirstIteration, Order};
 use crate::analysis::inst::effects::{Effects, is_constant};
@@ -188,7 +187,7 @@ fn walk(view: View<'_>, lp: Loop, blocks: &[Block]) -> Vec<Seen> {
     let (func, forest) = (view.func(), view.forest);
     let mut all = Vec::new();
     // What comes behind a check that always holds runs on each entry of the loop.
-    let ends = |exit: Edge| !leads_to_failure(func, exit.target(func));
+    let ends = |exit: Edge| !forest.fails_at(func, exit.target(func));
     let mut first = FirstIteration::leaving_by(func, (forest, &view.ctx.domtree), lp, ends);
     for &block in blocks {
         first.enter(block);
