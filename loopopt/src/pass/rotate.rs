@@ -314,10 +314,10 @@ fn tests_at_bottom(ctx: &Context, forest: &LoopForest, lp: Loop, strips: Option<
     let ends_strip = |target| strips.is_some() && only_jumps_to(func, target) == strips;
     let outside = |block| ways_from(func, block).filter(|&(_, target)| !forest.contains(lp, target));
     // A check at the bottom is no test that ends the loop, unless the header has nothing but checks either.
-    let is_check = outside(forest.data(lp).header).all(|(_, target)| forest.fails_at(func, target));
+    let has_checks_only = outside(forest.data(lp).header).all(|(_, target)| forest.fails_at(func, target));
     let leaves = |block| {
         let mut outside = outside(block);
-        outside.any(|(_, target)| !ends_strip(target) && (is_check || !forest.fails_at(func, target)))
+        outside.any(|(_, target)| !ends_strip(target) && (has_checks_only || !forest.fails_at(func, target)))
     };
     let latch = forest.latch(func, lp).expect("canonical form");
     // The counter of a strip is counted and tested, and nothing else.

@@ -77,12 +77,15 @@ pub fn polls(
         return Vec::new();
     }
     let exits = &forest.data(lp).exits[..];
-    let ends: Vec<_> = exits.iter().copied().filter(|exit| !forest.fails_at(func, exit.target(func))).collect();
     let new = || Search::new(func, (cfg, domtree), forest, lp);
+    let polls = new().behind(exits, false).unwrap_or_default();
+    if polls.is_empty() {
+        return polls;
+    }
     // A loop that surely ends does not wait for a check to fail.
+    let ends: Vec<_> = exits.iter().copied().filter(|exit| !forest.fails_at(func, exit.target(func))).collect();
     let has_checks = !ends.is_empty() && ends.len() < exits.len();
-    let ends_surely = if has_checks { new().behind(&ends, true) } else { None };
-    ends_surely.or_else(|| new().behind(exits, false)).unwrap_or_default()
+    if has_checks { new().behind(&ends, true).unwrap_or(polls) } else { polls }
 }
 
 /// How often values of one loop are asked for again. 10,000: it keeps the time linear, and real loops ask again for a few dozen.
@@ -185,6 +188,7 @@ impl<'a> Search<'a> {
         }
     }
 
+    /// These exits, and for each of several conditions of which any is enough a way out of its own.
     fn ways_out(&self, exits: &[Edge]) -> Vec<WayOut> {
         let func = self.func;
         exits
@@ -193,14 +197,14 @@ impl<'a> Search<'a> {
             .collect()
     }
 
-    /// The polls behind these exits, sorted. None if one of them has to be taken at last, and that is not known.
-    fn behind(mut self, exits: &[Edge], one_is_sure: bool) -> Option<Vec<Inst>> {
+    /// The polls behind these exits, sorted. None if one of them `has_to_be_sure`, and none is.
+    fn behind(mut self, exits: &[Edge], has_to_be_sure: bool) -> Option<Vec<Inst>> {
         let asked_by_all =
             |ways_out: &[WayOut]| ways_out.iter().flat_map(|(_, asked)| asked.clone()).collect::<Vec<_>>();
         let ways_out = self.ways_out(exits);
         let mut conditions = asked_by_all(&ways_out);
         if self.add_guards(&ways_out, &mut conditions) {
-            if one_is_sure {
+            if has_to_be_sure {
                 return None;
             }
             let traps = self.traps();
