@@ -171,23 +171,21 @@ fn last(
     back_edge: Edge,
     values: &[Value],
 ) -> Vec<Inst> {
-    let is_here = |&inst: &Inst| func.layout.inst_block(inst) == Some(latch) && Effects::of(func, inst).is_pure();
-    let home = |value| func.dfg.value_def(value).inst().filter(is_here);
+    let movable = |value| made_in(func, latch, value).filter(|&def| Effects::of(func, def).is_pure());
     let condition = func.dfg.inst_args(back_edge.branch)[0];
-    let test = home(condition).filter(|_| uses[condition] == 1);
+    let test = movable(condition).filter(|_| uses[condition] == 1);
     let passed = back_edge.args(func).filter_map(|arg| arg.as_value()).filter(|value| !values.contains(value));
-    let candidates: Vec<Inst> = passed.filter_map(home).chain(test).collect();
+    let candidates: Vec<Inst> = passed.filter_map(movable).chain(test).collect();
     let insts: Vec<Inst> = func.layout.block_insts(latch).take_while(|&inst| inst != back_edge.branch).collect();
     let mut last: Vec<Inst> = Vec::new();
     let header = back_edge.target(func);
     let is_carried = |value: &Value| matches!(func.dfg.value_def(*value), ValueDef::Param(block, _) if block == header);
     for &inst in insts.iter().filter(|inst| candidates.contains(inst)) {
-        let is_made_here = |value: Value| {
-            let def = func.dfg.value_def(value).inst().filter(|&def| func.layout.inst_block(def) == Some(latch));
-            def.is_some_and(|def| !is_constant(func, def) && !last.contains(&def))
+        let waits = |value: Value| {
+            made_in(func, latch, value).is_some_and(|def| !is_constant(func, def) && !last.contains(&def))
         };
         let carried = func.dfg.inst_values(inst).filter(is_carried).count();
-        if carried <= 1 && !func.dfg.inst_values(inst).any(is_made_here) {
+        if carried <= 1 && !func.dfg.inst_values(inst).any(waits) {
             last.push(inst);
         }
     }
@@ -196,7 +194,7 @@ fn last(
         let mut open = vec![inst];
         while let Some(user) = open.pop() {
             each_use(func, user, |used| {
-                if let Some(def) = home(used)
+                if let Some(def) = movable(used)
                     && let Some(place) = last.iter().position(|&inst| inst == def)
                 {
                     last.swap_remove(place);
@@ -206,6 +204,11 @@ fn last(
         }
     }
     insts.into_iter().filter(|inst| last.contains(inst)).collect()
+}
+
+/// The instruction of `latch` that gives `value`.
+fn made_in(func: &Function, latch: Block, value: Value) -> Option<Inst> {
+    func.dfg.value_def(value).inst().filter(|&def| func.layout.inst_block(def) == Some(latch))
 }
 
 /// How often each value is used.
@@ -221,7 +224,7 @@ fn may_fold(func: &Function, inst: Inst) -> bool {
 fn folds_a_load(func: &Function, (latch, uses): (Block, &impl Deref<Target = Uses>), value: Value) -> bool {
     /// Instructions that are looked at: an unrolled group has as many operations.
     const MAX_INSTS: usize = 64;
-    let home = |value| func.dfg.value_def(value).inst().filter(|&inst| func.layout.inst_block(inst) == Some(latch));
+    let home = |value| made_in(func, latch, value);
     let (mut open, mut looked_at) = (Vec::new(), 0);
     open.extend(home(value).filter(|_| uses[value] > 1));
     while let Some(inst) = open.pop().filter(|_| looked_at < MAX_INSTS) {

@@ -437,7 +437,7 @@ impl Plan {
             let (checks, requirements) = (self.checks.len(), self.requires.len());
             let added = cell.iter().try_for_each(|&number| self.add(forest, known, number));
             let is_too_long = || self.requires.len() > max && simplified(self.requires.clone()).len() > max;
-            let is_worth_a_test = known.cell(cell[0]).is_none_or(|cell| cell.is_worth_a_test);
+            let is_worth_a_test = known.is_worth_a_test(cell[0]);
             let why = match added {
                 Err(why) => Some(why),
                 Ok(()) if !is_worth_a_test && self.requires.len() > requirements => Some(Decline::NoCheck),

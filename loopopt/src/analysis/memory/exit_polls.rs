@@ -78,14 +78,23 @@ pub fn polls(
     }
     let exits = &forest.data(lp).exits[..];
     let new = || Search::new(func, (cfg, domtree), forest, lp);
-    let polls = new().behind(exits, false).unwrap_or_default();
+    let mut search = new();
+    let (mut conditions, waits) = search.conditions(&search.ways_out(exits));
+    if waits {
+        conditions.extend(search.conditions(&search.traps()).0);
+    }
+    let polls = search.behind(conditions);
     if polls.is_empty() {
         return polls;
     }
     // A loop that surely ends does not wait for a check to fail.
     let ends: Vec<_> = exits.iter().copied().filter(|exit| !forest.fails_at(func, exit.target(func))).collect();
-    let has_checks = !ends.is_empty() && ends.len() < exits.len();
-    if has_checks { new().behind(&ends, true).unwrap_or(polls) } else { polls }
+    if ends.is_empty() || ends.len() == exits.len() {
+        return polls;
+    }
+    let mut search = new();
+    let (conditions, waits) = search.conditions(&search.ways_out(&ends));
+    if waits { polls } else { search.behind(conditions) }
 }
 
 /// How often values of one loop are asked for again. 10,000: it keeps the time linear, and real loops ask again for a few dozen.
@@ -197,20 +206,15 @@ impl<'a> Search<'a> {
             .collect()
     }
 
-    /// The polls behind these exits, sorted. None if one of them `has_to_be_sure`, and none is.
-    fn behind(mut self, exits: &[Edge], has_to_be_sure: bool) -> Option<Vec<Inst>> {
-        let asked_by_all =
-            |ways_out: &[WayOut]| ways_out.iter().flat_map(|(_, asked)| asked.clone()).collect::<Vec<_>>();
-        let ways_out = self.ways_out(exits);
-        let mut conditions = asked_by_all(&ways_out);
-        if self.add_guards(&ways_out, &mut conditions) {
-            if has_to_be_sure {
-                return None;
-            }
-            let traps = self.traps();
-            conditions.extend(asked_by_all(&traps));
-            self.add_guards(&traps, &mut conditions);
-        }
+    /// What these ways out ask and the steady conditions that they stand behind, and whether none of them is sure to be taken.
+    fn conditions(&mut self, ways_out: &[WayOut]) -> (Vec<Value>, bool) {
+        let mut conditions = ways_out.iter().flat_map(|(_, asked)| asked.clone()).collect();
+        let waits = self.add_guards(ways_out, &mut conditions);
+        (conditions, waits)
+    }
+
+    /// The loads that these conditions are made of, as far as they are steady, and what else was found to be awaited, sorted.
+    fn behind(mut self, mut conditions: Vec<Value>) -> Vec<Inst> {
         let mut steady = Vec::new();
         while let Some(condition) = conditions.pop() {
             if self.is_steady(condition) {
@@ -222,7 +226,7 @@ impl<'a> Search<'a> {
         loads.append(&mut self.awaited);
         loads.sort_unstable();
         loads.dedup();
-        Some(self.with_stored(loads))
+        self.with_stored(loads)
     }
 
     /// What traps and neither calls nor accesses memory: conditional traps, divisions by what may be zero, sums that may overflow.
@@ -333,7 +337,7 @@ impl<'a> Search<'a> {
             if let [edge] = self.forest.edges_into(self.func, self.cfg, block)
                 && block != header
                 && let Some(condition) = condition(self.func, edge.branch)
-                && self.ways_on(edge.source(self.func)) > 1
+                && self.has_several_ways_on(edge.source(self.func))
                 && self.is_steady(condition)
             {
                 guards.conditions.push(condition);
@@ -344,9 +348,9 @@ impl<'a> Search<'a> {
         is_guarded
     }
 
-    /// How many ways from `block` stay in the loop.
-    fn ways_on(&self, block: Block) -> usize {
-        ways_from(self.func, block).filter(|&(_, target)| self.forest.contains(self.lp, target)).count()
+    /// Whether more than one way from `block` stays in the loop.
+    fn has_several_ways_on(&self, block: Block) -> bool {
+        ways_from(self.func, block).filter(|&(_, target)| self.forest.contains(self.lp, target)).nth(1).is_some()
     }
 
     /// Whether `condition` is steady.

@@ -134,9 +134,12 @@ impl<'a> Known<'a> {
         found
     }
 
-    /// Whether comparisons of its own are worth that the extension of this number is a sum in 64 bits.
+    /// Whether comparisons of its own are worth that the extension of this number is a sum in 64 bits, or that the access of this number does not overlap its cell.
     pub(super) fn is_worth_a_test(&mut self, number: usize) -> bool {
-        self.extensions.is_worth_a_test(self.checks[number].check.inst)
+        match self.cell(number) {
+            Some(cell) => cell.is_worth_a_test,
+            None => self.extensions.is_worth_a_test(self.checks[number].check.inst),
+        }
     }
 
     /// The cell that the check of this number keeps apart, if it does.
