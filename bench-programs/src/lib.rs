@@ -183,6 +183,7 @@ static ALL: &[Program] = &[
     cells::FIELD_SLOTS,
     objects::STRUCT_FIELDS,
     objects::TAGGED_ARRAYS,
+    objects::OBJECT_ARRAYS,
     objects::BOXED_LOOKUP,
     sums::BOXED_SUM,
     sums::SCALED_SUM,

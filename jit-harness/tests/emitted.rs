@@ -847,6 +847,17 @@ fn headers_are_tested_before_the_loop() {
     assert_eq!((of(&before), of(&group)), ((8, 8), (8, 5)), "{}", listing(&after));
 }
 
+/// What objects say of their arrays is tested in front of the loop, and not loaded in it: there is a load of an element, an addition and a store.
+#[test]
+fn arrays_of_objects_are_found_before_the_loop() {
+    let code = |pipeline| sample_code("object-arrays", pipeline);
+    let before = only_loop(&code(Pipeline::Speed));
+    let after = code(Pipeline::LoopOpt(&Options::default()));
+    let group = loops(&after).into_iter().max_by_key(|one| one.stores).expect("an unrolled loop");
+    let of = |one: &EmittedLoop| (one.loads, one.stores, one.conditional_jumps);
+    assert_eq!((of(&before), of(&group)), ((8, 1, 5), (4, 4, 1)), "{}", listing(&after));
+}
+
 /// A byte that the next iteration adds to is not extended: for each element there is a load, an addition and a store.
 #[test]
 fn sums_of_bytes_are_bytes() {

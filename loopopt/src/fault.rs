@@ -89,6 +89,8 @@ faults! {
     WidthForgotten,
     /// `version`: what is tested against one access keeps all others out of the cell (llvm PR 135168: no-alias without checks).
     OneOverlapTested,
+    /// `version` gives the fast loop what it loads in front, and tells only one of its cells apart from one store.
+    CellsAssumed,
     /// `version`: a store that is kept away from one load of an iteration is taken to be so from those of the next ones (llvm#39001: a
     /// dependence that is not seen).
     NextIterationForgotten,

@@ -63,6 +63,7 @@ static STEPS: &[Step] = &[
         licm::PASS,
         final_values::PASS,
         unswitch::PASS,
+        version::OF_ASSUMING,
         version::PASS,
         transfer::PASS,
         split_iterations::PASS,

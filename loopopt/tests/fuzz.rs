@@ -112,6 +112,7 @@ const SPECIAL_SHAPES: &[(Shape, f64)] = &[
     (Shape::SlotDistance, 0.15),
     (Shape::Stencil, 0.4),
     (Shape::Exchange, 0.4),
+    (Shape::Object, 0.4),
     (Shape::ShortIf, 0.4),
     (Shape::TwoMemories, 0.4),
     (Shape::Link, 0.4),

@@ -142,6 +142,34 @@ fn tagged_arrays(len: usize) -> Input {
     Input::new().array(&object(&ints(1, len + 1, 1000))).array(&object(&vec![0; len])).int(len)
 }
 
+pub(crate) const OBJECT_ARRAYS: Program = Program {
+    name: "object-arrays",
+    about: "Objects say how long their arrays are, and where: tag, length and pointer are loaded for each access, beside stores to one array.",
+    tags: &["memory"],
+    while_loops: 1,
+    source: Source::Clif(include_str!("../../kernels/object_arrays.clif")),
+    small: || object_arrays(5),
+    large: || object_arrays(20_000),
+    reference: |input, memory| {
+        let [len, from, to]: [i64; 3] =
+            [(2, 8), (1, 16), (2, 16)].map(|(object, field)| get(memory, input.at(object) + field));
+        let sums: Vec<i64> = read::<i64>(memory, input.at(0) + from as usize, len as usize)
+            .into_iter()
+            .map(|element| element.wrapping_add(input.get_int(3)))
+            .collect();
+        write(memory, input.at(0) + to as usize, &sums);
+        Some(Value::I64(0))
+    },
+    c: Some(include_str!("../../kernels/object_arrays.c")),
+};
+
+/// The elements of two objects, each of which has a tag, a length and the distance of its elements.
+fn object_arrays(len: usize) -> Input {
+    let object = |distance: usize| [77, len as i64, distance as i64];
+    let elements = [ints(1, len, 1000), vec![0; len]].concat();
+    Input::new().array(&elements).array(&object(0)).array(&object(8 * len)).int(5)
+}
+
 pub(crate) const BOXED_LOOKUP: Program = Program {
     name: "boxed-lookup",
     about: "A chain of invariants: load a pointer, check it for null, load what it points to.",

@@ -358,6 +358,10 @@ impl<'a, 'b> Motion<'a, 'b> {
         if let Some(store) = clobber {
             return Err(Decline::Aliased { load: inst, store });
         }
+        let is_certain = self.prove_certain(block, inst, flags);
+        if is_certain.is_err() && self.find_done(inst).is_none() {
+            return is_certain;
+        }
         // To find the polls takes longest, and is not worth it for what stays anyway.
         let mut around = forest.innermost(block);
         while let Some(inner) = around {
@@ -366,14 +370,16 @@ impl<'a, 'b> Motion<'a, 'b> {
             }
             around = forest.data(inner).parent.filter(|_| inner != lp);
         }
-        let is_there = self.find_done(inst).is_some();
-        if is_there || (flags.notrap() && flags.can_move()) {
-            return Ok(());
-        }
+        Ok(())
+    }
+
+    /// (L2) That a load may be done on each entry of the loop, before all else, if it has not been done already.
+    fn prove_certain(&self, block: Block, inst: Inst, flags: MemFlagsData) -> Result<(), Decline> {
         if !flags.notrap() {
             return self.prove_first(block, inst);
         }
         match self.first.detour() {
+            _ if flags.can_move() => Ok(()),
             _ if !self.first.reaches(block) => Err(Decline::NotCertain { inst }),
             Some(detour) => Err(Decline::MayBeSkipped { inst, detour }),
             None => Ok(()),

@@ -69,8 +69,7 @@
 //! # Not done
 //!
 //! A division that traps by itself stays: CLIF has no division that does not. Checks that compare two numbers of which both change
-//! in other ways than along lines. Loops that are counted by nothing but a condition on memory. A cell that says how often the loop runs, or where it
-//! stores to, as in `for (i = 0; i < s->n; i++) s->data[i] = 0`: the test would be made of what it is about to prove. Two arrays that move are told apart
+//! in other ways than along lines. Loops that are counted by nothing but a condition on memory. Two arrays that move are told apart
 //! for the length of an unrolled group alone.
 //!
 //! # References
@@ -79,8 +78,10 @@
 //! `SpeculativeGuardMovement`; LLVM IRCE and LoopPredication; golang/go `loopbce.go`; wago PR 193 (a branch, not an early trap). LLVM
 //! `LoopVersioningLICM` and GCC's loop distribution for tests of overlap.
 
+mod assumed;
 mod check;
 mod extension;
+mod in_front;
 mod judge;
 mod known;
 mod lengths;
@@ -131,13 +132,16 @@ pub(crate) const PASS: Pass = Pass {
     name: NAME,
     run,
     reasons: &[Decline::REASONS, Denied::REASONS],
-    claims: &[Claim::CheckHolds, Claim::NoWrap, Claim::NoOverlap],
+    claims: &[Claim::CheckHolds, Claim::NoWrap, Claim::NoOverlap, Claim::CellHolds],
     copies: true,
     ..Pass::OPTIONAL
 };
 
 /// The same for loops that poll, before they run in strips.
 pub(crate) const OF_POLLING: Pass = Pass { run: run_of_polling, ..PASS };
+
+/// The same for loops that [load](assumed) how often they run, or where they store to.
+pub(crate) const OF_ASSUMING: Pass = Pass { run: run_assuming, ..PASS };
 
 /// Which loops are looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -197,6 +201,13 @@ fn run_of_polling(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     Ok(Change::Nothing)
 }
 
+fn run_assuming(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
+    if assumed::run(ctx, cx)? {
+        canon::restore(ctx, cx)?;
+    }
+    Ok(Change::Nothing)
+}
+
 fn run_for(ctx: &mut Context, cx: &mut PassCx<'_>, which: Which) -> CodegenResult<Change> {
     let forest = cx.forest(ctx);
     let lengths = Lengths::read(&mut ctx.func, &forest, cx.options);
@@ -206,7 +217,6 @@ fn run_for(ctx: &mut Context, cx: &mut PassCx<'_>, which: Which) -> CodegenResul
         return Ok(Change::Nothing);
     }
     let order = Order::of(&ctx.func, &ctx.domtree);
-    let (mut unused, mut guards) = (Vec::new(), GoneGuards::default());
     for plan in &plans {
         cx.look_again(ctx, plan.header);
         cx.retract(NAME, plan.header);
@@ -214,9 +224,16 @@ fn run_for(ctx: &mut Context, cx: &mut PassCx<'_>, which: Which) -> CodegenResul
         plan.copy(&mut ctx.func, cx, &order.sorted(&plan.blocks));
         plan.tell_apart(Rc::make_mut(&mut cx.told_apart));
     }
-    let changed = changed(&ctx.func, &plans);
+    finish(ctx, cx, &plans)?;
+    Ok(Change::Insts)
+}
+
+/// Takes the checks out of the fast versions.
+fn finish(ctx: &mut Context, cx: &mut PassCx<'_>, plans: &[Plan]) -> CodegenResult<()> {
+    let (mut unused, mut guards) = (Vec::new(), GoneGuards::default());
+    let changed = changed(&ctx.func, plans);
     pin_accesses_at(&mut ctx.func, changed);
-    for plan in &plans {
+    for plan in plans {
         for check in &plan.checks {
             unused.extend_from_slice(ctx.func.dfg.inst_args(check.inst));
             check.remove(&mut ctx.func, &mut guards);
@@ -237,7 +254,7 @@ fn run_for(ctx: &mut Context, cx: &mut PassCx<'_>, which: Which) -> CodegenResul
     blocks.extend(tests);
     reuse(&mut ctx.func, &ctx.domtree, blocks);
     remove_unused(&mut ctx.func, unused);
-    Ok(Change::Insts)
+    Ok(())
 }
 
 /// What an extension is only where nothing wraps, and a guard where its condition holds: in the fast loops, but not in front of their tests.

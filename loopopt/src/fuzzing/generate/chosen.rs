@@ -181,6 +181,11 @@ impl Draft<'_, '_, '_> {
     /// The end of these loops.
     pub(super) fn end_small_nest(&mut self, latch: Option<Block>, nest: &SmallNest) -> Option<Block> {
         let exit = self.end_nest(latch, &nest.inner);
+        self.end_around(exit, nest)
+    }
+
+    /// The end of the loop around, if there is one. `exit` is behind the one inside.
+    pub(super) fn end_around(&mut self, exit: Option<Block>, nest: &SmallNest) -> Option<Block> {
         match &nest.outer {
             Some(outer) => self.end_nest(exit, outer),
             None => exit,

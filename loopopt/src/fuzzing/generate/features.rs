@@ -104,6 +104,8 @@ pub(super) enum Feature {
     Exchanges = 48,
     /// Short branches on what is loaded choose values.
     ShortIfs = 49,
+    /// Objects that say how long an array is, and where.
+    Objects = 50,
     /// Loops walk over arrays with checks, in all shapes. This bit keeps the programs as they are that show the rarest faults.
     Checks = 51,
     /// Carried values to which an iteration applies several operations in a row.
@@ -244,6 +246,8 @@ pub enum Shape {
     Exchange,
     /// A short branch on what is loaded chooses values.
     ShortIf,
+    /// A loop fills an array of which an object says how long it is, and where.
+    Object,
     /// Accesses to two memories with one base.
     TwoMemories,
     /// A number of 32 bits or less is loaded, and the next iteration loads at it.
@@ -406,11 +410,12 @@ const SPECIAL_SHARES: [(usize, Feature); 6] = [
 /// Programs are made around scenes if the lowest eight bits, which stand for no feature, are at least this: one in thirteen.
 const SCENE_PROGRAM: u8 = 236;
 
-/// Of these, one in ten is made around each of three scenes that are not drawn, which leaves all other programs as they were before there were these
+/// Of these, one in ten is made around each of four scenes that are not drawn, which leaves all other programs as they were before there were these
 /// scenes. Eight bits of another number, which stand for no feature either, say so.
 fn reserved_scene(bits: u8) -> Option<Feature> {
     match bits {
-        ..178 => None,
+        ..152 => None,
+        152..178 => Some(Feature::Objects),
         178..204 => Some(Feature::ShortIfs),
         204..230 => Some(Feature::Exchanges),
         230.. => Some(Feature::Links),
@@ -418,7 +423,7 @@ fn reserved_scene(bits: u8) -> Option<Feature> {
 }
 
 /// What proofs went wrong with that takes several blocks, and how often programs are made around it. They have no other special feature.
-const SCENES: [(usize, Feature); 10] = [
+const SCENES: [(usize, Feature); 11] = [
     (2, Feature::MidExits),
     (3, Feature::Chosen),
     (2, Feature::Countdowns),
@@ -427,6 +432,7 @@ const SCENES: [(usize, Feature); 10] = [
     (2, Feature::Stencils),
     (2, Feature::Twins),
     // Not drawn: see `reserved_scene`.
+    (0, Feature::Objects),
     (0, Feature::ShortIfs),
     (0, Feature::Exchanges),
     (0, Feature::Links),

@@ -31,6 +31,7 @@ mod locals;
 mod loops;
 mod memory;
 mod mid_exits;
+mod objects;
 mod outline;
 mod plan;
 mod pointers;

@@ -32,6 +32,7 @@ impl Draft<'_, '_, '_> {
             Feature::Stencils => self.stencil(at),
             Feature::ShortIfs => self.short_ifs(at),
             Feature::Exchanges => self.exchange(at),
+            Feature::Objects => self.object(at),
             Feature::Links => self.links(at),
             _ => self.twins(at),
         };

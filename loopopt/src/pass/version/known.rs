@@ -134,6 +134,16 @@ impl<'a> Known<'a> {
         found
     }
 
+    /// Assumes that these loads of `lp`, of which nothing has been asked, give the same in each iteration. What keeps their cells apart from all stores is all that is
+    /// told apart there: so many checks. None if that cannot be said.
+    pub(super) fn assume(&mut self, lp: Loop, loads: &[Inst]) -> Option<usize> {
+        let start = self.checks.len();
+        let all = self.cells.of_loads(lp, loads)?.into_iter();
+        self.checks.extend(all.map(|check| Followed { check, levels: Vec::new() }));
+        self.told_apart.insert(lp, start..self.checks.len());
+        Some(self.checks.len() - start)
+    }
+
     /// Whether comparisons of its own are worth that the extension of this number is a sum in 64 bits, or that the access of this number does not overlap its cell.
     pub(super) fn is_worth_a_test(&mut self, number: usize) -> bool {
         match self.cell(number) {

@@ -104,9 +104,7 @@ impl<'a> Cells<'a> {
         let Some(loads) = Loads::of(self.view, lp, self.options) else { return Vec::new() };
         let (view, options) = (self.view, self.options);
         let Context { func, domtree, cfg, .. } = view.ctx;
-        let (private, order) = self.places.get_or_insert_with(|| {
-            (PrivateSlots::of(func, domtree).with(self.told_apart.clone()), Order::of(func, domtree))
-        });
+        let (private, order) = self.places();
         let seen = walk(view, lp, &order.sorted(view.forest.blocks(lp)));
         let others = Others { view, lp, options, private, seen: &seen };
         let mut found = Vec::new();
@@ -131,6 +129,80 @@ impl<'a> Cells<'a> {
             found.retain(|checks| !checks.iter().filter_map(Check::cell).any(|cell| cell.accesses.iter().any(is_poll)));
         }
         found
+    }
+
+    /// What keeps the cells of these loads of `lp` apart from all stores there. None if it cannot be said of one of them.
+    pub(super) fn of_loads(&mut self, lp: Loop, loads: &[Inst]) -> Option<Vec<Check>> {
+        let (view, options) = (self.view, self.options);
+        let (private, order) = self.places();
+        let seen = walk(view, lp, &order.sorted(view.forest.blocks(lp)));
+        let others = Others { view, lp, options, private, seen: &seen };
+        let (mut found, mut cells, mut objects) = (Vec::new(), Vec::new(), Vec::<Cell>::new());
+        let is_one = |own: &&&Seen| loads.contains(&own.access.inst);
+        for group in groups(&seen) {
+            let Some(first) = group.iter().find(is_one) else { continue };
+            if group.iter().any(|own| own.access.stored.is_some()) {
+                return None;
+            }
+            let cell = Cell::of(&group, first);
+            if objects.iter_mut().find_map(|object| object.with(&cell)).is_none() {
+                objects.push(cell.clone());
+            }
+            cells.push((cell, group));
+        }
+        let objects: Vec<_> = objects.into_iter().map(Rc::new).collect();
+        for (cell, group) in cells {
+            let object = objects.iter().find(|object| object.holds(&cell))?;
+            let cell = Rc::new(cell);
+            let apart = others.apart_from((&cell, object), &group)?;
+            let is_near = |inst| seen.iter().any(|own| own.access.inst == inst && others.is_known_distance(&cell, own));
+            found.extend(apart.into_iter().map(|(other, requires)| {
+                let from = if is_near(other.0) { &cell } else { object };
+                Check::apart(other, from.clone(), requires)
+            }));
+        }
+        found.truncate(if fault!(CellsAssumed) { 1 } else { found.len() });
+        let is_invariant = |load: &Inst| seen.iter().any(|own| own.access.inst == *load && own.is_invariant);
+        loads.iter().all(is_invariant).then_some(found)
+    }
+
+    /// What may be told apart in this function, and the order of its blocks.
+    fn places(&mut self) -> &(PrivateSlots, Order) {
+        let Context { func, domtree, .. } = self.view.ctx;
+        self.places.get_or_insert_with(|| {
+            (PrivateSlots::of(func, domtree).with(self.told_apart.clone()), Order::of(func, domtree))
+        })
+    }
+}
+
+impl Cell {
+    /// The cell of these accesses, of which one is `first`.
+    fn of(group: &[&Seen], first: &Seen) -> Self {
+        Self {
+            accesses: group.iter().map(|own| own.access.inst).collect(),
+            address: first.address.clone(),
+            size: first.access.size,
+            reach: None,
+            is_worth_a_test: true,
+        }
+    }
+
+    /// Becomes large enough for `other` as well, if the two are near each other, always as far.
+    fn with(&mut self, other: &Self) -> Option<()> {
+        /// Bytes of an object. 64: a header of some fields; what lies in between may be stored to.
+        const MAX_SIZE: i64 = 64;
+        let ahead = other.address.minus(&self.address)?.as_constant()?.cast_signed();
+        let (start, end) = (ahead.min(0), ahead.checked_add(other.size.into())?.max(self.size.into()));
+        let size = end.checked_sub(start).filter(|&size| size <= MAX_SIZE)?;
+        self.address = self.address.clone().offset(start);
+        self.size = size as u32;
+        Some(())
+    }
+
+    /// Whether `other` is a part of it.
+    fn holds(&self, other: &Self) -> bool {
+        let ahead = other.address.minus(&self.address).and_then(|distance| distance.as_constant());
+        ahead.and_then(|ahead| ahead.checked_add(other.size.into())).is_some_and(|end| end <= self.size.into())
     }
 }
 
@@ -177,7 +249,7 @@ impl Loads {
 }
 
 /// How many instructions of `blocks` are no constants.
-fn count_insts(func: &Function, blocks: &[Block]) -> usize {
+pub(super) fn count_insts(func: &Function, blocks: &[Block]) -> usize {
     let insts = blocks.iter().flat_map(|&block| func.layout.block_insts(block));
     insts.filter(|&inst| !is_constant(func, inst)).count()
 }
@@ -253,25 +325,27 @@ impl Others<'_> {
         if group.iter().any(is_asynchronous) || is_stored && group.iter().any(|own| kind(own) != kind(first)) {
             return None;
         }
-        let cell = Cell {
-            accesses: group.iter().map(|own| own.access.inst).collect(),
-            address: first.address.clone(),
-            size: first.access.size,
-            reach: None,
-            is_worth_a_test: true,
-        };
-        let is_own = |other: &Seen| other.address == first.address && other.access.size == first.access.size;
+        let cell = Cell::of(group, first);
+        let checks = self.apart_from((&cell, &cell), group)?;
+        (!checks.is_empty()).then_some((cell, checks))
+    }
+
+    /// What keeps `cell`, of these accesses, apart from others: for those that are not always as far from it, what keeps all of `object` apart, which it is a part of. None if
+    /// it is as likely as not one of the places that they come to, or that cannot be said in sums.
+    fn apart_from(&self, (cell, object): (&Cell, &Cell), group: &[&Seen]) -> Option<Vec<Apart>> {
+        let is_stored = group.iter().any(|own| own.access.stored.is_some());
+        let is_own = |other: &Seen| other.address == cell.address && other.access.size == cell.size;
         let is_met = |other: &&Seen| !is_own(other) && group.iter().any(|own| self.meets(own, other, is_stored));
         let mut checks = Vec::new();
         for other in self.seen.iter().filter(is_met) {
-            if !self.options.ignore_cost && self.are_of_one_object(&cell, other) {
+            if !self.options.ignore_cost && self.are_of_one_object(cell, other) {
                 return None;
             }
-            let required = requirement(&cell, other)?;
+            let required = requirement(if self.is_known_distance(cell, other) { cell } else { object }, other)?;
             let required = if fault!(OneOverlapTested) && !checks.is_empty() { Vec::new() } else { vec![required] };
             checks.push(((other.access.inst, other.block), required));
         }
-        (!checks.is_empty()).then_some((cell, checks))
+        Some(checks)
     }
 
     /// Whether `cell` is as likely as not a place that `other` comes to: both addresses are made of one base, and of indices that say nothing.

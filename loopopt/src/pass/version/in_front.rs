@@ -1,0 +1,242 @@
+//! What a loop makes of its cells, made in front of it.
+
+use crate::analysis::cfg::edges::edges_from;
+use crate::analysis::cfg::loops::{Loop, LoopForest};
+use crate::analysis::inst::effects::Effects;
+use crate::analysis::memory::alias::Access;
+use crate::analysis::scev::linear_expr::Sum;
+use crate::claim::asserted;
+use crate::edit::at;
+use crate::edit::inst::clone::copy_before;
+use cranelift_codegen::ir::immediates::Offset32;
+use cranelift_codegen::ir::{Function, Inst, InstBuilder, InstructionData, MemFlags, Opcode, Type, Value, ValueDef};
+use cranelift_codegen::{FxHashMap, FxHashSet};
+
+/// A load that was done in front of the loop.
+pub(super) struct Loaded {
+    kind: (Opcode, MemFlags, Type),
+    place: Sum,
+    /// Its address, without the offset.
+    address: Value,
+    offset: Offset32,
+    /// How many bytes.
+    size: u32,
+    value: Value,
+    /// Whether it has been loaded whatever the checks in the loop say.
+    is_sure: bool,
+}
+
+impl Loaded {
+    /// What `load` loads, if it is a load.
+    pub(super) fn of(func: &Function, load: Inst) -> Option<Self> {
+        let InstructionData::Load { opcode, arg, flags, offset } = func.dfg.insts[load] else { return None };
+        let (access, value) = (Access::of(func, load)?, func.dfg.first_result(load));
+        let kind = (opcode, flags, func.dfg.value_type(value));
+        Some(Self { kind, place: access.address, address: arg, offset, size: access.size, value, is_sure: true })
+    }
+}
+
+/// Whether a load may be done in front of the loop.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Done {
+    Always,
+    /// If the checks that come before it do nothing.
+    Guarded,
+    Never,
+}
+
+/// Whether an instruction is a check that what follows stands behind.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Guarding {
+    No,
+    Yes,
+    /// It is one, and of a kind that cannot be asked in front.
+    InTheWay,
+}
+
+/// A check in the first iteration.
+struct Guard {
+    inst: Inst,
+    condition: Value,
+    /// Whether it does nothing if the condition is not zero.
+    holds: bool,
+}
+
+/// What is made in front of a loop.
+pub(super) struct InFront<'a> {
+    pub(super) func: &'a mut Function,
+    forest: &'a LoopForest,
+    lp: Loop,
+    /// The jump into the loop.
+    jump: Inst,
+    /// What values of the loop are, if they can be made: those that do not change, and those of the first iteration.
+    fixed: FxHashMap<Value, Option<Value>>,
+    first: FxHashMap<Value, Option<Value>>,
+    loads: Vec<Loaded>,
+    /// Values of the loop that are made of what it loads.
+    loaded: FxHashSet<Value>,
+    /// The checks on the way.
+    guards: Vec<Guard>,
+    /// Whether a store comes before what is looked at.
+    pub(super) is_written: bool,
+    /// Those of them that a load stands behind.
+    pub(super) needed: Vec<Inst>,
+    pub(super) made: Vec<Inst>,
+}
+
+impl<'a> InFront<'a> {
+    /// In front of the jump into `lp`, where this has been loaded.
+    pub(super) fn new(
+        func: &'a mut Function,
+        forest: &'a LoopForest,
+        (lp, jump): (Loop, Inst),
+        loads: Vec<Loaded>,
+    ) -> Self {
+        Self {
+            func,
+            forest,
+            lp,
+            jump,
+            fixed: FxHashMap::default(),
+            first: FxHashMap::default(),
+            loads,
+            loaded: FxHashSet::default(),
+            guards: Vec::new(),
+            is_written: false,
+            needed: Vec::new(),
+            made: Vec::new(),
+        }
+    }
+
+    /// Takes note of `inst` if it is a check: it traps, or leaves the loop for a failure, unless something holds. `is_certain` says if each first iteration comes to
+    /// it, unless checks before it fail.
+    pub(super) fn guard(&mut self, inst: Inst, is_certain: bool) -> Guarding {
+        let (func, forest) = (&*self.func, self.forest);
+        let guard = match func.dfg.insts[inst] {
+            InstructionData::CondTrap { opcode, arg, .. } if asserted(func, inst).is_none() && is_certain => {
+                Guard { inst, condition: arg, holds: opcode == Opcode::Trapz }
+            }
+            data if data.opcode().is_branch() => {
+                let Some(block) = func.layout.inst_block(inst) else { return Guarding::InTheWay };
+                let fails = |target| !forest.contains(self.lp, target) && forest.fails_at(func, target);
+                let mut failing = edges_from(func, block).filter(|edge| fails(edge.target(func)));
+                match (failing.next(), failing.next(), data) {
+                    (None, ..) => return Guarding::No,
+                    (Some(edge), None, InstructionData::Brif { arg, .. }) if is_certain => {
+                        Guard { inst, condition: arg, holds: edge.slot == 1 }
+                    }
+                    _ => return Guarding::InTheWay,
+                }
+            }
+            _ => return Guarding::No,
+        };
+        self.guards.push(guard);
+        Guarding::Yes
+    }
+
+    /// What `load`, a load of the loop, gives in front of it: what has been loaded there, or is now if it may be.
+    pub(super) fn load(&mut self, load: &Access, done: Done) -> Option<Value> {
+        let loaded = Loaded::of(self.func, load.inst)?;
+        let address = self.value(loaded.address, (0, false))?;
+        let place = Sum::of(self.func, address).offset(loaded.offset.into());
+        let same = self.loads.iter().find(|there| there.kind == loaded.kind && there.place == place);
+        let value = match same {
+            Some(there) => there.value,
+            // Behind a store, this may be another place in the loop, or one that it does not come to.
+            None if self.is_written && (!self.guards.is_empty() || self.loaded.contains(&loaded.address)) => {
+                return None;
+            }
+            None => self.load_now(Loaded { address, place, ..loaded }, done)?,
+        };
+        self.fixed.insert(loaded.value, Some(value));
+        self.loaded.insert(loaded.value);
+        Some(value)
+    }
+
+    /// Loads in front. Behind checks that fail, what was loaded before is loaded again in the place of that.
+    fn load_now(&mut self, loaded: Loaded, done: Done) -> Option<Value> {
+        let (opcode, flags, ty) = loaded.kind;
+        let Loaded { address, offset, size, .. } = loaded;
+        let is_sure = done == Done::Always || self.guards.is_empty();
+        let (place, at_offset) = match done {
+            Done::Never => return None,
+            _ if is_sure => (address, offset),
+            _ => (self.guarded((address, offset), size)?, Offset32::new(0)),
+        };
+        let (load, _) = at(self.func, self.jump).ins().Load(opcode, ty, flags, at_offset, place);
+        self.made.push(load);
+        let value = self.func.dfg.first_result(load);
+        self.loads.push(Loaded { value, is_sure, ..loaded });
+        Some(value)
+    }
+
+    /// An address, if the checks on the way do nothing in the first iteration, and one that was loaded at otherwise.
+    fn guarded(&mut self, (address, offset): (Value, Offset32), size: u32) -> Option<Value> {
+        let ty = self.func.dfg.value_type(address);
+        let is_safe =
+            |there: &&Loaded| there.is_sure && there.size >= size && self.func.dfg.value_type(there.address) == ty;
+        let safe = self.loads.iter().find(is_safe)?;
+        let safe = (safe.address, safe.offset);
+        let guards: Vec<_> = self.guards.iter().map(|guard| (guard.inst, guard.condition, guard.holds)).collect();
+        let mut conditions = Vec::new();
+        for &(_, condition, holds) in &guards {
+            conditions.push((self.value(condition, (0, true))?, holds));
+        }
+        let [mut place, safe] = [(address, offset), safe].map(|(address, offset)| {
+            let place = at(self.func, self.jump).ins().iadd_imm_s(address, i64::from(offset));
+            self.made.extend(self.func.dfg.value_def(place).inst());
+            place
+        });
+        for (condition, holds) in conditions {
+            let [yes, no] = if holds { [place, safe] } else { [safe, place] };
+            place = at(self.func, self.jump).ins().select(condition, yes, no);
+            self.made.extend(self.func.dfg.value_def(place).inst());
+        }
+        for (guard, ..) in guards {
+            if !self.needed.contains(&guard) {
+                self.needed.push(guard);
+            }
+        }
+        Some(place)
+    }
+
+    /// `value` in front of the loop, as it is or made there by pure instructions: of what does not change, or of what it is in the first iteration.
+    fn value(&mut self, value: Value, (depth, is_first): (usize, bool)) -> Option<Value> {
+        /// Instructions between a cell and an address that is made of it: an extension, a product and some sums.
+        const MAX_DEPTH: usize = 8;
+        if !self.forest.defines(self.func, self.lp, value) {
+            return Some(value);
+        }
+        let known = self.fixed.get(&value).copied().flatten().map(Some);
+        let known = known.or_else(|| if is_first { &self.first } else { &self.fixed }.get(&value).copied());
+        if let Some(known) = known {
+            return known;
+        }
+        let found = match self.func.dfg.value_def(value) {
+            ValueDef::Param(block, index) if is_first && block == self.forest.data(self.lp).header => {
+                let [entry] = self.forest.data(self.lp).entries[..] else { return None };
+                entry.args(self.func).nth(index).and_then(|arg| arg.as_value())
+            }
+            ValueDef::Result(def, _) if depth < MAX_DEPTH => self.repeated(def, (depth + 1, is_first)),
+            _ => None,
+        };
+        if is_first { &mut self.first } else { &mut self.fixed }.insert(value, found);
+        found
+    }
+
+    /// What `def` gives, if it is pure and made of what can be made.
+    fn repeated(&mut self, def: Inst, how: (usize, bool)) -> Option<Value> {
+        if self.func.dfg.inst_results(def).len() != 1 || !Effects::of(self.func, def).is_pure() {
+            return None;
+        }
+        let args = self.func.dfg.inst_args(def).to_vec();
+        let args: Vec<_> = args.into_iter().map(|arg| self.value(arg, how)).collect::<Option<_>>()?;
+        if self.func.dfg.inst_args(def).iter().any(|arg| self.loaded.contains(arg)) {
+            self.loaded.insert(self.func.dfg.first_result(def));
+        }
+        let copy = copy_before(self.func, def, self.jump);
+        self.func.dfg.overwrite_inst_values(copy, args.into_iter());
+        self.made.push(copy);
+        Some(self.func.dfg.first_result(copy))
+    }
+}
