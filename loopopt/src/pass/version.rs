@@ -25,7 +25,7 @@
 //! loop of it.
 //!
 //! The test computes without effect and in registers only: sums, products and comparisons of values that are defined before the
-//! loop. No memory is read for it but lengths that only grow. If an early exit leaves the loop before a check would fail, the test may say "slow"
+//! loop. No memory is read for it but lengths that only grow, and cells that say how often the loop runs or where it stores to ([`assumed`]). If an early exit leaves the loop before a check would fail, the test may say "slow"
 //! where the fast loop would do; never the other way around.
 //!
 //! That an address of 32 bits does not wrap is tested like a check ([`extension`]): in the fast loop it is one of 64 bits, which `widen_indices`
@@ -221,7 +221,7 @@ fn run_for(ctx: &mut Context, cx: &mut PassCx<'_>, which: Which) -> CodegenResul
         cx.look_again(ctx, plan.header);
         cx.retract(NAME, plan.header);
         cx.fired(&ctx.func, &PASS, plan.header, plan.describe());
-        plan.copy(&mut ctx.func, cx, &order.sorted(&plan.blocks));
+        plan.copy(&mut ctx.func, cx, (&order.sorted(&plan.blocks), plan.overlaps().next().is_some()));
         plan.tell_apart(Rc::make_mut(&mut cx.told_apart));
     }
     finish(ctx, cx, &plans)?;
@@ -567,8 +567,8 @@ impl Plan {
         self.checks.iter().filter_map(|check| Some((check, check.extension()?)))
     }
 
-    /// Makes the slow version, if there is a test to be made. `blocks` are those of the loop in dominance order.
-    fn copy(&self, func: &mut Function, cx: &mut PassCx<'_>, blocks: &[Block]) {
+    /// Makes the slow version, if there is a test to be made. `blocks` are those of the loop in dominance order. `once_more` says whether the fast one may get versions again.
+    fn copy(&self, func: &mut Function, cx: &mut PassCx<'_>, (blocks, once_more): (&[Block], bool)) {
         if self.requires.is_empty() {
             return;
         }
@@ -577,7 +577,7 @@ impl Plan {
         for &block in blocks {
             func.layout.set_cold(slow.block(block));
         }
-        cx.marks.add_versions(self.header, self.overlaps().next().is_some());
+        cx.marks.add_versions(self.header, once_more);
         for &header in &self.headers {
             cx.marks.add_slow(slow.block(header));
         }

@@ -129,6 +129,8 @@ fn touches_memory(func: &Function, inst: Inst) -> bool {
 /// A loop, and what its loads are assumed to give in each iteration.
 struct Assumed {
     lp: Loop,
+    /// Whether it is in another loop.
+    is_inside: bool,
     given: Vec<(Inst, Value)>,
     /// The checks without which not all of that may be loaded in front of the loop.
     guards: Vec<Inst>,
@@ -226,7 +228,7 @@ impl Assumed {
             }
         }
         let InFront { made, needed, .. } = front;
-        let assumed = Self { lp, given, guards: needed, made };
+        let assumed = Self { lp, is_inside: forest.data(lp).parent.is_some(), given, guards: needed, made };
         let is_given = |inst| assumed.given.iter().any(|&(load, _)| load == inst);
         let is_needed = needs(&ctx.func, (forest, lp), cx.options, is_given);
         if !is_needed {
@@ -291,7 +293,7 @@ impl Assumed {
         let loads = self.given.len();
         cx.fired(&ctx.func, &PASS, plan.header, format!("{}; loads once, before the loop: {loads}", plan.describe()));
         let order = Order::of(&ctx.func, &ctx.domtree);
-        plan.copy(&mut ctx.func, cx, &order.sorted(&plan.blocks));
+        plan.copy(&mut ctx.func, cx, (&order.sorted(&plan.blocks), !self.is_inside));
         for &(load, value) in &self.given {
             let func = &mut ctx.func;
             let next = func.layout.next_inst(load).expect("a block ends in a branch");
