@@ -34,6 +34,20 @@
 //!
 //! All that is proved of the fast loop is proved of the loop that does not load the cells. They are not loaded there, so that what another thread writes in
 //! between does not come between a check that goes and what it confines.
+//!
+//! # Pays when
+//!
+//! a store goes to where such a load says, or the loop ends when one says so: other loads are hoisted by [`licm`](crate::pass::licm) once they are
+//! [told apart](super::overlap). Checks have to go with it, or the loads have to be many of the instructions. In a loop that is in another one there is no second test
+//! behind this one: of a product of matrices that objects point to, 4 by 4 take 0.64 of Cranelift's time and not 1.05, 8 by 8 0.67 and not 0.87.
+//!
+//! # Not done
+//!
+//! Loops around: what stands in front of the loop inside changes there. Cells that the loop stores to itself.
+//!
+//! # References
+//!
+//! LLVM `LoopVersioningLICM` tells apart what does not depend on the cells; HotSpot and Graal know from types that a length is no element.
 
 use super::in_front::{Done, Guarding, InFront, Loaded};
 use super::known::Known;
@@ -78,6 +92,8 @@ pub(super) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<bool>
 
 /// The headers of the innermost loops that store to where one of their loads says, or end when one of them says.
 fn candidates(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Block> {
+    /// Loops of one function. Each is looked at with analyses of the function as it would be.
+    const MAX_LOOPS: usize = 32;
     let forest = cx.forest(ctx);
     let may_be = |&lp: &Loop| {
         let header = forest.data(lp).header;
@@ -88,7 +104,7 @@ fn candidates(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Block> {
             && !cx.marks.is_left_alone(header)
             && needs(&ctx.func, (&forest, lp), cx.options, |_| true)
     };
-    forest.loops().filter(may_be).map(|lp| forest.data(lp).header).collect()
+    forest.loops().filter(may_be).take(MAX_LOOPS).map(|lp| forest.data(lp).header).collect()
 }
 
 /// Whether one of these loads of `lp` says where the loop stores, or when it ends. Not if the loop is long, or does more about memory than to load and store.

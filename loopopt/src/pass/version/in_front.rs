@@ -1,4 +1,4 @@
-//! What a loop makes of its cells, made in front of it.
+//! What a loop makes of its cells, made in front of it: the loads of which [`assumed`](super::assumed) says that they may be done there, and the addresses that these are at.
 
 use crate::analysis::cfg::edges::edges_from;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
@@ -172,6 +172,11 @@ impl<'a> InFront<'a> {
 
     /// An address, if the checks on the way do nothing in the first iteration, and one that was loaded at otherwise.
     fn guarded(&mut self, (address, offset): (Value, Offset32), size: u32) -> Option<Value> {
+        /// Checks that a load may stand behind: each is a choice for each load.
+        const MAX_GUARDS: usize = 8;
+        if self.guards.len() > MAX_GUARDS {
+            return None;
+        }
         let ty = self.func.dfg.value_type(address);
         let is_safe =
             |there: &&Loaded| there.is_sure && there.size >= size && self.func.dfg.value_type(there.address) == ty;
