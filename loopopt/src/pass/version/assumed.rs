@@ -49,7 +49,7 @@
 //!
 //! LLVM `LoopVersioningLICM` tells apart what does not depend on the cells; HotSpot and Graal know from types that a length is no element.
 
-use super::in_front::{Done, Guarding, InFront, Loaded};
+use super::in_front::{Guarding, InFront, Loaded, May};
 use super::known::Known;
 use super::overlap::count_insts;
 use super::{NAME, PASS, Plan, finish};
@@ -226,13 +226,9 @@ impl Assumed {
             }
             let load = loads.load(front.func, inst).filter(|_| given.len() < MAX_LOADS);
             let value = load.and_then(|load| {
-                let done = match load.flags.notrap() {
-                    true if load.flags.can_move() => Done::Always,
-                    true if is_certain => Done::Guarded,
-                    false if is_certain && first.observable().is_none() => Done::Guarded,
-                    _ => Done::Never,
-                };
-                front.load(&load, done)
+                let is_seen = !load.flags.notrap() && first.observable().is_some();
+                let move_ = load.flags.notrap() && load.flags.can_move();
+                front.load(&load, May { move_, run: is_certain && !is_seen })
             });
             match value {
                 Some(value) => given.push((inst, value)),
@@ -243,8 +239,8 @@ impl Assumed {
                 }
             }
         }
-        let InFront { made, needed, .. } = front;
-        let assumed = Self { lp, is_inside: forest.data(lp).parent.is_some(), given, guards: needed, made };
+        let (made, guards) = front.finish();
+        let assumed = Self { lp, is_inside: forest.data(lp).parent.is_some(), given, guards, made };
         let is_given = |inst| assumed.given.iter().any(|&(load, _)| load == inst);
         let is_needed = needs(&ctx.func, (forest, lp), cx.options, is_given);
         if !is_needed {

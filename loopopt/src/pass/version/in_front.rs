@@ -8,6 +8,7 @@ use crate::analysis::scev::linear_expr::Sum;
 use crate::claim::asserted;
 use crate::edit::at;
 use crate::edit::inst::clone::copy_before;
+use cranelift_codegen::cursor::Cursor;
 use cranelift_codegen::ir::immediates::Offset32;
 use cranelift_codegen::ir::{Function, Inst, InstBuilder, InstructionData, MemFlags, Opcode, Type, Value, ValueDef};
 use cranelift_codegen::{FxHashMap, FxHashSet};
@@ -36,13 +37,13 @@ impl Loaded {
     }
 }
 
-/// Whether a load may be done in front of the loop.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Done {
-    Always,
-    /// If the checks that come before it do nothing.
-    Guarded,
-    Never,
+/// Why a load may be done in front of the loop.
+#[derive(Clone, Copy)]
+pub(super) struct May {
+    /// It cannot trap, and may run wherever its address is known.
+    pub(super) move_: bool,
+    /// It runs in the first iteration, unless a check before it fails, and nothing that can be seen comes before it, or it cannot trap.
+    pub(super) run: bool,
 }
 
 /// Whether an instruction is a check that what follows stands behind.
@@ -79,9 +80,9 @@ pub(super) struct InFront<'a> {
     guards: Vec<Guard>,
     /// Whether a store comes before what is looked at.
     pub(super) is_written: bool,
-    /// Those of them that a load stands behind.
-    pub(super) needed: Vec<Inst>,
-    pub(super) made: Vec<Inst>,
+    /// How many of them, from the first, a load stands behind.
+    needed: usize,
+    made: Vec<Inst>,
 }
 
 impl<'a> InFront<'a> {
@@ -103,7 +104,7 @@ impl<'a> InFront<'a> {
             loaded: FxHashSet::default(),
             guards: Vec::new(),
             is_written: false,
-            needed: Vec::new(),
+            needed: 0,
             made: Vec::new(),
         }
     }
@@ -135,35 +136,42 @@ impl<'a> InFront<'a> {
     }
 
     /// What `load`, a load of the loop, gives in front of it: what has been loaded there, or is now if it may be.
-    pub(super) fn load(&mut self, load: &Access, done: Done) -> Option<Value> {
+    pub(super) fn load(&mut self, load: &Access, may: May) -> Option<Value> {
         let loaded = Loaded::of(self.func, load.inst)?;
         let address = self.value(loaded.address, (0, false))?;
+        let is_loaded = self.loaded.contains(&loaded.address);
         let place = Sum::of(self.func, address).offset(loaded.offset.into());
         let same = self.loads.iter().find(|there| there.kind == loaded.kind && there.place == place);
         let value = match same {
             Some(there) => there.value,
-            // Behind a store, this may be another place in the loop, or one that it does not come to.
-            None if self.is_written && (!self.guards.is_empty() || self.loaded.contains(&loaded.address)) => {
-                return None;
-            }
-            None => self.load_now(Loaded { address, place, ..loaded }, done)?,
+            None => self.load_now((load.inst, Loaded { address, place, ..loaded }), may, is_loaded)?,
         };
         self.fixed.insert(loaded.value, Some(value));
         self.loaded.insert(loaded.value);
         Some(value)
     }
 
-    /// Loads in front. Behind checks that fail, what was loaded before is loaded again in the place of that.
-    fn load_now(&mut self, loaded: Loaded, done: Done) -> Option<Value> {
+    /// Loads in front, as `inst` does in the loop. Behind checks that fail, what was loaded before is loaded again in the place of that. `is_loaded` says if the address is
+    /// made of what was loaded.
+    fn load_now(&mut self, (inst, loaded): (Inst, Loaded), may: May, is_loaded: bool) -> Option<Value> {
         let (opcode, flags, ty) = loaded.kind;
         let Loaded { address, offset, size, .. } = loaded;
-        let is_sure = done == Done::Always || self.guards.is_empty();
-        let (place, at_offset) = match done {
-            Done::Never => return None,
-            _ if is_sure => (address, offset),
-            _ => (self.guarded((address, offset), size)?, Offset32::new(0)),
+        let is_guarded = !self.guards.is_empty();
+        let is_sure = may.move_ && !is_loaded || !is_guarded;
+        if !(may.run || may.move_ && is_sure) {
+            return None;
+        }
+        // Behind a store, this may be another place in the loop, or one that it does not come to.
+        if self.is_written && (is_loaded || !is_sure) {
+            return None;
+        }
+        let (place, at_offset) = match is_sure {
+            true => (address, offset),
+            false => (self.guarded((address, offset), size)?, Offset32::new(0)),
         };
-        let (load, _) = at(self.func, self.jump).ins().Load(opcode, ty, flags, at_offset, place);
+        let srcloc = self.func.srcloc(inst);
+        let mut cursor = at(self.func, self.jump).with_srcloc(srcloc);
+        let (load, _) = cursor.ins().Load(opcode, ty, flags, at_offset, place);
         self.made.push(load);
         let value = self.func.dfg.first_result(load);
         self.loads.push(Loaded { value, is_sure, ..loaded });
@@ -180,29 +188,35 @@ impl<'a> InFront<'a> {
         let ty = self.func.dfg.value_type(address);
         let is_safe =
             |there: &&Loaded| there.is_sure && there.size >= size && self.func.dfg.value_type(there.address) == ty;
-        let safe = self.loads.iter().find(is_safe)?;
-        let safe = (safe.address, safe.offset);
-        let guards: Vec<_> = self.guards.iter().map(|guard| (guard.inst, guard.condition, guard.holds)).collect();
-        let mut conditions = Vec::new();
-        for &(_, condition, holds) in &guards {
+        let safe = self.loads.iter().find(is_safe).map(|there| (there.address, there.offset))?;
+        let mut conditions = Vec::with_capacity(self.guards.len());
+        for at in 0..self.guards.len() {
+            let Guard { condition, holds, .. } = self.guards[at];
             conditions.push((self.value(condition, (0, true))?, holds));
         }
-        let [mut place, safe] = [(address, offset), safe].map(|(address, offset)| {
-            let place = at(self.func, self.jump).ins().iadd_imm_s(address, i64::from(offset));
-            self.made.extend(self.func.dfg.value_def(place).inst());
-            place
-        });
+        let [mut place, safe] = [(address, offset), safe].map(|(address, offset)| self.sum(address, offset));
         for (condition, holds) in conditions {
             let [yes, no] = if holds { [place, safe] } else { [safe, place] };
             place = at(self.func, self.jump).ins().select(condition, yes, no);
             self.made.extend(self.func.dfg.value_def(place).inst());
         }
-        for (guard, ..) in guards {
-            if !self.needed.contains(&guard) {
-                self.needed.push(guard);
-            }
-        }
+        self.needed = self.guards.len();
         Some(place)
+    }
+
+    /// An address with its offset.
+    fn sum(&mut self, address: Value, offset: Offset32) -> Value {
+        if i32::from(offset) == 0 {
+            return address;
+        }
+        let sum = at(self.func, self.jump).ins().iadd_imm_s(address, i64::from(offset));
+        self.made.extend(self.func.dfg.value_def(sum).inst());
+        sum
+    }
+
+    /// What was made in front of the loop, and the checks that a load there stands behind.
+    pub(super) fn finish(self) -> (Vec<Inst>, Vec<Inst>) {
+        (self.made, self.guards[..self.needed].iter().map(|guard| guard.inst).collect())
     }
 
     /// `value` in front of the loop, as it is or made there by pure instructions: of what does not change, or of what it is in the first iteration.
@@ -212,9 +226,11 @@ impl<'a> InFront<'a> {
         if !self.forest.defines(self.func, self.lp, value) {
             return Some(value);
         }
-        let known = self.fixed.get(&value).copied().flatten().map(Some);
-        let known = known.or_else(|| if is_first { &self.first } else { &self.fixed }.get(&value).copied());
-        if let Some(known) = known {
+        // What does not change is so in the first iteration, too.
+        if let Some(&Some(fixed)) = self.fixed.get(&value) {
+            return Some(fixed);
+        }
+        if let Some(&known) = if is_first { &self.first } else { &self.fixed }.get(&value) {
             return known;
         }
         let found = match self.func.dfg.value_def(value) {

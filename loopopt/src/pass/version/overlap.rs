@@ -117,7 +117,7 @@ impl<'a> Cells<'a> {
                     <= gone.saturating_mul(options.version_max_insts_per_cell_access);
             found.extend(cells.into_iter().map(|(cell, others)| {
                 let cell = Rc::new(Cell { is_worth_a_test, ..cell });
-                others.into_iter().map(|(other, requires)| Check::apart(other, cell.clone(), requires)).collect()
+                others.into_iter().map(|apart| Check::apart(apart.other, cell.clone(), apart.requires)).collect()
             }));
         }
         if loads.several_move {
@@ -145,7 +145,7 @@ impl<'a> Cells<'a> {
                 return None;
             }
             let cell = Cell::of(&group, first);
-            if objects.iter_mut().find_map(|object| object.with(&cell)).is_none() {
+            if !objects.iter_mut().any(|object| object.takes_in(&cell).is_some()) {
                 objects.push(cell.clone());
             }
             cells.push((cell, group));
@@ -155,9 +155,8 @@ impl<'a> Cells<'a> {
             let object = objects.iter().find(|object| object.holds(&cell))?;
             let cell = Rc::new(cell);
             let apart = others.apart_from((&cell, object), &group)?;
-            let is_near = |inst| seen.iter().any(|own| own.access.inst == inst && others.is_known_distance(&cell, own));
-            found.extend(apart.into_iter().map(|(other, requires)| {
-                let from = if is_near(other.0) { &cell } else { object };
+            found.extend(apart.into_iter().map(|Apart { other, requires, is_near }| {
+                let from = if is_near { &cell } else { object };
                 Check::apart(other, from.clone(), requires)
             }));
         }
@@ -187,8 +186,8 @@ impl Cell {
         }
     }
 
-    /// Becomes large enough for `other` as well, if the two are near each other, always as far.
-    fn with(&mut self, other: &Self) -> Option<()> {
+    /// Becomes large enough for `other` as well, if the two are near each other, always as far. Nothing is said of the accesses to that.
+    fn takes_in(&mut self, other: &Self) -> Option<()> {
         /// Bytes of an object. 64: a header of some fields; what lies in between may be stored to.
         const MAX_SIZE: i64 = 64;
         let ahead = other.address.minus(&self.address)?.as_constant()?.cast_signed();
@@ -303,8 +302,14 @@ fn groups(seen: &[Seen]) -> Vec<Vec<&Seen>> {
     groups
 }
 
-/// An access, its block, and what it requires not to overlap a cell.
-type Apart = ((Inst, Block), Vec<Requirement>);
+/// What keeps an access apart from a cell.
+struct Apart {
+    /// The access, and its block.
+    other: (Inst, Block),
+    requires: Vec<Requirement>,
+    /// Whether it is always as far from the cell.
+    is_near: bool,
+}
 
 /// What else a loop loads and stores.
 pub(super) struct Others<'a> {
@@ -341,9 +346,10 @@ impl Others<'_> {
             if !self.options.ignore_cost && self.are_of_one_object(cell, other) {
                 return None;
             }
-            let required = requirement(if self.is_known_distance(cell, other) { cell } else { object }, other)?;
-            let required = if fault!(OneOverlapTested) && !checks.is_empty() { Vec::new() } else { vec![required] };
-            checks.push(((other.access.inst, other.block), required));
+            let is_near = self.is_known_distance(cell, other);
+            let required = requirement(if is_near { cell } else { object }, other)?;
+            let requires = if fault!(OneOverlapTested) && !checks.is_empty() { Vec::new() } else { vec![required] };
+            checks.push(Apart { other: (other.access.inst, other.block), requires, is_near });
         }
         Some(checks)
     }
