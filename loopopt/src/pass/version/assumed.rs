@@ -66,32 +66,53 @@ use crate::edit::materialize::assertion::assert_loads;
 use crate::options::Options;
 use crate::pass::version::lengths::Lengths;
 use crate::pass::{Form, PassCx, canon};
-use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Value};
+use cranelift_codegen::ir::{Function, Inst, InstructionData, Value};
 use cranelift_codegen::{CodegenResult, Context, FxHashMap, FxHashSet};
 
 /// Makes versions of the innermost loops for which that can be done if cells are assumed to hold what they hold in front. Returns whether there are any.
 pub(super) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<bool> {
-    let mut changed = false;
-    for header in candidates(ctx, cx) {
-        if cx.form < Form::Canonical {
-            canon::restore(ctx, cx)?;
-        }
-        let forest = cx.forest(ctx);
-        let Some(lp) = forest.loop_of_header(header) else { continue };
-        let Some(assumed) = Assumed::load_in_front(ctx, cx, &forest, lp) else { continue };
-        match assumed.plan(ctx, cx, &forest).filter(|plan| plan.copied <= cx.room(&ctx.func) && cx.fuel.take()) {
+    if candidates(ctx, cx).is_empty() {
+        return Ok(false);
+    }
+    if cx.form < Form::Canonical {
+        canon::restore(ctx, cx)?;
+    }
+    let forest = cx.forest(ctx);
+    let order = Order::of(&ctx.func, &ctx.domtree);
+    let mut room = cx.room(&ctx.func);
+    let mut found = Vec::new();
+    for lp in candidates(ctx, cx) {
+        let Some(assumed) = Assumed::load_in_front(ctx, cx, &forest, (lp, &order)) else { continue };
+        match assumed.plan(ctx, cx, &forest).filter(|plan| plan.copied <= room && cx.fuel.take()) {
             Some(plan) => {
-                assumed.apply(ctx, cx, plan)?;
-                changed = true;
+                room -= plan.copied;
+                found.push((assumed, plan));
             }
             None => assumed.forget(&mut ctx.func),
         }
     }
-    Ok(changed)
+    if found.is_empty() {
+        return Ok(false);
+    }
+    for (assumed, plan) in &found {
+        assumed.announce(ctx, cx, plan);
+        let is_outermost = forest.data(assumed.lp).parent.is_none();
+        plan.copy(&mut ctx.func, cx, (&order.sorted(&plan.blocks), is_outermost));
+    }
+    // The slow versions load for themselves.
+    for &(load, value) in found.iter().flat_map(|(assumed, _)| &assumed.given) {
+        let next = ctx.func.layout.next_inst(load).expect("a block ends in a branch");
+        assert_loads(&mut ctx.func, next, load, value);
+        stand_for(&mut ctx.func, load, value);
+    }
+    ctx.func.dfg.resolve_all_aliases();
+    let plans: Vec<_> = found.into_iter().map(|(_, plan)| plan).collect();
+    finish(ctx, cx, &plans)?;
+    Ok(true)
 }
 
-/// The headers of the innermost loops that store to where one of their loads says, or end when one of them says.
-fn candidates(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Block> {
+/// The innermost loops that store to where one of their loads says, or end when one of them says.
+fn candidates(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Loop> {
     /// Loops of one function. Each is looked at with analyses of the function as it would be.
     const MAX_LOOPS: usize = 32;
     let forest = cx.forest(ctx);
@@ -104,7 +125,7 @@ fn candidates(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Block> {
             && !cx.marks.is_left_alone(header)
             && needs(&ctx.func, (&forest, lp), cx.options, |_| true)
     };
-    forest.loops().filter(may_be).take(MAX_LOOPS).map(|lp| forest.data(lp).header).collect()
+    forest.loops().filter(may_be).take(MAX_LOOPS).collect()
 }
 
 /// Whether one of these loads of `lp` says where the loop stores, or when it ends. Not if the loop is long, or does more about memory than to load and store.
@@ -145,8 +166,6 @@ fn touches_memory(func: &Function, inst: Inst) -> bool {
 /// A loop, and what its loads are assumed to give in each iteration.
 struct Assumed {
     lp: Loop,
-    /// Whether it is in another loop.
-    is_inside: bool,
     given: Vec<(Inst, Value)>,
     /// The checks without which not all of that may be loaded in front of the loop.
     guards: Vec<Inst>,
@@ -200,12 +219,17 @@ fn loaded_before(ctx: &Context, cx: &PassCx<'_>, forest: &LoopForest, lp: Loop) 
 
 impl Assumed {
     /// (A1) Loads the cells of `lp` in front of it. Nothing if there are none.
-    fn load_in_front(ctx: &mut Context, cx: &PassCx<'_>, forest: &LoopForest, lp: Loop) -> Option<Self> {
+    fn load_in_front(
+        ctx: &mut Context,
+        cx: &PassCx<'_>,
+        forest: &LoopForest,
+        (lp, order): (Loop, &Order),
+    ) -> Option<Self> {
         /// Loads of one loop. The cell of each is compared with each store.
         const MAX_LOADS: usize = 16;
         let there = loaded_before(ctx, cx, forest, lp);
         let loads = Loads::of(ctx, cx.options, forest, lp);
-        let blocks = Order::of(&ctx.func, &ctx.domtree).sorted(forest.blocks(lp));
+        let blocks = order.sorted(forest.blocks(lp));
         let Context { func, domtree, .. } = ctx;
         let jump = forest.preheader(func, lp).and_then(|preheader| func.layout.last_inst(preheader))?;
         let insts: Vec<_> =
@@ -240,7 +264,7 @@ impl Assumed {
             }
         }
         let (made, guards) = front.finish();
-        let assumed = Self { lp, is_inside: forest.data(lp).parent.is_some(), given, guards, made };
+        let assumed = Self { lp, given, guards, made };
         let is_given = |inst| assumed.given.iter().any(|&(load, _)| load == inst);
         let is_needed = needs(&ctx.func, (forest, lp), cx.options, is_given);
         if !is_needed {
@@ -298,22 +322,12 @@ impl Assumed {
         others < plan.checks.len() || count_insts(func, &plan.blocks) <= max
     }
 
-    /// Makes the versions, and gives the fast one what was loaded in front of it.
-    fn apply(self, ctx: &mut Context, cx: &mut PassCx<'_>, plan: Plan) -> CodegenResult<()> {
+    /// Says what is done.
+    fn announce(&self, ctx: &Context, cx: &mut PassCx<'_>, plan: &Plan) {
         cx.look_again(ctx, plan.header);
         cx.retract(NAME, plan.header);
-        let loads = self.given.len();
-        cx.fired(&ctx.func, &PASS, plan.header, format!("{}; loads once, before the loop: {loads}", plan.describe()));
-        let order = Order::of(&ctx.func, &ctx.domtree);
-        plan.copy(&mut ctx.func, cx, (&order.sorted(&plan.blocks), !self.is_inside));
-        for &(load, value) in &self.given {
-            let func = &mut ctx.func;
-            let next = func.layout.next_inst(load).expect("a block ends in a branch");
-            assert_loads(func, next, load, value);
-            stand_for(func, load, value);
-        }
-        ctx.func.dfg.resolve_all_aliases();
-        finish(ctx, cx, &[plan])
+        let what = format!("{}; loads once, before the loop: {}", plan.describe(), self.given.len());
+        cx.fired(&ctx.func, &PASS, plan.header, what);
     }
 }
 
