@@ -251,8 +251,8 @@ impl Assumed {
             let load = loads.load(front.func, inst).filter(|_| given.len() < MAX_LOADS);
             let value = load.and_then(|load| {
                 let is_seen = !load.flags.notrap() && first.observable().is_some();
-                let move_ = load.flags.notrap() && load.flags.can_move();
-                front.load(&load, May { move_, run: is_certain && !is_seen })
+                let anywhere = load.flags.notrap() && load.flags.can_move();
+                front.load(&load, May { anywhere, at_first: is_certain && !is_seen })
             });
             match value {
                 Some(value) => given.push((inst, value)),

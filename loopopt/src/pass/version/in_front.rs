@@ -41,9 +41,9 @@ impl Loaded {
 #[derive(Clone, Copy)]
 pub(super) struct May {
     /// It cannot trap, and may run wherever its address is known.
-    pub(super) move_: bool,
+    pub(super) anywhere: bool,
     /// It runs in the first iteration, unless a check before it fails, and nothing that can be seen comes before it, or it cannot trap.
-    pub(super) run: bool,
+    pub(super) at_first: bool,
 }
 
 /// Whether an instruction is a check that what follows stands behind.
@@ -157,8 +157,8 @@ impl<'a> InFront<'a> {
         let (opcode, flags, ty) = loaded.kind;
         let Loaded { address, offset, size, .. } = loaded;
         let is_guarded = !self.guards.is_empty();
-        let is_sure = may.move_ && !is_loaded || !is_guarded;
-        if !(may.run || may.move_ && is_sure) {
+        let is_sure = may.anywhere && !is_loaded || !is_guarded;
+        if !(may.at_first || may.anywhere && is_sure) {
             return None;
         }
         // Behind a store, this may be another place in the loop, or one that it does not come to.
