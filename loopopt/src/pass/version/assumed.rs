@@ -106,6 +106,9 @@ pub(super) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<bool>
         stand_for(&mut ctx.func, load, value);
     }
     ctx.func.dfg.resolve_all_aliases();
+    for &load in found.iter().flat_map(|(assumed, _)| &assumed.made) {
+        put_uses_at(&mut ctx.func, load);
+    }
     let plans: Vec<_> = found.into_iter().map(|(_, plan)| plan).collect();
     finish(ctx, cx, &plans)?;
     Ok(true)
@@ -329,6 +332,16 @@ impl Assumed {
         let what = format!("{}; loads once, before the loop: {}", plan.describe(), self.given.len());
         cx.fired(&ctx.func, &PASS, plan.header, what);
     }
+}
+
+/// Lets what uses a load that may trap, in front of the loop, have its source location: where lowering makes one instruction of both, the trap is seen there.
+fn put_uses_at(func: &mut Function, load: Inst) {
+    let Some(access) = Access::of(func, load).filter(|access| !access.flags.notrap()) else { return };
+    let (srcloc, value) = (func.srcloc(load), func.dfg.first_result(access.inst));
+    let Some(block) = func.layout.inst_block(load) else { return };
+    let uses = |inst: &Inst| Effects::of(func, *inst).is_pure() && func.dfg.inst_args(*inst).contains(&value);
+    let uses: Vec<_> = func.layout.block_insts(block).filter(uses).collect();
+    uses.into_iter().for_each(|inst| func.set_srcloc(inst, srcloc));
 }
 
 /// Whether the two are known to touch the same byte.
