@@ -431,16 +431,8 @@ impl<'a, 'b> Motion<'a, 'b> {
         let is_load = matches!(func.dfg.insts[inst], InstructionData::Load { .. });
         let before: &[Inst] = match is_load {
             true => {
-                // What another loop loads would have to leave that through an exit parameter.
-                let is_around = |load: &Inst| {
-                    let home = func.layout.inst_block(*load).and_then(|block| place.forest.innermost(block));
-                    home.is_none_or(|home| place.forest.encloses(home, place.lp))
-                };
-                self.available.get_or_insert_with(|| {
-                    let mut loads = available_loads(func, place.flow.0, place.preheader, place.private);
-                    loads.retain(is_around);
-                    loads
-                })
+                let Place { forest, flow: (cfg, _), lp, preheader, private, .. } = place;
+                self.available.get_or_insert_with(|| available_loads(func, cfg, (forest, lp), preheader, private))
             }
             false => &[],
         };

@@ -218,10 +218,7 @@ fn run_for(ctx: &mut Context, cx: &mut PassCx<'_>, which: Which) -> CodegenResul
     }
     let order = Order::of(&ctx.func, &ctx.domtree);
     for plan in &plans {
-        cx.look_again(ctx, plan.header);
-        cx.retract(NAME, plan.header);
-        cx.fired(&ctx.func, &PASS, plan.header, plan.describe());
-        plan.copy(&mut ctx.func, cx, (&order.sorted(&plan.blocks), plan.overlaps().next().is_some()));
+        plan.make(ctx, cx, &order, (plan.describe(), plan.overlaps().next().is_some()));
         plan.tell_apart(Rc::make_mut(&mut cx.told_apart));
     }
     finish(ctx, cx, &plans)?;
@@ -565,6 +562,14 @@ impl Plan {
     /// The extensions that go, with what they become.
     fn extensions(&self) -> impl Iterator<Item = (&Check, &Sum)> {
         self.checks.iter().filter_map(|check| Some((check, check.extension()?)))
+    }
+
+    /// Says what is done, and makes the slow version.
+    fn make(&self, ctx: &mut Context, cx: &mut PassCx<'_>, order: &Order, (what, once_more): (String, bool)) {
+        cx.look_again(ctx, self.header);
+        cx.retract(NAME, self.header);
+        cx.fired(&ctx.func, &PASS, self.header, what);
+        self.copy(&mut ctx.func, cx, (&order.sorted(&self.blocks), once_more));
     }
 
     /// Makes the slow version, if there is a test to be made. `blocks` are those of the loop in dominance order. `once_more` says whether the fast one may get versions again.

@@ -44,12 +44,20 @@ use std::rc::Rc;
 /// Instructions that are looked at. A guard and the code before it that computes what it compares have fewer.
 const MAX_INSTS: usize = 64;
 
-/// The loads that are available at the end of `block`, which the guard of a rotated loop has often done for the loop: found on the way up as long as each block has one predecessor.
-pub fn available_loads(func: &Function, cfg: &ControlFlowGraph, block: Block, private: &PrivateSlots) -> Vec<Inst> {
+/// The loads that are available at the end of `preheader`, that of `lp`, which the guard of a rotated loop has often done for the loop: found on the way up as long as each
+/// block has one predecessor. None of another loop, which would have to leave that through an exit parameter.
+pub fn available_loads(
+    func: &Function,
+    cfg: &ControlFlowGraph,
+    (forest, lp): (&LoopForest, Loop),
+    preheader: Block,
+    private: &PrivateSlots,
+) -> Vec<Inst> {
     let (mut loads, mut stores) = (Vec::new(), Vec::<Access>::new());
     let mut seen = 0;
-    let mut here = Some(block);
+    let mut here = Some(preheader);
     while let Some(block) = here {
+        let is_around = forest.innermost(block).is_none_or(|home| forest.encloses(home, lp));
         for inst in func.layout.block_insts(block).rev() {
             seen += 1;
             if seen > MAX_INSTS || Effects::of(func, inst).fences {
@@ -57,7 +65,9 @@ pub fn available_loads(func: &Function, cfg: &ControlFlowGraph, block: Block, pr
             }
             match Access::of(func, inst) {
                 Some(store) if store.stored.is_some() => stores.push(store),
-                Some(load) if !stores.iter().any(|store| store.may_alias(&load, private)) => loads.push(inst),
+                Some(load) if is_around && !stores.iter().any(|store| store.may_alias(&load, private)) => {
+                    loads.push(inst)
+                }
                 _ => {}
             }
         }

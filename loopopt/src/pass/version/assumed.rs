@@ -52,7 +52,7 @@
 use super::in_front::{Guarding, InFront, Loaded, May};
 use super::known::Known;
 use super::overlap::count_insts;
-use super::{NAME, PASS, Plan, finish};
+use super::{Plan, finish};
 use crate::analysis::cfg::edges::Edge;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::cfg::must_execute::{FirstIteration, Order};
@@ -61,6 +61,7 @@ use crate::analysis::memory::alias::{Access, PrivateSlots};
 use crate::analysis::memory::available::available_loads;
 use crate::analysis::memory::exit_polls::polls;
 use crate::analysis::scev::view::View;
+use crate::edit::inst::rename::rename_in;
 use crate::edit::inst::stand_for::stand_for;
 use crate::edit::materialize::assertion::assert_loads;
 use crate::options::Options;
@@ -71,17 +72,19 @@ use cranelift_codegen::{CodegenResult, Context, FxHashMap, FxHashSet};
 
 /// Makes versions of the innermost loops for which that can be done if cells are assumed to hold what they hold in front. Returns whether there are any.
 pub(super) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<bool> {
-    if candidates(ctx, cx).is_empty() {
-        return Ok(false);
-    }
-    if cx.form < Form::Canonical {
+    let mut loops = candidates(ctx, cx);
+    if !loops.is_empty() && cx.form < Form::Canonical {
         canon::restore(ctx, cx)?;
+        loops = candidates(ctx, cx);
+    }
+    if loops.is_empty() {
+        return Ok(false);
     }
     let forest = cx.forest(ctx);
     let order = Order::of(&ctx.func, &ctx.domtree);
     let mut room = cx.room(&ctx.func);
     let mut found = Vec::new();
-    for lp in candidates(ctx, cx) {
+    for lp in loops {
         let Some(assumed) = Assumed::load_in_front(ctx, cx, &forest, (lp, &order)) else { continue };
         match assumed.plan(ctx, cx, &forest).filter(|plan| plan.copied <= room && cx.fuel.take()) {
             Some(plan) => {
@@ -95,9 +98,8 @@ pub(super) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<bool>
         return Ok(false);
     }
     for (assumed, plan) in &found {
-        assumed.announce(ctx, cx, plan);
-        let is_outermost = forest.data(assumed.lp).parent.is_none();
-        plan.copy(&mut ctx.func, cx, (&order.sorted(&plan.blocks), is_outermost));
+        let what = format!("{}; loads once, before the loop: {}", plan.describe(), assumed.given.len());
+        plan.make(ctx, cx, &order, (what, forest.data(assumed.lp).parent.is_none()));
     }
     // The slow versions load for themselves.
     for &(load, value) in found.iter().flat_map(|(assumed, _)| &assumed.given) {
@@ -207,17 +209,13 @@ impl<'a> Loads<'a> {
     }
 }
 
-/// What has been loaded on the way to `lp`, outside of other loops: what these load would have to leave them through an exit parameter.
+/// What has been loaded on the way to `lp`.
 fn loaded_before(ctx: &Context, cx: &PassCx<'_>, forest: &LoopForest, lp: Loop) -> Vec<Loaded> {
     let Context { func, cfg, domtree, .. } = ctx;
     let Some(preheader) = forest.preheader(func, lp) else { return Vec::new() };
     let private = PrivateSlots::of(func, domtree).with(cx.told_apart.clone());
-    let is_around = |load: &Inst| {
-        let home = func.layout.inst_block(*load).and_then(|block| forest.innermost(block));
-        home.is_none_or(|home| forest.encloses(home, lp))
-    };
-    let loads = available_loads(func, cfg, preheader, &private).into_iter().filter(is_around);
-    loads.filter_map(|load| Loaded::of(func, load)).collect()
+    let loads = available_loads(func, cfg, (forest, lp), preheader, &private);
+    loads.into_iter().filter_map(|load| Loaded::of(func, load)).collect()
 }
 
 impl Assumed {
@@ -311,10 +309,7 @@ impl Assumed {
                 loaded.push((inst, before));
             }
         }
-        for (inst, before) in &loaded {
-            let values = before.iter().map(|value| given.get(value).copied().unwrap_or(*value));
-            func.dfg.overwrite_inst_values(*inst, values);
-        }
+        rename_in(func, forest.blocks(self.lp).iter().copied(), &given);
         loaded
     }
 
@@ -323,14 +318,6 @@ impl Assumed {
         let others = plan.extensions().count() + plan.overlaps().count();
         let max = self.given.len().saturating_mul(options.version_max_insts_per_cell_access);
         others < plan.checks.len() || count_insts(func, &plan.blocks) <= max
-    }
-
-    /// Says what is done.
-    fn announce(&self, ctx: &Context, cx: &mut PassCx<'_>, plan: &Plan) {
-        cx.look_again(ctx, plan.header);
-        cx.retract(NAME, plan.header);
-        let what = format!("{}; loads once, before the loop: {}", plan.describe(), self.given.len());
-        cx.fired(&ctx.func, &PASS, plan.header, what);
     }
 }
 

@@ -138,13 +138,14 @@ impl<'a> Cells<'a> {
         let seen = walk(view, lp, &order.sorted(view.forest.blocks(lp)));
         let others = Others { view, lp, options, private, seen: &seen };
         let (mut found, mut cells, mut objects) = (Vec::new(), Vec::new(), Vec::<Cell>::new());
-        let is_one = |own: &&&Seen| loads.contains(&own.access.inst);
         for group in groups(&seen) {
-            let Some(first) = group.iter().find(is_one) else { continue };
+            if !group.iter().any(|own| loads.contains(&own.access.inst)) {
+                continue;
+            }
             if group.iter().any(|own| own.access.stored.is_some()) {
                 return None;
             }
-            let cell = Cell::of(&group, first);
+            let cell = Cell::of(&group);
             if !objects.iter_mut().any(|object| object.takes_in(&cell).is_some()) {
                 objects.push(cell.clone());
             }
@@ -175,8 +176,9 @@ impl<'a> Cells<'a> {
 }
 
 impl Cell {
-    /// The cell of these accesses, of which one is `first`.
-    fn of(group: &[&Seen], first: &Seen) -> Self {
+    /// The cell of these accesses, all to one place.
+    fn of(group: &[&Seen]) -> Self {
+        let first = group[0];
         Self {
             accesses: group.iter().map(|own| own.access.inst).collect(),
             address: first.address.clone(),
@@ -330,7 +332,7 @@ impl Others<'_> {
         if group.iter().any(is_asynchronous) || is_stored && group.iter().any(|own| kind(own) != kind(first)) {
             return None;
         }
-        let cell = Cell::of(group, first);
+        let cell = Cell::of(group);
         let checks = self.apart_from((&cell, &cell), group)?;
         (!checks.is_empty()).then_some((cell, checks))
     }
