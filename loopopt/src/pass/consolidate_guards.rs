@@ -68,10 +68,12 @@ use crate::analysis::memory::available::KnownLoads;
 use crate::analysis::memory::checked_memory::{CheckedMemories, CheckedMemory, NULL_PAGE, Root, Roots};
 use crate::analysis::memory::spectre_guard::Guard;
 use crate::analysis::scev::linear_expr::Term;
+use crate::analysis::scev::view::View;
 use crate::change::Change;
 use crate::claim::Claim;
 use crate::edit::at;
 use crate::edit::materialize::assertion::assert_truth;
+use crate::edit::materialize::emit::emit;
 use crate::edit::materialize::known_loads::replace_loads;
 use crate::edit::materialize::offsets::set_address;
 use crate::fault::fault;
@@ -286,12 +288,29 @@ impl Guarding<'_> {
         // The part of the distance that does not change in the loop takes the place of that of the address.
         let made = Made::Distance { base, value: fixed, plus: group.start };
         let fixed = self.once(jump, made, |guarding| {
-            let distance = at(&mut guarding.ctx.func, jump).ins().isub(fixed, base);
+            let distance = guarding.distance(jump, fixed, base);
             guarding.behind(jump, distance, group.start)
         });
         let mut cursor = at(&mut self.ctx.func, places.guard);
         let distance = cursor.ins().iadd(fixed, moving);
         (cursor.ins().iadd(base, distance), distance)
+    }
+
+    /// How far `value` is behind `base`, computed before `place`: what is added to the base, if that is what it is.
+    fn distance(&mut self, place: Inst, value: Value, base: Value) -> Value {
+        let view = View { ctx: self.ctx, forest: self.forest };
+        let known = view.sum(value).zip(view.sum(base)).and_then(|(value, base)| {
+            let distance = value.minus(&base)?;
+            (distance.operations() < value.operations()).then_some(distance)
+        });
+        let func = &mut self.ctx.func;
+        let summands = func.dfg.value_def(value).inst().map(|inst| func.dfg.insts[inst]);
+        match (summands, known) {
+            (Some(InstructionData::Binary { opcode: Opcode::Iadd, args: [a, b] }), _) if a == base => b,
+            (Some(InstructionData::Binary { opcode: Opcode::Iadd, args: [a, b] }), _) if b == base => a,
+            (_, Some(distance)) => emit(func, place, &distance),
+            (_, None) => at(func, place).ins().isub(value, base),
+        }
     }
 
     /// An address as a sum of what the innermost loop around its guard does not change, as it does not change the base, and of what it does; and

@@ -100,7 +100,7 @@ use crate::analysis::scev::exit_test::ExitTest;
 use crate::analysis::scev::linear_expr::Sum;
 use crate::analysis::scev::predication::Predication;
 use crate::analysis::scev::recurrence::Recurrences;
-use crate::analysis::scev::requirement::{Requirement, simplified};
+use crate::analysis::scev::requirement::{Requirement, needed_beside, simplified};
 use crate::analysis::scev::view::View;
 use crate::change::Change;
 use crate::claim::Claim;
@@ -117,7 +117,7 @@ use crate::pass::{Form, Pass, PassCx, canon};
 use check::Check;
 use cranelift_codegen::ir::{Block, Function, Inst, Value};
 use cranelift_codegen::{CodegenResult, Context, FxHashMap, FxHashSet};
-use known::Known;
+use known::{Known, told_of_loads};
 use lengths::Lengths;
 use overlap::Cell;
 use smallvec::SmallVec;
@@ -378,7 +378,7 @@ impl Plan {
             let why = plan.add_overlaps(forest, known, &overlaps, options);
             obstacle = obstacle.or(why);
         }
-        plan.simplify(obstacle, options)
+        plan.simplify(func, obstacle, options)
     }
 
     /// The most comparisons that pay for the checks that go.
@@ -389,12 +389,14 @@ impl Plan {
     }
 
     /// Makes the test as short as it can be. `obstacle` is why some check stays.
-    fn simplify(mut self, obstacle: Option<Decline>, options: &Options) -> Result<Self, Decline> {
+    fn simplify(mut self, func: &Function, obstacle: Option<Decline>, options: &Options) -> Result<Self, Decline> {
         let (requirements, max) = (self.requires.len(), options.version_max_requirements);
         if !options.ignore_cost && requirements > max.saturating_mul(MAX_UNSIMPLIFIED) {
             return Err(Decline::TooManyTests { requirements, max });
         }
         self.requires = simplified(self.requires);
+        let given = told_of_loads(func, &self.requires, options);
+        self.requires = needed_beside(self.requires, given);
         let never = |requirement: &&Requirement| requirement.known() == Some(false);
         if let (Some(check), Some(requirement)) = (self.checks.first(), self.requires.iter().find(never)) {
             return Err(Decline::NeverHolds { check: check.inst, requirement: Box::new(requirement.clone()) });

@@ -100,6 +100,23 @@ pub fn simplified(required: Vec<Requirement>) -> Vec<Requirement> {
     required
 }
 
+/// Those of `required` that do not follow from each other and from what is `given`.
+pub fn needed_beside(mut required: Vec<Requirement>, given: Vec<Requirement>) -> Vec<Requirement> {
+    let mut count = required.len();
+    required.extend(given);
+    let mut index = 0;
+    while index < count {
+        if is_implied(&required, index) {
+            drop(required.remove(index));
+            count -= 1;
+        } else {
+            index += 1;
+        }
+    }
+    required.truncate(count);
+    required
+}
+
 /// That one number is less than another one, or at most that.
 struct Less<'r> {
     signed: bool,
@@ -400,7 +417,7 @@ mod tests {
             let is_so = |at| holds(*cond, number(left, at), number(right, at), 8);
             seen.entry(one.clone()).or_insert_with(|| numbers.iter().map(is_so).collect()).clone()
         };
-        let mut fewer_than_before = 0;
+        let (mut fewer_than_before, mut needed_than_before) = (0, 0);
         let count = family.len();
         for (i, j, k) in (0..count).flat_map(|i| (0..i).flat_map(move |j| (0..j).step_by(11).map(move |k| (i, j, k)))) {
             // One of three orders of each three.
@@ -409,12 +426,18 @@ mod tests {
             let fewer = simplified(required.clone());
             fewer_than_before += usize::from(fewer.len() < 3);
             let [before, after] = [&required, &fewer].map(|all| all.iter().map(&mut truth).collect::<Vec<_>>());
+            let given = required.pop().expect("three");
+            let needed = needed_beside(required.clone(), vec![given.clone()]);
+            needed_than_before += usize::from(needed.len() < 2);
+            let with_given: Vec<_> = needed.iter().chain([&given]).map(&mut truth).collect();
             for at in 0..numbers.len() {
-                let [before, after] = [&before, &after].map(|all| all.iter().all(|one| one[at]));
-                assert!(before || !after, "{:?}: {required:?} became {fewer:?}", numbers[at]);
+                let [before, after, beside] = [&before, &after, &with_given].map(|all| all.iter().all(|one| one[at]));
+                assert!(before || !after, "{:?}: {required:?}, {given:?} became {fewer:?}", numbers[at]);
+                assert!(before || !beside, "{:?}: {required:?} became {needed:?} beside {given:?}", numbers[at]);
             }
         }
         assert!(fewer_than_before > 3_000, "{fewer_than_before}");
+        assert!(needed_than_before > 1_000, "{needed_than_before}");
     }
 
     /// What is required of the low half of a number says nothing of the number.

@@ -8,13 +8,14 @@ use super::overlap::{Cell, Cells};
 use super::why::Decline;
 use crate::analysis::cfg::loops::Loop;
 use crate::analysis::facts::known::{Conditions, Place};
+use crate::analysis::scev::linear_expr::{Sum, Term};
 use crate::analysis::scev::predication::Predication;
 use crate::analysis::scev::predication::unwrapped::unwrapped;
 use crate::analysis::scev::requirement::Requirement;
 use crate::analysis::scev::view::View;
 use crate::options::Options;
 use crate::pass::{GuardPolicy, PassCx};
-use cranelift_codegen::ir::{Block, Inst};
+use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode, Value, types};
 use cranelift_codegen::{Context, FxHashMap, FxHashSet};
 use std::ops::Range;
 use std::rc::Rc;
@@ -221,4 +222,32 @@ impl<'a> Known<'a> {
             self.answers.entry((lp, requirement.clone())).or_insert_with(ask).then_some(true)
         })
     }
+}
+
+/// What the embedder says of what is loaded that these requirements are of: [`Embedder::bounds`](crate::Embedder::bounds).
+pub(super) fn told_of_loads(func: &Function, required: &[Requirement], options: &Options) -> Vec<Requirement> {
+    let mut loaded = Vec::new();
+    for requirement in required {
+        let (Requirement::Compare { left, right, .. } | Requirement::Fits { left, right }) = requirement;
+        for sum in [left, right] {
+            sum.each_value(&mut |value| loaded.push(value));
+        }
+    }
+    loaded.sort_unstable();
+    loaded.dedup();
+    let bounds = |value: Value| {
+        let InstructionData::Load { opcode: Opcode::Load, flags, .. } =
+            func.dfg.insts[func.dfg.value_def(value).inst()?]
+        else {
+            return None;
+        };
+        let is_word = func.dfg.value_type(value) == types::I64;
+        is_word.then(|| (value, options.bounds(func, func.dfg.mem_flags[flags])))
+    };
+    let told = loaded.into_iter().filter_map(bounds).flat_map(|(value, (least, largest))| {
+        let [number, least, largest] =
+            [Sum::of_term(Term::Value(value), 1, 64), Sum::constant(least, 64), Sum::constant(largest, 64)];
+        [Requirement::at_most(least, number.clone()), Requirement::at_most(number, largest)]
+    });
+    told.filter(|one| one.known().is_none()).collect()
 }
