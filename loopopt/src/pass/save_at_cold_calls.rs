@@ -36,9 +36,13 @@
 //!
 //! A value from outside of the loop that only the cold code uses needs no register in the loop and gets no parameter: it may be on the stack.
 //!
-//! (P1) All calls of the loop are in cold code, to which one edge of a branch leads, and which comes back to where the other edge goes, or leaves the
-//! loop. That branch may be in a cold loop inside: the loop as it was, where `strip_mine` or `transfer` has made one without calls. (P2) Something lives across. (P3) There are registers for what lives through the loop. (P4) There are few of them: each takes code, and
+//! (P1) All calls of the loop are in cold code. If one edge of a branch leads there, and it comes back to where the other edge goes, values come back there. That branch
+//! may be in a cold loop inside: the loop as it was, where `strip_mine` or `transfer` has made one without calls. Of other cold code, as the rare part of a loop that
+//! `transfer` has made, the block is split behind its last call, and values come back there ([`elsewhere`]). (P2) Something lives across. (P3) There are registers for what lives through the loop. (P4) There are few of them: each takes code, and
 //! time to lower it. One that saved nothing would be one across which everything lives, so that it is all of them or none.
+//!
+//! What only an outermost loop uses, and what lives across a call in front of it, enters the loop by the other class of registers, if there are more such values than
+//! calls preserve: it was on the stack.
 //!
 //! # Cost
 //!
@@ -46,7 +50,7 @@
 //!
 //! # Changes
 //!
-//! Parameters, arguments, and instructions in cold code.
+//! Parameters, arguments, and instructions in cold code, of which blocks are split.
 //!
 //! # Not done
 //!
@@ -56,15 +60,17 @@
 //!
 //! Placement of spill code in what is cold: Lupo and Wilken, "Post register allocation spill code optimization" (CGO 2006).
 
+mod elsewhere;
+
 use crate::analysis::cfg::edges::{Edge, each_use, edges_from};
-use crate::analysis::cfg::loops::{Loop, LoopForest, defined_in};
+use crate::analysis::cfg::loops::{Loop, LoopForest, def_block, defined_in};
 use crate::analysis::inst::effects::{calls, is_constant_value};
 use crate::analysis::memory::polls::rare_region;
 use crate::analysis::pressure::{Pressure, used_from_outside};
 use crate::change::Change;
 use crate::edit::cfg::split_edges::append_arg;
 use crate::edit::inst::labels::copy_labels;
-use crate::edit::inst::rename::rename_in;
+use crate::edit::inst::rename::{rename_in, rename_uses};
 use crate::edit::materialize::other_class::{Saved, can_save};
 use crate::edit::ssa::frontier::Levels;
 use crate::edit::ssa::own_values::give_own_values;
@@ -85,8 +91,9 @@ pub(crate) const PASS: Pass = Pass { name: NAME, run, reasons: &[Decline::REASON
 
 /// Saves what lives across the cold calls of all loops where it pays.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
+    let mut change = split_behind_calls(ctx, cx);
+    cx.invalidate(ctx, change);
     let forest = cx.forest(ctx);
-    let mut change = Change::Nothing;
     let mut users = None;
     let mut rest = cx.options.save_at_cold_calls_max_calls.saturating_mul(2);
     for lp in order(&ctx.func, &forest, rest) {
@@ -100,11 +107,11 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
                     }
                     Err(TooManyParams) => {
                         cx.gave_up = true;
-                        return Ok(Change::Insts);
+                        return Ok(change.max(Change::Insts));
                     }
                     Ok(saved) => {
                         cx.fired(&ctx.func, &PASS, header, format!("values that cold calls save: {saved}"));
-                        change = Change::Insts;
+                        change = change.max(Change::Insts);
                     }
                 }
             }
@@ -113,6 +120,20 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         }
     }
     Ok(change)
+}
+
+/// Lets the cold blocks of loops that call and come back elsewhere end behind their calls.
+fn split_behind_calls(ctx: &mut Context, cx: &mut PassCx<'_>) -> Change {
+    let forest = cx.forest(ctx);
+    let calling = |lp| Calls::of(ctx, &forest, lp).ok().flatten();
+    let found: Vec<Block> = forest.loops().filter_map(calling).flat_map(|calls| calls.elsewhere).collect();
+    let before = ctx.func.dfg.num_blocks();
+    for block in found {
+        if elsewhere::Behind::of(ctx, block).is_none() {
+            elsewhere::Behind::split(&mut ctx.func, block);
+        }
+    }
+    if ctx.func.dfg.num_blocks() == before { Change::Nothing } else { Change::Cfg }
 }
 
 /// The loops, in the order in which they are looked at: those that run most first, if there is too little room for all.
@@ -136,50 +157,82 @@ struct Rare {
     region: Vec<Block>,
 }
 
+/// The cold calls of a loop.
+struct Calls {
+    rare: Vec<Rare>,
+    /// The blocks of calls that come back elsewhere.
+    elsewhere: Vec<Block>,
+}
+
+impl Calls {
+    /// Those of a loop. Nothing if it does not call.
+    fn of(ctx: &Context, forest: &LoopForest, lp: Loop) -> Result<Option<Self>, Decline> {
+        let func = &ctx.func;
+        let blocks = forest.blocks(lp);
+        let calls: Vec<Block> = blocks.iter().copied().filter(|&block| calls(func, block)).collect();
+        if calls.is_empty() {
+            return Ok(None);
+        }
+        if func.is_effectively_cold(forest.data(lp).header) {
+            return Err(Decline::ColdLoop);
+        }
+        if calls.iter().any(|&block| !func.layout.is_cold(block)) {
+            return Err(Decline::Calls);
+        }
+        let rare: Vec<_> = blocks.iter().filter_map(|&block| find_rare(ctx, forest, lp, block)).collect();
+        let is_covered = |call: &Block| rare.iter().any(|rare| rare.region.contains(call));
+        let elsewhere: Vec<_> = calls.into_iter().filter(|call| !is_covered(call)).collect();
+        if !elsewhere.is_empty() && blocks.len() > elsewhere::MAX_BLOCKS {
+            return Err(Decline::ComesBackElsewhere);
+        }
+        Ok(Some(Self { rare, elsewhere }))
+    }
+}
+
 struct Plan {
     rare: Vec<Rare>,
+    elsewhere: Vec<elsewhere::Behind>,
     /// What the loop uses from outside, and not only in rare code.
     invariant: Vec<Value>,
+    /// Whether more numbers live through the loop than calls preserve.
+    is_spilled: bool,
 }
 
 impl Plan {
     /// What is to be done. Nothing if the loop does not call.
     fn judge(ctx: &Context, forest: &LoopForest, lp: Loop, cx: &PassCx<'_>) -> Result<Option<Self>, Decline> {
         let func = &ctx.func;
-        let data = forest.data(lp);
-        let calls: Vec<Block> = forest.blocks(lp).iter().copied().filter(|&block| calls(func, block)).collect();
-        if calls.is_empty() {
-            return Ok(None);
-        }
-        if func.is_effectively_cold(data.header) {
-            return Err(Decline::ColdLoop);
-        }
-        if calls.iter().any(|&block| !func.layout.is_cold(block)) {
-            return Err(Decline::Calls);
-        }
-        let rare: Vec<_> = forest.blocks(lp).iter().filter_map(|&block| find_rare(ctx, forest, lp, block)).collect();
-        let (number, max) = (rare.len(), cx.options.save_at_cold_calls_max_calls);
+        let Some(Calls { rare, elsewhere }) = Calls::of(ctx, forest, lp)? else { return Ok(None) };
+        let (number, max) = (rare.len() + elsewhere.len(), cx.options.save_at_cold_calls_max_calls);
         if number > max {
             return Err(Decline::ManyCalls { calls: number, max });
         }
-        if calls.iter().any(|call| !rare.iter().any(|rare| rare.region.contains(call))) {
-            return Err(Decline::ComesBackElsewhere);
-        }
-        let (needed, available) = Pressure::of(func, forest, lp, cx.isa, &cx.use_counts).needed();
-        if !cx.options.ignore_cost && (0..2).any(|class| needed[class] > available[class]) {
+        let elsewhere = elsewhere.into_iter().map(|block| elsewhere::Behind::of(ctx, block));
+        let elsewhere: Option<Vec<_>> = elsewhere.collect();
+        let elsewhere = elsewhere.ok_or(Decline::ComesBackElsewhere)?;
+        let pressure = |lp: Loop| Pressure::of(func, forest, lp, cx.isa, &cx.use_counts);
+        let is_full = |lp: Loop| {
+            let (needed, available) = pressure(lp).needed();
+            (0..2).any(|class| needed[class] > available[class])
+        };
+        let is_full_inside = || inner_loops_that_call(func, forest, lp).any(is_full);
+        if !cx.options.ignore_cost && (is_full(lp) || !elsewhere.is_empty() && is_full_inside()) {
             return Err(Decline::Pressure);
         }
+        let pressure = pressure(lp);
+        let is_spilled = pressure.needed().0[0] > pressure.across_calls()[0];
         let hot = used_beside(func, forest, forest.blocks(lp), &rare);
         let mut invariant = used_from_outside(func, forest, (lp, lp));
         invariant.retain(|value| hot.contains(value) && can_save(func.dfg.value_type(*value)));
-        Ok(Some(Self { rare, invariant }))
+        Ok(Some(Self { rare, elsewhere, invariant, is_spilled }))
     }
 
     /// (P4) The same, if the function has room for its rare parts, of which there is less then.
     fn within(self, rest: &mut usize) -> Result<Self, Decline> {
-        match rest.checked_sub(self.rare.len()) {
+        let calls = self.rare.len() + self.elsewhere.len();
+        match rest.checked_sub(calls) {
             Some(left) => *rest = left,
-            None => return Err(Decline::ManyCallsBefore { calls: self.rare.len(), left: *rest }),
+            None => return Err(Decline::ManyCallsBefore { calls, left: *rest }),
         }
         Ok(self)
     }
@@ -199,9 +252,51 @@ impl Plan {
             data.entries.iter().for_each(|edge| users.add(value, edge.source(&ctx.func)));
             data.back_edges.iter().for_each(|edge| users.add(param, edge.source(&ctx.func)));
         }
+        self.enter_by_other_class(ctx, place, users);
         let mut levels = Levels::default();
-        self.rare.iter().map(|rare| rare.save(ctx, place, users, &mut levels)).sum()
+        let mut saved = 0;
+        for rare in &self.rare {
+            saved += rare.save(ctx, place, users, &mut levels)?;
+        }
+        for behind in &self.elsewhere {
+            saved += behind.save(ctx, place, users, &mut levels)?;
+        }
+        Ok(saved)
     }
+
+    /// Lets what only an outermost loop uses enter it by the other class of registers, if a call comes before, across which it is on the stack.
+    fn enter_by_other_class(&self, ctx: &mut Context, (forest, lp): (&LoopForest, Loop), users: &mut Users) {
+        let Context { func, domtree, .. } = ctx;
+        let data = forest.data(lp);
+        if !self.is_spilled || data.parent.is_some() {
+            return;
+        }
+        let comes_before = |&block: &Block| calls(func, block) && !domtree.block_dominates(data.header, block);
+        let calling: Vec<Block> = func.layout.blocks().filter(comes_before).collect();
+        let sources: Vec<Block> = data.entries.iter().map(|edge| edge.source(func)).collect();
+        for &value in &self.invariant {
+            let home = def_block(func, value);
+            let crosses = |&call: &Block| home.is_some_and(|home| home != call && domtree.block_dominates(home, call));
+            let is_used_elsewhere = users.blocks(value).iter().any(|block| !sources.contains(block));
+            if is_used_elsewhere || !calling.iter().any(crosses) {
+                continue;
+            }
+            for edge in &data.entries {
+                let saved = Saved::new(&mut at(func, edge.branch), value);
+                let back = saved.back(&mut at(func, edge.branch));
+                rename_uses(func, edge.branch, |used| if used == value { back } else { used });
+                copy_labels(func, value, back);
+                saved.parts.iter().chain([&back]).for_each(|&made| users.add(made, edge.source(func)));
+            }
+        }
+    }
+}
+
+/// The loops inside that call and are not cold.
+fn inner_loops_that_call(func: &Function, forest: &LoopForest, lp: Loop) -> impl Iterator<Item = Loop> {
+    let headers = forest.blocks(lp).iter().filter(|&&block| !func.is_effectively_cold(block));
+    let inner = headers.filter_map(|&block| forest.loop_of_header(block)).filter(move |&inner| inner != lp);
+    inner.filter(|&inner| forest.blocks(inner).iter().any(|&block| calls(func, block)))
 }
 
 /// What `blocks` use, apart from the rare ones and those of cold loops.
@@ -410,10 +505,10 @@ refusals! {
     enum Decline {
         /// (P1) A call is not cold.
         Calls => "calls", "it calls where it is not cold";
-        /// (P1) The cold code does not come back at once.
+        /// (P1) The cold code does not come back at once, and does not go on in the block of the call, or there are too many blocks to look at.
         ComesBackElsewhere
             => "comes-back-elsewhere",
-            "the cold code of a call does not come back to where the other edge of its branch goes";
+            "the cold code of a call does not come back to where the other edge of its branch goes, and is a `try_call` or in a long loop";
         /// (P2) Nothing lives across.
         NothingLives => "nothing-lives", "nothing lives across its cold calls that could be saved";
         /// (P3) There are not enough registers.
