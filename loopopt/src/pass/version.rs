@@ -138,10 +138,10 @@ pub(crate) const PASS: Pass = Pass {
 };
 
 /// The same for loops that poll, before they run in strips.
-pub(crate) const OF_POLLING: Pass = Pass { run: run_of_polling, ..PASS };
+pub(crate) const OF_POLLING: Pass = Pass { run: run_of_polling, keeps: Form::Canonical, ..PASS };
 
 /// The same for loops that [load](assumed) how often they run, or where they store to.
-pub(crate) const OF_ASSUMING: Pass = Pass { run: run_assuming, ..PASS };
+pub(crate) const OF_ASSUMING: Pass = Pass { run: run_assuming, keeps: Form::Canonical, ..PASS };
 
 /// Which loops are looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -251,6 +251,8 @@ fn finish(ctx: &mut Context, cx: &mut PassCx<'_>, plans: &[Plan]) -> CodegenResu
     blocks.extend(tests);
     reuse(&mut ctx.func, &ctx.domtree, blocks);
     remove_unused(&mut ctx.func, unused);
+    // What is used again may have left its loop.
+    cx.keep_form(Form::Any);
     Ok(())
 }
 
