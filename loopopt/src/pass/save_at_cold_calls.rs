@@ -82,6 +82,7 @@ use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::{Block, Function, Inst, Opcode, Value};
 use cranelift_codegen::{CodegenResult, Context, FxHashMap, FxHashSet};
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 
 /// The name of this pass.
 pub(crate) const NAME: &str = "save_at_cold_calls";
@@ -91,8 +92,9 @@ pub(crate) const PASS: Pass = Pass { name: NAME, run, reasons: &[Decline::REASON
 
 /// Saves what lives across the cold calls of all loops where it pays.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
-    let mut change = split_behind_calls(ctx, cx);
-    cx.invalidate(ctx, change);
+    let split = split_behind_calls(ctx, cx);
+    cx.invalidate(ctx, split);
+    let mut change = Change::Nothing;
     let forest = cx.forest(ctx);
     let mut users = None;
     let mut rest = cx.options.save_at_cold_calls_max_calls.saturating_mul(2);
@@ -107,11 +109,11 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
                     }
                     Err(TooManyParams) => {
                         cx.gave_up = true;
-                        return Ok(change.max(Change::Insts));
+                        return Ok(Change::Insts);
                     }
                     Ok(saved) => {
                         cx.fired(&ctx.func, &PASS, header, format!("values that cold calls save: {saved}"));
-                        change = change.max(Change::Insts);
+                        change = Change::Insts;
                     }
                 }
             }
@@ -126,7 +128,8 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
 fn split_behind_calls(ctx: &mut Context, cx: &mut PassCx<'_>) -> Change {
     let forest = cx.forest(ctx);
     let calling = |lp| Calls::of(ctx, &forest, lp).ok().flatten();
-    let found: Vec<Block> = forest.loops().filter_map(calling).flat_map(|calls| calls.elsewhere).collect();
+    // One of an inner loop is one of those around it, too.
+    let found: BTreeSet<Block> = forest.loops().filter_map(calling).flat_map(|calls| calls.elsewhere).collect();
     let before = ctx.func.dfg.num_blocks();
     for block in found {
         if elsewhere::Behind::of(ctx, block).is_none() {
@@ -210,16 +213,16 @@ impl Plan {
         let elsewhere = elsewhere.into_iter().map(|block| elsewhere::Behind::of(ctx, block));
         let elsewhere: Option<Vec<_>> = elsewhere.collect();
         let elsewhere = elsewhere.ok_or(Decline::ComesBackElsewhere)?;
-        let pressure = |lp: Loop| Pressure::of(func, forest, lp, cx.isa, &cx.use_counts);
-        let is_full = |lp: Loop| {
-            let (needed, available) = pressure(lp).needed();
+        let pressure_of = |lp: Loop| Pressure::of(func, forest, lp, cx.isa, &cx.use_counts);
+        let is_full = |pressure: &Pressure| {
+            let (needed, available) = pressure.needed();
             (0..2).any(|class| needed[class] > available[class])
         };
-        let is_full_inside = || inner_loops_that_call(func, forest, lp).any(is_full);
-        if !cx.options.ignore_cost && (is_full(lp) || !elsewhere.is_empty() && is_full_inside()) {
+        let pressure = pressure_of(lp);
+        let is_full_inside = || inner_loops_that_call(func, forest, lp).any(|inner| is_full(&pressure_of(inner)));
+        if !cx.options.ignore_cost && (is_full(&pressure) || !elsewhere.is_empty() && is_full_inside()) {
             return Err(Decline::Pressure);
         }
-        let pressure = pressure(lp);
         let is_spilled = pressure.needed().0[0] > pressure.across_calls()[0];
         let hot = used_beside(func, forest, forest.blocks(lp), &rare);
         let mut invariant = used_from_outside(func, forest, (lp, lp));

@@ -10,6 +10,7 @@ use crate::analysis::scev::predication::gathered::gathered;
 use crate::analysis::scev::predication::indices::of_first_and_last;
 use crate::analysis::scev::predication::summands::of_larger_sums;
 use crate::analysis::scev::wrap_arc::{interval, is_signed, is_strict};
+use cranelift_codegen::ir::Value;
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use std::fmt;
 
@@ -50,6 +51,13 @@ impl Requirement {
         Self::new(IntCC::UnsignedLessThanOrEqual, left, right)
     }
 
+    /// Visits the values of both sides, each as often as it is there.
+    pub fn each_value(&self, visit: &mut dyn FnMut(Value)) {
+        let (Self::Compare { left, right, .. } | Self::Fits { left, right }) = self;
+        left.each_value(visit);
+        right.each_value(visit);
+    }
+
     /// Whether it holds, if that is known whatever the values are.
     pub fn known(&self) -> Option<bool> {
         match self {
@@ -74,12 +82,7 @@ impl Requirement {
 ///
 /// Time grows with the square of their number: each is compared with each other one, and with a third one only if these two are next to each other.
 pub fn simplified(required: Vec<Requirement>) -> Vec<Requirement> {
-    let mut required = of_larger_sums(gathered(of_first_and_last(required)));
-    // One after the other: of two that stand for each other, one stays. What does not follow from others does not follow from fewer of them.
-    let mut index = 0;
-    while index < required.len() {
-        if is_implied(&required, index) { drop(required.remove(index)) } else { index += 1 }
-    }
+    let mut required = needed_beside(of_larger_sums(gathered(of_first_and_last(required))), Vec::new());
     let mut index = 0;
     while index < required.len() {
         let merged = required[index].as_positive().and_then(|n| {
@@ -104,6 +107,7 @@ pub fn simplified(required: Vec<Requirement>) -> Vec<Requirement> {
 pub fn needed_beside(mut required: Vec<Requirement>, given: Vec<Requirement>) -> Vec<Requirement> {
     let mut count = required.len();
     required.extend(given);
+    // One after the other: of two that stand for each other, one stays. What does not follow from others does not follow from fewer of them.
     let mut index = 0;
     while index < count {
         if is_implied(&required, index) {

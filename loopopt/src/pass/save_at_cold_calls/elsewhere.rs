@@ -44,19 +44,16 @@ impl Behind {
         let [rest] = func.dfg.insts[end].branch_destination(&func.dfg.jump_tables, &func.dfg.exception_tables) else {
             return None;
         };
-        let is_call = func.dfg.insts[last].opcode().is_call();
         let rest = rest.block(&func.dfg.value_lists);
         let is_alone = cfg.pred_iter(rest).count() == 1 && func.dfg.num_block_params(rest) == 0;
-        (is_jump && is_call && is_alone).then_some(Self { calls, rest })
+        (is_jump && is_call(func, last) && is_alone).then_some(Self { calls, rest })
     }
 
     /// Lets `block` end behind its last call, if that is not what it ends in.
     pub(super) fn split(func: &mut Function, block: Block) {
-        let is_call = |&inst: &Inst| func.dfg.insts[inst].opcode().is_call();
         let end = func.layout.last_inst(block);
-        let Some(call) = func.layout.block_insts(block).rev().find(is_call).filter(|&call| Some(call) != end) else {
-            return;
-        };
+        let call = func.layout.block_insts(block).rev().find(|&inst| is_call(func, inst));
+        let Some(call) = call.filter(|&call| Some(call) != end) else { return };
         let first = func.layout.next_inst(call).expect("it is not the last one");
         let rest = func.dfg.make_block();
         func.layout.split_block(rest, first);
@@ -75,8 +72,7 @@ impl Behind {
     ) -> Result<usize, TooManyParams> {
         let living = self.living(ctx, (forest, lp), users);
         let Context { func, cfg, domtree, .. } = ctx;
-        let is_call = |inst: &Inst| func.dfg.insts[*inst].opcode().is_call();
-        let first = func.layout.block_insts(self.calls).find(is_call).expect("it calls");
+        let first = func.layout.block_insts(self.calls).find(|&inst| is_call(func, inst)).expect("it calls");
         for &(home, value) in &living {
             let saved = Saved::new(&mut at(func, first), value);
             let behind = func.layout.first_inst(self.rest).expect("a block ends in a branch");
@@ -96,8 +92,8 @@ impl Behind {
     /// What lives across, and can be saved, with where it is defined.
     fn living(self, ctx: &Context, (forest, lp): (&LoopForest, Loop), users: &Users) -> Vec<(Block, Value)> {
         let Context { func, cfg, domtree, .. } = ctx;
-        let is_call = |inst: &Inst| func.dfg.insts[*inst].opcode().is_call();
-        let before: Vec<Inst> = func.layout.block_insts(self.calls).take_while(|inst| !is_call(inst)).collect();
+        let insts = func.layout.block_insts(self.calls);
+        let before: Vec<Inst> = insts.take_while(|&inst| !is_call(func, inst)).collect();
         let comes_before = |home: Block, value: Value| {
             let def = func.dfg.value_def(value).inst();
             home != self.calls || def.is_none_or(|def| before.contains(&def))
@@ -116,4 +112,8 @@ impl Behind {
         living.sort_unstable_by_key(|&(_, value)| value);
         living
     }
+}
+
+fn is_call(func: &Function, inst: Inst) -> bool {
+    func.dfg.insts[inst].opcode().is_call()
 }

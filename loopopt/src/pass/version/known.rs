@@ -227,12 +227,7 @@ impl<'a> Known<'a> {
 /// What the embedder says of what is loaded that these requirements are of: [`Embedder::bounds`](crate::Embedder::bounds).
 pub(super) fn told_of_loads(func: &Function, required: &[Requirement], options: &Options) -> Vec<Requirement> {
     let mut loaded = Vec::new();
-    for requirement in required {
-        let (Requirement::Compare { left, right, .. } | Requirement::Fits { left, right }) = requirement;
-        for sum in [left, right] {
-            sum.each_value(&mut |value| loaded.push(value));
-        }
-    }
+    required.iter().for_each(|requirement| requirement.each_value(&mut |value| loaded.push(value)));
     loaded.sort_unstable();
     loaded.dedup();
     let bounds = |value: Value| {

@@ -101,10 +101,7 @@ impl Lengths {
     pub(super) fn forget_unused<'r>(self, func: &mut Function, required: impl Iterator<Item = &'r Requirement>) {
         let mut used = FxHashSet::default();
         for requirement in required {
-            let (Requirement::Compare { left, right, .. } | Requirement::Fits { left, right }) = requirement;
-            for sum in [left, right] {
-                sum.each_value(&mut |value| used.extend([value]));
-            }
+            requirement.each_value(&mut |value| _ = used.insert(value));
         }
         for load in self.made {
             if !used.contains(&func.dfg.first_result(load)) {
