@@ -14,6 +14,7 @@ use crate::edit::materialize::pin::pin_chosen;
 use crate::edit::materialize::trust_allocated::trust_allocated;
 use crate::edit::materialize::trust_lengths::trust_lengths;
 use crate::edit::ssa::params::detach_redundant_params;
+use crate::ir::all_insts;
 use crate::pass::select;
 use crate::pass::{
     Form, Pass, PassCx, apply_profile, canon, cleanup, consolidate_guards, elide_checks, extend_loads, final_values,
@@ -329,7 +330,7 @@ fn inspect(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<()> {
 /// How many assertions there are of each claim.
 fn count_claims(func: &Function) -> BTreeMap<Claim, usize> {
     let mut counts = BTreeMap::new();
-    let insts = func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
+    let insts = all_insts(func);
     for claim in insts.filter_map(|inst| asserts_by_code(func, inst)) {
         *counts.entry(claim).or_default() += 1;
     }
@@ -338,7 +339,7 @@ fn count_claims(func: &Function) -> BTreeMap<Claim, usize> {
 
 /// A function whose traps have the codes of claims cannot be told from one in which these are asserted.
 fn refuse_own_codes(func: &Function) -> CodegenResult<()> {
-    let insts = func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
+    let insts = all_insts(func);
     match insts.into_iter().find_map(|inst| asserts_by_code(func, inst)) {
         None => Ok(()),
         Some(claim) => {

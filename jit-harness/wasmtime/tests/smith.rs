@@ -5,7 +5,7 @@ use loopopt_wasmtime::smith::{Smith, campaign};
 use std::thread;
 
 /// How many modules: more is for `loopopt-wasmtime smith --count N`.
-const MODULES: u64 = 500;
+const MODULES: u64 = 200;
 
 /// Seeds of modules that went wrong once. 10605: an operand of `snarrow` became the parameter of a block, which lowering cannot do.
 const ONCE_WRONG: [u64; 1] = [10_605];

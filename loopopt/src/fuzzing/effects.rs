@@ -7,6 +7,7 @@
 
 use super::generate::TestCase;
 use crate::analysis::inst::effects::Effects;
+use crate::ir::all_insts;
 use anyhow::{Result, ensure};
 use cranelift_codegen::ir::immediates::Imm64;
 use cranelift_codegen::ir::{Function, Inst, InstructionData, MemFlagsData, Opcode};
@@ -14,7 +15,7 @@ use cranelift_codegen::ir::{Function, Inst, InstructionData, MemFlagsData, Opcod
 /// Compares the effects of all instructions with the table.
 pub(super) fn check(case: &TestCase) -> Result<()> {
     for func in case.program.functions() {
-        for inst in func.layout.blocks().flat_map(|block| func.layout.block_insts(block)) {
+        for inst in all_insts(func) {
             let Some(expected) = table(func, inst) else { continue };
             let found = Effects::of(func, inst);
             let text = func.dfg.display_inst(inst);

@@ -6,6 +6,7 @@ use super::generate::{Shape, polled_region};
 use super::statistics::Statistics;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::inst::effects::Effects;
+use crate::ir::all_insts;
 use crate::{Embedder, LoopOptimizer, Options, Writers};
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use cranelift_codegen::Context;
@@ -85,7 +86,7 @@ fn mark_polls(context: &mut Context) -> BTreeSet<u32> {
             locations.insert(inst, mark + u32::from(polls.contains(&inst)));
         }
     }
-    let insts = context.func.layout.blocks().flat_map(|block| context.func.layout.block_insts(block));
+    let insts = all_insts(&context.func);
     for inst in insts.collect::<Vec<_>>() {
         let location = locations.get(&inst).map_or_else(SourceLoc::default, |&mark| SourceLoc::new(mark));
         context.func.set_srcloc(inst, location);
@@ -197,7 +198,7 @@ fn handlers(func: &Function, inst: Inst) -> Option<usize> {
 
 /// All addresses of handlers, with the block and the handler that they name.
 fn addresses(func: &Function) -> Vec<(Inst, Block, i64)> {
-    let insts = func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
+    let insts = all_insts(func);
     insts
         .filter_map(|inst| match func.dfg.insts[inst] {
             InstructionData::ExceptionHandlerAddress { opcode: Opcode::GetExceptionHandlerAddress, block, imm } => {

@@ -10,6 +10,7 @@ use super::{Call, Observation, Outcome, Pipeline, Program, Rewrite, Settings};
 use crate::analysis::cfg::edges::edges_of;
 use crate::analysis::cfg::jumps::jump_target;
 use crate::analysis::memory::alias::Access;
+use crate::ir::all_insts;
 use crate::{LoopOptimizer, Options, Report};
 use anyhow::{Context as _, Result};
 use cranelift_codegen::control::ControlPlane;
@@ -339,7 +340,7 @@ fn behind_jumps(func: &Function, mut block: Block) -> Block {
 fn insts_at_trap<'a>(program: &'a Program, outcome: &Outcome) -> Option<(&'a Function, Vec<Inst>)> {
     let Outcome::Trapped { function, srcloc, .. } = outcome else { return None };
     let function = program.function(function)?;
-    let insts = function.layout.blocks().flat_map(|block| function.layout.block_insts(block));
+    let insts = all_insts(function);
     let is_meant = |inst: &Inst| srcloc.is_default() || function.srcloc(*inst) == *srcloc;
     Some((function, insts.filter(is_meant).collect()))
 }

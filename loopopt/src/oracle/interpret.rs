@@ -9,6 +9,7 @@
 //! which is a trap there and 0 in machine code, and loads and stores of 128 bits.
 
 use super::{Arg, Call, Program};
+use crate::ir::all_insts;
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::{BlockArg, Function, Inst, InstructionData, Opcode, TrapCode, Value, types};
 use cranelift_interpreter::environment::FunctionStore;
@@ -80,7 +81,7 @@ fn can_run<'p>(
     }
     active.push(name.clone());
     let tainted = stack_addresses(function);
-    let insts = function.layout.blocks().flat_map(|block| function.layout.block_insts(block));
+    let insts = all_insts(function);
     let result = insts.into_iter().all(|inst| {
         is_known(function, inst)
             && uses_are_known(function, inst, &tainted)
@@ -127,7 +128,7 @@ fn may_overflow_in_srem(function: &Function) -> bool {
         }
         _ => None,
     };
-    let mut insts = function.layout.blocks().flat_map(|block| function.layout.block_insts(block));
+    let mut insts = all_insts(function);
     insts.any(|inst| {
         dfg.insts[inst].opcode() == Opcode::Srem && constant(dfg.inst_args(inst)[1]).is_none_or(|divisor| divisor == -1)
     })
@@ -170,7 +171,7 @@ fn stack_addresses(function: &Function) -> HashSet<Value> {
     let resolve = |value| function.dfg.resolve_aliases(value);
     loop {
         let before = tainted.len();
-        for inst in function.layout.blocks().flat_map(|block| function.layout.block_insts(block)) {
+        for inst in all_insts(function) {
             let opcode = function.dfg.insts[inst].opcode();
             let args = function.dfg.inst_args(inst);
             let makes = match opcode {

@@ -3,6 +3,7 @@
 use super::header::{Foreign, Header, at_line};
 use super::isa::{Target, Use};
 use super::{Arg, Call, Outcome, Unknown, run};
+use crate::ir::all_insts;
 use anyhow::{Context as _, Result, bail, ensure};
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::entities::AnyEntity;
@@ -148,7 +149,7 @@ impl Program {
     pub(crate) fn located(&self) -> Self {
         let mut program = self.clone();
         for func in &mut program.functions {
-            let insts: Vec<Inst> = func.layout.blocks().flat_map(|block| func.layout.block_insts(block)).collect();
+            let insts: Vec<Inst> = all_insts(func).collect();
             let last = insts.iter().map(|&inst| func.srcloc(inst)).filter(|place| !place.is_default());
             let mut next = last.map(|place| place.bits()).max().map_or(1, |last| last.saturating_add(1));
             for inst in insts {

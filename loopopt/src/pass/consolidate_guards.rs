@@ -77,6 +77,7 @@ use crate::edit::materialize::emit::emit;
 use crate::edit::materialize::known_loads::replace_loads;
 use crate::edit::materialize::offsets::set_address;
 use crate::fault::fault;
+use crate::ir::all_insts;
 use crate::options::Options;
 use crate::pass::{Form, Pass, PassCx};
 use crate::refusal::refusals;
@@ -204,7 +205,7 @@ fn check(ctx: &Context, memories: &CheckedMemories, options: &Options) -> Result
         return Ok(());
     }
     let func = &ctx.func;
-    for inst in func.layout.blocks().flat_map(|block| func.layout.block_insts(block)) {
+    for inst in all_insts(func) {
         let Some(access) = Access::of(func, inst).filter(|access| memories.is_of(access)) else { continue };
         let offset = func.dfg.insts[inst].load_store_offset().map_or(0, i64::from);
         let roots = Roots::new(ctx, options);

@@ -39,6 +39,7 @@ use crate::analysis::memory::alias::{Access, LoopStores};
 use crate::analysis::memory::spectre_guard::Guard;
 use crate::analysis::scev::linear_expr::{Sum, Term};
 use crate::embedder::{SpectreGuards, Writers};
+use crate::ir::all_insts;
 use crate::options::Options;
 use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
@@ -395,7 +396,7 @@ impl CheckedMemories {
         if options.embedder.spectre_guards() != SpectreGuards::Consolidate {
             return Self::default();
         }
-        let insts = || func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
+        let insts = || all_insts(func);
         let guards = insts().filter(|&inst| Guard::of(func, inst).is_some());
         let mut given = EntitySet::new();
         given.extend(guards.map(|guard| func.dfg.first_result(guard)));

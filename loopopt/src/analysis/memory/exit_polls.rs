@@ -431,10 +431,10 @@ impl<'a> Search<'a> {
         }
         match func.dfg.value_def(value) {
             ValueDef::Result(inst, _) => {
-                if is_choice(func.dfg.insts[inst].opcode()) {
+                if is_select(func.dfg.insts[inst].opcode()) {
                     self.deciding.push(func.dfg.inst_args(inst)[0]);
                 }
-                is_function(func, inst).then(|| Operands::from_slice(func.dfg.inst_args(inst)))
+                is_deterministic(func, inst).then(|| Operands::from_slice(func.dfg.inst_args(inst)))
             }
             ValueDef::Param(block, index) => {
                 if !self.passed.contains_key(&block) {
@@ -498,12 +498,12 @@ pub fn settles(opcode: Opcode) -> bool {
 }
 
 /// Whether the first operand chooses between the others.
-fn is_choice(opcode: Opcode) -> bool {
+fn is_select(opcode: Opcode) -> bool {
     matches!(opcode, Opcode::Bitselect | Opcode::Select | Opcode::SelectSpectreGuard)
 }
 
 /// Whether `inst` gives the same for the same operands and the same memory.
-fn is_function(func: &Function, inst: Inst) -> bool {
+fn is_deterministic(func: &Function, inst: Inst) -> bool {
     let effects = Effects::of(func, inst);
     match func.dfg.insts[inst].opcode() {
         Opcode::AtomicLoad => true,

@@ -8,6 +8,7 @@ use crate::analysis::cfg::edges::edges_into;
 use crate::analysis::inst::number::constant_of;
 use crate::embedder::SpectreGuards;
 use crate::fault::fault;
+use crate::ir::all_insts;
 use crate::options::Options;
 use cranelift_codegen::Context;
 use cranelift_codegen::entity::EntitySet;
@@ -26,7 +27,7 @@ pub struct Guard {
 
 /// Whether `func` has any. Linear in its size.
 pub fn has_guards(func: &Function) -> bool {
-    let mut insts = func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
+    let mut insts = all_insts(func);
     insts.any(|inst| func.dfg.insts[inst].opcode() == Opcode::SelectSpectreGuard)
 }
 
@@ -51,7 +52,7 @@ pub fn made_into_guards(ctx: &Context, is_one: impl Fn(Inst) -> bool) -> EntityS
 /// What these operands of guards are computed from, with themselves.
 fn computed_from<'f>(ctx: &'f Context, operands: impl Fn(Inst) -> &'f [Value]) -> EntitySet<Value> {
     let func = &ctx.func;
-    let insts = func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
+    let insts = all_insts(func);
     let guards = insts.filter(|&inst| func.dfg.insts[inst].opcode() == Opcode::SelectSpectreGuard);
     let operands = guards.flat_map(|guard| operands(guard).iter().copied()).collect();
     made_of(ctx, operands, usize::MAX).unwrap_or_default()

@@ -399,13 +399,14 @@ pub fn are_apart(difference: u64, bits: u32, size: u32, other_size: u32) -> bool
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ir::all_insts;
     use crate::testing::context;
 
     /// The addresses of the loads of a function, in order.
     fn addresses(text: &str) -> Vec<Sum> {
         let ctx = context(text);
         let func = &ctx.func;
-        let insts = func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
+        let insts = all_insts(func);
         let loads = insts.filter(|&inst| func.dfg.insts[inst].opcode().can_load());
         loads
             .map(|inst| {

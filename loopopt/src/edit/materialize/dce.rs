@@ -3,11 +3,12 @@
 use crate::analysis::cfg::edges::count_uses;
 use crate::analysis::inst::effects::Effects;
 use crate::edit::inst::plain::make_plain;
+use crate::ir::all_insts;
 use cranelift_codegen::ir::{Function, Inst, Value};
 
 /// Removes the pure instructions of which nothing uses the results, and those that only these have used.
 pub(crate) fn remove_all_unused(func: &mut Function) {
-    let insts = func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
+    let insts = all_insts(func);
     let results = insts.filter_map(|inst| func.dfg.inst_results(inst).last().copied()).collect();
     remove_unused(func, results);
 }

@@ -24,6 +24,7 @@ use crate::analysis::memory::alias::memory_type;
 use crate::edit::at;
 use crate::edit::inst::extending_load::extended_by;
 use crate::edit::materialize::dce::remove_unused;
+use crate::ir::all_insts;
 use cranelift_codegen::FxHashMap;
 use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::ir::{Function, Inst, InstBuilder, InstructionData, Opcode, Type, Value};
@@ -130,7 +131,7 @@ fn operation(func: &Function, value: Value, ty: Type) -> Option<(Opcode, [Value;
 fn narrow_stores(func: &Function, reductions: &[Inst]) -> FxHashMap<Value, Vec<Inst>> {
     let cut = reductions.iter().map(|&reduction| (func.dfg.inst_args(reduction)[0], Vec::new()));
     let mut stores: FxHashMap<Value, Vec<Inst>> = cut.collect();
-    for inst in func.layout.blocks().flat_map(|block| func.layout.block_insts(block)) {
+    for inst in all_insts(func) {
         if let InstructionData::Store { args: [stored, address], .. } = func.dfg.insts[inst]
             && stored != address
             && let Some(all) = stores.get_mut(&stored)

@@ -42,7 +42,7 @@
 use crate::analysis::cfg::edges::{each_use, edges_of};
 use crate::analysis::memory::alias::{Access, address_operand};
 use crate::fault::fault;
-use crate::ir::all_mem_flags;
+use crate::ir::{all_insts, all_mem_flags};
 use cranelift_codegen::FxHashMap;
 use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{Function, Inst, MemFlags, MemFlagsData, Opcode, Value, ValueDef};
@@ -113,7 +113,7 @@ impl Choices {
             ValueDef::Union(..) => return Some(false),
             ValueDef::Result(inst, _) => inst,
         };
-        if is_choice(func, inst) {
+        if may_be_replaced(func, inst) {
             return Some(true);
         }
         let args = func.dfg.inst_args(inst);
@@ -140,7 +140,7 @@ fn is_in_slot(func: &Function, inst: Inst) -> bool {
 }
 
 /// Whether a pass may put in the place of a result of `inst` what is there before it.
-fn is_choice(func: &Function, inst: Inst) -> bool {
+fn may_be_replaced(func: &Function, inst: Inst) -> bool {
     use Opcode::{Fcmp, Icmp, Select, SelectSpectreGuard};
     match func.dfg.insts[inst].opcode() {
         Icmp | Fcmp | Select | SelectSpectreGuard => true,
@@ -162,7 +162,7 @@ pub(crate) fn pin_accesses_at(func: &mut Function, values: impl IntoIterator<Ite
         return;
     }
     let mut uses = Vec::new();
-    for inst in func.layout.blocks().flat_map(|block| func.layout.block_insts(block)) {
+    for inst in all_insts(func) {
         each_use(func, inst, |value| uses.push((value, inst)));
     }
     uses.sort_unstable();

@@ -14,7 +14,7 @@
 use crate::analysis::inst::number::constant_of;
 use crate::analysis::memory::alias::memory_type;
 use crate::edit::materialize::pin::let_move;
-use crate::ir::all_mem_flags;
+use crate::ir::{all_insts, all_mem_flags};
 use crate::options::Options;
 use cranelift_codegen::ir::{Function, Inst, InstructionData, MemFlagsData, Opcode, types};
 
@@ -24,7 +24,7 @@ pub(crate) fn trust_allocated(func: &mut Function, options: &Options) {
     if !all_mem_flags(func).any(|flags| options.bytes_behind(func, func.dfg.mem_flags[flags]) > 0) {
         return;
     }
-    let insts = func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
+    let insts = all_insts(func);
     let found = insts.filter(|&inst| is_allocated(func, inst, options)).collect();
     let_move(func, found);
 }

@@ -11,7 +11,7 @@
 
 use crate::analysis::inst::number::constant_of;
 use crate::edit::materialize::pin::let_move;
-use crate::ir::all_mem_flags;
+use crate::ir::{all_insts, all_mem_flags};
 use crate::options::Options;
 use cranelift_codegen::ir::{Function, Inst, InstructionData, Opcode};
 
@@ -20,7 +20,7 @@ pub(crate) fn trust_lengths(func: &mut Function, options: &Options) {
     if !all_mem_flags(func).any(|flags| options.never_shrinks(func, func.dfg.mem_flags[flags])) {
         return;
     }
-    let insts = func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
+    let insts = all_insts(func);
     let found = insts.filter(|&inst| is_length(func, inst, options)).collect();
     let_move(func, found);
 }

@@ -11,6 +11,7 @@ use super::features::{Feature, Shape};
 use super::interface::Interface;
 use super::memory::{IMAGE, POINTERS, STAGE};
 use super::ranges::{Counting, Ending};
+use crate::ir::all_insts;
 use crate::oracle::{Arg, Call, Case};
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::immediates::{Ieee32, Ieee64};
@@ -208,7 +209,7 @@ fn edge_case(random: &mut Choices<'_, '_>, interface: &Interface, pool: &[i128])
 
 /// All integer constants of a function.
 fn constants(func: &Function) -> Vec<i128> {
-    let insts = func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
+    let insts = all_insts(func);
     let mut all: Vec<i128> = (insts.filter_map(|inst| match func.dfg.insts[inst] {
         InstructionData::UnaryImm { opcode: Opcode::Iconst, imm } => Some(imm.bits().into()),
         _ => None,

@@ -21,6 +21,7 @@
 //!   which x86-64 cannot lower.
 
 use crate::edit::materialize::dce::remove_unused;
+use crate::ir::all_insts;
 use cranelift_codegen::entity::EntityList;
 use cranelift_codegen::ir::{FuncRef, Function, Inst, InstructionData, Opcode, Value, types};
 
@@ -31,7 +32,7 @@ impl Hidden {
     /// Takes them out of sight. Until they are [put back](Self::put_back), `func` is for the egraph pass only.
     pub(super) fn take(func: &mut Function) -> Self {
         let mut hidden = Vec::new();
-        let insts = func.layout.blocks().flat_map(|block| func.layout.block_insts(block));
+        let insts = all_insts(func);
         hidden.extend(insts.filter(|&inst| is_hidden(func, inst)).map(|inst| (inst, func.dfg.insts[inst])));
         for &(inst, _) in &hidden {
             let mut operands = [Value::from_u32(0); MAX_OPERANDS];
@@ -78,11 +79,11 @@ fn is_hidden(func: &Function, inst: Inst) -> bool {
         return func.dfg.ctrl_typevar(inst) == types::I128;
     }
     let is_memory = (opcode.can_load() || opcode.can_store()) && !opcode.is_call() && !opcode.is_terminator();
-    is_memory && !is_function(func, data) && func.dfg.inst_args(inst).len() <= MAX_OPERANDS
+    is_memory && !is_pure_load(func, data) && func.dfg.inst_args(inst).len() <= MAX_OPERANDS
 }
 
 /// Whether it is a load that gives the same for the same address, anywhere and at any time.
-fn is_function(func: &Function, data: &InstructionData) -> bool {
+fn is_pure_load(func: &Function, data: &InstructionData) -> bool {
     let flags = data.memflags().map(|flags| func.dfg.mem_flags[flags]);
     let is_free = flags.is_some_and(|flags| flags.readonly() && flags.notrap() && flags.can_move());
     data.opcode() == Opcode::Load && is_free

@@ -236,6 +236,7 @@ impl Class {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ir::all_insts;
     use crate::testing::context;
 
     /// Bases, offsets and regions in many combinations.
@@ -287,7 +288,7 @@ mod tests {
             accesses()
         ));
         let mut addresses = Addresses::new(PrivateSlots::of(&ctx.func, &ctx.domtree));
-        let insts = ctx.func.layout.blocks().flat_map(|block| ctx.func.layout.block_insts(block));
+        let insts = all_insts(&ctx.func);
         let all: Vec<_> = insts.filter_map(|inst| addresses.locate(&ctx.func, inst)).collect();
         assert_eq!(all.len(), 241);
         let mut neighbours = Neighbours::of(&all, 1_000);
@@ -324,7 +325,7 @@ mod tests {
             }",
         );
         let mut addresses = Addresses::new(PrivateSlots::of(&ctx.func, &ctx.domtree));
-        let insts = ctx.func.layout.blocks().flat_map(|block| ctx.func.layout.block_insts(block));
+        let insts = all_insts(&ctx.func);
         let all: Vec<_> = insts.filter_map(|inst| addresses.locate(&ctx.func, inst)).collect();
         let ask = |neighbours: &mut Neighbours, addresses: &mut Addresses, own: &Located| {
             neighbours.store(addresses, own, |other| other.place != own.place).map(|found| found.is_some())

@@ -48,6 +48,7 @@ use crate::analysis::scev::linear_expr::{Sum, Term};
 use crate::analysis::scev::requirement::Requirement;
 use crate::analysis::scev::view::View;
 use crate::fault::fault;
+use crate::ir::all_insts;
 use crate::pass::GuardPolicy;
 use cranelift_codegen::FxHashMap;
 use cranelift_codegen::entity::EntitySet;
@@ -303,7 +304,7 @@ fn kept_for_guards(view: View<'_>, policy: &GuardPolicy<'_>) -> EntitySet<Value>
     const MAX_VALUES: usize = 200;
     let func = view.func();
     let mut kept = made_into_guards(view.ctx, |guard| !policy.may_drop(view.ctx, guard));
-    for inst in func.layout.blocks().flat_map(|block| func.layout.block_insts(block)) {
+    for inst in all_insts(func) {
         let InstructionData::Ternary { opcode: Opcode::SelectSpectreGuard, args: [condition, yes, no] } =
             func.dfg.insts[inst]
         else {

@@ -1,7 +1,7 @@
 //! What one way through an iteration passes to the next one: whether it moves parameters of the header, or keeps them.
 
 use super::standing::Parts;
-use super::{Search, is_choice};
+use super::{Search, is_select};
 use crate::analysis::cfg::edges::Edge;
 use crate::analysis::inst::number::{constant_of, signed};
 use cranelift_codegen::ir::{Block, Function, Inst, Opcode, Value, ValueDef};
@@ -115,7 +115,7 @@ impl Search<'_> {
         use Opcode::{Fadd, Fsub, Iadd, Imul, Isub};
         let func = self.func;
         let (opcode, args) = (func.dfg.insts[inst].opcode(), func.dfg.inst_args(inst));
-        if opcode.can_load() || !super::is_function(func, inst) {
+        if opcode.can_load() || !super::is_deterministic(func, inst) {
             return Kept::No;
         }
         match (opcode, args) {
@@ -134,7 +134,7 @@ impl Search<'_> {
                 }
             }
             (Imul, &[_, b]) if constant_of(func, b).is_some_and(|factor| factor > 1) => Kept::No,
-            (opcode, [_, chosen @ ..]) if is_choice(opcode) => {
+            (opcode, [_, chosen @ ..]) if is_select(opcode) => {
                 let kept = chosen.iter().map(|&value| self.kept(walk, param, value, depth));
                 kept.max().unwrap_or(Kept::Yes)
             }
@@ -182,7 +182,7 @@ impl Search<'_> {
                 ValueDef::Result(inst, _) => match (func.dfg.insts[inst].opcode(), func.dfg.inst_args(inst)) {
                     (Opcode::Isub | Opcode::Fsub, _) if is_way => return true,
                     (Opcode::Iadd, &[_, b]) if is_way && is_negative(func, b) => return true,
-                    (opcode, [_, chosen @ ..]) if is_choice(opcode) => {
+                    (opcode, [_, chosen @ ..]) if is_select(opcode) => {
                         open.extend(chosen.iter().map(|&value| (value, true)))
                     }
                     (Opcode::Iadd | Opcode::Isub, args) => open.extend(args.iter().map(|&arg| (arg, is_way))),
@@ -212,12 +212,12 @@ impl Search<'_> {
 
     /// Whether one value or another is `amount`, and nothing of it is loaded.
     fn is_chosen(&mut self, amount: Value) -> bool {
-        let is_choice = match self.func.dfg.value_def(amount) {
-            ValueDef::Result(inst, _) => is_choice(self.func.dfg.insts[inst].opcode()),
+        let is_select = match self.func.dfg.value_def(amount) {
+            ValueDef::Result(inst, _) => is_select(self.func.dfg.insts[inst].opcode()),
             ValueDef::Param(block, _) => self.forest.contains(self.lp, block),
             ValueDef::Union(..) => false,
         };
-        is_choice && self.is_steady(amount) && !self.has_load(amount)
+        is_select && self.is_steady(amount) && !self.has_load(amount)
     }
 
     /// Whether `value` is what was loaded, extended perhaps.

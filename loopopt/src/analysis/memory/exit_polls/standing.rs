@@ -19,7 +19,7 @@
 //! number is that of the producer, and counts if not. What is not known to progress does not.
 
 use super::passed::{Kept, Params};
-use super::{Guards, Operands, Search, WayOut, is_choice};
+use super::{Guards, Operands, Search, WayOut, is_select};
 use crate::analysis::memory::alias::{Access, PrivateSlots, address_operand};
 use crate::analysis::scev::linear_expr::offset;
 use cranelift_codegen::FxHashSet;
@@ -114,10 +114,10 @@ impl Search<'_> {
         use Opcode::{Bxor, Fadd, Fcmp, Fsub, Iadd, Icmp, Isub};
         let opcode = self.func.dfg.insts[inst].opcode();
         let args = Operands::from_slice(self.func.dfg.inst_args(inst));
-        if !super::is_function(self.func, inst) {
+        if !super::is_deterministic(self.func, inst) {
             return true;
         }
-        if is_choice(opcode) {
+        if is_select(opcode) {
             return self.all_progress(&args[1..], assumes, depth);
         }
         let hides = !opcode.can_load() && !matches!(opcode, Bxor | Fadd | Fcmp | Fsub | Iadd | Icmp | Isub);
@@ -186,7 +186,7 @@ impl Search<'_> {
     /// The condition of a choice, or of a branch that stays in the loop.
     fn decided_by(&self, inst: Inst) -> Option<Value> {
         let Self { func, forest, lp, .. } = *self;
-        if is_choice(func.dfg.insts[inst].opcode()) {
+        if is_select(func.dfg.insts[inst].opcode()) {
             return func.dfg.inst_args(inst).first().copied();
         }
         let asked = super::condition(func, inst)?;
