@@ -222,7 +222,7 @@ impl<'a> Search<'a> {
             }
             conditions.append(&mut self.deciding);
         }
-        let mut loads = self.loads_behind(steady);
+        let mut loads = self.loads_behind(steady, &mut FxHashSet::default());
         loads.append(&mut self.awaited);
         loads.sort_unstable();
         loads.dedup();
@@ -468,9 +468,9 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The loads that the steady `values` are made of.
-    fn loads_behind(&mut self, mut values: Vec<Value>) -> Vec<Inst> {
-        let (mut loads, mut done) = (Vec::new(), FxHashSet::default());
+    /// The loads that the steady `values` are made of, but for what is made of those in `done`.
+    fn loads_behind(&mut self, mut values: Vec<Value>, done: &mut FxHashSet<Value>) -> Vec<Inst> {
+        let mut loads = Vec::new();
         while let Some(value) = values.pop() {
             if !done.insert(value) {
                 continue;

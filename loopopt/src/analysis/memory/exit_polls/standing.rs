@@ -70,12 +70,12 @@ impl Search<'_> {
 
     /// Remembers the loads from one place that these values are made of as what the loop waits for.
     pub(super) fn wait_for(&mut self, values: Vec<Value>) {
-        let loads = self.steady_loads_behind(values);
+        let loads = self.steady_loads_behind(values, &mut FxHashSet::default());
         self.awaited.extend(loads);
     }
 
-    fn steady_loads_behind(&mut self, values: Vec<Value>) -> Vec<Inst> {
-        let loads = self.loads_behind(values);
+    fn steady_loads_behind(&mut self, values: Vec<Value>, done: &mut FxHashSet<Value>) -> Vec<Inst> {
+        let loads = self.loads_behind(values, done);
         loads.into_iter().filter(|&load| self.is_steady(self.func.dfg.first_result(load))).collect()
     }
 
@@ -222,7 +222,7 @@ impl Search<'_> {
     /// The polls `loads`, and those that decide what the loop itself stores where these load: `while (*n < 4) if (*flag) ++*n` waits for the flag.
     pub(super) fn with_stored(&mut self, mut loads: Vec<Inst>) -> Vec<Inst> {
         let mut stores = if loads.is_empty() { Vec::new() } else { self.stores() };
-        let mut known: FxHashSet<_> = loads.iter().copied().collect();
+        let (mut known, mut done): (FxHashSet<_>, _) = (loads.iter().copied().collect(), FxHashSet::default());
         let (mut next, mut pairs) = (0, 0);
         while let Some(&load) = loads.get(next).filter(|_| !stores.is_empty()) {
             next += 1;
@@ -234,7 +234,8 @@ impl Search<'_> {
             stores = rest;
             for store in found {
                 let decide = self.decide_stored(store.inst);
-                loads.extend(self.steady_loads_behind(decide).into_iter().filter(|&found| known.insert(found)));
+                let found = self.steady_loads_behind(decide, &mut done);
+                loads.extend(found.into_iter().filter(|&load| known.insert(load)));
             }
         }
         loads.sort_unstable();
