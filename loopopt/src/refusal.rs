@@ -158,13 +158,13 @@ macro_rules! shared {
     };
 
     (doc UsuallyShort) => {
-        "The loop ends soon, as a profile says."
+        "The loop ends soon, as a profile or an estimate says."
     };
     (slug UsuallyShort) => {
         "usually-short"
     };
     (text UsuallyShort) => {
-        "its back edge was taken {usual} times on average when it was recorded, fewer than {min}"
+        "{usual}, fewer than {min}"
     };
     (help UsuallyShort) => {
         ""

@@ -54,6 +54,7 @@ use crate::analysis::memory::checked_memory::{CheckedMemories, Roots};
 use crate::analysis::memory::told_apart::ToldApart;
 use crate::analysis::pressure::UseCounts;
 use crate::analysis::scev::exit_count::{self, TripCount};
+use crate::analysis::scev::view::View;
 use crate::change::Change;
 use crate::claim::Claim;
 use crate::edit::cfg::unreachable::remove_unreachable;
@@ -64,7 +65,7 @@ use crate::options::Options;
 use crate::pass::again::Again;
 use crate::pass::apply_profile::Recorded;
 use crate::pass::marks::LoopMarks;
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, Shown};
 use crate::remark::RemarkLog;
 use crate::report::Analyses;
 use cranelift_codegen::control::ControlPlane;
@@ -73,6 +74,7 @@ use cranelift_codegen::isa::TargetIsa;
 use cranelift_codegen::{CodegenResult, Context, FxHashMap, FxHashSet};
 use std::borrow::Cow;
 use std::cell::Cell;
+use std::fmt;
 use std::rc::Rc;
 
 /// How far the loops of a function are in the form that passes need, each including those before.
@@ -157,6 +159,26 @@ impl Pass {
         reasons: &[],
         claims: &[],
     };
+}
+
+/// How often a loop takes its back edge on average.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Usual {
+    /// As a profile says.
+    Recorded(u64),
+    /// From what it counts to.
+    Estimated(u64),
+}
+
+impl Shown for Usual {
+    fn shown<'a>(&'a self, _: &'a Function) -> impl fmt::Display + 'a {
+        fmt::from_fn(move |f| match self {
+            Self::Recorded(times) => write!(f, "its back edge was taken {times} times on average when it was recorded"),
+            Self::Estimated(times) => {
+                write!(f, "it counts up to a constant, in about {times} steps if it starts at zero or above")
+            }
+        })
+    }
 }
 
 /// What passes share in one run.
@@ -359,10 +381,15 @@ impl<'a> PassCx<'a> {
         self.options.max_function_insts.saturating_sub(num_insts(func))
     }
 
-    /// How often the loop of `header` takes its back edge on average, if a profile says that this is less than `min` times.
-    pub(crate) fn usually_short(&self, header: Block, min: usize) -> Option<u64> {
-        let usual = self.marks.usual(header).filter(|_| !self.options.ignore_cost)?;
-        (usual < min as u64).then_some(usual)
+    /// How often `lp` takes its back edge on average, if a profile or an estimate says that this is less than `min` times.
+    pub(crate) fn usually_short(&self, view: View<'_>, lp: Loop, min: usize) -> Option<Usual> {
+        if self.options.ignore_cost || min == 0 {
+            return None;
+        }
+        let recorded = self.marks.usual(view.forest.data(lp).header).map(Usual::Recorded);
+        let usual = recorded.or_else(|| exit_count::estimate(view, lp).map(Usual::Estimated))?;
+        let (Usual::Recorded(times) | Usual::Estimated(times)) = usual;
+        (times < min as u64).then_some(usual)
     }
 
     /// Records that `pass` changed the loop of `header`.

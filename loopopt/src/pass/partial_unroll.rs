@@ -149,7 +149,7 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
         let options = cx.options;
         let view = View { ctx, forest: &cx.forest(ctx) };
         let found = Plan::prove(view, lp, count, (options, &cx.told_apart, &mut entries));
-        let found = found.and_then(|plan| plan.runs_often(cx));
+        let found = found.and_then(|plan| plan.runs_often((view, lp), cx));
         match found {
             Ok(plan) => plans.push(plan),
             Err(why) => cx.declined(&ctx.func, NAME, header, &why),
@@ -210,11 +210,11 @@ impl Counted {
 }
 
 impl Plan {
-    /// (P5) The unrolled loop comes to run, as far as a profile says. Once is enough: `polynomials` with 4 iterations in each takes 0.39 of Cranelift's
+    /// (P5) The unrolled loop comes to run, as far as a profile or an estimate says. Once is enough: `polynomials` with 4 iterations in each takes 0.39 of Cranelift's
     /// time if they are unrolled, and 0.58 if they are not (`jit-harness bench --filter polynomials`).
-    fn runs_often(self, cx: &PassCx<'_>) -> Result<Self, Decline> {
+    fn runs_often(self, (view, lp): (View<'_>, Loop), cx: &PassCx<'_>) -> Result<Self, Decline> {
         let min = self.factor;
-        match cx.usually_short(self.header, min) {
+        match cx.usually_short(view, lp, min) {
             Some(usual) => Err(Decline::UsuallyShort(usual, min)),
             None => Ok(self),
         }

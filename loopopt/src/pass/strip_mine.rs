@@ -93,6 +93,7 @@ use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::cfg::must_execute::Order;
 use crate::analysis::memory::alias::PrivateSlots;
 use crate::analysis::memory::polls::{Fuel, Polls};
+use crate::analysis::scev::view::View;
 use crate::change::Change;
 use crate::claim::Claim;
 use crate::pass::{Form, Pass, PassCx, canon};
@@ -148,6 +149,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
 
 fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
     let forest = cx.forest(ctx);
+    let view = View { ctx, forest: &forest };
     let mut shared = Shared::default();
     let (mut plans, why_no_nest) = plan_nests(ctx, cx, &mut shared);
     for lp in forest.loops().rev() {
@@ -160,7 +162,7 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
             continue;
         }
         let mut look = Look { ctx, forest: &forest, lp, shared: &mut shared };
-        match look.prove(cx).and_then(|plan| plan.runs_often(cx)) {
+        match look.prove(cx).and_then(|plan| plan.runs_often((view, lp), cx)) {
             Ok(plan) if cx.fuel.take() => plans.add(&forest, plan),
             Ok(_) => cx.declined(&ctx.func, NAME, header, &Decline::Withheld),
             Err(_) if cx.has_fired(NAME, header) => {}
@@ -202,6 +204,7 @@ impl Plans {
 /// Plans for the outermost loops that can be strips of which the loops inside do not poll, and why others cannot.
 fn plan_nests(ctx: &Context, cx: &mut PassCx<'_>, shared: &mut Shared) -> (Plans, FxHashMap<Loop, Decline>) {
     let forest = cx.forest(ctx);
+    let view = View { ctx, forest: &forest };
     let (mut plans, mut refused) = (Plans::default(), FxHashMap::default());
     for lp in forest.loops() {
         let header = forest.data(lp).header;
@@ -210,7 +213,7 @@ fn plan_nests(ctx: &Context, cx: &mut PassCx<'_>, shared: &mut Shared) -> (Plans
         }
         let mut look = Look { ctx, forest: &forest, lp, shared };
         let Some(found) = look.prove_nest(cx) else { continue };
-        match found.and_then(|plan| plan.runs_often(cx)) {
+        match found.and_then(|plan| plan.runs_often((view, lp), cx)) {
             Ok(plan) if cx.fuel.take() => plans.add(&forest, plan),
             Ok(_) => drop(refused.insert(lp, Decline::Withheld)),
             Err(why) => drop(refused.insert(lp, why)),
@@ -260,10 +263,10 @@ impl Plan {
         self.headers.iter().copied().filter(|&header| is_iterated || header != self.header()).collect()
     }
 
-    /// (P4) A loop around strips is not for one that ends soon, as far as a profile says.
-    fn runs_often(self, cx: &PassCx<'_>) -> Result<Self, Decline> {
-        let min = cx.options.strip_mine_min_iterations;
-        match cx.usually_short(self.header(), min).filter(|_| matches!(self.strip, Strip::Counted { .. })) {
+    /// (P4) A loop around strips is not for one that ends soon, as far as a profile or an estimate says.
+    fn runs_often(self, (view, lp): (View<'_>, Loop), cx: &PassCx<'_>) -> Result<Self, Decline> {
+        let min = if matches!(self.strip, Strip::Counted { .. }) { cx.options.strip_mine_min_iterations } else { 0 };
+        match cx.usually_short(view, lp, min) {
             Some(usual) => Err(Decline::UsuallyShort(usual, min)),
             None => Ok(self),
         }

@@ -285,7 +285,7 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>, lengths: &Lengths, which: Which) -> 
         }
         let found = Plan::prove(view, lp, &mut known, cx.options)
             .and_then(|plan| plan.judge(view, known.guards()))
-            .and_then(|plan| plan.runs_often(cx));
+            .and_then(|plan| plan.runs_often(view, cx));
         match found {
             Ok(plan) if which.takes(&plan) => plans.push(plan),
             Err(why) if which == Which::All && !cx.has_fired(NAME, header) => {

@@ -228,6 +228,14 @@ impl Iteration {
     }
 }
 
+/// How often the back edge is taken on average, if the loop counts up to a constant from a number that is not known: an
+/// [estimate](crate::analysis::scev::exit_test::CountedTest::usual_steps), by which nothing but cost may be judged.
+pub fn estimate(view: View<'_>, lp: Loop) -> Option<u64> {
+    let recurrences = Recurrences::with_constant_steps(view, lp);
+    let tests = ExitTest::all(view, lp).filter_map(|test| test.counted(view, lp, &recurrences));
+    tests.filter_map(|test| test.usual_steps()).min()
+}
+
 /// What the tests of the loop say by formula.
 pub fn bound(ctx: &Context, forest: &LoopForest, lp: Loop) -> TripCount {
     let view = View { ctx, forest };
@@ -361,6 +369,36 @@ mod tests {
         assert_eq!(TripCount::Exactly(7).most_iterations(), Some(8));
         assert_eq!(TripCount::AtMost(u128::MAX).most_iterations(), Some(u128::MAX));
         assert_eq!(TripCount::Unknown.most_iterations(), None);
+    }
+
+    #[test]
+    fn estimates() {
+        let estimated = |ty: &str, [step, bound]: [&str; 2], cond: &str| {
+            let ctx = context(&format!(
+                "function %f({ty}) {{
+                block0(v0: {ty}):
+                    v4 = iconst.{ty} {step}
+                    v5 = iconst.{ty} {bound}
+                    jump block1(v0)
+                block1(v1: {ty}):
+                    v2 = iadd v1, v4
+                    v3 = icmp {cond} v2, v5
+                    brif v3, block1(v2), block2
+                block2:
+                    return
+                }}"
+            ));
+            let forest = forest(&ctx);
+            let lp = forest.loop_of_header(block(1)).expect("a loop of block1");
+            estimate(View { ctx: &ctx, forest: &forest }, lp)
+        };
+        assert_eq!(estimated("i32", ["8", "24"], "sle"), Some(2));
+        assert_eq!(estimated("i8", ["1", "127"], "ult"), Some(64));
+        assert_eq!(estimated("i64", ["1", "9"], "ne"), Some(5));
+        assert_eq!(estimated("i64", ["1", "0"], "slt"), Some(0));
+        assert_eq!(estimated("i32", ["-1", "24"], "sgt"), None, "it counts down from anywhere");
+        assert_eq!(estimated("i32", ["1", "-24"], "slt"), None, "it starts below zero");
+        assert_eq!(estimated("i32", ["1", "24"], "sgt"), None, "it ends by a wrap");
     }
 
     #[test]

@@ -86,6 +86,22 @@ pub struct CountedTest {
 }
 
 impl CountedTest {
+    /// How many steps lead to the bound on average, if that is a constant and the first number is not: from a number that is anywhere between zero and there. An
+    /// estimate: what counts up to a constant seldom starts below zero, unless it starts where something is subtracted.
+    pub fn usual_steps(&self) -> Option<u64> {
+        use IntCC::{NotEqual, SignedLessThan, SignedLessThanOrEqual, UnsignedLessThan, UnsignedLessThanOrEqual};
+        let is_negative = |number: u64| number >> (self.bound.bits() - 1) == 1;
+        let is_end = match self.cond {
+            NotEqual | SignedLessThan | SignedLessThanOrEqual | UnsignedLessThan | UnsignedLessThanOrEqual => self.up,
+            _ => false,
+        };
+        let bound = self.bound.as_constant().filter(|&bound| is_end && !is_negative(bound))?;
+        let starts = self.first.terms();
+        let is_estimated = !starts.is_empty() && starts.iter().all(|&(_, factor)| !is_negative(factor));
+        let steps = bound.checked_div(self.step.as_constant().filter(|_| is_estimated)?)?;
+        Some(steps.div_ceil(2))
+    }
+
     /// By how much a step leads up, or down.
     pub fn distance(&self) -> Sum {
         if self.up { self.step.clone() } else { self.step.times(u64::MAX) }

@@ -1,5 +1,6 @@
 //! Why a loop is not unrolled by a factor.
 
+use crate::pass::Usual;
 use crate::refusal::refusals;
 use cranelift_codegen::ir::{Opcode, Value};
 
@@ -45,5 +46,5 @@ refusals! {
             help "raise Options::partial_unroll_max_uncounted_insts if the loop is hot. If it hardly ever ends so, mark what it leaves to as cold. If it is a search, its own exit stays in each iteration \
                 whatever is done: test several elements at once, as 8 bytes of one load, and look for the one when they have it";
     }
-    shared { NotInnermost, ColdLoop, NotDuplicable(opcode: Opcode), UsuallyShort(usual: u64, min: usize) }
+    shared { NotInnermost, ColdLoop, NotDuplicable(opcode: Opcode), UsuallyShort(usual: Usual, min: usize) }
 }

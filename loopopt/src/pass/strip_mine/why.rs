@@ -1,5 +1,6 @@
 //! Why a loop polls in each iteration.
 
+use crate::pass::Usual;
 use crate::refusal::refusals;
 use cranelift_codegen::ir::{Block, Inst, Value};
 
@@ -35,5 +36,5 @@ refusals! {
         /// (L2) What an iteration adds is not known.
         FuelUnknown(fuel: Value) => "fuel-unknown", "what an iteration adds to {fuel}, with the loops inside, is no small sum of constants";
     }
-    shared { ColdLoop, Withheld, UsuallyShort(usual: u64, min: usize) }
+    shared { ColdLoop, Withheld, UsuallyShort(usual: Usual, min: usize) }
 }

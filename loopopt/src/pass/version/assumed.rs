@@ -287,7 +287,7 @@ impl Assumed {
         let mut known = Known::new(view, cx, &lengths);
         let plan = known.assume(self.lp, &loads).and_then(|cells| {
             let plan = Plan::prove(view, self.lp, &mut known, cx.options).ok()?;
-            let plan = plan.judge(view, known.guards()).and_then(|plan| plan.runs_often(cx)).ok()?;
+            let plan = plan.judge(view, known.guards()).and_then(|plan| plan.runs_often(view, cx)).ok()?;
             let has = |guard: &Inst| plan.checks.iter().any(|check| check.inst == *guard);
             let is_legal = plan.overlaps().count() == cells && self.guards.iter().all(has);
             (is_legal && (cx.options.ignore_cost || self.pays(&ctx.func, &plan, cx.options))).then_some(plan)

@@ -77,11 +77,11 @@ impl Plan {
         Ok(())
     }
 
-    /// (P5) An innermost loop does not end soon, as far as a profile says.
-    pub(super) fn runs_often(self, cx: &PassCx<'_>) -> Result<Self, Decline> {
+    /// (P5) An innermost loop does not end soon, as far as a profile or an estimate says.
+    pub(super) fn runs_often(self, view: View<'_>, cx: &PassCx<'_>) -> Result<Self, Decline> {
         let min =
             if self.headers.len() == 1 && !self.requires.is_empty() { cx.options.version_min_iterations } else { 0 };
-        match cx.usually_short(self.header, min) {
+        match cx.usually_short(view, self.lp, min) {
             Some(usual) => Err(Decline::UsuallyShort(usual, min)),
             None => Ok(self),
         }

@@ -3,6 +3,7 @@
 use super::Plan;
 use crate::analysis::scev::predication::Obstacle;
 use crate::analysis::scev::requirement::Requirement;
+use crate::pass::Usual;
 use crate::refusal::{Shown, refusals};
 use cranelift_codegen::ir::{Function, Inst, Opcode, Value};
 use std::fmt;
@@ -60,7 +61,7 @@ refusals! {
             "the loop may end at any time, and the test would compare {requirements} times for {checks} checks",
             help "compare the end of the range with the length once, before the loop: that implies the checks in it";
     }
-    shared { ColdLoop, NotDuplicable(opcode: Opcode), UsuallyShort(usual: u64, min: usize) }
+    shared { ColdLoop, NotDuplicable(opcode: Opcode), UsuallyShort(usual: Usual, min: usize) }
 }
 
 impl Shown for Box<Requirement> {
