@@ -183,6 +183,7 @@ fn limits_of_any_size() -> Result<()> {
             &mut options.promote_max_accesses,
             &mut options.promote_max_pairs,
             &mut options.save_at_cold_calls_max_calls,
+            &mut options.save_at_cold_calls_max_saved,
             &mut options.specialize_max_values,
             &mut options.specialize_max_insts,
         ];

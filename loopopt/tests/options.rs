@@ -82,6 +82,7 @@ fn numbers() -> Vec<(&'static str, Options)> {
         promote_max_accesses,
         promote_max_pairs,
         save_at_cold_calls_max_calls,
+        save_at_cold_calls_max_saved,
         max_closing_args,
         reassociate_insts_per_cycle,
     ]

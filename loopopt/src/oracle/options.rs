@@ -197,6 +197,7 @@ fields! {
     promote_max_accesses,
     promote_max_pairs,
     save_at_cold_calls_max_calls,
+    save_at_cold_calls_max_saved,
     max_closing_args,
     select_max_dispatched,
     select_max_insts_per_call,

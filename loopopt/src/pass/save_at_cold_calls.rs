@@ -38,7 +38,7 @@
 //!
 //! (P1) All calls of the loop are in cold code. If one edge of a branch leads there, and it comes back to where the other edge goes, values come back there. That branch
 //! may be in a cold loop inside: the loop as it was, where `strip_mine` or `transfer` has made one without calls. Of other cold code, as the rare part of a loop that
-//! `transfer` has made, the block is split behind its last call, and values come back there ([`elsewhere`]). (P2) Something lives across. (P3) There are registers for what lives through the loop. (P4) There are few of them: each takes code, and
+//! `transfer` has made, the block is split behind its last call, and values come back there ([`elsewhere`]). (P2) Something lives across. (P3) There are registers for what lives through the loop. (P4) There are few of them, and few values across all of them: each takes code, and
 //! time to lower it. One that saved nothing would be one across which everything lives, so that it is all of them or none.
 //!
 //! What only an outermost loop uses, and what lives across a call in front of it, enters the loop by the other class of registers, if there are more such values than
@@ -76,6 +76,7 @@ use crate::edit::ssa::frontier::Levels;
 use crate::edit::ssa::own_values::give_own_values;
 use crate::edit::ssa::repair::{Repair, live_until};
 use crate::edit::{TooManyParams, at};
+use crate::options::Options;
 use crate::pass::{Pass, PassCx};
 use crate::refusal::refusals;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
@@ -97,10 +98,10 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     let mut change = Change::Nothing;
     let forest = cx.forest(ctx);
     let mut users = None;
-    let mut rest = cx.options.save_at_cold_calls_max_calls.saturating_mul(2);
-    for lp in order(&ctx.func, &forest, rest) {
+    let mut room = Room::new(cx.options);
+    for lp in order(&ctx.func, &forest, room.calls) {
         let header = forest.data(lp).header;
-        match Plan::judge(ctx, &forest, lp, cx).and_then(|plan| plan.map(|plan| plan.within(&mut rest)).transpose()) {
+        match Plan::judge(ctx, &forest, lp, cx).and_then(|plan| plan.map(|plan| plan.within(&mut room)).transpose()) {
             Ok(None) => {}
             Ok(Some(plan)) if cx.fuel.take() => {
                 match plan.apply(ctx, (&forest, lp), users.get_or_insert_with(|| Users::of(&ctx.func))) {
@@ -112,6 +113,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
                         return Ok(Change::Insts);
                     }
                     Ok(saved) => {
+                        room.saved = room.saved.saturating_sub(saved);
                         cx.fired(&ctx.func, &PASS, header, format!("values that cold calls save: {saved}"));
                         change = Change::Insts;
                     }
@@ -122,6 +124,23 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
         }
     }
     Ok(change)
+}
+
+/// What a function has room for.
+struct Room {
+    /// Cold calls.
+    calls: usize,
+    /// Values that are saved at one of them.
+    saved: usize,
+}
+
+impl Room {
+    fn new(options: &Options) -> Self {
+        Self {
+            calls: options.save_at_cold_calls_max_calls.saturating_mul(2),
+            saved: options.save_at_cold_calls_max_saved,
+        }
+    }
 }
 
 /// Lets the cold blocks of loops that call and come back elsewhere end behind their calls.
@@ -197,6 +216,8 @@ struct Plan {
     elsewhere: Vec<elsewhere::Behind>,
     /// What the loop uses from outside, and not only in rare code.
     invariant: Vec<Value>,
+    /// The most values that can live across one of its calls.
+    values: usize,
     /// Whether more numbers live through the loop than calls preserve.
     is_spilled: bool,
 }
@@ -227,15 +248,19 @@ impl Plan {
         let hot = used_beside(func, forest, forest.blocks(lp), &rare);
         let mut invariant = used_from_outside(func, forest, (lp, lp));
         invariant.retain(|value| hot.contains(value) && can_save(func.dfg.value_type(*value)));
-        Ok(Some(Self { rare, elsewhere, invariant, is_spilled }))
+        let values = invariant.len() + used_in_other_blocks(func, forest, lp);
+        Ok(Some(Self { rare, elsewhere, invariant, values, is_spilled }))
     }
 
-    /// (P4) The same, if the function has room for its rare parts, of which there is less then.
-    fn within(self, rest: &mut usize) -> Result<Self, Decline> {
+    /// (P4) The same, if the function has room for it, of which there is less then.
+    fn within(self, room: &mut Room) -> Result<Self, Decline> {
         let calls = self.rare.len() + self.elsewhere.len();
-        match rest.checked_sub(calls) {
-            Some(left) => *rest = left,
-            None => return Err(Decline::ManyCallsBefore { calls, left: *rest }),
+        if self.values.saturating_mul(calls) > room.saved {
+            return Err(Decline::ManyValues { values: self.values, calls, left: room.saved });
+        }
+        match room.calls.checked_sub(calls) {
+            Some(left) => room.calls = left,
+            None => return Err(Decline::ManyCallsBefore { calls, left: room.calls }),
         }
         Ok(self)
     }
@@ -311,6 +336,22 @@ fn used_beside(func: &Function, forest: &LoopForest, blocks: &[Block], rare: &[R
         each_use(func, inst, |value| _ = used.insert(value));
     }
     used
+}
+
+/// How many values of `lp` that could be saved are used in another block than the one that defines them.
+fn used_in_other_blocks(func: &Function, forest: &LoopForest, lp: Loop) -> usize {
+    let mut found = FxHashSet::default();
+    for &block in forest.blocks(lp) {
+        for inst in func.layout.block_insts(block) {
+            each_use(func, inst, |value| {
+                let comes_from = def_block(func, value).filter(|&home| home != block && forest.contains(lp, home));
+                if comes_from.is_some() && !is_constant_value(func, value) && can_save(func.dfg.value_type(value)) {
+                    found.insert(value);
+                }
+            });
+        }
+    }
+    found.len()
 }
 
 /// The blocks that use each value.
@@ -524,6 +565,10 @@ refusals! {
         ManyCallsBefore { calls: usize, left: usize } => "many-calls",
             "{calls} rare parts of the loop call and come back; other loops that run as often have so many that {left} more are allowed",
             help "raise Options::save_at_cold_calls_max_calls if the loop is hot";
+        /// (P4) There are few, across which very much may live.
+        ManyValues { values: usize, calls: usize, left: usize } => "many-values",
+            "{values} values may live across {calls} cold calls, and {left} may be saved",
+            help "raise Options::save_at_cold_calls_max_saved if the loop is hot, or make fewer of its calls in each iteration";
     }
     shared { ColdLoop, Withheld }
 }

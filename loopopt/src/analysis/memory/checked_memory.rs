@@ -428,6 +428,11 @@ impl CheckedMemories {
         self.known.is_empty()
     }
 
+    /// Whether accesses of this region are to one of them.
+    pub fn hold(&self, region: AliasRegion) -> bool {
+        self.known.iter().any(|memory| memory.regions.contains(&region))
+    }
+
     /// Whether what `guard` guards can be guarded anew.
     pub fn covers(&self, roots: Roots<'_>, guard: Inst) -> bool {
         !self.is_empty()

@@ -21,7 +21,8 @@
 //!
 //! (A1) Each of these loads may be done in front of the loop, by the rules of [`licm`](crate::pass::licm): it cannot trap and may move, or it runs in the first iteration
 //! and nothing that can be seen comes before it. If checks come before it, as that of a tag, it is done at another place, one that has been loaded, where one of
-//! them would fail in the first iteration; the versions are made only if all of these checks go. Behind a store, only a load at an address that the loop does not
+//! them would fail in the first iteration; the versions are made only if all of these checks go. Nothing is believed of what is loaded there that flags or the region say of the load in the loop,
+//! and no access at what it gives is done where the test has not been made. Behind a store, only a load at an address that the loop does not
 //! load is done, and none behind a check: the store may have made it another place, or one that the loop does not come to. Nothing is loaded twice that has been
 //! loaded in front already.
 //! (A2) In the loop that does not load them, no store overlaps one of the cells: that is tested in front of the loop, by what was loaded there. Fields of one object are
@@ -64,6 +65,7 @@ use crate::analysis::scev::view::View;
 use crate::edit::inst::rename::rename_in;
 use crate::edit::inst::stand_for::stand_for;
 use crate::edit::materialize::assertion::assert_loads;
+use crate::edit::materialize::pin::pin_accesses_at;
 use crate::options::Options;
 use crate::pass::version::lengths::Lengths;
 use crate::pass::{Form, PassCx, canon};
@@ -108,6 +110,9 @@ pub(super) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<bool>
         stand_for(&mut ctx.func, load, value);
     }
     ctx.func.dfg.resolve_all_aliases();
+    // Behind checks, an address is the one that is meant only in the fast loop.
+    let behind_checks = found.iter().filter(|(assumed, _)| !assumed.guards.is_empty());
+    pin_accesses_at(&mut ctx.func, behind_checks.flat_map(|(assumed, _)| &assumed.given).map(|&(_, value)| value));
     for &load in found.iter().flat_map(|(assumed, _)| &assumed.made) {
         put_uses_at(&mut ctx.func, load);
     }
@@ -237,7 +242,7 @@ impl Assumed {
             blocks.iter().flat_map(|&block| func.layout.block_insts(block).map(move |inst| (block, inst))).collect();
         let ends = |exit: Edge| !forest.fails_at(func, exit.target(func));
         let mut first = FirstIteration::leaving_by(func, (forest, domtree), lp, ends);
-        let mut front = InFront::new(func, forest, (lp, jump), there);
+        let mut front = InFront::new(func, forest, (lp, jump), (&cx.memories, there));
         let mut given = Vec::new();
         for (block, inst) in insts {
             if front.func.layout.first_inst(block) == Some(inst) {
@@ -286,7 +291,8 @@ impl Assumed {
         let (view, lengths) = (View { ctx, forest }, Lengths::default());
         let mut known = Known::new(view, cx, &lengths);
         let plan = known.assume(self.lp, &loads).and_then(|cells| {
-            let plan = Plan::prove(view, self.lp, &mut known, cx.options).ok()?;
+            let mut plan = Plan::prove(view, self.lp, &mut known, cx.options).ok()?;
+            plan.checks.retain(|check| !loads.contains(&check.inst));
             let plan = plan.judge(view, known.guards()).and_then(|plan| plan.runs_often(view, cx)).ok()?;
             let has = |guard: &Inst| plan.checks.iter().any(|check| check.inst == *guard);
             let is_legal = plan.overlaps().count() == cells && self.guards.iter().all(has);

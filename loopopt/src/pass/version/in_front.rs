@@ -4,13 +4,16 @@ use crate::analysis::cfg::edges::edges_from;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::inst::effects::Effects;
 use crate::analysis::memory::alias::Access;
+use crate::analysis::memory::checked_memory::CheckedMemories;
 use crate::analysis::scev::linear_expr::Sum;
 use crate::claim::asserted;
 use crate::edit::at;
 use crate::edit::inst::clone::copy_before;
 use cranelift_codegen::cursor::Cursor;
 use cranelift_codegen::ir::immediates::Offset32;
-use cranelift_codegen::ir::{Function, Inst, InstBuilder, InstructionData, MemFlags, Opcode, Type, Value, ValueDef};
+use cranelift_codegen::ir::{
+    Function, Inst, InstBuilder, InstructionData, MemFlags, MemFlagsData, Opcode, Type, Value, ValueDef,
+};
 use cranelift_codegen::{FxHashMap, FxHashSet};
 
 /// A load that was done in front of the loop.
@@ -70,6 +73,8 @@ pub(super) struct InFront<'a> {
     lp: Loop,
     /// The jump into the loop.
     jump: Inst,
+    /// The memories that Spectre guards confine accesses to.
+    memories: &'a CheckedMemories,
     /// What values of the loop are, if they can be made: those that do not change, and those of the first iteration.
     fixed: FxHashMap<Value, Option<Value>>,
     first: FxHashMap<Value, Option<Value>>,
@@ -91,13 +96,14 @@ impl<'a> InFront<'a> {
         func: &'a mut Function,
         forest: &'a LoopForest,
         (lp, jump): (Loop, Inst),
-        loads: Vec<Loaded>,
+        (memories, loads): (&'a CheckedMemories, Vec<Loaded>),
     ) -> Self {
         Self {
             func,
             forest,
             lp,
             jump,
+            memories,
             fixed: FxHashMap::default(),
             first: FxHashMap::default(),
             loads,
@@ -165,9 +171,9 @@ impl<'a> InFront<'a> {
         if self.is_written && (is_loaded || !is_sure) {
             return None;
         }
-        let (place, at_offset) = match is_sure {
-            true => (address, offset),
-            false => (self.guarded((address, offset), size)?, Offset32::new(0)),
+        let (place, at_offset, flags) = match is_sure {
+            true => (address, offset, flags),
+            false => (self.guarded((address, offset), size)?, Offset32::new(0), self.anywhere(flags)?),
         };
         let srcloc = self.func.srcloc(inst);
         let mut cursor = at(self.func, self.jump).with_srcloc(srcloc);
@@ -202,6 +208,20 @@ impl<'a> InFront<'a> {
         }
         self.needed = self.guards.len();
         Some(place)
+    }
+
+    /// The flags of a load at one of two places: nothing that was said of one of them, but how to read it. None if guards confine it, which would have to
+    /// be made anew for both.
+    fn anywhere(&mut self, flags: MemFlags) -> Option<MemFlags> {
+        let old = self.func.dfg.mem_flags[flags];
+        if old.alias_region().is_some_and(|region| self.memories.hold(region)) {
+            return None;
+        }
+        let mut new = MemFlagsData::new().with_trap_code(old.trap_code());
+        if let Some(endianness) = old.explicit_endianness() {
+            new.set_endianness(endianness);
+        }
+        self.func.dfg.mem_flags.insert(new).ok()
     }
 
     /// An address with its offset.
