@@ -49,6 +49,8 @@ faults! {
     TermsCancel,
     /// `version`: an integer is multiplied although it overflows (a factor that is 0 modulo two to the bits).
     FactorsVanish,
+    /// `version`: of what is loaded at another place while a check fails, all is believed that was said of the load behind the check.
+    FlagsOfAnotherPlace,
     /// `version`: what a number has come to is shifted, whether it has wrapped, or gets below zero, or not.
     QuotientOfAnything,
     /// `elide_checks`: a sum that stops on the way to a number is between the two, though that number is behind it.

@@ -107,6 +107,7 @@ fn what_the_generator_hardly_makes_is_seen() -> Result<()> {
         ("strip_mine/fires-other-flag-inside.clif", Fault::OtherFlagInside),
         ("bugs/load-sunk-behind-the-loop-around.clif", Fault::SunkTwoLoops),
         ("version/fires-from-below-zero.clif", Fault::CountsFromZero),
+        ("bugs/object-at-another-place-bounds.clif", Fault::FlagsOfAnotherPlace),
         ("promote/fires-recurrence-behind-a-load-that-traps.clif", Fault::FirstTrapForgotten),
     ] {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clif").join(name);

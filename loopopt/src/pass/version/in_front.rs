@@ -9,6 +9,7 @@ use crate::analysis::scev::linear_expr::Sum;
 use crate::claim::asserted;
 use crate::edit::at;
 use crate::edit::inst::clone::copy_before;
+use crate::fault::fault;
 use cranelift_codegen::cursor::Cursor;
 use cranelift_codegen::ir::immediates::Offset32;
 use cranelift_codegen::ir::{
@@ -214,6 +215,9 @@ impl<'a> InFront<'a> {
     /// be made anew for both.
     fn anywhere(&mut self, flags: MemFlags) -> Option<MemFlags> {
         let old = self.func.dfg.mem_flags[flags];
+        if fault!(FlagsOfAnotherPlace) {
+            return Some(flags);
+        }
         if old.alias_region().is_some_and(|region| self.memories.hold(region)) {
             return None;
         }
