@@ -33,9 +33,9 @@ pub struct Report {
     pub claims: BTreeMap<Claim, usize>,
     /// How often what passes look at was made.
     pub analyses: Analyses,
-    /// How often the passes that make something possible for each other ran. 0 if there was nothing to look at.
+    /// How often the repeated part of the pipeline ran, of the passes that make something possible for each other. 0 if there was nothing to look at.
     pub rounds: usize,
-    /// Time that each pass took, in the order in which they ran.
+    /// Time that each pass took in all its runs, in the order of the first ones.
     pub timings: Vec<(&'static str, Duration)>,
     /// If [`Options::dumps`](crate::Options::dumps) is on: `("input", text)`, then one entry for each pass that changed the function.
     pub dumps: Vec<(&'static str, String)>,

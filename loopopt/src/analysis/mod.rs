@@ -1,7 +1,7 @@
 //! Facts about a function. Nothing here writes to it.
 //!
-//! An analysis is made by its constructor and never changes: it is right for the function that it was made from, or it
-//! does not exist.
+//! An analysis is right for the function that it was made from, or it does not exist. Some find their answers when they are asked; `PrivateSlots` and `Pressure`
+//! can be told of an edit.
 
 pub mod cfg;
 pub mod facts;

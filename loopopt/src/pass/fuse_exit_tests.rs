@@ -184,7 +184,7 @@ impl Plan {
         let recurrences = Recurrences::with_constant_steps(view, lp);
         let tests = || ExitTest::all(view, lp).filter(|test| test.exit != strip.test.exit);
         let has_no_params = |test: &ExitTest| func.dfg.num_block_params(test.exit.source(func)) == 0;
-        let mut place = Err(Decline::NotCounted);
+        let mut why = Decline::NotCounted;
         for test in tests() {
             let Some(own) = test.counted(view, lp, &recurrences).filter(|own| own.requires.is_none()) else { continue };
             let Some(distance) = own.distance().as_constant() else { continue };
@@ -196,16 +196,16 @@ impl Plan {
                 () if follows(func, &strip.test, &own.exit, data.header) => First::Strip,
                 () if follows(func, &own.exit, &strip.test, data.header) && has_no_params(&strip.test) => First::Loop,
                 () => {
-                    place = Err(Decline::Apart);
+                    why = Decline::Apart;
                     continue;
                 }
             };
             let (header, back_edge) = (data.header, data.back_edges[0]);
             let condition = func.dfg.inst_args(own.exit.exit.branch)[0];
             let begins_within = begins_within(view, preheader, &own);
-            place = Ok(Self { header, preheader, strip, own, condition, first, back_edge, distance, begins_within });
+            return Ok(Self { header, preheader, strip, own, condition, first, back_edge, distance, begins_within });
         }
-        place
+        Err(why)
     }
 
     fn apply(&self, func: &mut Function) {

@@ -24,7 +24,7 @@ impl Plan {
         }
     }
 
-    /// (P1) to (P4), (P8)
+    /// (P1), (P3), what (P5) says of counts that are known, and (P8); (P2) and (P4) are those of `ruled_out`.
     pub(super) fn judge(self, view: View<'_>, guards: &GuardPolicy<'_>) -> Result<Self, Decline> {
         let (View { ctx, forest }, options) = (view, guards.options);
         if options.ignore_cost {
