@@ -30,14 +30,7 @@ fn numbers() -> Vec<(&'static str, Options)> {
         rotate_max_header_insts,
         rotate_max_dispatched,
         mem2reg_max_live,
-        layout_max_exits,
-        order_latch_max_insts,
-        order_latch_max_early,
-        tail_duplicate_max_insts,
-        tail_duplicate_max_copies,
         thread_jumps_max_insts,
-        sink_max_places,
-        sink_max_values,
         final_values_max_insts_per_gain,
         final_values_max_loop,
         full_unroll_max_iterations,
@@ -75,16 +68,29 @@ fn numbers() -> Vec<(&'static str, Options)> {
         partial_unroll_max_insts,
         partial_unroll_max_uncounted_insts,
         partial_unroll_max_copied,
+        max_function_insts,
+        max_closing_args,
+    ]
+}
+
+/// The same for the passes behind the rounds.
+fn numbers_of_late_passes() -> Vec<(&'static str, Options)> {
+    each_number![
         widen_indices_max_accesses,
         widen_indices_min_saved_per_base,
         widen_indices_max_questions,
-        max_function_insts,
         promote_max_accesses,
         promote_max_pairs,
         save_at_cold_calls_max_calls,
         save_at_cold_calls_max_saved,
-        max_closing_args,
         reassociate_insts_per_cycle,
+        order_latch_max_insts,
+        order_latch_max_early,
+        tail_duplicate_max_insts,
+        tail_duplicate_max_copies,
+        sink_max_places,
+        sink_max_values,
+        layout_max_exits,
     ]
 }
 
@@ -115,7 +121,7 @@ fn numbers_of_profiles() -> Vec<(&'static str, Options)> {
 
 /// For each field that changes code, settings that differ in it.
 fn variants() -> Vec<(&'static str, Options)> {
-    let mut all = [numbers(), numbers_of_selection(), numbers_of_profiles()].concat();
+    let mut all = [numbers(), numbers_of_late_passes(), numbers_of_selection(), numbers_of_profiles()].concat();
     all.extend([
         changed("passes", |options| options.passes = Some(vec!["licm".to_owned()])),
         changed("fuel", |options| options.fuel = Some(0)),
