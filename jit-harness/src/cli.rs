@@ -180,7 +180,7 @@ pub struct ExplainArgs {
     /// What is said.
     #[command(flatten)]
     pub shown: ShownArgs,
-    /// What is done for another machine, whose machine code is not looked at: `aarch64`, `riscv64`, `s390x`, `x86_64`, or a triple.
+    /// What is done for another machine, whose machine code is not looked at: `x86_64`, `aarch64`, `riscv64`, `s390x`, `pulley32`, `pulley64`, or a triple of these.
     #[arg(long, value_name = "NAME")]
     pub target: Option<String>,
     /// The optimizer's settings.
@@ -222,7 +222,7 @@ pub struct ShowArgs {
     /// The flow graphs, as text for Graphviz: `show FILE --dot | dot -Tsvg`.
     #[arg(long, conflicts_with_all = ["clif", "asm", "diff"])]
     pub dot: bool,
-    /// The code of another machine, which is not run: `aarch64`, `riscv64`, `s390x`, `x86_64`, or a triple.
+    /// The code of another machine, which is not run: `x86_64`, `aarch64`, `riscv64`, `s390x`, `pulley32`, `pulley64`, or a triple of these.
     #[arg(long, value_name = "NAME")]
     pub target: Option<String>,
     /// The optimizer's settings.
