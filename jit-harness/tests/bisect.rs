@@ -57,7 +57,7 @@ block8:
     v24 = iadd v14, v12
     return v24
 }
-; run: %fill(mem, 9) == 219
+; run: %fill(mem, 9) == 216
 ; call: %fill(mem+64, 0)
 ; trap: %fill(-65536, 1) == heap_oob
 

@@ -51,6 +51,11 @@ fn run_checks_the_trap_lines() {
     let output = bench.run(&["run", &wrong]);
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stdout).contains("FAILED: trap: user7 in %f, expected trap: user9"));
+    let output = bench.run(&["bisect", &wrong]);
+    assert_eq!(output.status.code(), Some(1));
+    let expected =
+        "the line of the file is wrong, or all arms are: line 6: %f(0): trap: user7 in %f, expected trap: user9";
+    assert!(text(&output.stdout).contains(expected), "{}", text(&output.stdout));
     bench.complains(&["run", &bench.file("none.clif", format!("{TEXT}usher9\n"))], &["none.clif:6: ", "no trap code"]);
     // What traps is not timed.
     bench.complains(&["bench", &right, "--quick"], &["right.clif", "nothing to time"]);

@@ -1,6 +1,7 @@
 //! `bisect`: the one rewrite that breaks a program.
 
 use super::Ending;
+use super::run::unmet;
 use crate::bisect::{Bisection, Culprit, run as bisect};
 use crate::cli::BisectArgs;
 use crate::input::{Input, cannot_compile};
@@ -19,7 +20,13 @@ pub(super) fn run(args: &BisectArgs, out: &mut dyn Write) -> Result<Ending> {
             require_compared(&input, [compared, undecided])?;
             let (rewrites, calls) = (count(amount(rewrites), "rewrite"), count(compared, "call"));
             writeln!(out, "{rewrites}, all arms agree on {calls}{}", not_compared(undecided))?;
-            Ok(Ending::Fine)
+            let unmet = match args.calls.invoke.is_empty() {
+                true => unmet(&input, &options, args.calls.function.as_deref())?,
+                false => None,
+            };
+            let Some(unmet) = unmet else { return Ok(Ending::Fine) };
+            writeln!(out, "the line of the file is wrong, or all arms are: {unmet}")?;
+            Ok(Ending::Differs)
         }
         Bisection::Foreign(failure) => {
             writeln!(out, "not loopopt's doing: it fails without loopopt as well\n\nwhat differs: {failure}")?;

@@ -40,6 +40,29 @@ struct Runner<'a> {
     options: &'a Options,
 }
 
+/// What is wrong with the first call of a `; run:` or `; trap:` line that does not end as the line says, if there is one.
+pub(super) fn unmet(input: &Input, options: &Options, function: Option<&str>) -> Result<Option<String>> {
+    let runner = Runner { input, program: &input.program, options };
+    let expected_of = |run: &Run| !matches!(run.expectation, Expectation::Anything);
+    let runs = input.program.runs(&input.text).unwrap_or_default();
+    let names = input.selected(function)?;
+    let runs: Vec<Run> =
+        runs.into_iter().filter(|run| expected_of(run) && names.contains(&run.call.function)).collect();
+    if runs.is_empty() {
+        return Ok(None);
+    }
+    let mut compiled = runner.compile()?;
+    for Run { line, call, expectation } in runs {
+        let case = Case { call, memory: image() };
+        let outcome = runner.outcome(&mut compiled, &case)?;
+        if !expectation.is_met(&outcome) {
+            let (call, seen) = (&case.call, describe(&outcome, &input.program, &case.call));
+            return Ok(Some(format!("line {line}: {call}: {seen}, expected {}", expected(&expectation))));
+        }
+    }
+    Ok(None)
+}
+
 impl Runner<'_> {
     /// Makes one call and prints what it returns.
     fn invoke(&self, case: Case, out: &mut dyn Write) -> Result<Ending> {
