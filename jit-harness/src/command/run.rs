@@ -43,24 +43,29 @@ struct Runner<'a> {
 /// What is wrong with the first call of a `; run:` or `; trap:` line that does not end as the line says, if there is one.
 pub(super) fn unmet(input: &Input, options: &Options, function: Option<&str>) -> Result<Option<String>> {
     let runner = Runner { input, program: &input.program, options };
-    let expected_of = |run: &Run| !matches!(run.expectation, Expectation::Anything);
-    let runs = input.program.runs(&input.text).unwrap_or_default();
-    let names = input.selected(function)?;
-    let runs: Vec<Run> =
-        runs.into_iter().filter(|run| expected_of(run) && names.contains(&run.call.function)).collect();
+    let mut runs = runner.named_runs(function)?;
+    runs.retain(|run| !matches!(run.expectation, Expectation::Anything));
     if runs.is_empty() {
         return Ok(None);
     }
     let mut compiled = runner.compile()?;
-    for Run { line, call, expectation } in runs {
-        let case = Case { call, memory: image() };
-        let outcome = runner.outcome(&mut compiled, &case)?;
-        if !expectation.is_met(&outcome) {
-            let (call, seen) = (&case.call, describe(&outcome, &input.program, &case.call));
-            return Ok(Some(format!("line {line}: {call}: {seen}, expected {}", expected(&expectation))));
+    for run in runs {
+        let Ran { line, case, unmet, .. } = runner.run(&mut compiled, run)?;
+        if let Some(unmet) = unmet {
+            return Ok(Some(format!("line {line}: {}: {unmet}", case.call)));
         }
     }
     Ok(None)
+}
+
+/// What came of a `; run:` line.
+struct Ran {
+    line: usize,
+    case: Case,
+    outcome: Outcome,
+    expectation: Expectation,
+    /// What is wrong with that.
+    unmet: Option<String>,
 }
 
 impl Runner<'_> {
@@ -96,19 +101,16 @@ impl Runner<'_> {
         let mut compiled = self.compile()?;
         let (total, mut failed) = (runs.len(), 0);
         let mut ended = Vec::new();
-        for Run { line, call, expectation } in runs {
-            let case = Case { call, memory: image() };
-            let outcome = self.outcome(&mut compiled, &case)?;
+        for run in runs {
+            let Ran { line, case, outcome, expectation, unmet } = self.run(&mut compiled, run)?;
             let call = &case.call;
-            let holds = expectation.is_met(&outcome);
-            failed += usize::from(!holds);
-            let seen = describe(&outcome, self.program, call);
-            match (&expectation, holds) {
-                (Expectation::Anything, true) => writeln!(out, "line {line}: {call}: {seen}")?,
-                (_, true) => writeln!(out, "line {line}: {call}: ok")?,
-                (_, false) => {
-                    writeln!(out, "line {line}: {call}: FAILED: {seen}, expected {}", expected(&expectation))?
+            failed += usize::from(unmet.is_some());
+            match (expectation, unmet) {
+                (_, Some(unmet)) => writeln!(out, "line {line}: {call}: FAILED: {unmet}")?,
+                (Expectation::Anything, None) => {
+                    writeln!(out, "line {line}: {call}: {}", describe(&outcome, self.program, call))?
                 }
+                (_, None) => writeln!(out, "line {line}: {call}: ok")?,
             }
             if outcome != Outcome::TimedOut {
                 ended.push(case);
@@ -122,14 +124,30 @@ impl Runner<'_> {
         Ok(ending)
     }
 
-    /// The calls of the `; run:` lines that are asked for.
-    fn runs(&self, function: Option<&str>) -> Result<Vec<Run>> {
+    /// Makes the call of a `; run:` line.
+    fn run(&self, compiled: &mut Compiled, Run { line, call, expectation }: Run) -> Result<Ran> {
+        let case = Case { call, memory: image() };
+        let outcome = self.outcome(compiled, &case)?;
+        let wrong = || format!("{}, expected {}", describe(&outcome, self.program, &case.call), expected(&expectation));
+        let unmet = (!expectation.is_met(&outcome)).then(wrong);
+        Ok(Ran { line, case, outcome, expectation, unmet })
+    }
+
+    /// The `; run:` lines that are asked for.
+    fn named_runs(&self, function: Option<&str>) -> Result<Vec<Run>> {
         let (name, text) = (&self.input.name, &self.input.text);
         let names = self.input.selected(function)?;
         let advice = "write it as in `; run: %f(1) == 2`";
         let runs = self.program.runs(text).map_err(|error| in_file(name, &error, advice))?;
-        let runs: Vec<Run> = runs.into_iter().filter(|run| names.contains(&run.call.function)).collect();
+        Ok(runs.into_iter().filter(|run| names.contains(&run.call.function)).collect())
+    }
+
+    /// The same, of which there has to be one.
+    fn runs(&self, function: Option<&str>) -> Result<Vec<Run>> {
+        let runs = self.named_runs(function)?;
         if runs.is_empty() {
+            let name = &self.input.name;
+            let names = self.input.selected(function)?;
             let function = names.first().map_or("f", String::as_str);
             bail!("{name}: no `; run:` line to run; add one, or make a call with --invoke '{function}(…)'");
         }

@@ -188,7 +188,7 @@ impl Plan {
         for test in tests() {
             let Some(own) = test.counted(view, lp, &recurrences).filter(|own| own.requires.is_none()) else { continue };
             let Some(distance) = own.distance().as_constant() else { continue };
-            let fits = matches!(own.first.bits(), 32 | 64) && goes_towards(own.cond, own.up) && distance != 0;
+            let fits = matches!(own.first.bits(), 32 | 64) && own.goes_towards_end() && distance != 0;
             if !fits {
                 continue;
             }
@@ -364,20 +364,6 @@ fn least(cursor: &mut FuncCursor<'_>, value: Value, count: Value) -> Value {
             let least = cursor.ins().umin(wide, count);
             cursor.ins().ireduce(ty, least)
         }
-    }
-}
-
-/// Whether a recurrence that moves up, or down, comes closer to where `cond` ends the loop.
-fn goes_towards(cond: IntCC, up: bool) -> bool {
-    use IntCC::{
-        NotEqual, SignedGreaterThan, SignedGreaterThanOrEqual, SignedLessThan, SignedLessThanOrEqual,
-        UnsignedGreaterThan, UnsignedGreaterThanOrEqual, UnsignedLessThan, UnsignedLessThanOrEqual,
-    };
-    match cond {
-        NotEqual => true,
-        SignedLessThan | SignedLessThanOrEqual | UnsignedLessThan | UnsignedLessThanOrEqual => up,
-        SignedGreaterThan | SignedGreaterThanOrEqual | UnsignedGreaterThan | UnsignedGreaterThanOrEqual => !up,
-        _ => false,
     }
 }
 

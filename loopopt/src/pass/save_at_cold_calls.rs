@@ -338,6 +338,11 @@ fn used_beside(func: &Function, forest: &LoopForest, blocks: &[Block], rare: &[R
     used
 }
 
+/// Whether `value` can be saved, and is not made again where it is used.
+fn is_worth_saving(func: &Function, value: Value) -> bool {
+    !is_constant_value(func, value) && can_save(func.dfg.value_type(value))
+}
+
 /// How many values of `lp` that could be saved are used in another block than the one that defines them.
 fn used_in_other_blocks(func: &Function, forest: &LoopForest, lp: Loop) -> usize {
     let mut found = FxHashSet::default();
@@ -345,7 +350,7 @@ fn used_in_other_blocks(func: &Function, forest: &LoopForest, lp: Loop) -> usize
         for inst in func.layout.block_insts(block) {
             each_use(func, inst, |value| {
                 let comes_from = def_block(func, value).filter(|&home| home != block && forest.contains(lp, home));
-                if comes_from.is_some() && !is_constant_value(func, value) && can_save(func.dfg.value_type(value)) {
+                if comes_from.is_some() && is_worth_saving(func, value) {
                     found.insert(value);
                 }
             });
@@ -486,7 +491,7 @@ impl Rare {
         let homes = forest.blocks(lp).iter().copied().filter(|&block| domtree.block_dominates(block, source));
         for home in homes.filter(|&home| home != body) {
             for value in defined_in(func, home) {
-                if is_constant_value(func, value) || !can_save(func.dfg.value_type(value)) {
+                if !is_worth_saving(func, value) {
                     continue;
                 }
                 if let Some(comes_from_rare) = self.lives_across(ctx, forest, (value, home), users) {

@@ -430,7 +430,12 @@ impl CheckedMemories {
 
     /// Whether accesses of this region are to one of them.
     pub fn hold(&self, region: AliasRegion) -> bool {
-        self.known.iter().any(|memory| memory.regions.contains(&region))
+        self.memory_of(region).is_some()
+    }
+
+    /// The memory to which accesses of this region are.
+    fn memory_of(&self, region: AliasRegion) -> Option<&CheckedMemory> {
+        self.known.iter().find(|memory| memory.regions.contains(&region))
     }
 
     /// Whether what `guard` guards can be guarded anew.
@@ -455,7 +460,7 @@ impl CheckedMemories {
     ) -> Option<(Access, &CheckedMemory)> {
         let func = roots.func;
         let region = func.dfg.mem_flags[func.dfg.insts[inst].memflags()?].alias_region()?;
-        let memory = self.known.iter().find(|memory| memory.regions.contains(&region))?;
+        let memory = self.memory_of(region)?;
         let mut access = Access::of(func, inst)?;
         if let Some(gives) = func.dfg.value_def(access.operand).inst().and_then(gone) {
             let offset = func.dfg.insts[inst].load_store_offset().map_or(0, i64::from);

@@ -311,15 +311,15 @@ mod tests {
         count
     }
 
-    /// A loop that counts from `start` by `step` and goes on while `cond` holds between the next value and `bound`.
-    fn counted(ty: &str, [start, step, bound]: [&str; 3], cond: &str) -> TripCount {
-        count_of(&format!(
+    /// A loop that counts from the value `from` by `step` and goes on while `cond` holds between the next value and `bound`. `v0` is `start`, and `v9` is not known.
+    fn counting(ty: &str, from: &str, [start, step, bound]: [&str; 3], cond: &str) -> String {
+        format!(
             "function %f({ty}) {{
             block0(v9: {ty}):
                 v0 = iconst.{ty} {start}
                 v4 = iconst.{ty} {step}
                 v5 = iconst.{ty} {bound}
-                jump block1(v0)
+                jump block1({from})
             block1(v1: {ty}):
                 v2 = iadd v1, v4
                 v3 = icmp {cond} v2, v5
@@ -327,7 +327,11 @@ mod tests {
             block2:
                 return
             }}"
-        ))
+        )
+    }
+
+    fn counted(ty: &str, numbers: [&str; 3], cond: &str) -> TripCount {
+        count_of(&counting(ty, "v0", numbers, cond))
     }
 
     #[test]
@@ -374,20 +378,7 @@ mod tests {
     #[test]
     fn estimates() {
         let estimated = |ty: &str, [step, bound]: [&str; 2], cond: &str| {
-            let ctx = context(&format!(
-                "function %f({ty}) {{
-                block0(v0: {ty}):
-                    v4 = iconst.{ty} {step}
-                    v5 = iconst.{ty} {bound}
-                    jump block1(v0)
-                block1(v1: {ty}):
-                    v2 = iadd v1, v4
-                    v3 = icmp {cond} v2, v5
-                    brif v3, block1(v2), block2
-                block2:
-                    return
-                }}"
-            ));
+            let ctx = context(&counting(ty, "v9", ["0", step, bound], cond));
             let forest = forest(&ctx);
             let lp = forest.loop_of_header(block(1)).expect("a loop of block1");
             estimate(View { ctx: &ctx, forest: &forest }, lp)

@@ -89,17 +89,27 @@ impl CountedTest {
     /// How many steps lead to the bound on average, if that is a constant and the first number is not: from a number that is anywhere between zero and there. An
     /// estimate: what counts up to a constant seldom starts below zero, unless it starts where something is subtracted.
     pub fn usual_steps(&self) -> Option<u64> {
-        use IntCC::{NotEqual, SignedLessThan, SignedLessThanOrEqual, UnsignedLessThan, UnsignedLessThanOrEqual};
-        let is_negative = |number: u64| number >> (self.bound.bits() - 1) == 1;
-        let is_end = match self.cond {
-            NotEqual | SignedLessThan | SignedLessThanOrEqual | UnsignedLessThan | UnsignedLessThanOrEqual => self.up,
-            _ => false,
-        };
-        let bound = self.bound.as_constant().filter(|&bound| is_end && !is_negative(bound))?;
+        let is_negative = |number: u64| sign(number, self.bound.bits());
+        let counts_up = self.up && self.goes_towards_end();
+        let bound = self.bound.as_constant().filter(|&bound| counts_up && !is_negative(bound))?;
         let starts = self.first.terms();
         let is_estimated = !starts.is_empty() && starts.iter().all(|&(_, factor)| !is_negative(factor));
         let steps = bound.checked_div(self.step.as_constant().filter(|_| is_estimated)?)?;
         Some(steps.div_ceil(2))
+    }
+
+    /// Whether each step comes closer to where the loop ends.
+    pub fn goes_towards_end(&self) -> bool {
+        use IntCC::{
+            NotEqual, SignedGreaterThan, SignedGreaterThanOrEqual, SignedLessThan, SignedLessThanOrEqual,
+            UnsignedGreaterThan, UnsignedGreaterThanOrEqual, UnsignedLessThan, UnsignedLessThanOrEqual,
+        };
+        match self.cond {
+            NotEqual => true,
+            SignedLessThan | SignedLessThanOrEqual | UnsignedLessThan | UnsignedLessThanOrEqual => self.up,
+            SignedGreaterThan | SignedGreaterThanOrEqual | UnsignedGreaterThan | UnsignedGreaterThanOrEqual => !self.up,
+            _ => false,
+        }
     }
 
     /// By how much a step leads up, or down.
@@ -127,9 +137,13 @@ fn narrowed(cond: IntCC, tested: &Sum, bound: &Sum) -> Option<(IntCC, Sum, Sum, 
 
 /// Whether a step is to be taken for one downwards: a negative constant, or negative factors only.
 pub(in crate::analysis) fn is_negative(step: &Sum) -> bool {
-    let sign = |number: u64| number >> (step.bits() - 1) == 1;
     match step.as_constant() {
-        Some(number) => sign(number),
-        None => step.constant_part() == 0 && step.terms().iter().all(|(_, factor)| sign(*factor)),
+        Some(number) => sign(number, step.bits()),
+        None => step.constant_part() == 0 && step.terms().iter().all(|&(_, factor)| sign(factor, step.bits())),
     }
+}
+
+/// The sign of a number of so many bits.
+fn sign(number: u64, bits: u32) -> bool {
+    number >> (bits - 1) == 1
 }

@@ -13,9 +13,8 @@
 //!
 //! Each value that lives across is a new one behind the call. Where both meet, there is a parameter ([`crate::edit::ssa::repair`]).
 
-use super::{Users, can_save};
+use super::{Users, is_worth_saving};
 use crate::analysis::cfg::loops::{Loop, LoopForest, defined_in};
-use crate::analysis::inst::effects::is_constant_value;
 use crate::edit::inst::labels::copy_labels;
 use crate::edit::materialize::other_class::Saved;
 use crate::edit::ssa::frontier::Levels;
@@ -101,9 +100,7 @@ impl Behind {
         let homes = forest.blocks(lp).iter().copied();
         let homes = homes.filter(|&home| domtree.block_dominates(home, self.calls));
         let values = homes.flat_map(|home| defined_in(func, home).map(move |value| (home, value)));
-        let can_live = |&(home, value): &(Block, Value)| {
-            !is_constant_value(func, value) && can_save(func.dfg.value_type(value)) && comes_before(home, value)
-        };
+        let can_live = |&(home, value): &(Block, Value)| is_worth_saving(func, value) && comes_before(home, value);
         let mut living: Vec<_> = values.filter(can_live).collect();
         living.retain(|&(home, value)| {
             let blocks = users.blocks(value);

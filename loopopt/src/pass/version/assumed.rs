@@ -292,6 +292,7 @@ impl Assumed {
         let mut known = Known::new(view, cx, &lengths);
         let plan = known.assume(self.lp, &loads).and_then(|cells| {
             let mut plan = Plan::prove(view, self.lp, &mut known, cx.options).ok()?;
+            // That their addresses are guarded is no check of a loop that does not load them.
             plan.checks.retain(|check| !loads.contains(&check.inst));
             let plan = plan.judge(view, known.guards()).and_then(|plan| plan.runs_often(view, cx)).ok()?;
             let has = |guard: &Inst| plan.checks.iter().any(|check| check.inst == *guard);

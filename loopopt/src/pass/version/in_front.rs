@@ -174,7 +174,7 @@ impl<'a> InFront<'a> {
         }
         let (place, at_offset, flags) = match is_sure {
             true => (address, offset, flags),
-            false => (self.guarded((address, offset), size)?, Offset32::new(0), self.anywhere(flags)?),
+            false => (self.guarded((address, offset), size)?, Offset32::new(0), self.flags_of_either(flags)?),
         };
         let srcloc = self.func.srcloc(inst);
         let mut cursor = at(self.func, self.jump).with_srcloc(srcloc);
@@ -213,11 +213,11 @@ impl<'a> InFront<'a> {
 
     /// The flags of a load at one of two places: nothing that was said of one of them, but how to read it. None if guards confine it, which would have to
     /// be made anew for both.
-    fn anywhere(&mut self, flags: MemFlags) -> Option<MemFlags> {
-        let old = self.func.dfg.mem_flags[flags];
+    fn flags_of_either(&mut self, flags: MemFlags) -> Option<MemFlags> {
         if fault!(FlagsOfAnotherPlace) {
             return Some(flags);
         }
+        let old = self.func.dfg.mem_flags[flags];
         if old.alias_region().is_some_and(|region| self.memories.hold(region)) {
             return None;
         }
