@@ -42,6 +42,7 @@ macro_rules! claims {
     ($($(#[doc = $doc:literal])* $name:ident = $text:literal, $code:literal;)*) => {
         /// Something that a rewrite rests on.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[non_exhaustive]
         pub enum Claim { $($(#[doc = $doc])* $name,)* }
 
         impl Claim {

@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 
 /// Who writes the memory of an alias region.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Writers {
     /// What CLIF says: calls, atomics and fences, and stores to the region or to none.
     #[default]
@@ -21,6 +22,7 @@ pub enum Writers {
 
 /// What may become of Spectre guards: of a `select_spectre_guard` that chooses between an address and 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SpectreGuards {
     /// They stay as they are.
     #[default]

@@ -230,6 +230,8 @@ faults! {
     BatchTooLarge,
     /// `partial_unroll`: the bound of the unrolled loop does not wrap (OMR 472a9b3b7, HotSpot's limit overflow).
     BatchWraps,
+    /// `if_convert`: a load that becomes a part of the choice traps where the branch was.
+    TrapAtTheChoice,
     /// `if_convert`: the value of the one side is chosen where the other one was to run.
     ChoosesTheOther,
     /// `gvn_sink`: what one way back computes stands for all.

@@ -162,6 +162,7 @@ const UNSEEN_FAULTS: &[Fault] = &[
     Fault::OnlyConditionsAsked,
     Fault::QuotientOfAnything,
     Fault::ClampedEitherWay,
+    Fault::TrapAtTheChoice,
 ];
 
 #[test]

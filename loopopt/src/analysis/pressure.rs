@@ -125,11 +125,16 @@ impl Pressure {
         }
     }
 
-    /// Takes a register for one more value of type `ty`, if there is one.
-    pub fn take(&mut self, ty: Type) -> bool {
+    /// Whether there is a register for one more value of type `ty`.
+    pub fn has_room(&self, ty: Type) -> bool {
         let class = class_of(ty);
-        let has_room = self.live[class] < self.available[class];
-        self.live[class] += usize::from(has_room);
+        self.live[class] < self.available[class]
+    }
+
+    /// Takes that register, if there is one.
+    pub fn take(&mut self, ty: Type) -> bool {
+        let has_room = self.has_room(ty);
+        self.live[class_of(ty)] += usize::from(has_room);
         has_room
     }
 

@@ -118,7 +118,7 @@ pub(crate) const PASS: Pass = Pass {
 /// Promotes in all loops, the inner ones first.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
     let forest = cx.forest(ctx);
-    let mut addresses = Addresses::new(cx.private_slots(ctx));
+    let (mut addresses, mut polls) = (Addresses::new(cx.private_slots(ctx)), LoopPolls::default());
     let order = Order::of(&ctx.func, &ctx.domtree);
     let heights = forest.heights();
     let known = ctx.func.dfg.num_insts();
@@ -133,7 +133,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
             continue;
         }
         let blocks = order.sorted(forest.blocks(lp));
-        let mut here = Here::new(ctx, (&forest, lp), &mut addresses, &blocks);
+        let mut here = Here::new(ctx, (&forest, lp), (&mut addresses, &mut polls), &blocks);
         let result = here.promote(cx);
         if !here.done.is_empty() {
             changed = true;
@@ -175,8 +175,8 @@ struct Here<'a> {
     blocks: &'a [Block],
     /// The loop as it is, once that is needed. Forgotten when a cell is carried.
     seen: Option<Seen>,
-    /// Forgotten likewise.
-    polls: LoopPolls,
+    /// Of all loops that were asked for.
+    polls: &'a mut LoopPolls,
     /// Made when the first cell needs a register.
     pressure: Option<Pressure>,
     /// The loads that were repeated in front of the loop.
@@ -256,7 +256,7 @@ impl<'a> Here<'a> {
     fn new(
         ctx: &'a mut Context,
         (forest, lp): (&'a LoopForest, Loop),
-        addresses: &'a mut Addresses,
+        (addresses, polls): (&'a mut Addresses, &'a mut LoopPolls),
         blocks: &'a [Block],
     ) -> Self {
         let Context { func, cfg, domtree, .. } = ctx;
@@ -269,7 +269,7 @@ impl<'a> Here<'a> {
             lp,
             blocks,
             seen: None,
-            polls: LoopPolls::default(),
+            polls,
             pressure: None,
             repeated: FxHashSet::default(),
             exit_points: FxHashMap::default(),
@@ -428,7 +428,8 @@ impl<'a> Here<'a> {
 
     /// Forgets what was known of the loop as it was.
     fn forget(&mut self) {
-        (self.seen, self.polls) = (None, LoopPolls::default());
+        self.seen = None;
+        self.polls.loads_have_gone();
     }
 
     /// Whether a store comes before all other accesses in each iteration.
@@ -490,12 +491,23 @@ impl<'a> Here<'a> {
 
     /// (P2): takes a register for the cell of `access`, if there is one.
     fn take_register(&mut self, cx: &PassCx<'_>, ty: Type, access: Inst) -> Result<(), Decline> {
-        let (func, forest, lp) = (&*self.func, self.forest, self.lp);
-        let pressure = self.pressure.get_or_insert_with(|| Pressure::of(func, forest, lp, cx.isa, &cx.use_counts));
-        if pressure.take(ty) {
+        self.prove_room(cx, ty, access)?;
+        self.pressure(cx).take(ty);
+        Ok(())
+    }
+
+    /// (P2), which costs less to find out than what is to be proved.
+    fn prove_room(&mut self, cx: &PassCx<'_>, ty: Type, access: Inst) -> Result<(), Decline> {
+        let pressure = self.pressure(cx);
+        if pressure.has_room(ty) {
             return Ok(());
         }
         let (needed, available) = pressure.needed();
         Err(Decline::Pressure { access, needed, available })
+    }
+
+    fn pressure(&mut self, cx: &PassCx<'_>) -> &mut Pressure {
+        let (func, forest, lp) = (&*self.func, self.forest, self.lp);
+        self.pressure.get_or_insert_with(|| Pressure::of(func, forest, lp, cx.isa, &cx.use_counts))
     }
 }

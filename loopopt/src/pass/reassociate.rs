@@ -58,6 +58,7 @@ use crate::change::Change;
 use crate::claim::{Claim, is_marked};
 use crate::edit::at;
 use crate::edit::inst::clone::repeat_before;
+use crate::edit::inst::trap_location::locate_at_load;
 use crate::edit::materialize::assertion::assert_equal;
 use crate::edit::materialize::dce::remove_unused;
 use crate::fault::fault;
@@ -66,9 +67,7 @@ use crate::pass::{Pass, PassCx};
 use crate::refusal::refusals;
 use constants::Sums;
 use cranelift_codegen::entity::SecondaryMap;
-use cranelift_codegen::ir::{
-    Block, BlockArg, Function, Inst, InstBuilder, InstructionData, Opcode, Type, Value, types,
-};
+use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, Opcode, Type, Value, types};
 use cranelift_codegen::{CodegenResult, Context, FxHashMap};
 
 /// The name of this pass.
@@ -291,13 +290,9 @@ impl Chain {
         let asserted = is_marked(func);
         let mut all = first.operand;
         for link in rest {
-            let is_alone = all == first.operand;
             all = self.combine(func, link.inst, [all, link.operand], link.subtracts == first.subtracts);
-            if is_alone && is_trapping_load(func, first) && !is_trapping_load(func, link) {
-                // As an operand of this instruction, the load traps where it is.
-                let combined = func.dfg.value_def(all).unwrap_inst();
-                func.set_srcloc(combined, func.srcloc(first.inst));
-            }
+            let combined = func.dfg.value_def(all).unwrap_inst();
+            locate_at_load(func, combined);
         }
         let counted = asserted.then(|| repeat_before(func, last.inst, last.inst));
         let before = func.layout.next_inst(last.inst).expect("a block ends in a branch");
@@ -330,14 +325,6 @@ impl Chain {
             }
         }
     }
-}
-
-/// Whether the operand of `link` is a load in its block that may trap.
-fn is_trapping_load(func: &Function, link: &Link) -> bool {
-    let def = func.dfg.value_def(link.operand).inst();
-    let is_here = |def: &Inst| func.layout.inst_block(*def) == func.layout.inst_block(link.inst);
-    let data = def.filter(is_here).map(|def| func.dfg.insts[def]);
-    matches!(data, Some(InstructionData::Load { flags, .. }) if !func.dfg.mem_flags[flags].notrap())
 }
 
 /// The links of the chain that `start` goes into at `inst`.

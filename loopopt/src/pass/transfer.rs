@@ -78,7 +78,7 @@ use crate::pass::copying::{Denied, granted};
 use crate::pass::{Form, Pass, PassCx};
 use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{Block, Function, Inst, Opcode};
-use cranelift_codegen::{CodegenResult, Context, FxHashSet};
+use cranelift_codegen::{CodegenResult, Context, FxHashMap, FxHashSet};
 use gain::{Gain, is_asynchronous, waits};
 use why::Decline;
 
@@ -129,11 +129,7 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
         }
         let look = Look { ctx, forest: &forest, lp, options: cx.options };
         let shape = look.shape();
-        let plan = shape.and_then(|shape| {
-            let facts = facts
-                .get_or_insert_with(|| (PrivateSlots::of(&ctx.func, &ctx.domtree), Order::of(&ctx.func, &ctx.domtree)));
-            look.prove(shape, facts)
-        });
+        let plan = shape.and_then(|shape| look.prove(shape, facts.get_or_insert_with(|| Facts::of(ctx))));
         match plan.and_then(|plan| look.judge(plan)) {
             Ok(plan) => {
                 done.insert(lp);
@@ -153,6 +149,21 @@ struct Shape {
     /// What the fast loop consists of.
     hot: Vec<Block>,
     is_hot: EntitySet<Block>,
+}
+
+/// What is found out once for all loops of a function.
+struct Facts {
+    private: PrivateSlots,
+    order: Order,
+    /// For each loop that was asked for, a load that it [polls](Look::polled_in).
+    polled: FxHashMap<Loop, Option<Inst>>,
+}
+
+impl Facts {
+    fn of(ctx: &Context) -> Self {
+        let Context { func, domtree, .. } = ctx;
+        Self { private: PrivateSlots::of(func, domtree), order: Order::of(func, domtree), polled: FxHashMap::default() }
+    }
 }
 
 /// A loop, and what decides about it.
@@ -244,18 +255,17 @@ impl Look<'_> {
         reached
     }
 
-    fn prove(&self, shape: Shape, (private, order): &(PrivateSlots, Order)) -> Result<Plan, Decline> {
+    fn prove(&self, shape: Shape, facts: &mut Facts) -> Result<Plan, Decline> {
         let Self { ctx, forest, lp, options } = *self;
         let func = &ctx.func;
         let blocks = forest.blocks(lp);
         if forest.irreducible_in(lp).is_some() {
             return Err(Decline::Irreducible);
         }
-        let gain = Gain::of(ctx, (forest, lp), &shape.hot, private);
+        let gain = Gain::of(ctx, (forest, lp), &shape.hot, &facts.private);
         if gain.is_nothing() {
             return Err(Decline::NothingToWin);
         }
-        self.prove_patience(&shape)?;
         let starts: Vec<_> = shape.rare.iter().map(|rare| rare.edge.target(func)).collect();
         let rest = self.reach(&starts, |_| true);
         let rest: Vec<_> = blocks.iter().copied().filter(|&block| rest.contains(block)).collect();
@@ -272,13 +282,14 @@ impl Look<'_> {
         if size > max {
             return Err(Decline::TooLarge { insts: size, max });
         }
+        self.prove_patience(&shape, &mut facts.polled)?;
         let inner = blocks.iter().filter_map(|&block| forest.loop_of_header(block)).filter(|&inner| inner != lp);
         Ok(Plan {
             header: forest.data(lp).header,
             entry: shape.entry,
             inner: inner.map(|inner| forest.data(inner).header).collect(),
             copied: insts().map(|inst| copied_size(func, inst)).sum(),
-            rest: order.sorted(&rest),
+            rest: facts.order.sorted(&rest),
             rare: shape.rare,
             gain,
             size,
@@ -286,17 +297,23 @@ impl Look<'_> {
     }
 
     /// (L2)
-    fn prove_patience(&self, shape: &Shape) -> Result<(), Decline> {
+    fn prove_patience(&self, shape: &Shape, polled: &mut FxHashMap<Loop, Option<Inst>>) -> Result<(), Decline> {
         let Self { ctx, forest, lp, options } = *self;
         let func = &ctx.func;
+        let mut edges = shape.rare.iter().map(|rare| rare.edge);
+        if let Some(value) = edges.find_map(|edge| waits(ctx, (forest, lp), (&shape.is_hot, options), edge)) {
+            return Err(Decline::Polls(value));
+        }
         let mut loops = forest.blocks(lp).iter().filter_map(|&block| forest.loop_of_header(block));
-        let edges = || shape.rare.iter().map(|rare| rare.edge);
-        let waits_for = edges().find_map(|edge| waits(ctx, (forest, lp), (&shape.is_hot, options), edge));
-        let flow = (&ctx.cfg, &ctx.domtree);
-        let moves = |load: &Inst| !is_asynchronous(func, options, *load);
-        let mut polled = || loops.find_map(|inner| polls(func, flow, forest, inner).into_iter().find(moves));
-        let load = waits_for.or_else(|| polled().map(|load| func.dfg.first_result(load)));
-        load.map_or(Ok(()), |value| Err(Decline::Polls(value)))
+        let load = loops.find_map(|inner| *polled.entry(inner).or_insert_with(|| self.polled_in(inner)));
+        load.map_or(Ok(()), |load| Err(Decline::Polls(func.dfg.first_result(load))))
+    }
+
+    /// A load that could leave `inner`, and on which a way out of it hangs.
+    fn polled_in(&self, inner: Loop) -> Option<Inst> {
+        let Self { ctx, forest, options, .. } = *self;
+        let polls = polls(&ctx.func, (&ctx.cfg, &ctx.domtree), forest, inner);
+        polls.into_iter().find(|&load| !is_asynchronous(&ctx.func, options, load))
     }
 
     fn judge(&self, plan: Plan) -> Result<Plan, Decline> {

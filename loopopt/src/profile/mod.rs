@@ -74,6 +74,7 @@ use std::sync::Arc;
 
 /// Whether a run records what loops do, or uses what was recorded.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub enum Profiling {
     /// Neither.
     #[default]

@@ -59,7 +59,7 @@ use crate::fault::fault;
 pub use asked::asked_by;
 use asked::{alternatives, condition, conjuncts};
 use cranelift_codegen::dominator_tree::DominatorTree;
-use cranelift_codegen::entity::EntitySet;
+use cranelift_codegen::entity::{EntityRef, EntitySet};
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode, Value, ValueDef};
 use cranelift_codegen::{FxHashMap, FxHashSet};
@@ -103,11 +103,24 @@ const MAX_FORGOTTEN: usize = 10_000;
 /// The polls of the loops of a function, found once for each loop that is asked for.
 #[derive(Debug, Default)]
 pub struct LoopPolls {
-    known: FxHashMap<Loop, Vec<Inst>>,
+    known: FxHashMap<Loop, Polls>,
+    /// How often the function has changed since.
+    changes: usize,
+}
+
+/// Those of one loop, as it was.
+#[derive(Debug)]
+struct Polls {
+    /// Sorted.
+    loads: Vec<Inst>,
+    /// How many instructions there were: those from there on are not known.
+    insts: usize,
+    /// How often the function had changed.
+    changes: usize,
 }
 
 impl LoopPolls {
-    /// Whether `load` is a poll of `lp`.
+    /// Whether `load` is a poll of `lp`. What was none of the loop as it was is none now: the loop does the same.
     pub fn contains(
         &mut self,
         func: &Function,
@@ -115,8 +128,20 @@ impl LoopPolls {
         (forest, lp): (&LoopForest, Loop),
         load: Inst,
     ) -> bool {
-        let polls = self.known.entry(lp).or_insert_with(|| polls(func, flow, forest, lp));
-        polls.binary_search(&load).is_ok()
+        let changes = self.changes;
+        let is_settled = |known: &Polls| {
+            known.changes == changes || (load.index() < known.insts && known.loads.binary_search(&load).is_err())
+        };
+        if !self.known.get(&lp).is_some_and(is_settled) {
+            let loads = polls(func, flow, forest, lp);
+            self.known.insert(lp, Polls { loads, insts: func.dfg.num_insts(), changes });
+        }
+        self.known[&lp].loads.binary_search(&load).is_ok()
+    }
+
+    /// Loads have become values: a loop may wait for fewer than before.
+    pub fn loads_have_gone(&mut self) {
+        self.changes += 1;
     }
 }
 

@@ -6,3 +6,4 @@ pub(crate) mod labels;
 pub(crate) mod plain;
 pub(crate) mod rename;
 pub(crate) mod stand_for;
+pub(crate) mod trap_location;

@@ -14,11 +14,23 @@ use crate::analysis::inst::number::{constant_of, mask};
 use crate::analysis::scev::const_eval::signed;
 use crate::analysis::scev::linear_expr::offset;
 use crate::edit::at;
+use crate::edit::inst::trap_location::locate_at_load;
+use crate::fault::fault;
+use cranelift_codegen::entity::EntityRef;
 use cranelift_codegen::ir::condcodes::CondCode;
 use cranelift_codegen::ir::{Function, Inst, InstBuilder, InstructionData, Opcode, Value};
 
 /// Computes before `place` the first of two values if `condition` is not 0, and the second one otherwise.
-pub(super) fn choose(func: &mut Function, place: Inst, condition: Value, [then, other]: [Value; 2]) -> Value {
+pub(super) fn choose(func: &mut Function, place: Inst, condition: Value, values: [Value; 2]) -> Value {
+    let known = func.dfg.num_insts();
+    let chosen = make_choice(func, place, condition, values);
+    if !fault!(TrapAtTheChoice) {
+        (known..func.dfg.num_insts()).for_each(|inst| locate_at_load(func, Inst::new(inst)));
+    }
+    chosen
+}
+
+fn make_choice(func: &mut Function, place: Inst, condition: Value, [then, other]: [Value; 2]) -> Value {
     if then == other {
         return then;
     }

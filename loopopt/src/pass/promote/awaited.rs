@@ -31,8 +31,8 @@ impl Here<'_> {
             let mut around = self.forest.innermost(home);
             while let Some(lp) = around {
                 let flow = (self.cfg, self.domtree);
-                if !self.is_overwritten(accesses, load.inst, lp)
-                    && self.polls.contains(self.func, flow, (self.forest, lp), load.inst)
+                if self.polls.contains(self.func, flow, (self.forest, lp), load.inst)
+                    && !self.is_overwritten(accesses, load.inst, lp)
                 {
                     return Err(Decline::Poll { load: load.inst });
                 }

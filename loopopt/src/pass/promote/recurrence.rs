@@ -152,6 +152,9 @@ impl Here<'_> {
         if cx.options.is_asynchronous(self.func, load.flags) || cx.options.is_asynchronous(self.func, store.flags) {
             return Err(Decline::Asynchronous { access });
         }
+        if let (Some(ty), false) = (cell_type(self.func, access), cx.options.ignore_cost) {
+            self.prove_room(cx, ty, access)?;
+        }
         if let Some(fence) = memory.fence {
             return Err(Decline::Fenced { access, fence });
         }
