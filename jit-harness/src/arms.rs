@@ -44,9 +44,10 @@ impl Arms {
                 compile(&subject.program, baseline)?,
                 compile(&subject.program, loopopt)?,
                 compile(&subject.program, baseline)?,
+                compile(&subject.program, loopopt)?,
             ];
             if let Some(unchecked) = &subject.unchecked {
-                compiled.push(compile(unchecked, loopopt)?);
+                compiled.extend([compile(unchecked, loopopt)?, compile(unchecked, loopopt)?]);
             }
             arms.compiled.push(compiled);
         }

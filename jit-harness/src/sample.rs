@@ -181,7 +181,8 @@ mod tests {
     fn round(factor: f64, loopopt: f64) -> Round {
         std::array::from_fn(|place| {
             let more = if place == PLACES - 1 { 3.0 } else { 0.0 };
-            [10.0, loopopt, 10.0, 4.0].map(|time| Pair::new(factor * (time + more), factor * (time + more)))
+            [10.0, loopopt, 10.0, loopopt, 4.0, 4.0]
+                .map(|time| Pair::new(factor * (time + more), factor * (time + more)))
         })
     }
 

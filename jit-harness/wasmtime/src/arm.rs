@@ -76,10 +76,10 @@ pub struct CompiledArm {
 }
 
 impl CompiledArm {
-    /// Compiles a program: with loopopt if the arm is [`Arm::LoopOpt`].
+    /// Compiles a program, with loopopt if the arm has it.
     pub fn new(program: &Program, setup: &Setup, arm: Arm) -> Result<Self> {
         let &Setup { ref mode, ref options, keep_clif, shift } = setup;
-        let options = (arm == Arm::LoopOpt).then(|| mode.options(options, &program.bytes));
+        let options = arm.has_loopopt().then(|| mode.options(options, &program.bytes));
         let failed = |error: wasmtime::Error| in_words(&error).context(format!("{} ({mode})", program.name));
         let engine = Engine::new(&mode.config()).map_err(failed)?;
         let start = Instant::now();
