@@ -162,7 +162,7 @@ impl Rewriting<'_> {
         }
     }
 
-    /// `value`, computed again before `inst` if it is not there.
+    /// `value`, computed again before `inst` if it is not there: by a few instructions of what is.
     fn here(&mut self, inst: Inst, value: Value) -> Value {
         let ValueDef::Result(def, _) = self.func.dfg.value_def(value) else { return value };
         let (home, block) = (self.func.layout.inst_block(def), self.func.layout.inst_block(inst));
@@ -170,20 +170,22 @@ impl Rewriting<'_> {
         if self.domtree.block_dominates(home, block) {
             return value;
         }
-        let mut repeated = Vec::new();
-        for operand in self.func.dfg.inst_args(def).to_vec() {
-            let constant = self.func.dfg.value_def(operand).inst().filter(|&def| is_constant(self.func, def));
-            if let Some(constant) = constant {
-                let again = repeat_before(self.func, constant, inst);
-                repeated.push((operand, again));
-            }
-        }
+        let operands = self.func.dfg.inst_args(def).to_vec();
+        let repeated: Vec<_> = operands.into_iter().map(|operand| (operand, self.operand(inst, operand))).collect();
         let again = repeat_before(self.func, def, inst);
         let copy = self.func.dfg.value_def(again).unwrap_inst();
         rename_uses(self.func, copy, |value| {
             repeated.iter().find(|(operand, _)| *operand == value).map_or(value, |(_, again)| *again)
         });
         again
+    }
+
+    /// The same for what it is made of: a constant is beside it.
+    fn operand(&mut self, inst: Inst, operand: Value) -> Value {
+        match self.func.dfg.value_def(operand).inst().filter(|&def| is_constant(self.func, def)) {
+            Some(constant) => repeat_before(self.func, constant, inst),
+            None => self.here(inst, operand),
+        }
     }
 
     /// Lets the new counter of `leaf` start and step as the old one.

@@ -5,10 +5,10 @@ use super::why::Decline;
 use crate::analysis::cfg::loops::Loop;
 use crate::analysis::facts::known::Place;
 use crate::analysis::facts::nowrap::{Counter, Exact, Extents, Leaf, MayWrap};
-use crate::analysis::inst::effects::Effects;
-use crate::analysis::inst::number::constant_of;
+use crate::analysis::inst::effects::is_constant;
 use crate::analysis::memory::alias::address_operand;
 use crate::analysis::pressure::Pressure;
+use crate::analysis::scev::invariant::invariant_chain;
 use crate::analysis::scev::linear_expr::{Sum, Term};
 use crate::analysis::scev::view::View;
 use crate::pass::PassCx;
@@ -327,18 +327,19 @@ fn add_term(terms: &mut Terms, wide: Wide, factor: u64) {
     terms.retain(|(_, factor)| *factor != 0);
 }
 
-/// Whether a number can be computed in front of the loop: it is defined there, or by one instruction of the loop, such as an
-/// operation with a constant, which Cranelift makes again in each block.
+/// Whether a number can be computed in front of the loop: it is defined there, or made by a few instructions of the loop of what is, such as an
+/// operation with a constant, which Cranelift makes again in each block, and what has become invariant since `licm` ran.
 fn is_fixed(view: View<'_>, lp: Loop, wide: Wide) -> bool {
+    /// Instructions that are made again. 3: an extended index that is scaled is made of two.
+    const MAX_REPEATED: usize = 3;
     let func = view.func();
     let Some(value) = wide.value() else { return true };
-    let is_outside = |value: Value| view.is_from_outside(lp, value);
-    let is_known = |value: &Value| is_outside(*value) || constant_of(func, *value).is_some();
-    is_outside(value)
-        || func.dfg.value_def(value).inst().is_some_and(|inst| {
-            let is_single = func.dfg.inst_results(inst).len() == 1 && Effects::of(func, inst).is_pure();
-            is_single && func.dfg.inst_args(inst).iter().all(is_known)
-        })
+    if view.is_from_outside(lp, value) {
+        return true;
+    }
+    let Some(chain) = invariant_chain(func, view.forest, lp, value) else { return false };
+    let made = chain.iter().filter(|&&inst| !is_constant(func, inst));
+    made.clone().count() <= MAX_REPEATED && made.clone().all(|&inst| func.dfg.inst_results(inst).len() == 1)
 }
 
 /// The outermost loop around `lp`, itself included, that does not change any of these, so that they can be added up in front of it.
