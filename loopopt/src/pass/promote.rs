@@ -56,7 +56,8 @@
 //!
 //! # Cost
 //!
-//! Linear in the size of the loop, for each level of a nest, but for what overlaps: see [`neighbours`].
+//! Linear in the size of the loop, for each level of a nest and for each cell that is carried, behind which the loop is looked at again; but for what overlaps: see
+//! [`neighbours`].
 //!
 //! # Changes
 //!
