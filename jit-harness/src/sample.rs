@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn without_checks_there_is_nothing_to_compare_with() {
-        let rounds = [round(1.0, 5.0).map(|[a, b, c, _]| [a, b, c, Pair::default()])];
+        let rounds = [round(1.0, 5.0).map(|[a, b, c, d, ..]| [a, b, c, d, Pair::default(), Pair::default()])];
         assert_eq!(Figures::new(&rounds).unchecked, None);
     }
 
