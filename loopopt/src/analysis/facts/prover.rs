@@ -179,7 +179,7 @@ impl<'c, 'a> Prover<'c, 'a> {
         self.budget = match self.conditions.exhausted {
             _ if !self.conditions.thorough => SMALL_BUDGET,
             ..PATIENCE => BUDGET,
-            ..LATER_PATIENCE => LATER_BUDGET,
+            PATIENCE..LATER_PATIENCE => LATER_BUDGET,
             _ => SMALL_BUDGET,
         };
         self.open.clear();
