@@ -67,7 +67,7 @@ use crate::analysis::cfg::jumps::jump_target;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::cfg::must_execute::Order;
 use crate::analysis::memory::alias::PrivateSlots;
-use crate::analysis::memory::exit_polls::polls;
+use crate::analysis::memory::exit_polls::LoopPolls;
 use crate::analysis::scev::exit_count;
 use crate::change::Change;
 use crate::edit::TooManyParams;
@@ -78,7 +78,7 @@ use crate::pass::copying::{Denied, granted};
 use crate::pass::{Form, Pass, PassCx};
 use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{Block, Function, Inst, Opcode};
-use cranelift_codegen::{CodegenResult, Context, FxHashMap, FxHashSet};
+use cranelift_codegen::{CodegenResult, Context, FxHashSet};
 use gain::{Gain, is_asynchronous, waits};
 use why::Decline;
 
@@ -155,14 +155,13 @@ struct Shape {
 struct Facts {
     private: PrivateSlots,
     order: Order,
-    /// For each loop that was asked for, a load that it [polls](Look::polled_in).
-    polled: FxHashMap<Loop, Option<Inst>>,
+    polls: LoopPolls,
 }
 
 impl Facts {
     fn of(ctx: &Context) -> Self {
         let Context { func, domtree, .. } = ctx;
-        Self { private: PrivateSlots::of(func, domtree), order: Order::of(func, domtree), polled: FxHashMap::default() }
+        Self { private: PrivateSlots::of(func, domtree), order: Order::of(func, domtree), polls: LoopPolls::default() }
     }
 }
 
@@ -282,7 +281,7 @@ impl Look<'_> {
         if size > max {
             return Err(Decline::TooLarge { insts: size, max });
         }
-        self.prove_patience(&shape, &mut facts.polled)?;
+        self.prove_patience(&shape, &mut facts.polls)?;
         let inner = blocks.iter().filter_map(|&block| forest.loop_of_header(block)).filter(|&inner| inner != lp);
         Ok(Plan {
             header: forest.data(lp).header,
@@ -297,7 +296,7 @@ impl Look<'_> {
     }
 
     /// (L2)
-    fn prove_patience(&self, shape: &Shape, polled: &mut FxHashMap<Loop, Option<Inst>>) -> Result<(), Decline> {
+    fn prove_patience(&self, shape: &Shape, polls: &mut LoopPolls) -> Result<(), Decline> {
         let Self { ctx, forest, lp, options } = *self;
         let func = &ctx.func;
         let mut edges = shape.rare.iter().map(|rare| rare.edge);
@@ -305,15 +304,10 @@ impl Look<'_> {
             return Err(Decline::Polls(value));
         }
         let mut loops = forest.blocks(lp).iter().filter_map(|&block| forest.loop_of_header(block));
-        let load = loops.find_map(|inner| *polled.entry(inner).or_insert_with(|| self.polled_in(inner)));
+        let flow = (&ctx.cfg, &ctx.domtree);
+        let moves = |load: &Inst| !is_asynchronous(func, options, *load);
+        let load = loops.find_map(|inner| polls.of(func, flow, (forest, inner)).iter().copied().find(moves));
         load.map_or(Ok(()), |load| Err(Decline::Polls(func.dfg.first_result(load))))
-    }
-
-    /// A load that could leave `inner`, and on which a way out of it hangs.
-    fn polled_in(&self, inner: Loop) -> Option<Inst> {
-        let Self { ctx, forest, options, .. } = *self;
-        let polls = polls(&ctx.func, (&ctx.cfg, &ctx.domtree), forest, inner);
-        polls.into_iter().find(|&load| !is_asynchronous(&ctx.func, options, load))
     }
 
     fn judge(&self, plan: Plan) -> Result<Plan, Decline> {

@@ -58,12 +58,12 @@ const PATIENCE: usize = 16;
 /// Goals that a question may look at once so many have found no answer. 32: see [`BUDGET`].
 const LATER_BUDGET: usize = 32;
 
+/// The same for questions that are seldom answered. 6: what a branch before says in so many words takes 4 at most.
+const SMALL_BUDGET: usize = 6;
+
 /// Questions that may use all of the one budget or the other, before those to come get the [`SMALL_BUDGET`]. 64: a loop with 200 checks that are not
 /// implied, each of another distance, took 9 times as long in `elide_checks` as in all of Cranelift.
 const LATER_PATIENCE: usize = 64;
-
-/// The same for questions that are seldom answered. 6: what a branch before says in so many words takes 4 at most.
-const SMALL_BUDGET: usize = 6;
 
 /// Goals of which each may rest on the next. 10: a counter that is compared with sign and checked without takes 5.
 const MAX_DEPTH: usize = 10;

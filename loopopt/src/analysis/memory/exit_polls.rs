@@ -132,11 +132,33 @@ impl LoopPolls {
         let is_settled = |known: &Polls| {
             known.changes == changes || (load.index() < known.insts && known.loads.binary_search(&load).is_err())
         };
-        if !self.known.get(&lp).is_some_and(is_settled) {
+        self.find(func, flow, (forest, lp), is_settled).binary_search(&load).is_ok()
+    }
+
+    /// The polls of `lp` as it is.
+    pub fn of(
+        &mut self,
+        func: &Function,
+        flow: (&ControlFlowGraph, &DominatorTree),
+        place: (&LoopForest, Loop),
+    ) -> &[Inst] {
+        let changes = self.changes;
+        self.find(func, flow, place, |known| known.changes == changes)
+    }
+
+    /// Those that are known, if these will do, or else those of the loop as it is.
+    fn find(
+        &mut self,
+        func: &Function,
+        flow: (&ControlFlowGraph, &DominatorTree),
+        (forest, lp): (&LoopForest, Loop),
+        will_do: impl Fn(&Polls) -> bool,
+    ) -> &[Inst] {
+        if !self.known.get(&lp).is_some_and(will_do) {
             let loads = polls(func, flow, forest, lp);
-            self.known.insert(lp, Polls { loads, insts: func.dfg.num_insts(), changes });
+            self.known.insert(lp, Polls { loads, insts: func.dfg.num_insts(), changes: self.changes });
         }
-        self.known[&lp].loads.binary_search(&load).is_ok()
+        &self.known[&lp].loads
     }
 
     /// Loads have become values: a loop may wait for fewer than before.

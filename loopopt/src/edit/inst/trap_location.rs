@@ -8,6 +8,7 @@
 //! Lowering may do so with the last load before an instruction that is the only one to use it, if both are in one block by then. In what came in, the user
 //! has a location that the front end gave it. What a pass makes has the one of what it stands for, and that need not be a user of the load.
 
+use crate::analysis::inst::effects::is_comparison;
 use cranelift_codegen::ir::{Function, Inst, InstructionData};
 
 /// Gives `inst`, made by a pass, the location of the load that may become a part of it and trap.
@@ -25,10 +26,6 @@ pub(crate) fn locate_at_load(func: &mut Function, inst: Inst) {
     if let Some(srcloc) = srcloc.filter(|&srcloc| srcloc != func.srcloc(inst)) {
         func.set_srcloc(inst, srcloc);
     }
-}
-
-fn is_comparison(func: &Function, inst: Inst) -> bool {
-    matches!(func.dfg.insts[inst], InstructionData::IntCompare { .. } | InstructionData::FloatCompare { .. })
 }
 
 fn is_trapping_load(func: &Function, inst: Inst) -> bool {

@@ -338,8 +338,8 @@ fn is_fixed(view: View<'_>, lp: Loop, wide: Wide) -> bool {
         return true;
     }
     let Some(chain) = invariant_chain(func, view.forest, lp, value) else { return false };
-    let made = chain.iter().filter(|&&inst| !is_constant(func, inst));
-    made.clone().count() <= MAX_REPEATED && made.clone().all(|&inst| func.dfg.inst_results(inst).len() == 1)
+    let made = chain.iter().filter(|&&inst| !is_constant(func, inst)).count();
+    made <= MAX_REPEATED && chain.iter().all(|&inst| func.dfg.inst_results(inst).len() == 1)
 }
 
 /// The outermost loop around `lp`, itself included, that does not change any of these, so that they can be added up in front of it.
