@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Every sample loop through the oracle and the harness, with as little timing as there is. In the profile of the tests: nothing is built twice.
+# The commands of the harness, with as little timing as there is: the tests put every sample loop through the oracle. In the profile of the tests:
+# nothing is built twice.
 set -euo pipefail
 harness=$(bash ci/build.sh)/jit-harness
-"$harness" bench --quick
+"$harness" bench --quick --filter call
 "$harness" list >/dev/null
 "$harness" explain sum-checked
 "$harness" show sum --asm

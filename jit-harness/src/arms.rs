@@ -39,16 +39,12 @@ impl Arms {
             let settings = Settings { placement, verifier: false, ..Settings::default() };
             let compile =
                 |program, pipeline| Compiled::new(program, pipeline, settings).with_context(|| subject.name.clone());
-            let loopopt = Pipeline::LoopOpt(&subject.options);
-            let mut compiled = vec![
-                compile(&subject.program, baseline)?,
-                compile(&subject.program, loopopt)?,
-                compile(&subject.program, baseline)?,
-                compile(&subject.program, loopopt)?,
-            ];
-            if let Some(unchecked) = &subject.unchecked {
-                compiled.extend([compile(unchecked, loopopt)?, compile(unchecked, loopopt)?]);
-            }
+            let arm = |arm: Arm| {
+                let pipeline = if arm.has_loopopt() { Pipeline::LoopOpt(&subject.options) } else { baseline };
+                let program = if arm.is_unchecked() { subject.unchecked.as_ref()? } else { &subject.program };
+                Some(compile(program, pipeline))
+            };
+            let compiled = Arm::ALL.into_iter().filter_map(arm).collect::<Result<_>>()?;
             arms.compiled.push(compiled);
         }
         Ok(match arms.mismatch(agreed)? {

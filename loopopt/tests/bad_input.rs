@@ -165,6 +165,7 @@ fn limits_of_any_size() -> Result<()> {
             &mut options.unswitch_min_saved,
             &mut options.transfer_max_insts,
             &mut options.transfer_max_inner_iterations,
+            &mut options.transfer_min_values,
             &mut options.version_max_requirements,
             &mut options.if_convert_max_insts,
             &mut options.version_min_iterations,

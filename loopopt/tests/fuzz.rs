@@ -167,7 +167,7 @@ const UNSEEN_FAULTS: &[Fault] = &[
 
 #[test]
 fn the_pipeline_changes_no_program() -> Result<()> {
-    let statistics = run("pipeline", 12_000)?;
+    let statistics = run("pipeline", 6_000)?;
     println!("{statistics}");
     let ordinary = &statistics.ordinary;
     let passes = FLOORS.iter().map(|&(pass, floor)| (pass.to_owned(), ordinary.share(pass), floor));
@@ -217,7 +217,7 @@ fn analyses_are_as_defined() -> Result<()> {
 /// Guards, one for each access of a region.
 #[test]
 fn guards_are_consolidated() -> Result<()> {
-    let statistics = run("guarded", 3_000)?;
+    let statistics = run("guarded", 2_000)?;
     println!("{statistics}");
     let share = statistics.share("consolidate_guards");
     ensure!(share >= 1.5, "guards are consolidated in {share:.1} % of the programs only");
@@ -229,7 +229,7 @@ fn guards_are_consolidated() -> Result<()> {
 /// Recorded, and compiled again with what was recorded or with something else.
 #[test]
 fn profiles_change_no_program() -> Result<()> {
-    let statistics = run("profiled", 3_000)?;
+    let statistics = run("profiled", 2_000)?;
     println!("{statistics}");
     let share = statistics.share("specialize");
     ensure!(share >= 2.0, "loops are specialized in {share:.1} % of the programs only");
@@ -239,7 +239,7 @@ fn profiles_change_no_program() -> Result<()> {
 /// A branch in each innermost loop that goes the other way from some iteration on.
 #[test]
 fn loops_are_split() -> Result<()> {
-    let statistics = run("halves", 3_000)?;
+    let statistics = run("halves", 2_000)?;
     println!("{statistics}");
     let share = statistics.share("split_iterations");
     ensure!(share >= 1.5, "loops are split in {share:.1} % of the programs only");
@@ -249,7 +249,7 @@ fn loops_are_split() -> Result<()> {
 /// Flags and fuel, asked for in each loop.
 #[test]
 fn interrupts_are_found_as_often() -> Result<()> {
-    let statistics = run("interrupted", 3_000)?;
+    let statistics = run("interrupted", 2_000)?;
     println!("{statistics}");
     for (pass, floor) in
         [("strip_mine", 20.0), ("fuse_exit_tests", 5.0), ("save_at_cold_calls", 25.0), ("split_live_ranges", 15.0)]
@@ -267,7 +267,7 @@ fn interrupts_are_found_as_often() -> Result<()> {
 #[test]
 fn marked_instructions_stay() -> Result<()> {
     for (body, shape) in [("polls", Shape::PollingLoop), ("handlers", Shape::HandlerAddress)] {
-        let statistics = run(body, 3_000)?;
+        let statistics = run(body, 2_000)?;
         println!("{body}: {shape:?} in {:.1} %", statistics.share_with(shape));
         ensure!(statistics.share_with(shape) > 1.0, "{body} looks at little");
     }

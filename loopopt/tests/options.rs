@@ -50,6 +50,7 @@ fn numbers() -> Vec<(&'static str, Options)> {
         unswitch_max_looks,
         transfer_max_insts,
         transfer_max_inner_iterations,
+        transfer_min_values,
         transfer_max_copied,
         version_max_insts,
         version_max_copied,

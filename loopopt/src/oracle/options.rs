@@ -171,6 +171,7 @@ fields! {
     unswitch_max_looks,
     transfer_max_insts,
     transfer_max_inner_iterations,
+    transfer_min_values,
     transfer_max_copied,
     version_max_insts,
     version_max_insts_per_extension,

@@ -32,8 +32,9 @@
 //! # Legal when
 //!
 //! (L1) Each instruction that is in both may be copied: what may not is a fence, and with one there is nothing to win. (L2) The loop does not wait for memory that others write: a load that
-//! decides alone whether the rare part is reached ([`waits`]), or whether the loop ends ([`polls`](crate::analysis::memory::exit_polls)),
-//! is kept in the loop by the call in it, and has to stay. A load of a region that others write ([`Writers::Others`](crate::Writers)) stays
+//! decides alone whether a rare part is reached ([`waits`]), or whether the loop ends ([`polls`](crate::analysis::memory::exit_polls)),
+//! is kept in the loop by the call in it, and has to stay. So that rare part stays as well, while others leave; and what decides whether the loop ends needs
+//! a call that stays with it. A load of a region that others write ([`Writers::Others`](crate::Writers)) stays
 //! without one: no pass moves it. So the fast loop polls in each iteration, as the loop did. Where something else that changes decides as well, in the
 //! same condition or in one behind it, the loop does not wait: it comes to the rare part or to its end without anybody's help. Such a load may leave the
 //! fast loop, and then what others write is seen when that is entered anew. Who has to see it earlier says so of its region, or loads atomically. (L3) The loop has no cycle inside
@@ -42,7 +43,8 @@
 //! # Pays when
 //!
 //! (P1) An edge leads to a cold block, and (P2) the back edge can be taken without; (P3) there is a load or a store of one place
-//! that nothing but the cold blocks keeps in the loop; (P4) what is copied is not too large; (P5) the loop is not cold itself.
+//! that nothing but the cold blocks keeps in the loop, or there are a few values that a call in them may give: an operation of a dynamic language gives what its instruction
+//! gives or what a call gives, and what is known of the first (its tag) is not known of both; (P4) what is copied is not too large; (P5) the loop is not cold itself.
 //! (P6) If the rare part is in a loop inside, that one runs a few times only: if not, it is the one to be made fast.
 //! (P7) The function may not grow without limit.
 //!
@@ -66,7 +68,7 @@ use crate::analysis::cfg::edges::{Edge, code_size, copied_size, edges_from, ways
 use crate::analysis::cfg::jumps::jump_target;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::cfg::must_execute::Order;
-use crate::analysis::memory::alias::PrivateSlots;
+use crate::analysis::memory::alias::{Access, LoopStores, PrivateSlots};
 use crate::analysis::memory::exit_polls::LoopPolls;
 use crate::analysis::scev::exit_count;
 use crate::change::Change;
@@ -192,14 +194,34 @@ impl Look<'_> {
         if rare.len() > MAX_WAYS {
             return Err(Decline::ManyRareWays { ways: rare.len(), max: MAX_WAYS });
         }
-        let edges: FxHashSet<_> = rare.iter().map(|rare| rare.edge).collect();
-        let hot = self.reach(&[data.header], |edge| !edges.contains(&edge));
+        let (rare, hot) = self.without_awaited(rare)?;
         let comes_back = data.back_edges.iter().any(|edge| hot.contains(edge.source(func)));
         if !comes_back {
             return Err(Decline::AlwaysRare);
         }
         let in_order = blocks.iter().copied().filter(|&block| hot.contains(block)).collect();
         Ok(Shape { entry: *entry, rare, hot: in_order, is_hot: hot })
+    }
+
+    /// (L2) The edges for which the loop does not wait, and the blocks that it consists of if these leave it.
+    fn without_awaited(&self, mut rare: Vec<RareEdge>) -> Result<(Vec<RareEdge>, EntitySet<Block>), Decline> {
+        let Self { ctx, forest, lp, options } = *self;
+        loop {
+            let edges: FxHashSet<_> = rare.iter().map(|rare| rare.edge).collect();
+            let hot = self.reach(&[forest.data(lp).header], |edge| !edges.contains(&edge));
+            let mut awaited = None;
+            // With an edge that stays, there are more blocks in which something may change.
+            rare.retain(|rare| {
+                let value = waits(ctx, (forest, lp), (&hot, options), rare.edge);
+                awaited = awaited.or(value);
+                value.is_none()
+            });
+            match awaited {
+                None => return Ok((rare, hot)),
+                Some(value) if rare.is_empty() => return Err(Decline::Polls(value)),
+                Some(_) => {}
+            }
+        }
     }
 
     /// The edges from a block that is not cold to one that is, or only leads to one, inside the loop.
@@ -261,8 +283,8 @@ impl Look<'_> {
         if forest.irreducible_in(lp).is_some() {
             return Err(Decline::Irreducible);
         }
-        let gain = Gain::of(ctx, (forest, lp), &shape.hot, &facts.private);
-        if gain.is_nothing() {
+        let gain = Gain::of(ctx, (forest, lp), (&shape.hot, &shape.is_hot), &facts.private);
+        if gain.is_nothing(options) {
             return Err(Decline::NothingToWin);
         }
         let starts: Vec<_> = shape.rare.iter().map(|rare| rare.edge.target(func)).collect();
@@ -281,7 +303,7 @@ impl Look<'_> {
         if size > max {
             return Err(Decline::TooLarge { insts: size, max });
         }
-        self.prove_patience(&shape, &mut facts.polls)?;
+        self.prove_patience(&shape, facts)?;
         let inner = blocks.iter().filter_map(|&block| forest.loop_of_header(block)).filter(|&inner| inner != lp);
         Ok(Plan {
             header: forest.data(lp).header,
@@ -295,19 +317,32 @@ impl Look<'_> {
         })
     }
 
-    /// (L2)
-    fn prove_patience(&self, shape: &Shape, polls: &mut LoopPolls) -> Result<(), Decline> {
+    /// (L2) No load that decides whether the loop ends, or one inside, loses what keeps it there.
+    fn prove_patience(&self, shape: &Shape, facts: &mut Facts) -> Result<(), Decline> {
         let Self { ctx, forest, lp, options } = *self;
         let func = &ctx.func;
-        let mut edges = shape.rare.iter().map(|rare| rare.edge);
-        if let Some(value) = edges.find_map(|edge| waits(ctx, (forest, lp), (&shape.is_hot, options), edge)) {
-            return Err(Decline::Polls(value));
-        }
-        let mut loops = forest.blocks(lp).iter().filter_map(|&block| forest.loop_of_header(block));
         let flow = (&ctx.cfg, &ctx.domtree);
-        let moves = |load: &Inst| !is_asynchronous(func, options, *load);
-        let load = loops.find_map(|inner| polls.of(func, flow, (forest, inner)).iter().copied().find(moves));
-        load.map_or(Ok(()), |load| Err(Decline::Polls(func.dfg.first_result(load))))
+        for inner in forest.blocks(lp).iter().filter_map(|&block| forest.loop_of_header(block)) {
+            let polls = facts.polls.of(func, flow, (forest, inner));
+            let mut polls = polls.iter().filter(|&&load| !is_asynchronous(func, options, load)).peekable();
+            if polls.peek().is_none() {
+                continue;
+            }
+            let stays = |block: &Block| shape.is_hot.contains(*block);
+            let blocks: Vec<_> = forest.blocks(inner).iter().copied().filter(stays).collect();
+            let stores = LoopStores::of(func, &blocks);
+            let is_kept = |load: Inst| {
+                let access = Access::of(func, load).filter(|access| access.stored.is_none());
+                access.is_some_and(|Access { operand, flags, .. }| {
+                    let writers = options.writers(func, flags);
+                    stores.fence_for((operand, flags), writers, &facts.private).is_some()
+                })
+            };
+            if let Some(&load) = polls.find(|&&load| !is_kept(load)) {
+                return Err(Decline::Polls(func.dfg.first_result(load)));
+            }
+        }
+        Ok(())
     }
 
     fn judge(&self, plan: Plan) -> Result<Plan, Decline> {
@@ -358,13 +393,13 @@ struct Plan {
 
 impl Plan {
     fn describe(&self) -> String {
-        let Gain { loads, stores } = self.gain;
+        let Gain { loads, stores, values } = self.gain;
         let ways = self.rare.len();
         let depth = self.rare.iter().map(|rare| rare.around.len()).max().unwrap_or(0);
         let through = if depth == 0 { String::new() } else { format!(", through {depth} headers of slow loops") };
         format!(
-            "rare ways: {ways}{through}; they leave the loop, which can do without loads: {loads}, stores: {stores} \
-             (instructions in the copy: {})",
+            "rare ways: {ways}{through}; they leave the loop, which can do without loads: {loads}, stores: {stores}, \
+             values that meet others there: {values} (instructions in the copy: {})",
             self.size
         )
     }

@@ -17,18 +17,27 @@ const MAX_ACCESSES: usize = 64;
 /// Values that are looked at for one condition.
 const MAX_VALUES: usize = 64;
 
-/// Accesses to one place each that only the rare part keeps in the loop.
+/// What only the rare part keeps in the loop.
 #[derive(Clone, Copy)]
 pub(super) struct Gain {
+    /// Loads of one place each.
     pub(super) loads: usize,
+    /// Stores to one place each.
     pub(super) stores: usize,
+    /// Parameters for what the rare part has made with a call, or another edge passes.
+    pub(super) values: usize,
 }
 
 impl Gain {
     /// What the loop can do without if it consists of the blocks `hot`.
-    pub(super) fn of(ctx: &Context, (forest, lp): (&LoopForest, Loop), hot: &[Block], private: &PrivateSlots) -> Self {
+    pub(super) fn of(
+        ctx: &Context,
+        (forest, lp): (&LoopForest, Loop),
+        (hot, is_hot): (&[Block], &EntitySet<Block>),
+        private: &PrivateSlots,
+    ) -> Self {
         let func = &ctx.func;
-        let mut gain = Self { loads: 0, stores: 0 };
+        let mut gain = Self { loads: 0, stores: 0, values: values_of_calls(ctx, (forest, lp), (hot, is_hot)) };
         let fast = LoopStores::of(func, hot);
         if fast.fence.is_some() && private.is_empty() {
             // Nothing is its own between two calls.
@@ -56,9 +65,35 @@ impl Gain {
         gain
     }
 
-    pub(super) fn is_nothing(&self) -> bool {
-        self.loads + self.stores == 0
+    /// Whether that is not worth a copy.
+    pub(super) fn is_nothing(&self, options: &Options) -> bool {
+        let min_values = if options.ignore_cost { 1 } else { options.transfer_min_values };
+        self.loads + self.stores == 0 && self.values < min_values.max(1)
     }
+}
+
+/// How many parameters there are in `hot` blocks for what comes from one of these, or from a rare part, if that calls. Without a call, it computes what is not much
+/// worse to have in the loop; and if the loop calls anyway, what that takes is all that counts.
+fn values_of_calls(
+    ctx: &Context,
+    (forest, lp): (&LoopForest, Loop),
+    (hot, is_hot): (&[Block], &EntitySet<Block>),
+) -> usize {
+    let func = &ctx.func;
+    let calls = |block| func.layout.block_insts(block).any(|inst| func.dfg.insts[inst].opcode().is_call());
+    let hot = || hot.iter().copied().filter(|&block| !func.layout.is_cold(block));
+    if !forest.own_blocks(lp).any(|block| !is_hot.contains(block) && calls(block)) || hot().any(calls) {
+        return 0;
+    }
+    // What the header gets in the first iteration, others meet in the loop around.
+    let header = forest.data(lp).header;
+    let meets = |block: Block| {
+        let edges = edges_into(func, &ctx.cfg, block).filter(|edge| forest.contains(lp, edge.source(func)));
+        let (hot, rare): (Vec<_>, Vec<_>) = edges.partition(|edge| is_hot.contains(edge.source(func)));
+        hot.len() == 1 && !rare.is_empty()
+    };
+    let params = |block| func.dfg.num_block_params(block);
+    hot().filter(|&block| block != header && params(block) > 0 && meets(block)).map(params).sum()
 }
 
 /// Whether the access may run before the loop, or runs in each iteration.
