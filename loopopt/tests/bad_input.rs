@@ -138,6 +138,51 @@ fn contexts_that_were_not_optimized() -> Result<()> {
     Ok(())
 }
 
+/// Not those that alone keep copies from growing without end: `max_function_insts`, the iterations that are tried out.
+fn limits(options: &mut Options) -> Vec<&mut usize> {
+    vec![
+        &mut options.rotate_max_header_insts,
+        &mut options.rotate_max_dispatched,
+        &mut options.mem2reg_max_live,
+        &mut options.layout_max_exits,
+        &mut options.tail_duplicate_max_insts,
+        &mut options.thread_jumps_max_insts,
+        &mut options.tail_duplicate_max_copies,
+        &mut options.sink_max_places,
+        &mut options.sink_max_values,
+        &mut options.full_unroll_max_insts,
+        &mut options.peel_max_insts,
+        &mut options.peel_max_insts_per_gain,
+        &mut options.peel_max_copied,
+        &mut options.unswitch_max_insts,
+        &mut options.unswitch_min_saved,
+        &mut options.transfer_max_insts,
+        &mut options.transfer_max_inner_iterations,
+        &mut options.transfer_min_values,
+        &mut options.version_max_requirements,
+        &mut options.if_convert_max_insts,
+        &mut options.version_min_iterations,
+        &mut options.strip_mine_min_iterations,
+        &mut options.strip_mine_min_whole,
+        &mut options.strip_mine_max_nest_fuel,
+        &mut options.partial_unroll_min_iterations,
+        &mut options.partial_unroll_max_insts,
+        &mut options.partial_unroll_max_uncounted_insts,
+        &mut options.partial_unroll_max_copied,
+        &mut options.partial_unroll_max_iterations,
+        &mut options.full_unroll_max_copied,
+        &mut options.widen_indices_max_accesses,
+        &mut options.widen_indices_min_saved_per_base,
+        &mut options.widen_indices_max_questions,
+        &mut options.promote_max_accesses,
+        &mut options.promote_max_pairs,
+        &mut options.save_at_cold_calls_max_calls,
+        &mut options.save_at_cold_calls_max_saved,
+        &mut options.specialize_max_values,
+        &mut options.specialize_max_insts,
+    ]
+}
+
 /// What is counted against a limit may be as large as the limit: no sum and no product of both wraps.
 #[test]
 fn limits_of_any_size() -> Result<()> {
@@ -146,49 +191,7 @@ fn limits_of_any_size() -> Result<()> {
     for (limit, ignore_cost) in [0, 1, usize::MAX].into_iter().flat_map(|limit| [(limit, false), (limit, true)]) {
         let mut options = Options::default();
         (options.verify_each_pass, options.ignore_cost) = (true, ignore_cost);
-        // Not those that alone keep copies from growing without end: `max_function_insts`, the iterations that are tried out.
-        let limits = [
-            &mut options.rotate_max_header_insts,
-            &mut options.rotate_max_dispatched,
-            &mut options.mem2reg_max_live,
-            &mut options.layout_max_exits,
-            &mut options.tail_duplicate_max_insts,
-            &mut options.thread_jumps_max_insts,
-            &mut options.tail_duplicate_max_copies,
-            &mut options.sink_max_places,
-            &mut options.sink_max_values,
-            &mut options.full_unroll_max_insts,
-            &mut options.peel_max_insts,
-            &mut options.peel_max_insts_per_gain,
-            &mut options.peel_max_copied,
-            &mut options.unswitch_max_insts,
-            &mut options.unswitch_min_saved,
-            &mut options.transfer_max_insts,
-            &mut options.transfer_max_inner_iterations,
-            &mut options.transfer_min_values,
-            &mut options.version_max_requirements,
-            &mut options.if_convert_max_insts,
-            &mut options.version_min_iterations,
-            &mut options.strip_mine_min_iterations,
-            &mut options.strip_mine_min_whole,
-            &mut options.strip_mine_max_nest_fuel,
-            &mut options.partial_unroll_min_iterations,
-            &mut options.partial_unroll_max_insts,
-            &mut options.partial_unroll_max_uncounted_insts,
-            &mut options.partial_unroll_max_copied,
-            &mut options.partial_unroll_max_iterations,
-            &mut options.full_unroll_max_copied,
-            &mut options.widen_indices_max_accesses,
-            &mut options.widen_indices_min_saved_per_base,
-            &mut options.widen_indices_max_questions,
-            &mut options.promote_max_accesses,
-            &mut options.promote_max_pairs,
-            &mut options.save_at_cold_calls_max_calls,
-            &mut options.save_at_cold_calls_max_saved,
-            &mut options.specialize_max_values,
-            &mut options.specialize_max_insts,
-        ];
-        limits.into_iter().for_each(|each| *each = limit);
+        limits(&mut options).into_iter().for_each(|each| *each = limit);
         let numbers = [
             &mut options.specialize_min_share,
             &mut options.specialize_max_insts_per_gain,

@@ -73,7 +73,8 @@ impl Gain {
 }
 
 /// How many parameters there are in `hot` blocks for what comes from one of these, or from a rare part, if that calls. Without a call, it computes what is not much
-/// worse to have in the loop; and if the loop calls anyway, what that takes is all that counts.
+/// worse to have in the loop; and if the loop calls anyway, what that takes is all that counts. Loops inside have rare parts of their own: a nest that counts fuel has
+/// as many values as polls.
 fn values_of_calls(
     ctx: &Context,
     (forest, lp): (&LoopForest, Loop),
@@ -82,7 +83,8 @@ fn values_of_calls(
     let func = &ctx.func;
     let calls = |block| func.layout.block_insts(block).any(|inst| func.dfg.insts[inst].opcode().is_call());
     let hot = || hot.iter().copied().filter(|&block| !func.layout.is_cold(block));
-    if !forest.own_blocks(lp).any(|block| !is_hot.contains(block) && calls(block)) || hot().any(calls) {
+    let rare_part_calls = forest.blocks(lp).iter().any(|&block| !is_hot.contains(block) && calls(block));
+    if !forest.is_innermost(lp) || !rare_part_calls || hot().any(calls) {
         return 0;
     }
     // What the header gets in the first iteration, others meet in the loop around.
