@@ -42,7 +42,7 @@ impl Options {
     /// What an ISA with `opt_level=speed_and_size` gets in any case. `rotate` still runs where the test of the loop has 4 instructions
     /// at most: the copy of the test takes the place of a jump in each iteration, and loads and checks can leave no loop
     /// that is not rotated. `sink` moves, but makes no second copy. The samples, which are nothing but loops,
-    /// take 0.661 of Cranelift's time (0.458 with the default settings, `docs/compile-time.md`).
+    /// take 0.616 of Cranelift's time (0.380 with the default settings, `docs/compile-time.md`).
     pub fn for_size() -> Self {
         Self::default().without_copies()
     }
