@@ -30,7 +30,7 @@
 //!
 //! (P1) The sides are short, cheap, and choose between few integers, which the machine does in one instruction. What both ways add different constants to, such as
 //! fuel, does not count: nothing waits for it. (P2) What decides depends on something that the
-//! loop loads: counters and what does not change are predicted well. (P3) It does not [wait](chain) for what was chosen in the iteration before, as the search for a maximum does:
+//! loop loads: counters and what does not change are predicted well. (P3) It does not [wait](crate::analysis::scev::backward_slice) for what was chosen in the iteration before, as the search for a maximum does:
 //! a right prediction ends such a wait, and a choice makes it longer; but where a bit of a number decides what the next one is made of, as in a checksum by shifts, no
 //! prediction is right. (P4) No side is cold, and neither is the loop.
 //!
@@ -50,7 +50,6 @@
 //!
 //! LLVM `SimplifyCFG` (`foldTwoEntryPHINode`) and, for what is better left a branch, `X86CmovConversion.cpp`; GCC `ifcvt.cc`.
 
-mod chain;
 mod choice;
 
 use crate::analysis::cfg::edges::{Edge, edges_from, only_edge_into};
@@ -58,6 +57,7 @@ use crate::analysis::cfg::jumps::jump_target;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::inst::effects::{Effects, is_constant};
 use crate::analysis::inst::number::constant_of;
+use crate::analysis::scev::backward_slice::BackwardSlice;
 use crate::analysis::scev::recurrence::Recurrences;
 use crate::analysis::scev::view::View;
 use crate::change::Change;
@@ -67,7 +67,6 @@ use crate::options::Options;
 use crate::pass::canon::merge_blocks;
 use crate::pass::{Form, Pass, PassCx};
 use crate::refusal::refusals;
-use chain::Chain;
 use choice::{choose, stepped};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, InstructionData, Opcode, Value};
@@ -236,14 +235,14 @@ impl Diamond {
         }
         let condition = func.dfg.inst_args(self.branch)[0];
         let mixes = self.mixes(func);
-        let chain = match Chain::of(view, lp, condition) {
+        let slice = match BackwardSlice::of(view, lp, condition) {
             // A bit of so much is hardly a pattern.
             None if mixes => return Ok(()),
-            Some(chain) if chain.loads() => chain,
+            Some(slice) if !slice.loads().is_empty() => slice,
             _ => return Err(Decline::Predicted),
         };
         let chosen: Vec<_> = self.chosen(func).map(|(param, _)| param).collect();
-        match mixes || !chain.waits_for((view, lp), recurrences, &chosen) {
+        match mixes || !slice.waits_for((view, lp), recurrences, &chosen) {
             true => Ok(()),
             false => Err(Decline::Waits),
         }

@@ -14,7 +14,7 @@
 //! A filter with three points loads each of them three times. In a group of four iterations six loads do for twelve. Nothing is carried from one group to the
 //! next: that would take registers in which to wait, and moves between them.
 //!
-//! It runs twice. Before [`partial_unroll`](crate::pass::partial_unroll), in all innermost loops: `cleanup` has looked for such loads, but before the egraph pass
+//! It runs twice. Before [`promote`](crate::pass::promote) carries to the next iteration what one has loaded, in all innermost loops: `cleanup` has looked for such loads, but before the egraph pass
 //! made equal addresses one value and `widen_indices` put them in a form in which more of them are known not to overlap, and what is loaded once makes
 //! an iteration smaller. And in the unrolled loops, for what their iterations share.
 //!
@@ -56,7 +56,7 @@ use cranelift_codegen::{CodegenResult, Context};
 /// The name of this pass.
 pub(crate) const NAME: &str = "load_elimination";
 
-/// The pass, as it runs before loops are unrolled.
+/// The pass, as it runs before anything is carried, and loops are unrolled.
 pub(crate) const PASS: Pass =
     Pass { name: NAME, run, reasons: &[Decline::REASONS], claims: &[Claim::CellHolds], ..Pass::OPTIONAL };
 

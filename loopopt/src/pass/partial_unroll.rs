@@ -50,6 +50,7 @@
 //! only the end needs, and has no `br_table`, which take the time; (P3) there is no loop inside; (P4) the loop is not cold, and (P5) runs more than a few times, as
 //! far as is known: of a loop that something else than its count can end, such as a search, nothing is. (P6) The function may not grow
 //! without limit. (P7) Where the tests stay, the loop has a counter, and an iteration does not wait for the one before, as in a walk along a list.
+//! (P8) It does not [exchange](sorting) what later iterations compare.
 //!
 //! # Changes
 //!
@@ -67,6 +68,7 @@
 
 mod guard;
 mod judge;
+mod sorting;
 mod uncounted;
 mod why;
 
@@ -247,6 +249,9 @@ impl Plan {
             judge(view, lp, &leaving)?;
         }
         let recurrences = Recurrences::with_constant_steps(view, lp);
+        if !options.ignore_cost {
+            sorting::judge(view, lp, &recurrences)?;
+        }
         let (counted, (factor, steps)) =
             match Counted::prove(view, lp, (count, factor), (options, &recurrences, entries)) {
                 Ok(counted) => (Some(counted), (factor, recurrences.steps(view))),

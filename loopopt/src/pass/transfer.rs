@@ -194,32 +194,35 @@ impl Look<'_> {
         if rare.len() > MAX_WAYS {
             return Err(Decline::ManyRareWays { ways: rare.len(), max: MAX_WAYS });
         }
-        let (rare, hot) = self.without_awaited(rare)?;
-        let comes_back = data.back_edges.iter().any(|edge| hot.contains(edge.source(func)));
-        if !comes_back {
-            return Err(Decline::AlwaysRare);
-        }
-        let in_order = blocks.iter().copied().filter(|&block| hot.contains(block)).collect();
-        Ok(Shape { entry: *entry, rare, hot: in_order, is_hot: hot })
+        let shape = self.without(*entry, rare);
+        let comes_back = data.back_edges.iter().any(|edge| shape.is_hot.contains(edge.source(func)));
+        if comes_back { Ok(shape) } else { Err(Decline::AlwaysRare) }
     }
 
-    /// (L2) The edges for which the loop does not wait, and the blocks that it consists of if these leave it.
-    fn without_awaited(&self, mut rare: Vec<RareEdge>) -> Result<(Vec<RareEdge>, EntitySet<Block>), Decline> {
+    /// The loop that `rare` edges leave.
+    fn without(&self, entry: Edge, rare: Vec<RareEdge>) -> Shape {
+        let Self { forest, lp, .. } = *self;
+        let edges: FxHashSet<_> = rare.iter().map(|rare| rare.edge).collect();
+        let is_hot = self.reach(&[forest.data(lp).header], |edge| !edges.contains(&edge));
+        let hot = forest.blocks(lp).iter().copied().filter(|&block| is_hot.contains(block)).collect();
+        Shape { entry, rare, hot, is_hot }
+    }
+
+    /// (L2) The loop that only those edges leave for which it does not wait.
+    fn without_awaited(&self, mut shape: Shape) -> Result<Shape, Decline> {
         let Self { ctx, forest, lp, options } = *self;
         loop {
-            let edges: FxHashSet<_> = rare.iter().map(|rare| rare.edge).collect();
-            let hot = self.reach(&[forest.data(lp).header], |edge| !edges.contains(&edge));
             let mut awaited = None;
-            // With an edge that stays, there are more blocks in which something may change.
-            rare.retain(|rare| {
-                let value = waits(ctx, (forest, lp), (&hot, options), rare.edge);
+            shape.rare.retain(|rare| {
+                let value = waits(ctx, (forest, lp), (&shape.is_hot, options), rare.edge);
                 awaited = awaited.or(value);
                 value.is_none()
             });
             match awaited {
-                None => return Ok((rare, hot)),
-                Some(value) if rare.is_empty() => return Err(Decline::Polls(value)),
-                Some(_) => {}
+                None => return Ok(shape),
+                Some(value) if shape.rare.is_empty() => return Err(Decline::Polls(value)),
+                // With an edge that stays, there are more blocks in which something may change.
+                Some(_) => shape = self.without(shape.entry, shape.rare),
             }
         }
     }
@@ -283,10 +286,10 @@ impl Look<'_> {
         if forest.irreducible_in(lp).is_some() {
             return Err(Decline::Irreducible);
         }
-        let gain = Gain::of(ctx, (forest, lp), (&shape.hot, &shape.is_hot), &facts.private);
-        if gain.is_nothing(options) {
-            return Err(Decline::NothingToWin);
-        }
+        // With more in the loop, there is no more to win. That is asked first, as it takes less time.
+        self.gain_of(&shape, facts)?;
+        let shape = self.without_awaited(shape)?;
+        let gain = self.gain_of(&shape, facts)?;
         let starts: Vec<_> = shape.rare.iter().map(|rare| rare.edge.target(func)).collect();
         let rest = self.reach(&starts, |_| true);
         let rest: Vec<_> = blocks.iter().copied().filter(|&block| rest.contains(block)).collect();
@@ -317,6 +320,12 @@ impl Look<'_> {
         })
     }
 
+    fn gain_of(&self, shape: &Shape, facts: &Facts) -> Result<Gain, Decline> {
+        let Self { ctx, forest, lp, options } = *self;
+        let gain = Gain::of(ctx, (forest, lp), (&shape.hot, &shape.is_hot), &facts.private);
+        if gain.is_nothing(options) { Err(Decline::NothingToWin) } else { Ok(gain) }
+    }
+
     /// (L2) No load that decides whether the loop ends, or one inside, loses what keeps it there.
     fn prove_patience(&self, shape: &Shape, facts: &mut Facts) -> Result<(), Decline> {
         let Self { ctx, forest, lp, options } = *self;
@@ -332,8 +341,7 @@ impl Look<'_> {
             let blocks: Vec<_> = forest.blocks(inner).iter().copied().filter(stays).collect();
             let stores = LoopStores::of(func, &blocks);
             let is_kept = |load: Inst| {
-                let access = Access::of(func, load).filter(|access| access.stored.is_none());
-                access.is_some_and(|Access { operand, flags, .. }| {
+                Access::of(func, load).is_some_and(|Access { operand, flags, .. }| {
                     let writers = options.writers(func, flags);
                     stores.fence_for((operand, flags), writers, &facts.private).is_some()
                 })

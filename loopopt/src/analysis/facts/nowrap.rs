@@ -205,7 +205,13 @@ impl<'a> Extents<'a> {
 
     /// A leaf in the reading in which more is known of it. If that is both, in that of the sum; without sign if they say the same.
     fn part(&mut self, value: Value, factor: i128, signed_sum: bool) -> Part {
-        let [unsigned, signed] = [false, true].map(|signed| self.bounds(value, signed));
+        self.look_at(value);
+        self.known_part(value, factor, signed_sum)
+    }
+
+    /// The same, if it is no counter of a loop that was not looked at.
+    fn known_part(&mut self, value: Value, factor: i128, signed_sum: bool) -> Part {
+        let [unsigned, signed] = [false, true].map(|signed| self.known_bounds(value, signed));
         let is_signed = match (signed.1 - signed.0).cmp(&(unsigned.1 - unsigned.0)) {
             Ordering::Less => true,
             Ordering::Equal => signed_sum && signed != unsigned,
@@ -229,7 +235,7 @@ impl<'a> Extents<'a> {
         let counted = counted.and_then(|bounds| bounds[usize::from(signed)]);
         let number = self.conditions.numbers.of(value, signed);
         let computed = number.map_or(all, |number| self.conditions.numbers.bounds_of(number));
-        counted.map_or(computed, |counted| (counted.0.max(computed.0), counted.1.min(computed.1)))
+        counted.map_or(computed, |counted| common(counted, computed))
     }
 
     /// The same of what `value` is another name for: what is passed on to a loop goes through parameters of blocks.
@@ -240,10 +246,28 @@ impl<'a> Extents<'a> {
                 self.known_bounds(*origin, signed)
             }
             _ => {
-                let number = self.conditions.numbers.of_sum(sum)[usize::from(signed)];
-                self.conditions.numbers.bounds_of(number)
+                let number = self.conditions.numbers.of_sum(sum.clone())[usize::from(signed)];
+                let computed = self.conditions.numbers.bounds_of(number);
+                self.added_bounds(&sum, signed).map_or(computed, |added| common(added, computed))
             }
         }
+    }
+
+    /// What `sum` can be for what its terms can be: the distance of the counter of a loop around from a number, as in `j < n - i`. None if it may wrap.
+    fn added_bounds(&mut self, sum: &Sum, signed: bool) -> Option<Bounds> {
+        let mut parts = Vec::new();
+        for (term, factor) in sum.terms() {
+            let Term::Value(value) = term else { return None };
+            if self.view.func().dfg.value_type(*value) != sum.ty() {
+                return None;
+            }
+            parts.push(self.known_part(*value, const_eval::signed(u128::from(*factor), sum.ty()), signed));
+        }
+        let mut constant = i128::from(sum.constant_part());
+        let fits = fits(&parts, &mut constant, limits(sum.bits(), signed));
+        fits.then(|| {
+            parts.iter().map(Part::added).fold((constant, constant), |sum, part| (sum.0 + part.0, sum.1 + part.1))
+        })
     }
 
     /// Makes the largest parts smaller, if comparisons say that they are. Gives one that may be too large.
@@ -367,7 +391,12 @@ impl<'a> Extents<'a> {
         signed: bool,
     ) -> Option<Bounds> {
         let counted = self.counted(counter, start, around, signed);
-        counted.or_else(|| tests.iter().find_map(|test| self.tested(counter, start, test.comparison, signed)))
+        // Whether a counter comes to its bound takes a question, and how often the loop runs says it mostly.
+        let tests = tests.iter().filter(|test| counted.is_none() || test.comparison.cond != IntCC::NotEqual);
+        tests.fold(counted, |known, test| {
+            let tested = self.tested(counter, start, test.comparison, signed);
+            tested.map(|tested| known.map_or(tested, |known| common(known, tested))).or(known)
+        })
     }
 
     /// What a counter can be if the back edge is taken at most so often, if it is sure not to wrap in this reading.
@@ -463,8 +492,13 @@ fn not_beyond(is_most: bool, signed: bool) -> IntCC {
 /// Bounds in both readings, of one of which is known what is the same in the other: what is never negative.
 fn in_both(bounds: [Option<Bounds>; 2], ty: Type) -> [Option<Bounds>; 2] {
     let positive = |bounds: &Bounds| is_within(*bounds, (0, limits(ty.bits(), true).1));
-    let both = bounds.into_iter().flatten().find(positive);
+    let both = bounds.into_iter().flatten().filter(positive).reduce(common);
     bounds.map(|bounds| both.or(bounds))
+}
+
+/// What lies within both.
+fn common(a: Bounds, b: Bounds) -> Bounds {
+    (a.0.max(b.0), a.1.min(b.1))
 }
 
 fn is_within(bounds: Bounds, limits: Bounds) -> bool {

@@ -1,5 +1,6 @@
 //! Scalar evolution: what the integers of a loop are in each iteration, how often it runs, and what has to hold before it.
 
+pub(crate) mod backward_slice;
 pub mod comparison;
 pub mod const_eval;
 pub mod exit_count;

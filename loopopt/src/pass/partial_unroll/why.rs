@@ -2,7 +2,7 @@
 
 use crate::pass::Usual;
 use crate::refusal::refusals;
-use cranelift_codegen::ir::{Opcode, Value};
+use cranelift_codegen::ir::{Inst, Opcode, Value};
 
 refusals! {
     /// Why a loop is not unrolled by a factor.
@@ -40,6 +40,10 @@ refusals! {
         /// (P7) Nothing is won where each iteration waits for the one before.
         Waits(value: Value) => "waits", "no count ends it, and each iteration waits for what the one before has made of {value}",
             help "unrolling saves the jump and the steps of counters, and the time is elsewhere";
+        /// (P8) It exchanges what its iterations compare.
+        Sorts { store: Inst }
+            => "sorts", "where it branches depends on what it loads, and {store} is to where an iteration before has loaded that: \
+                one branch learns what several would learn worse";
         /// (P1), (P5) It is left at more than one place, and large.
         EndsEarly => "ends-early",
             "something else than its count can end it, so that each iteration keeps its tests, and two such iterations are too large",

@@ -2,7 +2,7 @@
 
 use crate::analysis::cfg::edges::{Edge, edges_into};
 use crate::analysis::cfg::loops::{Loop, LoopForest};
-use crate::analysis::inst::effects::{Effects, is_constant};
+use crate::analysis::inst::effects::{Effects, calls, is_constant};
 use crate::analysis::memory::alias::{Access, LoopStores, PrivateSlots};
 use crate::analysis::memory::exit_polls::{asked_by, settles};
 use crate::analysis::scev::invariant::invariant_chain;
@@ -81,10 +81,9 @@ fn values_of_calls(
     (hot, is_hot): (&[Block], &EntitySet<Block>),
 ) -> usize {
     let func = &ctx.func;
-    let calls = |block| func.layout.block_insts(block).any(|inst| func.dfg.insts[inst].opcode().is_call());
     let hot = || hot.iter().copied().filter(|&block| !func.layout.is_cold(block));
-    let rare_part_calls = forest.blocks(lp).iter().any(|&block| !is_hot.contains(block) && calls(block));
-    if !forest.is_innermost(lp) || !rare_part_calls || hot().any(calls) {
+    let rare_part_calls = || forest.blocks(lp).iter().any(|&block| !is_hot.contains(block) && calls(func, block));
+    if !forest.is_innermost(lp) || !rare_part_calls() || hot().any(|block| calls(func, block)) {
         return 0;
     }
     // What the header gets in the first iteration, others meet in the loop around.

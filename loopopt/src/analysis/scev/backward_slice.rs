@@ -1,40 +1,41 @@
-//! What a condition depends on in an iteration, and whether that is what the branch has chosen in the iteration before.
+//! What a value depends on within an iteration of a loop, and whether that was made of certain others in the iteration before: for passes that judge a branch by how well
+//! it is predicted.
 
 use crate::analysis::cfg::edges::edges_into;
 use crate::analysis::cfg::loops::Loop;
 use crate::analysis::scev::recurrence::Recurrences;
 use crate::analysis::scev::view::View;
-use cranelift_codegen::ir::{Value, ValueDef};
+use cranelift_codegen::ir::{Inst, Value, ValueDef};
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
-/// Values that are followed within an iteration, and from one to the one before. 48: a condition of a few operations, each of a few more, with addresses. What depends on more is left a branch.
+/// Values that are followed within an iteration, and from one to the one before. 48: a condition of a few operations, each of a few more, with addresses.
 const MAX_FOLLOWED: usize = 48;
 
-/// What a value depends on within one iteration.
-pub(super) struct Chain {
+/// The values and loads that a value depends on within one iteration.
+pub(crate) struct BackwardSlice {
     /// All values of the loop that it is made of.
     values: BTreeSet<Value>,
-    /// Whether a load is among them.
-    loads: bool,
+    /// The loads that make some of them.
+    loads: Vec<Inst>,
 }
 
-impl Chain {
+impl BackwardSlice {
     /// What `value` depends on in an iteration of `lp`. Nothing if that is too much.
-    pub(super) fn of(view: View<'_>, lp: Loop, value: Value) -> Option<Self> {
+    pub(crate) fn of(view: View<'_>, lp: Loop, value: Value) -> Option<Self> {
         let (func, header) = (view.func(), view.forest.data(lp).header);
-        let mut chain = Self { values: BTreeSet::new(), loads: false };
+        let mut slice = Self { values: BTreeSet::new(), loads: Vec::new() };
         let mut open = vec![value];
         while let Some(value) = open.pop() {
-            if view.is_from_outside(lp, value) || !chain.values.insert(value) {
+            if view.is_from_outside(lp, value) || !slice.values.insert(value) {
                 continue;
             }
-            if chain.values.len() > MAX_FOLLOWED {
+            if slice.values.len() > MAX_FOLLOWED {
                 return None;
             }
             match func.dfg.value_def(value) {
                 ValueDef::Result(inst, _) => {
-                    chain.loads |= func.dfg.insts[inst].opcode().can_load();
+                    slice.loads.extend(func.dfg.insts[inst].opcode().can_load().then_some(inst));
                     open.extend(func.dfg.inst_args(inst));
                 }
                 ValueDef::Param(block, _) if block != header => {
@@ -44,16 +45,16 @@ impl Chain {
                 _ => {}
             }
         }
-        Some(chain)
+        Some(slice)
     }
 
-    /// Whether it depends on something that is loaded.
-    pub(super) fn loads(&self) -> bool {
-        self.loads
+    /// What the loop loads for it.
+    pub(crate) fn loads(&self) -> &[Inst] {
+        &self.loads
     }
 
     /// Whether what it depends on is made, in the iteration before, of one of `chosen`. Yes, if that is too much to see.
-    pub(super) fn waits_for(
+    pub(crate) fn waits_for(
         &self,
         (view, lp): (View<'_>, Loop),
         recurrences: &OnceCell<Recurrences>,
