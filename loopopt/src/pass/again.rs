@@ -10,7 +10,7 @@
 
 use crate::pass::{Form, PassCx};
 use cranelift_codegen::entity::EntityRef;
-use cranelift_codegen::ir::Block;
+use cranelift_codegen::ir::{Block, Function};
 use cranelift_codegen::{Context, FxHashSet};
 
 /// What passes have asked for in this round, and what is settled.
@@ -54,6 +54,13 @@ impl PassCx<'_> {
     /// Remembers that there are irreducible cycles.
     pub(crate) fn add_irreducible(&mut self) {
         self.again.was_irreducible = true;
+    }
+
+    /// Lets the next round look at the checks in these blocks again, which an earlier one has left: more is known there now.
+    pub(crate) fn reopen_checks(&mut self, func: &Function, blocks: &[Block]) {
+        for inst in blocks.iter().flat_map(|&block| func.layout.block_insts(block)) {
+            self.open_checks.remove(&inst);
+        }
     }
 
     /// Asks for another round for all loops, in which values have become others: what nothing has implied may follow now.

@@ -315,6 +315,7 @@ impl Look<'_> {
             copied: insts().map(|inst| copied_size(func, inst)).sum(),
             rest: facts.order.sorted(&rest),
             rare: shape.rare,
+            hot: shape.hot,
             gain,
             size,
         })
@@ -388,6 +389,8 @@ struct Plan {
     header: Block,
     entry: Edge,
     rare: Vec<RareEdge>,
+    /// What the fast loop consists of.
+    hot: Vec<Block>,
     /// What is copied, in reverse postorder.
     rest: Vec<Block>,
     /// The headers of the loops inside.
@@ -419,6 +422,8 @@ fn apply(ctx: &mut Context, cx: &mut PassCx<'_>, plans: &[Plan]) -> CodegenResul
     for plan in plans {
         // For `licm`, which needs no copy; `peel` waits for it.
         cx.look_again(ctx, plan.header);
+        // A branch that the rare part came back in front of, and asked again, follows now from the one that leads there.
+        cx.reopen_checks(&ctx.func, &plan.hot);
         cx.retract(NAME, plan.header);
         cx.fired(&ctx.func, &PASS, plan.header, plan.describe());
         let Plan { header, entry, rest, rare, .. } = plan;
