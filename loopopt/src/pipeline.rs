@@ -76,6 +76,7 @@ static STEPS: &[Step] = &[
     Step::Once(propagate_equality::PASS),
     Step::Once(widen_indices::PASS),
     Step::Once(load_elimination::PASS),
+    Step::Once(elide_checks::AGAIN),
     Step::Once(promote::PASS),
     Step::Once(if_convert::PASS),
     Step::Once(partial_unroll::PASS),

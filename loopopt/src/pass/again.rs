@@ -56,10 +56,10 @@ impl PassCx<'_> {
         self.again.was_irreducible = true;
     }
 
-    /// Lets the next round look at the checks in these blocks again, which an earlier one has left: more is known there now.
+    /// Lets `elide_checks` look at the checks in these blocks again, which it has left before: more is known there now.
     pub(crate) fn reopen_checks(&mut self, func: &Function, blocks: &[Block]) {
         for inst in blocks.iter().flat_map(|&block| func.layout.block_insts(block)) {
-            self.open_checks.remove(&inst);
+            self.has_reopened |= self.open_checks.remove(&inst);
         }
     }
 

@@ -47,7 +47,7 @@
 //!
 //! # Not done
 //!
-//! A check that stays is not looked at again in a later round. Checks outside of loops. Branches by table. A test of the latch is not looked at: if it were decided, the loop would run
+//! A check that stays is looked at again in a later round only where another pass says that more is known. Checks outside of loops. Branches by table. A test of the latch is not looked at: if it were decided, the loop would run
 //! once or forever, which is for `full_unroll` to find.
 //!
 //! # References
@@ -90,8 +90,16 @@ pub(crate) const PASS: Pass = Pass {
     ..Pass::OPTIONAL
 };
 
+/// The pass, as it runs where another one has let checks be looked at again ([`PassCx::reopen_checks`]).
+pub(crate) const AGAIN: Pass = Pass { run: run_again, ..PASS };
+
+fn run_again(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
+    if cx.has_reopened { run(ctx, cx) } else { Ok(Change::Nothing) }
+}
+
 /// Removes all checks in loops that can be.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
+    cx.has_reopened = false;
     let forest = cx.forest(ctx);
     let checks = checks(ctx, cx, &forest);
     let mut decisions = Decisions::default();

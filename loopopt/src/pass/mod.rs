@@ -204,6 +204,8 @@ pub(crate) struct PassCx<'a> {
     pub(crate) unswitch_looks: Option<usize>,
     /// Checks that nothing implies. To ask again in each round would cost more than it gives, but where `cleanup` has run.
     pub(crate) open_checks: FxHashSet<Inst>,
+    /// Whether some are to be looked at again.
+    pub(crate) has_reopened: bool,
     /// How often what passes look at was made.
     pub(crate) analyses: Analyses,
     /// Whether no two blocks can be merged: all were, and no edge has changed since.
@@ -252,6 +254,7 @@ impl<'a> PassCx<'a> {
             form: Form::Any,
             changed: Change::Nothing,
             open_checks: FxHashSet::default(),
+            has_reopened: false,
             analyses: Analyses::default(),
             is_merged: false,
             skipped: FxHashSet::default(),

@@ -15,7 +15,7 @@ use crate::analysis::cfg::edges::{Edge, copied_size, edges_from};
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::scev::comparison::Comparison;
 use crate::analysis::scev::const_eval::{Evaluator, is_foldable};
-use crate::analysis::scev::exit_test::ExitTest;
+use crate::analysis::scev::exit_test::{CountedTest, ExitTest};
 use crate::analysis::scev::linear_expr::known;
 use crate::analysis::scev::recurrence::Recurrences;
 use crate::analysis::scev::view::View;
@@ -228,12 +228,30 @@ impl Iteration {
     }
 }
 
-/// How often the back edge is taken on average, if the loop counts up to a constant from a number that is not known: an
+/// How often the back edge is taken on average, if the loop counts up to a constant from a number that is not known, or takes a remainder: an
 /// [estimate](crate::analysis::scev::exit_test::CountedTest::usual_steps), by which nothing but cost may be judged.
 pub fn estimate(view: View<'_>, lp: Loop) -> Option<u64> {
     let recurrences = Recurrences::with_constant_steps(view, lp);
     let tests = ExitTest::all(view, lp).filter_map(|test| test.counted(view, lp, &recurrences));
-    tests.filter_map(|test| test.usual_steps()).min()
+    let steps = |test: CountedTest| {
+        let remainder = || test.remainder_by().filter(|&by| !moves_by(view, lp, (&recurrences, by)));
+        test.usual_steps().or_else(|| remainder().map(|_| 1))
+    };
+    tests.filter_map(steps).min()
+}
+
+/// Whether the loop accesses memory at an address that moves on by a multiple of `by`: it works on so many elements at a time, and what is left of them is counted down, as in
+/// `while (n >= 8) { … p[7] …; p += 8; n -= 8; }`.
+fn moves_by(view: View<'_>, lp: Loop, (recurrences, by): (&Recurrences, u64)) -> bool {
+    let func = view.func();
+    let mut insts = view.forest.blocks(lp).iter().flat_map(|&block| func.layout.block_insts(block));
+    insts.any(|inst| {
+        let opcode = func.dfg.insts[inst].opcode();
+        // The address comes last.
+        let address = func.dfg.inst_args(inst).last().filter(|_| opcode.can_load() || opcode.can_store());
+        let stride = address.and_then(|&address| recurrences.stride(view, &view.sum(address)?));
+        stride.is_some_and(|stride| stride.unsigned_abs() % by == 0)
+    })
 }
 
 /// What the tests of the loop say by formula.
@@ -390,6 +408,10 @@ mod tests {
         assert_eq!(estimated("i32", ["-1", "24"], "sgt"), None, "it counts down from anywhere");
         assert_eq!(estimated("i32", ["1", "-24"], "slt"), None, "it starts below zero");
         assert_eq!(estimated("i32", ["1", "24"], "sgt"), None, "it ends by a wrap");
+        assert_eq!(estimated("i32", ["-5", "5"], "sge"), Some(1), "a remainder");
+        assert_eq!(estimated("i64", ["-8", "15"], "ugt"), Some(1));
+        assert_eq!(estimated("i64", ["-8", "18"], "ugt"), None, "it ends far from what it takes away");
+        assert_eq!(estimated("i32", ["-1", "1"], "sge"), None, "it counts down one by one");
     }
 
     #[test]

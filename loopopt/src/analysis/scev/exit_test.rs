@@ -2,6 +2,7 @@
 
 use crate::analysis::cfg::edges::Edge;
 use crate::analysis::cfg::loops::Loop;
+use crate::analysis::inst::number::mask;
 use crate::analysis::scev::comparison::Comparison;
 use crate::analysis::scev::linear_expr::{Sum, Term};
 use crate::analysis::scev::recurrence::{Recurrence, Recurrences, Step};
@@ -96,6 +97,16 @@ impl CountedTest {
         let is_estimated = !starts.is_empty() && starts.iter().all(|&(_, factor)| !is_negative(factor));
         let steps = bound.checked_div(self.step.as_constant().filter(|_| is_estimated)?)?;
         Some(steps.div_ceil(2))
+    }
+
+    /// What is subtracted as long as no less is left, from a number that is not known, if it is more than one: then the loop takes a remainder, or what whole bytes there are of some bits, and
+    /// few steps do.
+    pub fn remainder_by(&self) -> Option<u64> {
+        let bits = self.step.bits();
+        let by = self.step.as_constant()?.wrapping_neg() & mask(bits);
+        let counts_down = !self.up && self.goes_towards_end() && !self.first.terms().is_empty();
+        let bound = self.bound.as_constant().filter(|_| counts_down && by > 1)?;
+        (bound / 2 <= by).then_some(by)
     }
 
     /// Whether each step comes closer to where the loop ends.

@@ -13,6 +13,7 @@
 //! ([`crate::analysis::scev::exit_count`]), and that nothing wraps ([`crate::analysis::facts::nowrap`]).
 
 use crate::analysis::cfg::loops::Loop;
+use crate::analysis::inst::number::signed;
 use crate::analysis::scev::linear_expr::{Sum, Term, known, offset};
 use crate::analysis::scev::view::View;
 use crate::analysis::scev::wrap_arc::Progression;
@@ -111,6 +112,19 @@ impl Recurrences {
     /// What a header parameter is in each iteration, if it is an induction variable.
     pub fn get(&self, param: Value) -> Option<&Recurrence> {
         self.inductions.iter().find(|one| one.param == param).map(|one| &one.recurrence)
+    }
+
+    /// By how much `address` grows in an iteration, if it does, for what only cost is judged by: an index that is extended counts as if it never wrapped.
+    pub(crate) fn stride(&self, view: View<'_>, address: &Sum) -> Option<i64> {
+        let step = |sum: &Sum| match self.of_sum(view, sum)?.step {
+            Step::Constant(step) => Some(signed(step as u64, sum.bits())),
+            Step::Invariant(_) => None,
+        };
+        let mut extended = address.terms().iter().filter_map(|(term, factor)| match term {
+            Term::Extended { sum, .. } => step(sum)?.checked_mul(signed(*factor, address.bits())),
+            _ => None,
+        });
+        step(address).or_else(|| extended.next()).filter(|&stride| stride != 0)
     }
 
     /// What a sum that changes is in each iteration. A step that is no constant is that of one induction variable alone.

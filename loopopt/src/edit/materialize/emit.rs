@@ -139,9 +139,40 @@ pub(crate) fn emit_multiple(cursor: &mut FuncCursor<'_>, value: Value, factor: u
     emit_scaled(cursor, value, factor, [Opcode::Ishl, Opcode::Imul])
 }
 
-/// `value` without sign divided by `number`, which is not 0: shifted, if that is a power of two.
+/// `value` without sign divided by `number`, which is not 0: a machine takes many cycles for a division, and no egraph pass may run any more that would replace it.
+/// Shifted, if that is a power of two; otherwise a product with its [`reciprocal`].
 pub(crate) fn emit_quotient(cursor: &mut FuncCursor<'_>, value: Value, number: u64) -> Value {
-    emit_scaled(cursor, value, number, [Opcode::Ushr, Opcode::Udiv])
+    let ty = cursor.func.dfg.value_type(value);
+    if number.is_power_of_two() {
+        return emit_scaled(cursor, value, number, [Opcode::Ushr, Opcode::Udiv]);
+    }
+    let (multiplier, shift) = reciprocal(number, ty.bits());
+    let multiplier = cursor.ins().iconst(types::I64, multiplier.cast_signed());
+    let Some(shift) = shift else {
+        let wide = cursor.ins().uextend(types::I64, value);
+        let high = cursor.ins().umulhi(wide, multiplier);
+        return cursor.ins().ireduce(ty, high);
+    };
+    let high = cursor.ins().umulhi(value, multiplier);
+    let rest = cursor.ins().isub(value, high);
+    let half = emit_scaled(cursor, rest, 2, [Opcode::Ushr, Opcode::Udiv]);
+    let sum = cursor.ins().iadd(half, high);
+    let shift = cursor.ins().iconst(types::I64, i64::from(shift));
+    cursor.ins().ushr(sum, shift)
+}
+
+/// What a number of so many bits is multiplied with to divide it by `number`, no power of two, and how far what is beyond 64 bits of that is shifted.
+///
+/// Of up to 32 bits, `m` is the least above `2^64 / number`: `n · m / 2^64` is above `n / number` by less than `n / 2^64`, which is less than `1 / number`. Of more, it takes
+/// 65 bits, of which the highest is 1: with `h` for what the others give, the quotient is `(n + h) >> (shift + 1)`, where the sum is made without a carry.
+/// Granlund and Montgomery, "Division by invariant integers using multiplication", PLDI 1994, figure 4.1.
+fn reciprocal(number: u64, bits: u32) -> (u64, Option<u32>) {
+    if bits <= 32 {
+        return (u64::MAX / number + 1, None);
+    }
+    let log = u64::BITS - number.leading_zeros();
+    let above = (1_u128 << log) - u128::from(number);
+    ((((above << 64) / u128::from(number)) + 1) as u64, Some(log - 1))
 }
 
 /// What the second operation makes of `value` and `number`, or the first one of the power of two that this is.
@@ -175,6 +206,44 @@ fn emit_term(cursor: &mut FuncCursor<'_>, term: &Term, sum: &Sum) -> Value {
         Term::Product(a, b) => {
             let (a, b) = (emit_sum(cursor, a), emit_sum(cursor, b));
             cursor.ins().imul(a, b)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What [`emit_quotient`] makes of a number of so many bits.
+    fn quotient(value: u64, number: u64, bits: u32) -> u64 {
+        let (multiplier, shift) = reciprocal(number, bits);
+        let high = ((u128::from(value) * u128::from(multiplier)) >> 64) as u64;
+        match shift {
+            None => high,
+            Some(shift) => (((value - high) >> 1) + high) >> shift,
+        }
+    }
+
+    #[test]
+    fn quotients_by_products() {
+        let is_one = |number: &u64| !number.is_power_of_two();
+        for number in (3..256).filter(is_one) {
+            (0..256).for_each(|value| assert_eq!(quotient(value, number, 8), value / number));
+        }
+        for bits in [16, 32, 64] {
+            let most = mask(bits);
+            let ends =
+                (0..70).flat_map(|end| [end, most - end, (most >> 1) - end, (most >> 1) + end, (most / 3) + end]);
+            let numbers: Vec<_> = ends.filter(|&number| number > 2 && number <= most).filter(is_one).collect();
+            for &number in &numbers {
+                let multiples = [1, 2, 3, most / number].map(|times| number.wrapping_mul(times));
+                let near = multiples
+                    .into_iter()
+                    .flat_map(|multiple| [multiple.wrapping_sub(1), multiple, multiple.wrapping_add(1)]);
+                for value in near.chain([0, most]).filter(|&value| value <= most) {
+                    assert_eq!(quotient(value, number, bits), value / number, "{value} / {number}");
+                }
+            }
         }
     }
 }

@@ -24,8 +24,8 @@ use crate::analysis::inst::number::signed;
 use crate::analysis::memory::alias::Access;
 use crate::analysis::memory::spectre_guard::Guard;
 use crate::analysis::scev::backward_slice::BackwardSlice;
-use crate::analysis::scev::linear_expr::{Sum, Term};
-use crate::analysis::scev::recurrence::{Recurrences, Step};
+use crate::analysis::scev::linear_expr::Sum;
+use crate::analysis::scev::recurrence::Recurrences;
 use crate::analysis::scev::view::View;
 use cranelift_codegen::ir::{Block, Inst};
 
@@ -52,7 +52,7 @@ pub(super) fn judge(view: View<'_>, lp: Loop, recurrences: &Recurrences) -> Resu
         };
         let Some(slice) = BackwardSlice::of(view, lp, *condition) else { continue };
         for load in slice.loads().iter().filter_map(|&load| place(view, load)) {
-            let Some(stride) = stride(view, recurrences, &load) else { continue };
+            let Some(stride) = recurrences.stride(view, &load) else { continue };
             let was_loaded = |(_, store): &&(Inst, Sum)| {
                 let distance = load.minus(store).and_then(|distance| distance.as_constant());
                 let distance = distance.map_or(0, |distance| signed(distance, load.bits()));
@@ -74,17 +74,4 @@ fn place(view: View<'_>, inst: Inst) -> Option<Sum> {
         return Some(address);
     };
     Some(view.sum(guard.gives)?.offset(func.dfg.insts[inst].load_store_offset()?.into()))
-}
-
-/// By how much `address` grows in an iteration, if it does. An index that is extended counts as if it never wrapped: that is no matter of being right.
-fn stride(view: View<'_>, recurrences: &Recurrences, address: &Sum) -> Option<i64> {
-    let step = |sum: &Sum| match recurrences.of_sum(view, sum)?.step {
-        Step::Constant(step) => Some(signed(step as u64, sum.bits())),
-        Step::Invariant(_) => None,
-    };
-    let mut extended = address.terms().iter().filter_map(|(term, factor)| match term {
-        Term::Extended { sum, .. } => step(sum)?.checked_mul(signed(*factor, address.bits())),
-        _ => None,
-    });
-    step(address).or_else(|| extended.next()).filter(|&stride| stride != 0)
 }
