@@ -77,6 +77,8 @@ static STEPS: &[Step] = &[
     Step::Once(widen_indices::PASS),
     Step::Once(load_elimination::PASS),
     Step::Once(elide_checks::AGAIN),
+    // What is left of a branch may not be in the loop any more.
+    Step::Once(canon::PASS),
     Step::Once(promote::PASS),
     Step::Once(if_convert::PASS),
     Step::Once(partial_unroll::PASS),
