@@ -81,9 +81,9 @@
 //! | `peel` | the first iterations are taken out, so that the others need not do again what they did |
 //! | `cleanup` | Cranelift's egraph pass once more, without memory, and loads that are known, if a pass has left something to fold |
 //! | `widen_indices` | addresses that are computed in 32 bits and extended are computed in 64 bits |
+//! | `load_elimination` | what an iteration has loaded or stored, or one before it in an unrolled group, need not be loaded again |
 //! | `promote` | a memory cell that a loop reads and writes again and again is carried in a register |
 //! | `if_convert` | a short branch on what was loaded becomes a choice of values |
-//! | `load_elimination` | what an iteration has loaded or stored, or one before it in an unrolled group, need not be loaded again |
 //! | `partial_unroll` | a loop that runs often does several iterations for each time that it tests whether there are more; a search keeps its tests, and shares the jump |
 //! | `consolidate_guards` | one Spectre guard stands for all accesses near one address |
 //! | `sink` | what only exits or rare blocks use is computed there |
