@@ -134,7 +134,7 @@ fn accesses(func: &Function, cx: &PassCx<'_>, forest: &LoopForest, place: Option
 impl Guarded {
     fn of(func: &Function, cx: &PassCx<'_>, inst: Inst) -> Option<Self> {
         let address = address_operand(func, inst)?;
-        let guard = Guard::of(func, func.dfg.value_def(address).inst()?)?;
+        let guard = Guard::that_gives(func, address)?;
         let flags = func.dfg.mem_flags[func.dfg.insts[inst].memflags()?];
         let is_plain = func.dfg.insts[inst].load_store_offset() == Some(0) && cx.options.is_checked(func, flags);
         is_plain.then_some(Self { inst, address, guard, code: flags.trap_code()? })

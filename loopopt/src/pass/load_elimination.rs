@@ -103,8 +103,10 @@ fn eliminate(
             cx.retract(NAME, header);
             let loaded = if loads.len() == 1 { "one load".into() } else { format!("{} loads", loads.len()) };
             cx.fired(&ctx.func, &PASS, header, format!("{loaded} of what is in registers already"));
-            // Checks of what was loaded twice are one check.
-            cx.reopen_checks(&ctx.func, forest.blocks(lp));
+            if scope == Scope::Iteration {
+                // Checks of what was loaded twice are one check.
+                cx.reopen_checks(&ctx.func, forest.blocks(lp));
+            }
             found.extend(loads);
         }
     }

@@ -287,9 +287,9 @@ impl Look<'_> {
             return Err(Decline::Irreducible);
         }
         // With more in the loop, there is no more to win. That is asked first, as it takes less time.
-        self.gain_of(&shape, facts)?;
+        let (gain, ways) = (self.gain_of(&shape, facts)?, shape.rare.len());
         let shape = self.without_awaited(shape)?;
-        let gain = self.gain_of(&shape, facts)?;
+        let gain = if shape.rare.len() == ways { gain } else { self.gain_of(&shape, facts)? };
         let starts: Vec<_> = shape.rare.iter().map(|rare| rare.edge.target(func)).collect();
         let rest = self.reach(&starts, |_| true);
         let rest: Vec<_> = blocks.iter().copied().filter(|&block| rest.contains(block)).collect();

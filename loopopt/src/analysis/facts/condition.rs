@@ -74,12 +74,15 @@ pub fn parts(func: &Function, (value, truth): (Value, bool), exact: bool) -> Sma
             (Condition::Compares(cond, args), true) => found.push(Part::Compares(cond, args)),
             (Condition::Compares(cond, args), false) => found.push(Part::Compares(cond.complement(), args)),
             (Condition::Is(inner, same), _) => open.push((inner, truth == same, depth - 1)),
-            (Condition::And([a, b]), true) if !exact || (is_truth(func, a) && is_truth(func, b)) => {
+            (Condition::And([a, b]), true) => {
                 // That neither is zero does not say that they have a bit in common.
-                if !(is_truth(func, a) && is_truth(func, b)) {
+                let is_enough = is_truth(func, a) && is_truth(func, b);
+                if !is_enough {
                     found.push(Part::Number(value, true));
                 }
-                open.extend([(b, truth, depth - 1), (a, truth, depth - 1)]);
+                if is_enough || !exact {
+                    open.extend([(b, truth, depth - 1), (a, truth, depth - 1)]);
+                }
             }
             (Condition::Or([a, b]), false) => open.extend([(b, truth, depth - 1), (a, truth, depth - 1)]),
             _ => found.push(Part::Number(value, truth)),

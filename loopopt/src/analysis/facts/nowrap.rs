@@ -23,7 +23,7 @@ use crate::analysis::scev::exit_test::ExitTest;
 use crate::analysis::scev::extent::bounds_of;
 use crate::analysis::scev::linear_expr::{Sum, Term, offset};
 use crate::analysis::scev::recurrence::{Induction, Recurrences};
-use crate::analysis::scev::value_range::{Bounds, limits};
+use crate::analysis::scev::value_range::{Bounds, common, limits};
 use crate::analysis::scev::view::View;
 use crate::analysis::scev::wrap_arc::{interval, is_signed};
 use crate::fault::fault;
@@ -179,9 +179,7 @@ impl<'a> Extents<'a> {
                 let bounds = self.bounds(leaf.value, leaf.signed);
                 Part { leaf, factor: factor.into(), bounds }.added()
             });
-            let sum = |(least, largest): Bounds, (low, high): Bounds| (least + low, largest + high);
-            let (least, largest) = parts.fold((constant.into(), constant.into()), sum);
-            (least.max(all.0), largest.min(all.1))
+            common(total(parts, constant.into()), all)
         });
         self.questions = questions;
         bounds
@@ -246,9 +244,10 @@ impl<'a> Extents<'a> {
                 self.known_bounds(*origin, signed)
             }
             _ => {
-                let number = self.conditions.numbers.of_sum(sum.clone())[usize::from(signed)];
+                let added = self.added_bounds(&sum, signed);
+                let number = self.conditions.numbers.of_sum(sum)[usize::from(signed)];
                 let computed = self.conditions.numbers.bounds_of(number);
-                self.added_bounds(&sum, signed).map_or(computed, |added| common(added, computed))
+                added.map_or(computed, |added| common(added, computed))
             }
         }
     }
@@ -264,10 +263,7 @@ impl<'a> Extents<'a> {
             parts.push(self.known_part(*value, const_eval::signed(u128::from(*factor), sum.ty()), signed));
         }
         let mut constant = i128::from(sum.constant_part());
-        let fits = fits(&parts, &mut constant, limits(sum.bits(), signed));
-        fits.then(|| {
-            parts.iter().map(Part::added).fold((constant, constant), |sum, part| (sum.0 + part.0, sum.1 + part.1))
-        })
+        fits(&parts, &mut constant, limits(sum.bits(), signed)).then(|| total(parts.iter().map(Part::added), constant))
     }
 
     /// Makes the largest parts smaller, if comparisons say that they are. Gives one that may be too large.
@@ -277,7 +273,7 @@ impl<'a> Extents<'a> {
     fn narrow_down(&mut self, parts: &mut [Part], (constant, limits): (i128, Bounds), place: Place) -> Option<Value> {
         let all = limits.1 - limits.0;
         let (mut large, small): (Vec<_>, Vec<_>) = parts.iter_mut().partition(|part| part.span() > all / 4);
-        let rest = small.iter().map(|part| part.added()).fold((0, 0), |sum, added| (sum.0 + added.0, sum.1 + added.1));
+        let rest = total(small.iter().map(|part| part.added()), 0);
         let most = (limits.1 - rest.1 - constant) / large.len().max(1) as i128;
         let mut unknown = None;
         for part in &mut large {
@@ -395,7 +391,7 @@ impl<'a> Extents<'a> {
         let tests = tests.iter().filter(|test| counted.is_none() || test.comparison.cond != IntCC::NotEqual);
         tests.fold(counted, |known, test| {
             let tested = self.tested(counter, start, test.comparison, signed);
-            tested.map(|tested| known.map_or(tested, |known| common(known, tested))).or(known)
+            [known, tested].into_iter().flatten().reduce(common)
         })
     }
 
@@ -496,21 +492,20 @@ fn in_both(bounds: [Option<Bounds>; 2], ty: Type) -> [Option<Bounds>; 2] {
     bounds.map(|bounds| both.or(bounds))
 }
 
-/// What lies within both.
-fn common(a: Bounds, b: Bounds) -> Bounds {
-    (a.0.max(b.0), a.1.min(b.1))
-}
-
 fn is_within(bounds: Bounds, limits: Bounds) -> bool {
     bounds.0 >= limits.0 && bounds.1 <= limits.1
+}
+
+/// The least and the largest number that all these and a constant add up to.
+fn total(added: impl Iterator<Item = Bounds>, constant: i128) -> Bounds {
+    added.fold((constant, constant), |sum, added| (sum.0 + added.0, sum.1 + added.1))
 }
 
 /// Whether a sum of parts and a constant, modulo two to the power of the width, stays within `limits`. The constant becomes the one
 /// with which it does.
 fn fits(parts: &[Part], constant: &mut i128, limits: Bounds) -> bool {
     let all = limits.1 - limits.0 + 1;
-    let least: i128 = parts.iter().map(|part| part.added().0).sum();
-    let largest: i128 = parts.iter().map(|part| part.added().1).sum();
+    let (least, largest) = total(parts.iter().map(Part::added), 0);
     *constant -= (least + *constant - limits.0).div_euclid(all) * all;
     largest + *constant <= limits.1
 }

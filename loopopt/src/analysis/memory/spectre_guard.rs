@@ -102,6 +102,11 @@ impl Guard {
         }
     }
 
+    /// The guard that gives `value`, if one does.
+    pub fn that_gives(func: &Function, value: Value) -> Option<Self> {
+        Self::of(func, func.dfg.value_def(value).inst()?)
+    }
+
     /// Whether it may give 0.
     pub fn asks(self, func: &Function) -> bool {
         constant_of(func, self.condition).is_none_or(|constant| (constant != 0) != self.holds)

@@ -55,6 +55,11 @@ pub(in crate::analysis) struct Number {
 /// The least and the largest integer that something can be.
 pub(in crate::analysis) type Bounds = (i128, i128);
 
+/// What lies within both.
+pub(in crate::analysis) fn common(a: Bounds, b: Bounds) -> Bounds {
+    (a.0.max(b.0), a.1.min(b.1))
+}
+
 /// What the bits of a value can be, read without sign and with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::analysis) struct Range {
@@ -83,18 +88,18 @@ impl Range {
         Self::full(bits).within_signed(bounds)
     }
 
-    fn within_unsigned(mut self, (least, largest): Bounds) -> Self {
-        self.unsigned = (self.unsigned.0.max(least), self.unsigned.1.min(largest));
+    fn within_unsigned(mut self, bounds: Bounds) -> Self {
+        self.unsigned = common(self.unsigned, bounds);
         if self.unsigned.1 <= self.signed.1 {
-            self.signed = (self.signed.0.max(self.unsigned.0), self.signed.1.min(self.unsigned.1));
+            self.signed = common(self.signed, self.unsigned);
         }
         self
     }
 
-    fn within_signed(mut self, (least, largest): Bounds) -> Self {
-        self.signed = (self.signed.0.max(least), self.signed.1.min(largest));
+    fn within_signed(mut self, bounds: Bounds) -> Self {
+        self.signed = common(self.signed, bounds);
         if self.signed.0 >= 0 {
-            self.unsigned = (self.unsigned.0.max(self.signed.0), self.unsigned.1.min(self.signed.1));
+            self.unsigned = common(self.unsigned, self.signed);
         }
         self
     }

@@ -136,7 +136,12 @@ fn emit_sum(cursor: &mut FuncCursor<'_>, sum: &Sum) -> Value {
 
 /// `value` times `factor`: shifted, if that is a power of two.
 pub(crate) fn emit_multiple(cursor: &mut FuncCursor<'_>, value: Value, factor: u64) -> Value {
-    emit_scaled(cursor, value, factor, [Opcode::Ishl, Opcode::Imul])
+    let ty = cursor.func.dfg.value_type(value);
+    if factor.is_power_of_two() {
+        return emit_shifted(cursor, Opcode::Ishl, value, factor.trailing_zeros());
+    }
+    let factor = cursor.ins().iconst(ty, factor.cast_signed());
+    cursor.ins().imul(value, factor)
 }
 
 /// `value` without sign divided by `number`, which is not 0: a machine takes many cycles for a division, and no egraph pass may run any more that would replace it.
@@ -144,7 +149,7 @@ pub(crate) fn emit_multiple(cursor: &mut FuncCursor<'_>, value: Value, factor: u
 pub(crate) fn emit_quotient(cursor: &mut FuncCursor<'_>, value: Value, number: u64) -> Value {
     let ty = cursor.func.dfg.value_type(value);
     if number.is_power_of_two() {
-        return emit_scaled(cursor, value, number, [Opcode::Ushr, Opcode::Udiv]);
+        return emit_shifted(cursor, Opcode::Ushr, value, number.trailing_zeros());
     }
     let (multiplier, shift) = reciprocal(number, ty.bits());
     let multiplier = cursor.ins().iconst(types::I64, multiplier.cast_signed());
@@ -155,10 +160,20 @@ pub(crate) fn emit_quotient(cursor: &mut FuncCursor<'_>, value: Value, number: u
     };
     let high = cursor.ins().umulhi(value, multiplier);
     let rest = cursor.ins().isub(value, high);
-    let half = emit_scaled(cursor, rest, 2, [Opcode::Ushr, Opcode::Udiv]);
+    let half = emit_shifted(cursor, Opcode::Ushr, rest, 1);
     let sum = cursor.ins().iadd(half, high);
-    let shift = cursor.ins().iconst(types::I64, i64::from(shift));
-    cursor.ins().ushr(sum, shift)
+    emit_shifted(cursor, Opcode::Ushr, sum, shift)
+}
+
+/// `value` shifted by `shift` bits.
+fn emit_shifted(cursor: &mut FuncCursor<'_>, opcode: Opcode, value: Value, shift: u32) -> Value {
+    if shift == 0 {
+        return value;
+    }
+    let ty = cursor.func.dfg.value_type(value);
+    let by = cursor.ins().iconst(ty, i64::from(shift));
+    let (inst, dfg) = cursor.ins().Binary(opcode, ty, value, by);
+    dfg.first_result(inst)
 }
 
 /// What a number of so many bits is multiplied with to divide it by `number`, no power of two, and how far what is beyond 64 bits of that is shifted.
@@ -173,19 +188,6 @@ fn reciprocal(number: u64, bits: u32) -> (u64, Option<u32>) {
     let log = u64::BITS - number.leading_zeros();
     let above = (1_u128 << log) - u128::from(number);
     ((((above << 64) / u128::from(number)) + 1) as u64, Some(log - 1))
-}
-
-/// What the second operation makes of `value` and `number`, or the first one of the power of two that this is.
-fn emit_scaled(cursor: &mut FuncCursor<'_>, value: Value, number: u64, [shift, op]: [Opcode; 2]) -> Value {
-    let ty = cursor.func.dfg.value_type(value);
-    let (op, by) = match number {
-        1 => return value,
-        _ if number.is_power_of_two() => (shift, u64::from(number.trailing_zeros())),
-        _ => (op, number),
-    };
-    let by = cursor.ins().iconst(ty, by.cast_signed());
-    let (inst, dfg) = cursor.ins().Binary(op, ty, value, by);
-    dfg.first_result(inst)
 }
 
 /// Computes one of the terms of `sum`.

@@ -54,11 +54,14 @@ fn is_slow(opcode: Opcode) -> bool {
     matches!(opcode, Opcode::Udiv | Opcode::Sdiv | Opcode::Urem | Opcode::Srem | Opcode::BrTable)
 }
 
-/// The instructions of a loop that are not in cold blocks.
+/// The blocks of a loop that are not cold.
+pub(super) fn usual_blocks(view: View<'_>, lp: Loop) -> impl Iterator<Item = Block> {
+    view.forest.blocks(lp).iter().copied().filter(move |&block| !view.func().is_effectively_cold(block))
+}
+
+/// The instructions in these.
 pub(super) fn usual_insts(view: View<'_>, lp: Loop) -> impl Iterator<Item = Inst> {
-    let func = view.func();
-    let blocks = view.forest.blocks(lp).iter().filter(|&&block| !func.is_effectively_cold(block));
-    blocks.flat_map(|&block| func.layout.block_insts(block))
+    usual_blocks(view, lp).flat_map(move |block| view.func().layout.block_insts(block))
 }
 
 /// Whether `inst` does nothing but compute what is used behind the loop alone: `sink` puts it there.

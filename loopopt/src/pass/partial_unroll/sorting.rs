@@ -17,6 +17,7 @@
 //! 0.63 and 0.69. Other branches by data lose nothing: a sum of the floats above a limit, and a store of what is above one, with numbers by chance, take 0.76 if they are unrolled,
 //! and 1.01 if not.
 
+use super::judge::usual_blocks;
 use super::why::Decline;
 use crate::analysis::cfg::edges::ways_from;
 use crate::analysis::cfg::loops::Loop;
@@ -35,18 +36,17 @@ const MAX_APART: i64 = 4;
 /// Whether the loop may pay in spite of its branches. Linear in its size, which is small, but for the stores that are not in each iteration, times what branches load.
 pub(super) fn judge(view: View<'_>, lp: Loop, recurrences: &Recurrences) -> Result<(), Decline> {
     let (func, forest) = (view.func(), view.forest);
-    let is_hot = |block: &Block| !func.is_effectively_cold(*block);
-    let latch = forest.latch(func, lp);
-    let always = |block: Block| latch.is_none_or(|latch| view.ctx.domtree.block_dominates(block, latch));
-    let blocks = || forest.blocks(lp).iter().copied().filter(is_hot);
-    let insts = blocks().filter(|&block| !always(block)).flat_map(|block| func.layout.block_insts(block));
+    let is_skipped = |block: &Block| !forest.is_in_each_iteration(func, &view.ctx.domtree, lp, *block);
+    let insts = usual_blocks(view, lp).filter(is_skipped).flat_map(|block| func.layout.block_insts(block));
     let stores = insts.filter(|&inst| func.dfg.insts[inst].opcode().can_store());
     let stores: Vec<_> = stores.filter_map(|inst| Some((inst, place(view, inst)?))).collect();
     if stores.is_empty() {
         return Ok(());
     }
-    let stays = |target: Block| forest.contains(lp, target) && target != forest.data(lp).header && is_hot(&target);
-    for block in blocks().filter(|&block| ways_from(func, block).all(|(_, target)| stays(target))) {
+    let stays = |target: Block| {
+        forest.contains(lp, target) && target != forest.data(lp).header && !func.is_effectively_cold(target)
+    };
+    for block in usual_blocks(view, lp).filter(|&block| ways_from(func, block).all(|(_, target)| stays(target))) {
         let Some(condition) = func.layout.last_inst(block).and_then(|last| func.dfg.inst_args(last).first()) else {
             continue;
         };
@@ -70,8 +70,6 @@ pub(super) fn judge(view: View<'_>, lp: Loop, recurrences: &Recurrences) -> Resu
 fn place(view: View<'_>, inst: Inst) -> Option<Sum> {
     let func = view.func();
     let Access { operand, address, .. } = Access::of(func, inst)?;
-    let Some(guard) = func.dfg.value_def(operand).inst().and_then(|inst| Guard::of(func, inst)) else {
-        return Some(address);
-    };
+    let Some(guard) = Guard::that_gives(func, operand) else { return Some(address) };
     Some(view.sum(guard.gives)?.offset(func.dfg.insts[inst].load_store_offset()?.into()))
 }
