@@ -5,7 +5,7 @@ use crate::analysis::cfg::edges::{Edge, edges_from, edges_of};
 use crate::analysis::cfg::jumps::jump_target;
 use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
 use crate::analysis::facts::tested::{Tested, is_true_on, number_on};
-use crate::analysis::inst::effects::{Effects, is_constant};
+use crate::analysis::inst::effects::{Effects, is_constant, is_constant_value};
 use crate::analysis::scev::const_eval::Evaluator;
 use crate::analysis::scev::linear_expr::known;
 use crate::fault::fault;
@@ -28,6 +28,8 @@ pub(super) struct Path {
     pub(super) branch: Inst,
     /// The values of these blocks that the branch is computed from.
     needed: SmallVec<[Value; 8]>,
+    /// Whether a parameter of the first block is among them, or they are computed from a value of before that is no constant: if not, no edge decides the branch.
+    is_open: bool,
 }
 
 /// A path of which some edges into the first block decide the branch, each with the number of the way that it takes.
@@ -70,12 +72,19 @@ impl Path {
     fn find_needed(&mut self, func: &Function) {
         let mut waiting: SmallVec<[Value; 8]> = func.dfg.inst_args(self.branch).into();
         while let Some(value) = waiting.pop() {
-            let Some(place) = self.place(func, value).filter(|_| !self.needed.contains(&value)) else { continue };
+            let Some(place) = self.place(func, value) else {
+                self.is_open |= !is_constant_value(func, value);
+                continue;
+            };
+            if self.needed.contains(&value) {
+                continue;
+            }
             self.needed.push(value);
             match func.dfg.value_def(value).inst() {
                 Some(inst) if Effects::of(func, inst).is_pure() => waiting.extend_from_slice(func.dfg.inst_args(inst)),
                 Some(_) => {}
                 None => {
+                    self.is_open |= place == 0;
                     let before = place.checked_sub(1).and_then(|before| edges_from(func, self.blocks[before]).next());
                     waiting.extend(before.and_then(|edge| edge.passed_for(func, value)));
                 }
@@ -139,7 +148,7 @@ impl Look<'_> {
         Ok(Some(Plan { header: forest.data(lp).header, path, ways, rest }))
     }
 
-    /// The path from `block` on, if it is not much too long.
+    /// The path from `block` on, if it is not much too long, and edges may decide its branch.
     fn path(&self, block: Block, max: usize) -> Option<Path> {
         let func = &self.ctx.func;
         let (mut blocks, mut insts) = (SmallVec::new(), 0);
@@ -160,9 +169,9 @@ impl Look<'_> {
             }
             match func.dfg.insts[branch].opcode() {
                 Opcode::Brif | Opcode::BrTable => {
-                    let mut path = Path { blocks, branch, needed: SmallVec::new() };
+                    let mut path = Path { blocks, branch, needed: SmallVec::new(), is_open: false };
                     path.find_needed(func);
-                    return Some(path);
+                    return Some(path).filter(|path| path.is_open || path.needed.is_empty());
                 }
                 Opcode::Jump if blocks.len() < MAX_PATH && !self.is_header(next) => {
                     next = jump_target(func, next)?;
