@@ -221,8 +221,9 @@ pub struct Options {
     /// finished in a slow copy, and a loop that runs more often is worth to be made fast itself.
     pub transfer_max_inner_iterations: usize,
 
-    /// `transfer`: the fewest values that may be what a cold call gives, if no load or store is to be won. 2: one is mostly the fuel of a loop that polls, and
-    /// 13 such loops of 17 kernels had larger copies for the same time.
+    /// `transfer`: the fewest values that may be what a cold call gives, if no load or store is to be won, and each of them is what decides whether that is called: fuel, or
+    /// when time is up. 2: with 1, 84 kernels that poll for epochs took 1.03 of their time. Any other value is enough: 84 kernels of a dynamic language take
+    /// 0.87 of Cranelift's time, and 0.89 where there have to be two.
     pub transfer_min_values: usize,
 
     /// `transfer`: the most instructions that one copy may add if cost does not count. 1,000, as for `full_unroll`.

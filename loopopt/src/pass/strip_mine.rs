@@ -28,7 +28,7 @@
 //!
 //! # Legal when
 //!
-//! The loop has [polls](crate::analysis::memory::polls) at the start of each iteration. The next one of a strip is left out if it
+//! The loop has [polls](crate::analysis::memory::polls) at the start of each iteration, after fuel is tested [as it is passed](summed). The next one of a strip is left out if it
 //! would have taken its usual edge.
 //!
 //! (L1) **Flags**: what others write may be seen later than it was written, by no more than the embedder allows
@@ -86,6 +86,7 @@ mod apply;
 mod judge;
 mod nest;
 mod prove;
+mod summed;
 mod why;
 
 use crate::analysis::cfg::edges::Edge;
@@ -119,6 +120,9 @@ pub(crate) const PASS: Pass = Pass {
 
 /// Strip-mines all loops that poll, from the inside out: one of a nest in each round.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
+    if summed::run(ctx, cx) {
+        cx.invalidate(ctx, Change::Insts);
+    }
     let plans = plan(ctx, cx);
     if plans.is_empty() {
         return Ok(Change::Nothing);

@@ -43,7 +43,7 @@
 //! # Pays when
 //!
 //! (P1) An edge leads to a cold block, and (P2) the back edge can be taken without; (P3) there is a load or a store of one place
-//! that nothing but the cold blocks keeps in the loop, or there are a few values that a call in them may give: an operation of a dynamic language gives what its instruction
+//! that nothing but the cold blocks keeps in the loop, or a value that a call in them may give: an operation of a dynamic language gives what its instruction
 //! gives or what a call gives, and what is known of the first (its tag) is not known of both; (P4) what is copied is not too large; (P5) the loop is not cold itself.
 //! (P6) If the rare part is in a loop inside, that one runs a few times only: if not, it is the one to be made fast.
 //! (P7) The function may not grow without limit.
@@ -81,7 +81,7 @@ use crate::pass::{Form, Pass, PassCx};
 use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{Block, Function, Inst, Opcode};
 use cranelift_codegen::{CodegenResult, Context, FxHashSet};
-use gain::{Gain, is_asynchronous, waits};
+use gain::{Gain, Values, is_asynchronous, waits};
 use why::Decline;
 
 /// Rare ways of one loop. 32: each gets blocks of its own, and later passes look at each exit: a table with 100 cold entries takes 5.9 times as long as
@@ -404,7 +404,7 @@ struct Plan {
 
 impl Plan {
     fn describe(&self) -> String {
-        let Gain { loads, stores, values } = self.gain;
+        let Gain { loads, stores, values: Values { all: values, .. } } = self.gain;
         let ways = self.rare.len();
         let depth = self.rare.iter().map(|rare| rare.around.len()).max().unwrap_or(0);
         let through = if depth == 0 { String::new() } else { format!(", through {depth} headers of slow loops") };

@@ -1,15 +1,16 @@
 //! What a loop can do without if it loses its rare part, and what it must not lose.
 
-use crate::analysis::cfg::edges::{Edge, edges_into};
+use crate::analysis::cfg::edges::{Edge, edges_into, only_edge_into};
 use crate::analysis::cfg::loops::{Loop, LoopForest};
-use crate::analysis::inst::effects::{Effects, calls, is_constant};
+use crate::analysis::inst::effects::{Effects, calls, is_comparison, is_constant};
 use crate::analysis::memory::alias::{Access, LoopStores, PrivateSlots};
 use crate::analysis::memory::exit_polls::{asked_by, settles};
 use crate::analysis::scev::invariant::invariant_chain;
 use crate::options::Options;
 use cranelift_codegen::entity::EntitySet;
-use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Value, ValueDef};
+use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode, Value, ValueDef};
 use cranelift_codegen::{Context, FxHashSet};
+use smallvec::SmallVec;
 
 /// Accesses that are compared with all stores. More than that do not fit into registers.
 const MAX_ACCESSES: usize = 64;
@@ -25,7 +26,15 @@ pub(super) struct Gain {
     /// Stores to one place each.
     pub(super) stores: usize,
     /// Parameters for what the rare part has made with a call, or another edge passes.
-    pub(super) values: usize,
+    pub(super) values: Values,
+}
+
+/// Parameters for what a rare part has made with a call, or another edge passes.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Values {
+    pub(super) all: usize,
+    /// Those that the other edge passes what is compared there for: fuel, or when a poll finds something.
+    polled: usize,
 }
 
 impl Gain {
@@ -68,7 +77,8 @@ impl Gain {
     /// Whether that is not worth a copy.
     pub(super) fn is_nothing(&self, options: &Options) -> bool {
         let min_values = if options.ignore_cost { 1 } else { options.transfer_min_values };
-        self.loads + self.stores == 0 && self.values < min_values.max(1)
+        let Values { all, polled } = self.values;
+        self.loads + self.stores == 0 && all == polled && all < min_values.max(1)
     }
 }
 
@@ -79,22 +89,39 @@ fn values_of_calls(
     ctx: &Context,
     (forest, lp): (&LoopForest, Loop),
     (hot, is_hot): (&[Block], &EntitySet<Block>),
-) -> usize {
+) -> Values {
     let func = &ctx.func;
     let hot = || hot.iter().copied().filter(|&block| !func.layout.is_cold(block));
     let rare_part_calls = || forest.blocks(lp).iter().any(|&block| !is_hot.contains(block) && calls(func, block));
     if !forest.is_innermost(lp) || !rare_part_calls() || hot().any(|block| calls(func, block)) {
-        return 0;
+        return Values::default();
     }
     // What the header gets in the first iteration, others meet in the loop around.
     let header = forest.data(lp).header;
-    let meets = |block: Block| {
+    let hot_edge = |block: Block| {
         let edges = edges_into(func, &ctx.cfg, block).filter(|edge| forest.contains(lp, edge.source(func)));
         let (hot, rare): (Vec<_>, Vec<_>) = edges.partition(|edge| is_hot.contains(edge.source(func)));
-        hot.len() == 1 && !rare.is_empty()
+        <[Edge; 1]>::try_from(hot).ok().filter(|_| !rare.is_empty()).map(|[hot]| hot)
     };
-    let params = |block| func.dfg.num_block_params(block);
-    hot().filter(|&block| block != header && params(block) > 0 && meets(block)).map(params).sum()
+    let mut values = Values::default();
+    for block in hot().filter(|&block| block != header && func.dfg.num_block_params(block) > 0) {
+        let Some(edge) = hot_edge(block) else { continue };
+        let compared = compared_before(ctx, edge);
+        values.all += func.dfg.num_block_params(block);
+        values.polled += edge.args(func).filter_map(|arg| arg.as_value()).filter(|arg| compared.contains(arg)).count();
+    }
+    values
+}
+
+/// What is compared to decide whether `edge` is taken.
+fn compared_before(ctx: &Context, edge: Edge) -> SmallVec<[Value; 2]> {
+    let func = &ctx.func;
+    let is_brif = |edge: &Edge| func.dfg.insts[edge.branch].opcode() == Opcode::Brif;
+    let edge = Some(edge).filter(is_brif).or_else(|| only_edge_into(func, &ctx.cfg, edge.source(func)).filter(is_brif));
+    let Some(edge) = edge else { return SmallVec::new() };
+    let condition = func.dfg.inst_args(edge.branch)[0];
+    let compares = func.dfg.value_def(condition).inst().filter(|&inst| is_comparison(func, inst));
+    compares.map_or(SmallVec::from_slice(&[condition]), |inst| func.dfg.inst_args(inst).into())
 }
 
 /// Whether the access may run before the loop, or runs in each iteration.

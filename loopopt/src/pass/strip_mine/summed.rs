@@ -1,0 +1,131 @@
+//! Fuel that is added to before it is tested, becomes fuel that is tested as it is passed.
+//!
+//! ```text
+//!     jump header(v1)                          v8 = iadd v1, 7
+//! header(v2):  ◄──────────────┐                jump header(v8)
+//!     v3 = iadd v2, 7         │            header(v2):  ◄──────────────┐
+//!     v4 = icmp sge v3, 0     │     ──►        v4 = icmp sge v2, 0     │
+//!     brif v4, rare, body     │                brif v4, rare, body     │
+//!     …                       │                …                       │
+//!     jump header(v5) ────────┘                v9 = iadd v5, 7         │
+//!                                              jump header(v9) ────────┘
+//! ```
+//!
+//! This is what [polls](crate::analysis::memory::polls) are found by: how much an iteration adds is the same, and it does so at its end.
+//!
+//! # Legal when
+//!
+//! Nothing but the sum uses the parameter, which each edge passes a value for that is computed before its branch. Numbers wrap as before.
+
+use crate::analysis::cfg::edges::{Edge, each_use};
+use crate::analysis::cfg::jumps::leads_to_failure;
+use crate::analysis::cfg::loops::{Loop, LoopForest};
+use crate::analysis::inst::number::added_constant;
+use crate::analysis::scev::comparison::Comparison;
+use crate::edit::at;
+use crate::edit::cfg::split_edges::set_edge;
+use crate::edit::inst::labels::leave_labels;
+use crate::edit::inst::rename::Replaced;
+use crate::ir::all_insts;
+use crate::pass::PassCx;
+use crate::pass::marks::LoopMarks;
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{BlockArg, Function, Inst, InstBuilder, InstructionData, Value, ValueDef, types};
+use cranelift_codegen::{Context, FxHashMap};
+
+/// Lets all loops test such numbers as they are passed. Returns whether there was any. Linear in the size of the function if there is one that may be.
+pub(super) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> bool {
+    let forest = cx.forest(ctx);
+    let mut found: Vec<_> = forest.loops().filter_map(|lp| Summed::find(ctx, &forest, lp, &cx.marks)).collect();
+    if found.is_empty() {
+        return false;
+    }
+    keep_used_once(&ctx.func, &mut found);
+    let mut replaced = Replaced::default();
+    found.iter().for_each(|summed| summed.apply(&mut ctx.func, &mut replaced));
+    replaced.apply(&mut ctx.func);
+    found.iter().for_each(|summed| summed.fold(&mut ctx.func));
+    !found.is_empty()
+}
+
+/// A number that the header of a loop adds to, and tests.
+struct Summed {
+    param: Value,
+    index: usize,
+    inst: Inst,
+    more: u64,
+    /// The edges into the header.
+    edges: Vec<Edge>,
+}
+
+impl Summed {
+    fn find(ctx: &Context, forest: &LoopForest, lp: Loop, marks: &LoopMarks) -> Option<Self> {
+        let (func, data) = (&ctx.func, forest.data(lp));
+        let branch = func.layout.last_inst(data.header)?;
+        let InstructionData::Brif { arg, .. } = func.dfg.insts[branch] else { return None };
+        if marks.is_left_alone(data.header) {
+            return None;
+        }
+        let left = [0, 1].into_iter().find_map(|slot| {
+            let Comparison { cond, left, right } = Comparison::of(func, arg, slot == 0);
+            let rare = Edge { branch, slot: 1 - slot }.target(func);
+            (cond == IntCC::SignedLessThan && right.is_none() && leads_to_failure(func, rare)).then_some(left)
+        })?;
+        let inst = func.dfg.value_def(left).inst()?;
+        let (param, more) = added_constant(func, inst)?;
+        let ValueDef::Param(home, index) = func.dfg.value_def(param) else { return None };
+        let is_here = home == data.header && func.layout.inst_block(inst) == Some(home);
+        let edges: Vec<_> = data.entries.iter().chain(&data.back_edges).copied().collect();
+        let is_passed = |edge: &Edge| edge.passed_for(func, param).is_some();
+        let is_found = is_here && func.dfg.value_type(param) == types::I64 && edges.iter().all(is_passed);
+        is_found.then_some(Self { param, index, inst, more, edges })
+    }
+
+    /// Adds on the edges, and lets the parameter stand for the sum.
+    fn apply(&self, func: &mut Function, replaced: &mut Replaced) {
+        let sum = func.dfg.first_result(self.inst);
+        for &edge in &self.edges {
+            let mut args: Vec<_> = edge.args(func).collect();
+            if let BlockArg::Value(passed) = args[self.index] {
+                let mut cursor = at(func, edge.branch);
+                let more = cursor.ins().iconst(types::I64, self.more.cast_signed());
+                args[self.index] = BlockArg::Value(cursor.ins().iadd(passed, more));
+            }
+            set_edge(func, edge, edge.target(func), &args);
+        }
+        leave_labels(func, sum, self.param);
+        replaced.insert(sum, self.param);
+        func.layout.remove_inst(self.inst);
+    }
+
+    /// Makes one constant of what is added on an edge and just before.
+    fn fold(&self, func: &mut Function) {
+        for edge in &self.edges {
+            let sum_of = |func: &Function, value: Value| {
+                let inst = func.dfg.value_def(value).inst()?;
+                added_constant(func, inst).map(|(first, number)| (inst, first, number))
+            };
+            if let Some((inst, between, more)) = edge.passed_for(func, self.param).and_then(|sum| sum_of(func, sum))
+                && let Some((_, first, number)) = sum_of(func, between)
+            {
+                let more = at(func, inst).ins().iconst(types::I64, more.wrapping_add(number).cast_signed());
+                func.replace(inst).iadd(first, more);
+            }
+        }
+    }
+}
+
+/// Leaves out those whose parameter something else uses, or a debugger.
+fn keep_used_once(func: &Function, found: &mut Vec<Summed>) {
+    let mut uses: FxHashMap<Value, usize> = found.iter().map(|summed| (summed.param, 0)).collect();
+    for inst in all_insts(func) {
+        each_use(func, inst, |value| {
+            if let Some(uses) = uses.get_mut(&value) {
+                *uses += 1;
+            }
+        });
+    }
+    let labels = func.dfg.values_labels.as_ref();
+    let is_labelled = |value: Value| labels.is_some_and(|labels| labels.contains_key(&value));
+    found.retain(|summed| uses[&summed.param] == 1 && !is_labelled(summed.param));
+}
