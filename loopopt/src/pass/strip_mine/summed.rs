@@ -20,12 +20,14 @@
 use crate::analysis::cfg::edges::{Edge, each_use};
 use crate::analysis::cfg::jumps::leads_to_failure;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
+use crate::analysis::inst::effects::calls;
 use crate::analysis::inst::number::added_constant;
 use crate::analysis::scev::comparison::Comparison;
 use crate::edit::at;
 use crate::edit::cfg::split_edges::set_edge;
 use crate::edit::inst::labels::leave_labels;
 use crate::edit::inst::rename::Replaced;
+use crate::fault::fault;
 use crate::ir::all_insts;
 use crate::pass::PassCx;
 use crate::pass::marks::LoopMarks;
@@ -69,13 +71,15 @@ impl Summed {
         let left = [0, 1].into_iter().find_map(|slot| {
             let Comparison { cond, left, right } = Comparison::of(func, arg, slot == 0);
             let rare = Edge { branch, slot: 1 - slot }.target(func);
-            (cond == IntCC::SignedLessThan && right.is_none() && leads_to_failure(func, rare)).then_some(left)
+            let is_rare = leads_to_failure(func, rare) || calls(func, rare);
+            (cond == IntCC::SignedLessThan && right.is_none() && is_rare).then_some(left)
         })?;
         let inst = func.dfg.value_def(left).inst()?;
         let (param, more) = added_constant(func, inst)?;
         let ValueDef::Param(home, index) = func.dfg.value_def(param) else { return None };
         let is_here = home == data.header && func.layout.inst_block(inst) == Some(home);
-        let edges: Vec<_> = data.entries.iter().chain(&data.back_edges).copied().collect();
+        let entries = if fault!(EnteredWithoutSum) { &[][..] } else { &data.entries };
+        let edges: Vec<_> = entries.iter().chain(&data.back_edges).copied().collect();
         let is_passed = |edge: &Edge| edge.passed_for(func, param).is_some();
         let is_found = is_here && func.dfg.value_type(param) == types::I64 && edges.iter().all(is_passed);
         is_found.then_some(Self { param, index, inst, more, edges })
