@@ -1,7 +1,7 @@
 //! Programs that are interrupted: each loop asks for a flag, for fuel, or for both, as Wasmtime's front end lets them.
 //!
 //! The flag is a word on the stack whose address a host function knows, in a region that others write. Nobody does while a test runs but the rare code
-//! of the polls, which sets and clears it: a flag that is set is found as often as before. In one program of five, every other loop asks for a second flag. What is left of the fuel is passed to a host function at each
+//! of the polls, which sets and clears it: a flag that is set is found as often as before. In one program of five, every other loop asks for a second flag; in one function of four, loops take fuel before they ask for it. What is left of the fuel is passed to a host function at each
 //! return. In one loop of four, an iteration first stores what the loop carries, and the rare code shows it to a host function: so do references that a garbage
 //! collector looks for.
 
@@ -77,7 +77,7 @@ pub(super) fn interrupt(func: &mut Function, seed: u64, outermost_only: bool) {
         let data = AliasRegionData { user_id: FLAGS, description: "flags".into() };
         (slot, func.dfg.alias_regions.insert(data))
     });
-    // In one program of four.
+    // In one function of four.
     let taken_first = if seed >> 8 & 3 == 3 { 1 + (seed >> 10 & 7) as i64 } else { 0 };
     let draws = Draws::new(seed);
     let mut interrupts =

@@ -32,7 +32,7 @@ use crate::ir::all_insts;
 use crate::pass::PassCx;
 use crate::pass::marks::LoopMarks;
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{BlockArg, Function, Inst, InstBuilder, InstructionData, Value, ValueDef, types};
+use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, InstructionData, Value, ValueDef, types};
 use cranelift_codegen::{Context, FxHashMap};
 
 /// Lets all loops test such numbers as they are passed. Returns whether there was any. Linear in the size of the function if there is one that may be.
@@ -63,26 +63,18 @@ struct Summed {
 impl Summed {
     fn find(ctx: &Context, forest: &LoopForest, lp: Loop, marks: &LoopMarks) -> Option<Self> {
         let (func, data) = (&ctx.func, forest.data(lp));
-        let branch = func.layout.last_inst(data.header)?;
-        let InstructionData::Brif { arg, .. } = func.dfg.insts[branch] else { return None };
         if marks.is_left_alone(data.header) {
             return None;
         }
-        let left = [0, 1].into_iter().find_map(|slot| {
-            let Comparison { cond, left, right } = Comparison::of(func, arg, slot == 0);
-            let rare = Edge { branch, slot: 1 - slot }.target(func);
-            let is_rare = leads_to_failure(func, rare) || calls(func, rare);
-            (cond == IntCC::SignedLessThan && right.is_none() && is_rare).then_some(left)
-        })?;
-        let inst = func.dfg.value_def(left).inst()?;
+        let sum = fuel_of(func, data.header)?;
+        let inst = func.dfg.value_def(sum).inst()?;
         let (param, more) = added_constant(func, inst)?;
         let ValueDef::Param(home, index) = func.dfg.value_def(param) else { return None };
-        let is_here = home == data.header && func.layout.inst_block(inst) == Some(home);
         let entries = if fault!(EnteredWithoutSum) { &[][..] } else { &data.entries };
         let edges: Vec<_> = entries.iter().chain(&data.back_edges).copied().collect();
         let is_passed = |edge: &Edge| edge.passed_for(func, param).is_some();
-        let is_found = is_here && func.dfg.value_type(param) == types::I64 && edges.iter().all(is_passed);
-        is_found.then_some(Self { param, index, inst, more, edges })
+        let is_fuel = home == data.header && func.dfg.value_type(param) == types::I64 && edges.iter().all(is_passed);
+        is_fuel.then_some(Self { param, index, inst, more, edges })
     }
 
     /// Adds on the edges, and lets the parameter stand for the sum.
@@ -117,6 +109,29 @@ impl Summed {
             }
         }
     }
+}
+
+/// The number that is tested to be below zero, or what is rare is done, by one of the first branches of an iteration that starts in `header`.
+fn fuel_of(func: &Function, header: Block) -> Option<Value> {
+    /// A flag, a number, and one more.
+    const MAX_POLLS: usize = 3;
+    let mut block = header;
+    for _ in 0..MAX_POLLS {
+        let branch = func.layout.last_inst(block)?;
+        let InstructionData::Brif { arg, .. } = func.dfg.insts[branch] else { return None };
+        let is_rare = |edge: &Edge| {
+            let target = edge.target(func);
+            leads_to_failure(func, target) || calls(func, target)
+        };
+        let rare = [0, 1].map(|slot| Edge { branch, slot }).into_iter().find(is_rare)?;
+        let usual = Edge { slot: 1 - rare.slot, ..rare };
+        let Comparison { cond, left, right } = Comparison::of(func, arg, usual.slot == 0);
+        if cond == IntCC::SignedLessThan && right.is_none() {
+            return Some(left);
+        }
+        block = usual.target(func);
+    }
+    None
 }
 
 /// Leaves out those whose parameter something else uses, or a debugger.
