@@ -13,7 +13,7 @@ use crate::analysis::memory::exit_polls;
 use crate::analysis::memory::polls::{Fuel, Inside, PollKind, Polls};
 use crate::options::Options;
 use crate::pass::PassCx;
-use cranelift_codegen::ir::{Block, Inst, MemFlagsData, Value, ValueDef};
+use cranelift_codegen::ir::{Block, Function, Inst, MemFlagsData, Value, ValueDef};
 use cranelift_codegen::{Context, FxHashSet};
 
 /// A loop, and what decides about it.
@@ -43,9 +43,8 @@ impl Look<'_> {
         let options = cx.options;
         let asynchronous = |load: Inst| options.is_asynchronous_load(&ctx.func, load);
         // Most loops ask nothing, and what cannot be copied need not be looked at.
-        let may_be_rare = |block| leads_to_failure(&ctx.func, block) || calls(&ctx.func, block);
         let mut exits = edges_from(&ctx.func, forest.data(lp).header);
-        if !exits.any(|edge| may_be_rare(edge.target(&ctx.func))) || !self.may_copy(cx) {
+        if !exits.any(|edge| may_be_rare(&ctx.func, edge.target(&ctx.func))) || !self.may_copy(cx) {
             return None;
         }
         let nest = Nest::of(ctx, forest, lp, &asynchronous)?;
@@ -291,4 +290,9 @@ impl Look<'_> {
         }
         Ok(insts)
     }
+}
+
+/// Whether `block` looks like what a poll leads to when it finds something.
+pub(super) fn may_be_rare(func: &Function, block: Block) -> bool {
+    leads_to_failure(func, block) || calls(func, block)
 }

@@ -17,10 +17,9 @@
 //!
 //! Nothing but the sum uses the parameter, which each edge passes a value for that is computed before its branch. Numbers wrap as before.
 
-use crate::analysis::cfg::edges::{Edge, each_use};
-use crate::analysis::cfg::jumps::leads_to_failure;
+use super::prove::may_be_rare;
+use crate::analysis::cfg::edges::{Edge, count_uses, edges_from};
 use crate::analysis::cfg::loops::{Loop, LoopForest};
-use crate::analysis::inst::effects::calls;
 use crate::analysis::inst::number::added_constant;
 use crate::analysis::scev::comparison::Comparison;
 use crate::edit::at;
@@ -28,12 +27,11 @@ use crate::edit::cfg::split_edges::set_edge;
 use crate::edit::inst::labels::leave_labels;
 use crate::edit::inst::rename::Replaced;
 use crate::fault::fault;
-use crate::ir::all_insts;
 use crate::pass::PassCx;
 use crate::pass::marks::LoopMarks;
+use cranelift_codegen::Context;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, InstructionData, Value, ValueDef, types};
-use cranelift_codegen::{Context, FxHashMap};
 
 /// Lets all loops test such numbers as they are passed. Returns whether there was any. Linear in the size of the function if there is one that may be.
 pub(super) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> bool {
@@ -42,7 +40,11 @@ pub(super) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> bool {
     if found.is_empty() {
         return false;
     }
-    keep_used_once(&ctx.func, &mut found);
+    let uses = count_uses(&ctx.func);
+    let labels = ctx.func.dfg.values_labels.as_ref();
+    // A debugger would find the sum in the parameter.
+    let is_labelled = |value: Value| labels.is_some_and(|labels| labels.contains_key(&value));
+    found.retain(|summed| uses[summed.param] == 1 && !is_labelled(summed.param));
     let mut replaced = Replaced::default();
     found.iter().for_each(|summed| summed.apply(&mut ctx.func, &mut replaced));
     replaced.apply(&mut ctx.func);
@@ -119,11 +121,7 @@ fn fuel_of(func: &Function, header: Block) -> Option<Value> {
     for _ in 0..MAX_POLLS {
         let branch = func.layout.last_inst(block)?;
         let InstructionData::Brif { arg, .. } = func.dfg.insts[branch] else { return None };
-        let is_rare = |edge: &Edge| {
-            let target = edge.target(func);
-            leads_to_failure(func, target) || calls(func, target)
-        };
-        let rare = [0, 1].map(|slot| Edge { branch, slot }).into_iter().find(is_rare)?;
+        let rare = edges_from(func, block).find(|edge| may_be_rare(func, edge.target(func)))?;
         let usual = Edge { slot: 1 - rare.slot, ..rare };
         let Comparison { cond, left, right } = Comparison::of(func, arg, usual.slot == 0);
         if cond == IntCC::SignedLessThan && right.is_none() {
@@ -132,19 +130,4 @@ fn fuel_of(func: &Function, header: Block) -> Option<Value> {
         block = usual.target(func);
     }
     None
-}
-
-/// Leaves out those whose parameter something else uses, or a debugger.
-fn keep_used_once(func: &Function, found: &mut Vec<Summed>) {
-    let mut uses: FxHashMap<Value, usize> = found.iter().map(|summed| (summed.param, 0)).collect();
-    for inst in all_insts(func) {
-        each_use(func, inst, |value| {
-            if let Some(uses) = uses.get_mut(&value) {
-                *uses += 1;
-            }
-        });
-    }
-    let labels = func.dfg.values_labels.as_ref();
-    let is_labelled = |value: Value| labels.is_some_and(|labels| labels.contains_key(&value));
-    found.retain(|summed| uses[&summed.param] == 1 && !is_labelled(summed.param));
 }

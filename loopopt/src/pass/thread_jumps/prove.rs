@@ -28,7 +28,8 @@ pub(super) struct Path {
     pub(super) branch: Inst,
     /// The values of these blocks that the branch is computed from.
     needed: SmallVec<[Value; 8]>,
-    /// Whether a parameter of the first block is among them, or they are computed from a value of before that is no constant: if not, no edge decides the branch.
+    /// Whether an edge may decide the branch: a parameter of the first block is among them, or they are computed from a value of before that is no constant, or there are
+    /// none.
     is_open: bool,
 }
 
@@ -68,7 +69,7 @@ impl Path {
         self.blocks.iter().flat_map(|&block| func.layout.block_insts(block)).filter(|&inst| !is_constant(func, inst))
     }
 
-    /// Finds what the branch is computed from.
+    /// Finds what the branch is computed from, and whether an edge may decide that.
     fn find_needed(&mut self, func: &Function) {
         let mut waiting: SmallVec<[Value; 8]> = func.dfg.inst_args(self.branch).into();
         while let Some(value) = waiting.pop() {
@@ -90,6 +91,7 @@ impl Path {
                 }
             }
         }
+        self.is_open |= self.needed.is_empty();
     }
 
     /// The place in the path of the block that defines `value`.
@@ -171,7 +173,7 @@ impl Look<'_> {
                 Opcode::Brif | Opcode::BrTable => {
                     let mut path = Path { blocks, branch, needed: SmallVec::new(), is_open: false };
                     path.find_needed(func);
-                    return Some(path).filter(|path| path.is_open || path.needed.is_empty());
+                    return Some(path).filter(|path| path.is_open);
                 }
                 Opcode::Jump if blocks.len() < MAX_PATH && !self.is_header(next) => {
                     next = jump_target(func, next)?;

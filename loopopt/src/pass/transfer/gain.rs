@@ -25,13 +25,14 @@ pub(super) struct Gain {
     pub(super) loads: usize,
     /// Stores to one place each.
     pub(super) stores: usize,
-    /// Parameters for what the rare part has made with a call, or another edge passes.
+    /// What comes from calls of the rare part.
     pub(super) values: Values,
 }
 
 /// Parameters for what a rare part has made with a call, or another edge passes.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Values {
+    /// How many there are.
     pub(super) all: usize,
     /// Those that the other edge passes what is compared there for: fuel, or when a poll finds something.
     polled: usize,
