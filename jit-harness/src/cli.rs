@@ -12,7 +12,7 @@ use loopopt::{Effort, Options};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Compiles CLIF programs with and without loopopt, proves that both do the same, and measures native code.
+/// Compiles CLIF programs with and without loopopt, checks that both do the same, and measures the native code.
 #[derive(Debug, Parser)]
 #[command(version)]
 pub struct Cli {
@@ -24,15 +24,15 @@ pub struct Cli {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Check and time programs: Cranelift against Cranelift and loopopt.
+    /// Check and time programs: Cranelift alone against Cranelift with loopopt.
     Bench(BenchArgs),
     /// Write pages for a browser: the figures of `bench`, and for each program what was done and its code before and after.
     Report(ReportArgs),
-    /// Record what loops do, compile again with that, and time both.
+    /// Record a profile of loops, compile again with it, and time loopopt with and without the profile.
     Profile(ProfileArgs),
-    /// Compile with loopopt and run.
+    /// Compile with loopopt, and check the `; run:` and `; trap:` lines.
     Run(RunArgs),
-    /// Say in words what loopopt does to each loop, and what it does not and why.
+    /// Print what loopopt does to each loop, and what it does not do and why.
     Explain(ExplainArgs),
     /// Show CLIF and machine code before and after loopopt.
     Show(ShowArgs),
@@ -40,23 +40,23 @@ pub enum Command {
     Bisect(BisectArgs),
     /// Make a program that fails smaller, as long as it fails in the same way.
     Reduce(ReduceArgs),
-    /// List the sample programs and the passes.
+    /// List the sample programs, the passes and the options.
     List,
 }
 
 /// Arguments of `bench`.
 #[derive(Debug, Args)]
 pub struct BenchArgs {
-    /// CLIF files, `-` for the standard input, or names of sample programs: each `; bench:` line of a file is a program, without any each `; run:` line.
+    /// CLIF files, `-` for the standard input, or names of sample programs. Each `; bench:` line of a file is a program; if there is none, each `; run:` line.
     /// Without files: all samples.
     pub files: Vec<PathBuf>,
-    /// Only programs with this in their name, or with this tag; of `--scaling`, only directions with this in their name.
+    /// Only programs whose name contains this, or with this tag; with `--scaling`, only directions whose name contains this.
     #[arg(long, value_name = "TEXT")]
     pub filter: Option<String>,
     /// Fewer samples: all sample programs in one to two minutes.
     #[arg(long)]
     pub quick: bool,
-    /// Write the figures to this file, anew after each program: it is whole at any time, and says whether it is `complete`.
+    /// Write the figures to this file. It is rewritten after each program, is valid JSON at any time, and says whether it is `complete`.
     #[arg(long, value_name = "PATH")]
     pub json: Option<PathBuf>,
     /// Write the figures to this file, as a table for spreadsheets.
@@ -65,16 +65,16 @@ pub struct BenchArgs {
     /// Write the table to this file, as a page in Markdown.
     #[arg(long, visible_alias = "markdown", value_name = "PATH", conflicts_with_all = ["compile_time", "scaling"])]
     pub page: Option<PathBuf>,
-    /// Keep the run, to compare others with it: in `target/loopopt-bench/NAME.json`, or at a path, which has a `/` or ends in `.json`.
+    /// Save the run for `--compare`: in `target/loopopt-bench/NAME.json`, or at the path NAME if it has a `/` or ends in `.json`.
     #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new(), conflicts_with_all = ["compile_time", "scaling"])]
     pub save: Option<String>,
-    /// Compare with a run of this machine that `--save` has kept.
+    /// Compare with a run on this machine that `--save` has saved.
     #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new(), conflicts_with_all = ["compile_time", "scaling"])]
     pub compare: Option<String>,
     /// Time the programs' C kernels as well, compiled by `cc -O2` without vectorization.
     #[arg(long, conflicts_with_all = ["compile_time", "scaling"])]
     pub native: bool,
-    /// Measure the compiler instead: time per pass, growth with size, peak memory. With files: of each of these, all functions together.
+    /// Measure the compiler instead: time per pass, growth with size, peak memory. With files: for each file, all its functions together.
     #[arg(long, conflicts_with_all = ["filter"])]
     pub compile_time: bool,
     /// Measure whether compile time grows faster than the function, in each direction in which it can grow.
@@ -112,7 +112,7 @@ pub struct ReportArgs {
     /// Fewer samples: all sample programs in one to two minutes.
     #[arg(long)]
     pub quick: bool,
-    /// Measure nothing: what was done and the code, without figures.
+    /// Measure nothing: the pages have remarks and code, but no figures.
     #[arg(long, conflicts_with = "quick")]
     pub no_time: bool,
     /// The optimizer's settings.
@@ -130,7 +130,7 @@ impl ReportArgs {
 /// Arguments of `profile`.
 #[derive(Debug, Args)]
 pub struct ProfileArgs {
-    /// CLIF files, `-` for the standard input, or names of sample programs: each `; bench:` line is recorded, without any each `; run:` line. Without
+    /// CLIF files, `-` for the standard input, or names of sample programs. Each `; bench:` line is recorded; if there is none, each `; run:` line. Without
     /// files: all samples.
     pub files: Vec<PathBuf>,
     /// Only programs with this in their name, or with this tag.
@@ -142,10 +142,10 @@ pub struct ProfileArgs {
     /// Fewer samples: all sample programs in one to two minutes.
     #[arg(long)]
     pub quick: bool,
-    /// Record and measure nothing.
+    /// Only record, and measure nothing.
     #[arg(long, conflicts_with = "quick")]
     pub no_time: bool,
-    /// Time the code that records, against Cranelift's alone.
+    /// Time the code that records the profile against the code of Cranelift alone.
     #[arg(long, conflicts_with = "no_time")]
     pub recording: bool,
     /// The optimizer's settings.
@@ -158,7 +158,7 @@ pub struct ProfileArgs {
 pub struct RunArgs {
     /// A CLIF file, `-` for the standard input, or the name of a sample program.
     pub file: PathBuf,
-    /// Only the `; run:` lines that call this function. A sample program has no such lines, but a call of its own.
+    /// Only the `; run:` lines that call this function. A sample program has a built-in call instead of such lines.
     #[arg(long, value_name = "NAME", conflicts_with = "invoke")]
     pub function: Option<String>,
     /// Make this call instead: `f(1, 0x1.8p0, mem+16)`, where `mem` is the address of 64 KiB of memory.
@@ -180,7 +180,7 @@ pub struct ExplainArgs {
     /// What is said.
     #[command(flatten)]
     pub shown: ShownArgs,
-    /// What is done for another machine, whose machine code is not looked at: `x86_64`, `aarch64`, `riscv64`, `s390x`, `pulley32`, `pulley64`, or a triple of these.
+    /// Optimize for another target, without counting its machine instructions: `x86_64`, `aarch64`, `riscv64`, `s390x`, `pulley32`, `pulley64`, or a triple of these.
     #[arg(long, value_name = "NAME")]
     pub target: Option<String>,
     /// The optimizer's settings.
@@ -191,10 +191,10 @@ pub struct ExplainArgs {
 /// What `explain` says.
 #[derive(Clone, Debug, Default, Args)]
 pub struct ShownArgs {
-    /// All refusals, not only those about which something can be done.
+    /// Show all refusals, not only those about which something can be done.
     #[arg(long)]
     pub all: bool,
-    /// Only what these passes did and refused, separated by commas.
+    /// Only remarks of these passes, separated by commas.
     #[arg(long, value_name = "PASS", value_delimiter = ',')]
     pub filter: Vec<String>,
     /// As JSON, with all refusals.
@@ -222,7 +222,7 @@ pub struct ShowArgs {
     /// The flow graphs, as text for Graphviz: `show FILE --dot | dot -Tsvg`.
     #[arg(long, conflicts_with_all = ["clif", "asm", "diff"])]
     pub dot: bool,
-    /// The code of another machine, which is not run: `x86_64`, `aarch64`, `riscv64`, `s390x`, `pulley32`, `pulley64`, or a triple of these.
+    /// Show the code for another target, which is not run: `x86_64`, `aarch64`, `riscv64`, `s390x`, `pulley32`, `pulley64`, or a triple of these.
     #[arg(long, value_name = "NAME")]
     pub target: Option<String>,
     /// The optimizer's settings.
@@ -236,7 +236,7 @@ pub struct BisectArgs {
     /// What is compared.
     #[command(flatten)]
     pub calls: CallArgs,
-    /// Show the function before and after the rewrite as well, and not only the differences.
+    /// Also show the whole function before and after the rewrite, and not only the diff.
     #[arg(long)]
     pub clif: bool,
     /// The optimizer's settings.
@@ -269,7 +269,7 @@ pub struct CallArgs {
     /// Only the calls to this function.
     #[arg(long, value_name = "NAME", conflicts_with = "invoke")]
     pub function: Option<String>,
-    /// Make this call instead, and each other that is given so: `f(1, 0x1.8p0, mem+16)`.
+    /// Make this call instead of those in the file, such as `f(1, 0x1.8p0, mem+16)`. Can be given more than once.
     #[arg(long, value_name = "CALL")]
     pub invoke: Vec<String>,
 }
@@ -277,12 +277,12 @@ pub struct CallArgs {
 /// A named set of the optimizer's settings.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub enum EffortArg {
-    /// One round of the passes that cost little.
+    /// One round of the cheap passes.
     Quick,
     /// All passes.
     #[default]
     Default,
-    /// Larger copies and longer tests too.
+    /// All passes, with larger copies and longer tests.
     Full,
     /// All passes that copy no code.
     Size,
@@ -305,23 +305,23 @@ pub struct OptimizerArgs {
     /// How much compile time may be spent.
     #[arg(long, value_enum, default_value_t)]
     pub effort: EffortArg,
-    /// Only these passes, whichever the effort has, separated by commas. A name that none of them has prints all names.
+    /// Only these passes, separated by commas, whatever `--effort` selects. `list` prints their names.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub passes: Option<Vec<String>>,
     /// At most this many optional rewrites in the whole program (`explain`: in each function). `bisect` finds the one
     /// that breaks a program.
     #[arg(long, value_name = "N")]
     pub fuel: Option<u64>,
-    /// Set an option of the library, or what an embedder says, as `; options: NAME=VALUE` in the file does; several are several `--set`.
+    /// Set a field of the library's `Options`, or an answer of the embedder, as a line `; options: NAME=VALUE` of the file does. Can be given more than once.
     #[arg(long, value_name = "NAME=VALUE")]
     pub set: Vec<String>,
     /// Verify the function after each pass.
     #[arg(long)]
     pub verify: bool,
-    /// Assert what each rewrite rests on, while the program runs: a claim that fails is a difference.
+    /// Assert at run time what each rewrite rests on: a claim that fails is reported as a difference.
     #[arg(long)]
     pub assert_claims: bool,
-    /// Use what `profile --out` has recorded.
+    /// Use the profile that `profile --out` has written.
     #[arg(long, value_name = "PATH")]
     pub profile: Option<PathBuf>,
 }

@@ -162,7 +162,7 @@ impl<'a> Lines<'a> {
 pub fn cannot_compile(name: &str, error: &Error) -> Error {
     let is_panic = error.is::<Panicked>() || error.to_string().starts_with("Cranelift panics ");
     let advice = if is_panic {
-        "report it to whose panic it is, and leave the function out until it is mended"
+        "report it to whose panic it is, and leave the function out until it is fixed"
     } else {
         "use what Cranelift and the harness support: functions of one file, host functions, no data"
     };

@@ -5,13 +5,13 @@ use loopopt::profile::Profile;
 use std::fs;
 use std::path::Path;
 
+const ADVICE: &str = "give a file that `profile --out` has written";
+
 /// Reads what [`write()`] has written.
 pub fn read(path: &Path) -> Result<Profile> {
     let name = path.display();
-    let text =
-        fs::read_to_string(path).map_err(|error| anyhow!("{name}: {error}; `profile --out {name}` records one"))?;
-    Profile::from_json(&text)
-        .map_err(|error| anyhow!("{name}: no profile: {error}; `profile --out {name}` records one"))
+    let text = fs::read_to_string(path).map_err(|error| anyhow!("{name}: {error}; {ADVICE}"))?;
+    Profile::from_json(&text).map_err(|error| anyhow!("{name}: not a profile: {error}; {ADVICE}"))
 }
 
 /// Writes a profile.

@@ -15,6 +15,9 @@ fn list_names_programs_and_passes() {
     for pass in loopopt::pass_names() {
         assert!(output.contains(pass), "{pass}");
     }
+    for option in ["    max_rounds=", "    others_write=<regions>", "    refusals=true"] {
+        assert!(output.contains(option), "{option}");
+    }
 }
 
 #[test]
@@ -104,7 +107,7 @@ fn an_option_can_be_given() {
     assert!(bench.prints(&["explain", &file, "--set", "fuel=9", "--set", "calls_write=heap"]).contains("changed"));
     assert!(bench.prints(&["explain", &file, "--set", "profiling=runs"]).contains("left as it is"));
     bench.complains(&["explain", &file, "--set", "fule=1"], &["--set: fule=1: no option fule; is fuel meant?"]);
-    bench.complains(&["bench", "--set", "fuel=-1"], &["--set: fuel=-1: it has to be a number of 64 bits"]);
+    bench.complains(&["bench", "--set", "fuel=-1"], &["--set: fuel=-1: fuel has to be a number from 0 to 2^64 - 1"]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
-//! Claims: what a rewrite rests on, checked while the program runs.
+//! Claims: the facts on which a rewrite rests, checked while the program runs.
 //!
 //! A pass proves that a check holds, that a sum does not wrap, that two accesses do not overlap, and changes the code. The oracle sees a
-//! wrong proof only if a result differs, which takes an input that makes it differ. With
+//! wrong proof only if a result differs, which needs an input that makes it differ. With
 //! [`Options::assert_claims`](crate::Options::assert_claims) the proof itself is checked: beside the changed code stands an assertion, a
 //! `trapz` or `trapnz` with a trap code of its own. One that fails is a bug, whatever the results are.
 //!
@@ -71,27 +71,27 @@ claims! {
     /// The condition of a check that was removed holds where it stood.
     CheckHolds = "the check holds", 250;
     /// A branch that became a jump would have gone that way.
-    BranchTaken = "the branch goes this way", 249;
+    BranchTaken = "the branch takes this edge", 249;
     /// A condition that was replaced by a constant is that constant.
     ConditionKnown = "the condition is known", 248;
     /// An operation that told whether it overflows does not.
     NoWrap = "the operation does not wrap", 247;
     /// The loop goes on, or ends, after so many iterations.
-    TripCount = "the loop runs so often", 246;
+    TripCount = "the loop has this trip count", 246;
     /// A number is what it was some iterations before, and so many steps.
-    Recurrence = "the number grows by the same step", 245;
+    Recurrence = "the value is a recurrence with this step", 245;
     /// A value is the same as in the iteration before.
     Invariant = "the value is the same in each iteration", 244;
     /// An access whose address is computed in another way is at the same place.
-    SamePlace = "the address is the same", 240;
+    SamePlace = "the new address equals the old one", 240;
     /// Two accesses have no byte in common.
     NoOverlap = "the accesses do not overlap", 243;
     /// Memory holds the value that was used in the place of a load.
-    CellHolds = "the memory holds the value", 242;
+    CellHolds = "the memory holds the value that replaces a load", 242;
     /// The address of a load that an assertion repeats can be read.
     Readable = "the address can be read", 241;
     /// A value that is computed by the same operations in another order is the same.
-    SameResult = "another order gives the same", 239;
+    SameResult = "the operations in another order give the same result", 239;
     /// What a loop leaves behind is what a formula of its count says.
     FinalValue = "the value after the loop is what the formula says", 238;
 }

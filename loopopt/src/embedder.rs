@@ -41,10 +41,10 @@ pub enum SpectreGuards {
 
 /// What the author of a compiler knows of the code that it emits, for [`Options::embedder`](crate::Options::embedder).
 ///
-/// Each method has a default that is safe for every compiler: `impl Embedder for X {}` says nothing. The methods are asked many
-/// times, so they should take nanoseconds.
+/// Each method has a default that is safe for every compiler: `impl Embedder for X {}` says nothing. The methods are called very
+/// often, so they should take nanoseconds.
 ///
-/// What is said has to hold: a wrong word makes wrong code.
+/// The answers have to be true: a wrong answer makes wrong code.
 ///
 /// ```
 /// use cranelift_codegen::ir::AliasRegionData;
@@ -69,7 +69,7 @@ pub enum SpectreGuards {
 /// let optimizer = LoopOptimizer::new(options);
 /// ```
 pub trait Embedder: fmt::Debug + Send + Sync {
-    /// Who writes the memory of `region`. A load that a call in its loop keeps there stays in any case.
+    /// Who writes the memory of `region`. A load that a call in its loop keeps in the loop stays there whatever the answer is.
     fn writers(&self, region: &AliasRegionData) -> Writers {
         let _ = region;
         Writers::Any
@@ -77,7 +77,7 @@ pub trait Embedder: fmt::Debug + Send + Sync {
 
     /// How many instructions of a function may be executed between two polls of a loop: between two looks at what
     /// [others write](Writers::Others), or at what is loaded atomically, if all that a look can lead to is rare code. With 0, each iteration
-    /// looks, as the program says. 4,096 by default: a microsecond. A poll is never lost, and a number that counts fuel is always exact.
+    /// polls, as the program says. 4,096 by default: about a microsecond. A poll is never lost, and a number that counts fuel is always exact.
     fn poll_latency(&self) -> u32 {
         4096
     }

@@ -1,6 +1,6 @@
 //! Mistakes that the passes can be told to make, to see whether the tests notice.
 //!
-//! Each fault is a mistake that a loop optimizer has made somewhere, put where this one could make it. [`with`] switches
+//! Each fault is a mistake that some loop optimizer has made, at the place where loopopt could make it. [`with`] switches
 //! one on for the calling thread. Without the feature `fuzzing` there are none.
 
 /// Whether the fault of this name is on; always false without the feature `fuzzing`.

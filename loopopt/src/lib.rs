@@ -1,19 +1,19 @@
 //! Loop optimization passes for compilers that use Cranelift.
 //!
 //! loopopt rewrites CLIF in place, between Cranelift's egraph phase and its lowering phase. It changes no result, no
-//! memory that anyone can see, no trap and no call, and if it finds nothing to do it leaves the function as it is, to the
-//! letter. Each loop gets a remark that says what was done, or why not.
+//! observable memory, no trap and no call. If it finds nothing to do, it leaves the function exactly as it is. For each
+//! loop, remarks say what was done, or why nothing was done.
 //!
-//! # Ways in
+//! # Entry points
 //!
 //! * [`LoopOptimizer::run`] on a [`Context`](cranelift_codegen::Context) that `Context::optimize` has been through.
 //! * [`LoopOptimizer::compile`] in the place of `Context::compile`: optimize, rewrite, lower.
 //! * [`LoopOptModule`] wraps a `JITModule`, an `ObjectModule` or any other module: nothing else changes.
 //!
-//! The `opt_level` of the ISA counts: nothing is done at `none`, and nothing that copies code at `speed_and_size` ([`Options::for_size`]).
-//! [`Options::fingerprint`] is for caches of compiled code.
+//! The `opt_level` of the ISA decides what is done: nothing at `none`, and nothing that copies code at `speed_and_size` ([`Options::for_size`]).
+//! Caches of compiled code need [`Options::fingerprint`] in their keys.
 //!
-//! What CLIF cannot say and the author of a compiler knows, such as memory that other threads write, is said by an [`Embedder`].
+//! An [`Embedder`] says what the author of a compiler knows and CLIF cannot express, such as which memory other threads write.
 //!
 //! ```
 //! use cranelift_codegen::control::ControlPlane;
@@ -56,54 +56,54 @@
 //!
 //! | pass | what it gives |
 //! |---|---|
-//! | `forward_select_load` | a load at one of two addresses that have both been loaded is a choice of two values |
+//! | `forward_select_load` | a load at an address that is selected from two becomes a `select` of two values, if both addresses have just been loaded from |
 //! | `mem2reg` | stack slots become values, also in functions without loops |
-//! | `guard_to_trap` | checked accesses through Spectre guards become checks that trap, if the embedder lets guards go |
-//! | `thread_jumps` | an edge that decides the branch of the block that it enters goes straight to where that branches |
-//! | `canon` | the form that the others stand on: one preheader, one back edge, dedicated exits, closed form |
+//! | `guard_to_trap` | checked accesses through Spectre guards become checks that trap, if the embedder allows guards to be removed |
+//! | `thread_jumps` | an edge into a block whose branch it decides goes directly to the target of that branch |
+//! | `canon` | the form that the other passes need: one preheader, one back edge, dedicated exits, closed form |
 //! | `record_profile` | a loop counts what it does, for a [`profile`] |
-//! | `apply_profile` | what a [`profile`] says is rare is cold, and trip counts are remembered |
-//! | `specialize` | a loop gets a version for the values that a [`profile`] says are nearly always there |
-//! | `propagate_equality` | behind a branch, its condition is a constant, and a number that equals a constant is that |
-//! | `gvn_sink` | what all ways to a latch compute alike, such as the next value of a counter, is computed once |
-//! | `hoist_header_stores` | what an iteration stores before its poll is stored at the end of the one before |
-//! | `version` | a loop whose checks can all be tested in front of it is there twice: without them, and as it was |
+//! | `apply_profile` | blocks that are rare according to a [`profile`] are marked cold, and its trip counts are kept for other passes |
+//! | `specialize` | a loop gets a version for the values that nearly always occur according to a [`profile`] |
+//! | `propagate_equality` | behind a branch, its condition is replaced by a constant, and so is a number that it has found equal to a constant |
+//! | `gvn_sink` | what all paths to a latch compute in the same way, such as the next value of a counter, is computed once |
+//! | `hoist_header_stores` | stores before the poll of an iteration move to the end of the iteration before |
+//! | `version` | a loop whose checks can be tested before it becomes two versions: without these checks, and as it was |
 //! | `strip_mine` | a loop that polls in each iteration polls once for a strip of iterations |
 //! | `rotate` | a loop that tests at the top becomes a guard and a loop that tests at the bottom |
-//! | `fuse_exit_tests` | a loop that counts its strip and itself has one test |
+//! | `fuse_exit_tests` | the test that counts a strip and the test that ends the loop become one |
 //! | `elide_checks` | checks that branches and checks before them imply are removed |
 //! | `licm` | what is the same in each iteration is computed once, before the loop: loads and checks too |
-//! | `final_values` | what a loop leaves behind is a formula of its trip count, and a loop without effect goes |
-//! | `unswitch` | a branch that goes the same way in each iteration is taken in front of the loop, which is there once for each way |
-//! | `transfer` | a rare part of a loop becomes a part of a loop around it, where it no longer stands in the way of the rest |
-//! | `split_iterations` | a loop with a branch that its counter decides becomes two, one behind the other: for the iterations before it changes, and for the rest |
-//! | `full_unroll` | a loop that runs a few times becomes its iterations |
-//! | `peel` | the first iterations are taken out, so that the others need not do again what they did |
-//! | `cleanup` | Cranelift's egraph pass once more, without memory, and loads that are known, if a pass has left something to fold |
+//! | `final_values` | a value that is used after a loop becomes a formula of its trip count, and a loop without effect is removed |
+//! | `unswitch` | a branch that goes the same way in each iteration moves in front of the loop, of which each way gets a version |
+//! | `transfer` | a rare part of a loop becomes a part of a new loop around it, so that it no longer prevents optimizations of the rest |
+//! | `split_iterations` | a loop with a branch that its counter decides becomes two: one for the iterations before the branch changes, and one for the rest |
+//! | `full_unroll` | a loop with few iterations is replaced by copies of its body |
+//! | `peel` | the first iterations are copied in front of the loop, so that the others need not repeat their checks and loads |
+//! | `cleanup` | if a pass has left something to fold, Cranelift's egraph pass runs once more, without memory, and loads of known values are removed |
 //! | `widen_indices` | addresses that are computed in 32 bits and extended are computed in 64 bits |
-//! | `load_elimination` | what an iteration has loaded or stored, or one before it in an unrolled group, need not be loaded again |
+//! | `load_elimination` | a value that was loaded or stored in the same iteration, or in an earlier one of an unrolled group, is not loaded again |
 //! | `promote` | a memory cell that a loop reads and writes again and again is carried in a register |
-//! | `if_convert` | a short branch on what was loaded becomes a choice of values |
-//! | `partial_unroll` | a loop that runs often does several iterations for each time that it tests whether there are more; a search keeps its tests, and shares the jump |
-//! | `consolidate_guards` | one Spectre guard stands for all accesses near one address |
-//! | `sink` | what only exits or rare blocks use is computed there |
-//! | `leave_canonical_form` | undoes what canonical form no longer serves |
-//! | `reassociate` | a sum that waits for itself takes an unrolled group in one operation |
-//! | `extend_loads` | what is loaded and extended is loaded extended |
+//! | `if_convert` | a short branch on loaded data becomes a `select` |
+//! | `partial_unroll` | a loop with many iterations does several of them for each test of its count; a search keeps its tests, and shares the jump |
+//! | `consolidate_guards` | one Spectre guard protects all accesses near one address |
+//! | `sink` | a value that only exits or rare blocks use is computed there |
+//! | `leave_canonical_form` | undoes what only canonical form needed |
+//! | `reassociate` | a reduction takes the values of an unrolled group in one operation |
+//! | `extend_loads` | a load and the extension of its value become one extending load |
 //! | `tail_duplicate` | latches that share one test get one each |
 //! | `layout` | loops are placed in one piece, with their exits after them |
 //! | `order_latch` | latches are ordered so that a back edge needs no move and is one jump |
-//! | `save_at_cold_calls` | values are saved where a cold call needs it, and live in registers elsewhere |
-//! | `split_at_cold_edges` | a value that a cold part uses has a place of its own there |
-//! | `split_live_ranges` | a loop without calls has its values in registers, whatever the loop around calls |
-//! | `split_latch` | what the back edge and the exit both pass is used once, so that loads are operands on x86-64 |
+//! | `save_at_cold_calls` | values that live across a cold call are saved at the call, and stay in registers elsewhere |
+//! | `split_at_cold_edges` | a value that is passed to or from cold code that calls gets a separate register or stack slot there |
+//! | `split_live_ranges` | a loop without calls keeps its values in registers, even if the loop around it calls |
+//! | `split_latch` | a value that both the back edge and the exit pass gets a single use, so that loads become operands on x86-64 |
 //!
-//! Time and memory are linear in the size of the function; a function without loops and stack slots costs one look at its branches. Input
+//! Time and memory are linear in the size of the function; in a function without loops and stack slots, only the branches are looked at. Input
 //! that does not verify is an error if the ISA's `enable_verifier` is on, as it is by default ([all errors](LoopOptimizer::run)).
 //!
 //! # Checked proofs
 //!
-//! What a rewrite rests on has a name ([`claim::Claim`]), and with [`Options::assert_claims`] it is asserted while the program runs. For
+//! Each fact on which a rewrite rests is a [`claim::Claim`]. With [`Options::assert_claims`], claims are asserted at run time, for
 //! tests of this library and of compilers that use it.
 //!
 //! # Features

@@ -12,8 +12,8 @@ use std::sync::Arc;
 #[non_exhaustive]
 pub enum Effort {
     /// One round of the passes that cost little for what they gain: rotation, hoisting, promotion, unrolling by a factor, and the layout.
-    /// No checks are removed, and no loop has two versions. On the samples, 0.544 of Cranelift's time and not 0.380; `sql.js` compiles in 1.31
-    /// of its time and not 1.55 (`docs/compile-time.md`).
+    /// No checks are removed, and no loop has two versions. The samples take 0.544 of Cranelift's run time, and 0.380 with the default; `sql.js`
+    /// takes 1.31 of Cranelift's compile time, and 1.55 with the default (`docs/compile-time.md`).
     Quick,
     /// All passes.
     #[default]
@@ -30,7 +30,7 @@ pub enum Effort {
 #[non_exhaustive]
 pub struct Options {
     /// Names of the passes that may fire, `None` for all of them. Canonical form is made in any case: it is not an
-    /// optimization but what the others stand on. Unknown names are ignored; [`pass_names`](crate::pass_names) lists
+    /// optimization, and the other passes need it. Unknown names are ignored; [`pass_names`](crate::pass_names) lists
     /// the known ones.
     pub passes: Option<Vec<String>>,
 
@@ -54,10 +54,10 @@ pub struct Options {
     /// [`Report::dumps`](crate::Report::dumps).
     pub dumps: bool,
 
-    /// Ignore cost: do every rewrite that is legal. For tests.
+    /// Do every rewrite that is legal, whether it pays or not. For tests.
     pub ignore_cost: bool,
 
-    /// Whether loops count what they do, or what they have counted decides what pays: see [`profile`](crate::profile). Neither by default.
+    /// Whether a profile of loops is recorded, or a recorded one is used: see [`profile`](crate::profile). Neither by default.
     pub profiling: Profiling,
 
     /// `apply_profile`: a block is cold if it ran less than once in so many iterations. 100: what a rare part costs once it has left the loop is some ten

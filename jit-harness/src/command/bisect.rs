@@ -3,10 +3,11 @@
 use super::Ending;
 use super::run::unmet;
 use crate::bisect::{Bisection, Culprit, run as bisect};
-use crate::cli::BisectArgs;
+use crate::cli::{BisectArgs, CallArgs};
 use crate::input::{Input, cannot_compile};
 use crate::listing::count;
 use anyhow::{Result, bail};
+use loopopt::Options;
 use similar::TextDiff;
 use std::io::{self, Write};
 
@@ -20,13 +21,7 @@ pub(super) fn run(args: &BisectArgs, out: &mut dyn Write) -> Result<Ending> {
             require_compared(&input, [compared, undecided])?;
             let (rewrites, calls) = (count(amount(rewrites), "rewrite"), count(compared, "call"));
             writeln!(out, "{rewrites}, all arms agree on {calls}{}", not_compared(undecided))?;
-            let unmet = match args.calls.invoke.is_empty() {
-                true => unmet(&input, &options, args.calls.function.as_deref())?,
-                false => None,
-            };
-            let Some(unmet) = unmet else { return Ok(Ending::Fine) };
-            writeln!(out, "the line of the file is wrong, or all arms are: {unmet}")?;
-            Ok(Ending::Differs)
+            require_met(&input, &options, &args.calls, out)
         }
         Bisection::Foreign(failure) => {
             writeln!(out, "not loopopt's doing: it fails without loopopt as well\n\nwhat differs: {failure}")?;
@@ -56,6 +51,17 @@ pub(super) fn require_compared(input: &Input, [compared, undecided]: [usize; 2])
         (0, _) => bail!("{}: no call ended in time and within the stack; give it less to do", input.name),
         _ => Ok(()),
     }
+}
+
+/// Says which `; run:` line of the file is not what all arms do, if the calls are those of the file.
+pub(super) fn require_met(input: &Input, options: &Options, calls: &CallArgs, out: &mut dyn Write) -> Result<Ending> {
+    let unmet = match calls.invoke.is_empty() {
+        true => unmet(input, options, calls.function.as_deref())?,
+        false => None,
+    };
+    let Some(unmet) = unmet else { return Ok(Ending::Fine) };
+    writeln!(out, "the line of the file is wrong, or all arms are: {unmet}")?;
+    Ok(Ending::Differs)
 }
 
 /// What there is to say about calls that were not compared.

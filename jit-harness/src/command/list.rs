@@ -1,8 +1,10 @@
-//! `list`: the sample programs and the passes.
+//! `list`: the sample programs, the passes and the options.
 
 use super::Ending;
 use crate::report::table::Columns;
 use anyhow::Result;
+use loopopt::Options;
+use loopopt::oracle::option_values;
 use std::io::Write;
 
 pub(super) fn run(out: &mut dyn Write) -> Result<Ending> {
@@ -15,5 +17,9 @@ pub(super) fn run(out: &mut dyn Write) -> Result<Ending> {
     writeln!(out, "{programs}")?;
     let passes: Vec<&str> = loopopt::pass_names().collect();
     writeln!(out, "\npasses, in the order in which they run: {}", passes.join(", "))?;
+    writeln!(out, "\noptions for --set, with their defaults or what they can be:")?;
+    for (name, value) in option_values(&Options::default()) {
+        writeln!(out, "    {name}={value}")?;
+    }
     Ok(Ending::Fine)
 }

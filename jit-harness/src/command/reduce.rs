@@ -1,7 +1,7 @@
 //! `reduce`: a smaller program that fails in the same way.
 
 use super::Ending;
-use super::bisect::{not_compared, require_compared};
+use super::bisect::{not_compared, require_compared, require_met};
 use crate::cli::ReduceArgs;
 use crate::input::{Input, cannot_compile, image};
 use crate::listing::count;
@@ -31,7 +31,7 @@ pub(super) fn run(args: &ReduceArgs, out: &mut dyn Write) -> Result<Ending> {
             require_compared(&input, [agreement.compared, undecided])?;
             let calls = count(agreement.compared, "call");
             writeln!(out, "nothing to reduce: all arms agree on {calls}{}", not_compared(undecided))?;
-            Ok(Ending::Fine)
+            require_met(&input, &options, &args.calls, out)
         }
         Reduction::Reduced(reduced) => {
             let text = file(&input, &reduced);

@@ -123,9 +123,9 @@ fn page_name(program: &str, known: &mut BTreeSet<String>) -> String {
 
 fn write(folder: &Path, name: &str, text: &str) -> Result<()> {
     let path = folder.join(name);
-    fs::create_dir_all(folder)
-        .and_then(|()| fs::write(&path, text))
-        .map_err(|error| anyhow!("{}: cannot be written: {error}; give a folder that can be", path.display()))
+    fs::create_dir_all(folder).and_then(|()| fs::write(&path, text)).map_err(|error| {
+        anyhow!("{}: cannot be written: {error}; give a folder that can be written with --out", path.display())
+    })
 }
 
 /// What is done to the functions of a file.

@@ -242,15 +242,11 @@ fn print_notes(bench: &Bench, out: &mut dyn Write) -> io::Result<()> {
         bench.programs.iter().filter_map(|record| Some((&record.name, unsteady(record.measured.as_ref()?)?)));
     let unsteady: Vec<String> = unsteady.map(|(name, ratio)| format!("{name} {ratio:.3}")).collect();
     if !unsteady.is_empty() {
-        writeln!(
-            out,
-            "unsteady: times vary more than they should, by the shortest alone the ratio is: {}",
-            unsteady.join(", ")
-        )?;
+        writeln!(out, "unsteady, and the ratio of the shortest times: {}", unsteady.join(", "))?;
     }
     for record in &bench.programs {
         if record.measured.as_ref().is_some_and(|measured| measured.baseline_ns < TOO_SHORT) {
-            writeln!(out, "{}: too short a call to rely on its ratio, give it more to do", record.name)?;
+            writeln!(out, "{}: the call is too short for a reliable ratio; let it do more work", record.name)?;
         }
         if let Some((word, what)) = record.wrong() {
             writeln!(out, "{}: {word}: {what}", record.name)?;

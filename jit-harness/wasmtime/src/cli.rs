@@ -10,7 +10,7 @@ use clap::{Args, Parser, Subcommand};
 use jit_harness::cli::{OptimizerArgs, ShownArgs};
 use std::path::PathBuf;
 
-/// Runs WebAssembly in Wasmtime with and without loopopt, proves that both do the same, and measures.
+/// Runs WebAssembly in Wasmtime with and without loopopt, checks that both do the same, and measures both.
 #[derive(Debug, Parser)]
 #[command(version)]
 pub struct Cli {
@@ -22,19 +22,19 @@ pub struct Cli {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run a program in both arms and compare all that can be seen.
+    /// Run a program with and without loopopt, and compare all that can be observed.
     Run(RunArgs),
-    /// The same, then time it.
+    /// Run and compare a program, then time it with and without loopopt.
     Bench(BenchArgs),
-    /// Compile in both arms: time, code size, and the cost of each pass.
+    /// Compile with and without loopopt: time, code size, and the cost of each pass.
     CompileTime(CompileTimeArgs),
-    /// Say what loopopt does to each loop, and what it does not and why.
+    /// Print what loopopt does to each loop, and what it does not do and why.
     Explain(ExplainArgs),
     /// Find the one rewrite that breaks a program.
     Bisect(RunArgs),
     /// Run, compare and time all programs of a list, and write a page about it.
     Report(ReportArgs),
-    /// Compare both arms on modules by chance.
+    /// Compare runs with and without loopopt on random modules.
     Smith(SmithArgs),
     /// List the settings that modes are made of.
     Modes,
@@ -63,7 +63,7 @@ pub struct BenchArgs {
     /// Time for the samples of each mode.
     #[arg(long, value_name = "N", default_value_t = 3.0)]
     pub seconds: f64,
-    /// Make the call once before, record what the loops do, and let loopopt use that.
+    /// Make the call once before, record a profile of the loops, and let loopopt use it.
     #[arg(long)]
     pub record: bool,
     /// Write the figures to this file.
@@ -125,7 +125,7 @@ pub struct SmithArgs {
     /// How many modules.
     #[arg(long, value_name = "N", default_value_t = 500)]
     pub count: u64,
-    /// How many at a time; as many as there are processors if not given.
+    /// How many to run in parallel. By default, as many as there are processors.
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
     /// The modes.
@@ -183,7 +183,7 @@ pub struct SetupArgs {
     /// The optimizer's settings.
     #[command(flatten)]
     pub optimizer: OptimizerArgs,
-    /// Do each legal rewrite or not at random, by this seed, whatever it costs.
+    /// Choose at random, with this seed, whether to do each legal rewrite, whatever it costs.
     #[arg(long, value_name = "SEED")]
     pub stress: Option<u64>,
 }

@@ -1,8 +1,8 @@
-//! The oracle: runs a program as it is and as loopopt makes it, and says whether both do the same.
+//! The oracle: runs a program before and after optimization by loopopt, and says whether both do the same.
 //!
 //! Compared are the results, the whole memory image, the code and the place of a trap and the memory at the trap, and
 //! the log of calls to host functions with the memory that each of them saw. The oracle runs the optimizer itself, so it
-//! cannot compare the wrong copy. [`check`] is the way in; the rest of this module is what it is made of, for those who
+//! always compares the function that loopopt has made. [`check`] is the way in; the rest of this module is what it is made of, for those who
 //! want to run or to time programs themselves.
 //!
 //! # A comparison
@@ -84,7 +84,7 @@ pub use compile::{Compiled, CompiledFunction};
 pub use difference::{Arm, Difference, Mismatch};
 pub use header::Foreign;
 pub use interpret::{Interpreted, interpret};
-pub use options::file_options;
+pub use options::{file_options, option_values};
 pub use program::{Bench, Expectation, Program, Programs, Run};
 pub use run::{Fault, Prepared};
 pub use unknown::{Unknown, require_passes};

@@ -57,6 +57,21 @@ pub fn file_options(text: &str, given: &[String], base: Options) -> Result<Optio
     Ok(options)
 }
 
+/// All that [`file_options`] can set: the fields of [`Options`] that are numbers or `true` or `false`, with their values in `options`, and
+/// the other names, each with the form of its value.
+///
+/// ```
+/// use loopopt::{Options, oracle::option_values};
+///
+/// let values = option_values(&Options::default());
+/// assert!(values.contains(&("refusals", "true".to_owned())));
+/// assert!(values.contains(&("passes", "<names>".to_owned())));
+/// ```
+pub fn option_values(options: &Options) -> Vec<(&'static str, String)> {
+    let words = WORDS.iter().map(|&(name, form)| (name, form.to_owned()));
+    words.chain(field_values(options)).collect()
+}
+
 /// Makes the calls of the `; run:` lines.
 fn record(text: &str, recording: &Options) -> Result<()> {
     let program = Program::parse(text)?;
@@ -72,7 +87,7 @@ fn set(options: &mut Options, words: &mut Option<Words>, setting: &str) -> Resul
     let (name, value) = setting.split_once('=').context("an option is name=value")?;
     match name {
         "passes" => options.passes = Some(passes(value)?),
-        "fuel" => options.fuel = Some(parsed(value)?),
+        "fuel" => options.fuel = Some(parsed(name, value)?),
         "profiling" => options.profiling = profiling(value)?,
         _ if set_field(options, name, value)? => {}
         _ => words.get_or_insert_default().say(name, value)?,
@@ -95,34 +110,36 @@ fn profiling(value: &str) -> Result<Profiling> {
     }
 }
 
-/// What a file can set besides.
-const WORDS: &[&str] = &[
-    "passes",
-    "fuel",
-    "profiling",
-    "others_write",
-    "poll_latency",
-    "calls_write",
-    "checked",
-    "bounds",
-    "behind",
-    "never_shrink",
-    "confine",
-    "spectre_guards",
+/// What a file can set besides, and to what.
+const WORDS: &[(&str, &str)] = &[
+    ("passes", "<names>"),
+    ("fuel", "<number>"),
+    ("profiling", "record, runs or a profile"),
+    ("others_write", "<regions>"),
+    ("poll_latency", "<number>"),
+    ("calls_write", "<regions>"),
+    ("checked", "<regions>"),
+    ("bounds", "<region>:<least>:<largest>"),
+    ("behind", "<region>:<bytes>"),
+    ("never_shrink", "<regions>"),
+    ("confine", "<regions>"),
+    ("spectre_guards", "keep, consolidate or drop"),
 ];
 
 macro_rules! fields {
     ($($name:ident),* $(,)?) => {
-        /// The fields that a file can set.
-        const FIELDS: &[&str] = &[$(stringify!($name)),*];
-
         /// Sets the field of this name, if there is one.
         fn set_field(options: &mut Options, name: &str, value: &str) -> Result<bool> {
             match name {
-                $(stringify!($name) => options.$name = parsed(value)?,)*
+                $(stringify!($name) => options.$name = parsed(name, value)?,)*
                 _ => return Ok(false),
             }
             Ok(true)
+        }
+
+        /// The values of these fields.
+        fn field_values(options: &Options) -> Vec<(&'static str, String)> {
+            vec![$((stringify!($name), options.$name.to_string())),*]
         }
     };
 }
@@ -220,19 +237,19 @@ impl Value for bool {
 }
 
 impl Value for u32 {
-    const KIND: &str = "a number of 32 bits";
+    const KIND: &str = "a number from 0 to 2^32 - 1";
 }
 
 impl Value for u64 {
-    const KIND: &str = "a number of 64 bits";
+    const KIND: &str = "a number from 0 to 2^64 - 1";
 }
 
 impl Value for usize {
     const KIND: &str = u64::KIND;
 }
 
-fn parsed<T: Value>(value: &str) -> Result<T> {
-    value.parse().ok().with_context(|| format!("it has to be {}", T::KIND))
+fn parsed<T: Value>(name: &str, value: &str) -> Result<T> {
+    value.parse().ok().with_context(|| format!("{name} has to be {}", T::KIND))
 }
 
 fn list(value: &str) -> Vec<String> {
@@ -259,7 +276,7 @@ impl Words {
     fn say(&mut self, name: &str, value: &str) -> Result<()> {
         match name {
             "others_write" => self.others_write = list(value),
-            "poll_latency" => self.poll_latency = Some(parsed(value)?),
+            "poll_latency" => self.poll_latency = Some(parsed(name, value)?),
             "calls_write" => self.calls_write = list(value),
             "checked" => self.checked = list(value),
             "bounds" => self.bounds = Some(bounds(value)?),
@@ -268,9 +285,9 @@ impl Words {
             "confine" => self.confine = list(value),
             "spectre_guards" => self.spectre_guards = spectre_guards(value)?,
             _ => {
-                return Err(
-                    Unknown::new((name, format!("no option {name}")), "options", &[WORDS, FIELDS].concat()).into()
-                );
+                let values = option_values(&Options::default());
+                let names: Vec<_> = values.iter().map(|(name, _)| *name).collect();
+                return Err(Unknown::of_many((name, format!("no option {name}")), &names).into());
             }
         }
         Ok(())
@@ -291,12 +308,12 @@ fn bounds(value: &str) -> Result<(String, RangeInclusive<u64>)> {
     let (Some(region), Some(least), Some(largest)) = (parts.next(), parts.next(), parts.next()) else {
         bail!("bounds are region:least:largest")
     };
-    Ok((region.to_owned(), parsed(least)?..=parsed(largest)?))
+    Ok((region.to_owned(), parsed("the least of bounds", least)?..=parsed("the largest of bounds", largest)?))
 }
 
 fn behind(value: &str) -> Result<(String, u64)> {
     let (region, bytes) = value.split_once(':').context("behind is region:bytes")?;
-    Ok((region.to_owned(), parsed(bytes)?))
+    Ok((region.to_owned(), parsed("the number of behind", bytes)?))
 }
 
 fn is_listed(list: &[String], region: &AliasRegionData) -> bool {

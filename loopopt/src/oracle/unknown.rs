@@ -22,6 +22,15 @@ impl Unknown {
         };
         Self { what, known }
     }
+
+    /// The same, where there are too many names to say them all.
+    pub(super) fn of_many((name, what): (&str, String), names: &[&str]) -> Self {
+        let known = match alike(name, names) {
+            Some(meant) => format!("is {meant} meant?"),
+            None => format!("there are {}, and `jit-harness list` prints them", names.len()),
+        };
+        Self { what, known }
+    }
 }
 
 /// The name that is most like this one, if one is like it: by the measure of Jaro and Winkler, from which on they are is a matter of taste.
@@ -60,7 +69,12 @@ pub fn require_passes<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<()
         None => Ok(()),
         Some(name) => {
             let known: Vec<&str> = crate::pass_names().collect();
-            Err(Unknown::new((name, format!("unknown pass `{name}`")), "passes", &known))
+            let what = if name.is_empty() {
+                "no name of a pass is given".to_owned()
+            } else {
+                format!("unknown pass `{name}`")
+            };
+            Err(Unknown::new((name, what), "passes", &known))
         }
     }
 }

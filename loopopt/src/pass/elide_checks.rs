@@ -459,10 +459,10 @@ refusals! {
         NothingChecked => "nothing-checked", "there is no check in it";
         /// Of one side, nothing is known where the check stands.
         NothingKnown(check: Tested, value: Value) => "nothing-known", "{check} stays: nothing is known of {value}",
-            help "test it before the check: the loop's own test against the same value would do";
+            help "test the same condition before the check; the test that ends the loop is enough if it compares with the same value";
         /// What is known does not imply it.
         NotImplied(check: Tested) => "not-implied", "{check} stays: what is known does not imply it",
-            help "a counter that starts at a constant, steps by one and is tested against the same value can be followed";
+            help "it can be proved for a counter that starts at a constant, steps by one, and is tested against the same value";
         /// Nothing that was looked at implies it, which was less than for the checks before.
         NotSoonImplied(check: Tested) => "not-soon-implied",
             "{check} stays: what is known does not imply it, as far as was looked after many checks that are not implied",

@@ -1,4 +1,4 @@
-//! What is loaded and extended is loaded extended.
+//! A load and the extension of its value become one extending load.
 //!
 //! ```text
 //!     v1 = load.i8 v0                        v4 = uload8.i64 v0
@@ -156,7 +156,7 @@ refusals! {
     /// Why no load of a loop extends.
     enum Decline {
         /// (P1) No load is extended.
-        NothingExtended => "nothing-extended", "nothing that is loaded is extended";
+        NothingExtended => "nothing-extended", "no loaded value is extended";
     }
     shared { Withheld }
 }

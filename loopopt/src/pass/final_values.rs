@@ -1,4 +1,4 @@
-//! Final values: what a loop leaves behind is computed from how often it runs, and a loop without effect goes.
+//! Final values: values that are used after a loop are computed from its trip count, and a loop without effect is removed.
 //!
 //! ```text
 //!     jump block1(0, 0)                           v9 = v8 - 1
@@ -449,10 +449,10 @@ refusals! {
     enum Decline {
         /// (P1) Nothing of the loop is for its end alone.
         NothingPredictable => "nothing-predictable",
-            "nothing that a formula could stand for is computed for the end of the loop alone";
+            "no value that only the code after the loop uses can be computed by a formula";
         /// (L1) No test says how often it runs.
         NotCounted => "not-counted", "no test of a counter says in which iteration the loop is left",
-            help "end the loop by nothing but the test of a number that grows by a constant; where a search ends, no formula tells";
+            help "let the only exit be the test of a number that grows by a constant; no formula says where a search ends";
         /// (L2) The formula holds under a condition.
         NotKnownBefore { requirement: String } => "not-known-before",
             "how often the loop runs is known only if {requirement}, which nothing before it says",
@@ -462,7 +462,7 @@ refusals! {
         /// (L7) A guard is made of it.
         Guarded => "guarded", "a Spectre guard is made of what leaves the loop";
         /// (L6) It has no effect, but may be endless.
-        MayNotEnd => "may-not-end", "nothing but its end can be noticed of the loop, and nothing says that it ends";
+        MayNotEnd => "may-not-end", "the loop has no effect but that it ends, and it is not known to end";
         /// (P2) The formulas are long.
         TooLong { operations: usize, gain: usize } => "too-long",
             "the formulas are {operations} instructions, and an iteration would be shorter by {gain}",

@@ -1,4 +1,4 @@
-//! A load at an address that is selected from two, both of which have been loaded just now, becomes a select of what these loads gave.
+//! A load at an address that is selected from two becomes a select of two values, if both addresses have just been loaded from.
 //!
 //! ```text
 //!     v3 = load.i32 v1                       v3 = load.i32 v1

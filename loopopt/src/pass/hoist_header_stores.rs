@@ -189,7 +189,7 @@ refusals! {
     /// Why the stores of a header stay there.
     enum Decline {
         /// (L1) There is none that only computations come before.
-        NothingStored => "nothing-stored", "it does not start with a store of what is known before";
+        NothingStored => "nothing-stored", "the header does not start with a store of a value that is known before it";
         /// (P1) No poll comes after.
         NoPoll => "no-poll", "no poll comes after the stores at the start of an iteration";
     }

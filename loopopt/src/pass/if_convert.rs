@@ -324,7 +324,7 @@ refusals! {
     /// Why a loop keeps its branches.
     enum Decline {
         /// (L1) No branch has ways that meet at once.
-        NoShortIf => "no-short-if", "no branch has two ways that only compute, and meet at once";
+        NoShortIf => "no-short-if", "no branch has two short sides that only compute and then join";
         /// (P1) The sides are too large, or need what takes long.
         TooLarge { insts: usize, max: usize } => "too-large", "both sides and the choice take {insts} instructions, more than {max}, or slow ones",
             help "raise Options::if_convert_max_insts if the branch is hard to predict";

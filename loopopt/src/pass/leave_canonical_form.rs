@@ -1,4 +1,4 @@
-//! Undo what canonical form no longer serves.
+//! Undo what only canonical form needed.
 //!
 //! Closed form leaves parameters that have one value only where no copy of the loop was made, and a rotated header is
 //! entered by its latch alone. Such parameters go, and those that nothing needs, blocks that form a chain are merged, and the one edge into a latch that

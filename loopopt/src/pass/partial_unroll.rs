@@ -1,4 +1,4 @@
-//! Unrolling by a factor: a loop that runs often does several iterations for each time that it looks whether there are more.
+//! Unrolling by a factor: a loop with many iterations does several of them for each test of its count.
 //!
 //! ```text
 //! preheader                     preheader

@@ -1,4 +1,4 @@
-//! Peeling: the first iterations of a loop are taken out, so that what they compute dominates the loop.
+//! Peeling: the first iterations of a loop are copied in front of it, so that what they compute dominates the loop.
 //!
 //! ```text
 //! preheader                      preheader
@@ -328,7 +328,7 @@ refusals! {
     /// Why a loop is not peeled.
     enum Decline {
         /// (P2) Nothing would leave the loop.
-        NothingToWin => "nothing-to-win", "nothing is the same from the second iteration on that is not before";
+        NothingToWin => "nothing-to-win", "no value becomes invariant from the second iteration on";
         /// (P3) Too much would be copied for what is gained.
         TooLarge { insts: usize, max: usize } => "too-large", "{insts} instructions would be copied, more than {max}",
             help "raise Options::peel_max_insts or Options::peel_max_insts_per_gain if the loop is hot";

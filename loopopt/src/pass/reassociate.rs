@@ -1,4 +1,4 @@
-//! Reassociation of reductions: what an iteration adds is put together first, and goes to the sum in one operation.
+//! Reassociation of reductions: the values that an iteration adds are combined first, and then added to the sum in one operation.
 //!
 //! ```text
 //! header(v1):                         header(v1):
@@ -393,7 +393,7 @@ refusals! {
     enum Decline {
         /// (L1) Nothing is carried that several operations of one kind make.
         NothingCombined => "nothing-combined",
-            "no value is carried from one iteration to the next by several operations that can change places";
+            "no value is carried from one iteration to the next by several operations whose order can be changed";
         /// (L2) What stands between is used elsewhere.
         UsedBetween(value: Value) => "used-between",
             "{value}, or what it is before its next value, is used by something else than the next operation",

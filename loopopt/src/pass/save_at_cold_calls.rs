@@ -1,4 +1,4 @@
-//! Values are saved where a cold call needs it, and live in registers everywhere else.
+//! Values that live across a cold call are saved at the call, and stay in registers everywhere else.
 //!
 //! ```text
 //! header(v1):  ◄────────────┐           header(v1, v8):  ◄───────────┐

@@ -1,4 +1,4 @@
-//! Which loops are looked at: those in which a pass can win something.
+//! Which loops are optimized: those in which a pass can gain something.
 //!
 //! Called once, before anything is built. A loop that is skipped is no loop for the passes: it gets no canonical form, and its blocks are code
 //! like that outside of loops. It is a cycle that [the forest](crate::analysis::cfg::loops) does not know, as an irreducible one is, so that no
@@ -7,8 +7,8 @@
 //! # Skipped are
 //!
 //! * Loops that dispatch: each iteration comes to a `br_table` on what it computed, and most ways from there go back to the header by
-//!   themselves. Interpreters are such loops, and functions that can be resumed, as those of Go are. The time goes into predicting the
-//!   branch; one way knows nothing of the next, so that there is nothing to win but little things, and what is copied or moved makes the
+//!   themselves. Interpreters are such loops, and functions that can be resumed, as those of Go are. Their time is spent in mispredicted
+//!   branches; no way through the loop knows what the next one is, so that there is little to gain, and copying or moving code makes the
 //!   prediction worse as often as better.
 //! * Loops with very many instructions of their own, those of the loops inside them not counted. What is saved in one iteration is little
 //!   beside the rest, and each pass would look at all of it.

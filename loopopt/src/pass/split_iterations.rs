@@ -1,4 +1,4 @@
-//! Splitting: a loop whose counter is tested in the middle becomes two loops, one behind the other, for the iterations before and after.
+//! Splitting: a loop that tests its counter in the middle becomes two loops, one after the other: for the iterations before that test changes, and for the rest.
 //!
 //! ```text
 //! preheader                      preheader: i < m?  ────────────┐

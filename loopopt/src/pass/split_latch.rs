@@ -261,7 +261,7 @@ refusals! {
     /// Why a latch stays in one piece.
     enum Decline {
         /// (P2) No value is used twice and made of a load.
-        NothingFolds => "nothing-folds", "nothing that it passes on twice is made of a load that could be an operand";
+        NothingFolds => "nothing-folds", "no value that the latch passes on twice is computed from a load that could be an operand";
     }
     shared { Withheld }
 }

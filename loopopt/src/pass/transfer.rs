@@ -1,4 +1,4 @@
-//! Loop transfer: a rare part of a loop leaves it, so that what it does no longer stands in the way of the rest.
+//! Loop transfer: a rare part of a loop is moved out of it, so that its effects no longer prevent optimizations of the rest.
 //!
 //! ```text
 //! header:                              outer:              ◄── what does not change is loaded here

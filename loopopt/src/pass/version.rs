@@ -1,4 +1,4 @@
-//! Versioning: a loop without its checks, behind one test that they all would hold, and the loop as it was for when they do not.
+//! Versioning: one test before a loop decides whether all its checks would hold. If so, a version without the checks runs, otherwise the loop as it was.
 //!
 //! ```text
 //! preheader                     preheader

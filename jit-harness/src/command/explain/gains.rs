@@ -10,12 +10,11 @@ const GAINS: &[&str] = &[
      what other passes can find out about values they can find out about these too",
     "rotate: the loop tests at its end, so an iteration has one jump where it had two. A first test decides whether \
      the loop runs at all: values that are computed before the loop are computed only if it runs",
-    "elide_checks: a check that the tests before it imply cannot fail. It is not done any more, and what stood behind it is free \
-     to move",
-    "guard_to_trap: an access does not wait for a guard to choose its address. A check that traps says where it may go on, and \
-     what it says holds for what is behind it",
-    "licm: what gives the same in each iteration is computed once, before the loop, and waits there in a register. A \
-     check that is done before the loop is not done in it",
+    "elide_checks: a check that the tests before it imply cannot fail. It is removed, and the code behind it is free to move",
+    "guard_to_trap: an access does not wait for a guard to select its address. Behind a check that traps, the condition of the \
+     check is known to hold",
+    "licm: a value that is the same in each iteration is computed once, before the loop, and is kept in a register. A \
+     check that is done before the loop is not repeated in it",
     "unswitch: a branch that goes the same way in each iteration is decided once, before the loop; each way has a loop of its \
      own, which does nothing for the others",
     "version: one test before the loop, of first and last values, takes the place of a check in each iteration. If it fails, \
@@ -25,29 +24,29 @@ const GAINS: &[&str] = &[
     "apply_profile: what hardly ever ran when the profile was recorded is cold, and stands in the way of nothing",
     "specialize: where the values are those that were recorded, the loop knows them: divisions become shifts or multiplications, and \
      short loops inside are unrolled. One test in front of the loop says which version runs",
-    "strip_mine: the loop asks once before many iterations, and runs these without a call",
+    "strip_mine: the loop polls once before many iterations, and these run without a call",
     "fuse_exit_tests: one test ends the strip and the loop, so that a counter of the strip is not needed",
     "consolidate_guards: one Spectre guard protects all accesses near one address",
     "transfer: an iteration that needs the rare part is finished in a copy, and the loop is entered anew. What only the rare \
      part changes is read once in between",
-    "split_iterations: a branch that changes once in all iterations is asked for by the test that ends the loop; what is left is done by \
-     a second loop",
+    "split_iterations: a branch that changes its direction once is decided by the test that ends the first loop; a second loop does the \
+     remaining iterations",
     "widen_indices: an index is counted and added up in 64 bits, as the machine adds it up in an address, so that nothing is extended \
      in each iteration",
-    "promote: an iteration does not wait for the store of the one before it to be loaded again. If the store has left \
-     the loop too, nothing is written until the end",
+    "promote: an iteration does not wait until the value that the one before has stored is loaded again. If the store has left \
+     the loop, too, memory is written only at the end",
     "sink: what only one exit of the loop uses, or only a rare block, is computed there and not in each iteration",
     "full_unroll: the iterations stand one behind the other, so nothing counts them, and what depends on the count alone is \
      constant",
-    "partial_unroll: several iterations share a jump, the steps of counters, and the test if they are counted; then the loop as it \
-     was does the rest",
+    "partial_unroll: several iterations share one jump and one step of each counter. If the loop is counted, they also share one test, \
+     and the original loop does the iterations that remain",
     "if_convert: a branch that depends on data is often predicted wrongly, which costs as much as twenty instructions; a choice of values \
      costs one",
     "load_elimination: what an iteration has loaded or stored stays in a register until it, or the next one of its group, needs it",
-    "reassociate: what an iteration adds is put together before it is added, so that an iteration waits for one operation of \
-     the one before",
-    "thread_jumps: a condition that is known on the way to where it is tested is not tested, and what it is made of is not joined",
-    "gvn_sink: what each way back computes alike is computed once, so that the counter of the loop is known as one",
+    "reassociate: the values that an iteration adds are combined before they are added to the sum, so that an iteration waits for \
+     one operation of the one before",
+    "thread_jumps: a condition that is known on a path to its test is not tested on that path, and its operands need not be merged",
+    "gvn_sink: a value that all paths to the back edge compute in the same way is computed once, so that the counter of the loop is recognized",
     "hoist_header_stores: an iteration starts with its poll, which need not be in each iteration then",
     "final_values: what the loop would count up is computed at once, from how often it would run; a loop without effect takes no \
      time at all",
@@ -59,8 +58,8 @@ const GAINS: &[&str] = &[
     "layout: the code of the loop is in one piece, and goes on without a jump as long as the loop does",
     "order_latch: the old value is not needed any more when the new one is made, so both can be in the same register, \
      and no iteration moves one to the other",
-    "save_at_cold_calls: what lives across a call that hardly ever runs is saved there, and in a register everywhere else",
-    "split_at_cold_edges: a float of the loop can be in a register, though the rare code that it is passed to, or comes from, calls",
+    "save_at_cold_calls: values that live across a call that hardly ever runs are saved at the call, and stay in registers everywhere else",
+    "split_at_cold_edges: a float of the loop can be in a register, even if it is passed to or from rare code that makes calls",
     "split_live_ranges: what a loop without calls uses is loaded where the loop is entered, and not in each iteration",
     "split_latch: a load is an operand of the instruction that uses it",
 ];

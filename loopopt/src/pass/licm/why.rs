@@ -15,8 +15,8 @@ refusals! {
         Aliased { load: Inst, store: Inst } => "aliased", "{load} may read what {store} writes",
             help "give the two different alias regions, if they never overlap; if they are one variable, see what promote says of it";
         /// (L2) A call, an atomic or a fence is in the loop.
-        Fenced { load: Inst, fence: Inst } => "fenced", "{load} may not pass {fence}",
-            help "load it before the loop, if what it may not pass does not change it, or flag it readonly";
+        Fenced { load: Inst, fence: Inst } => "fenced", "{load} cannot move across {fence}",
+            help "if that instruction does not change what is loaded, load it before the loop; or flag it readonly if nothing writes it";
         /// (L2) The embedder says that others write to the region.
         Asynchronous { load: Inst } => "asynchronous", "{load} reads a region that changes at any time";
         /// (L2) An exit of the loop depends on it alone.
@@ -25,7 +25,7 @@ refusals! {
             help "load it before the loop, if nobody else writes there";
         /// (L3) Something can be observed before it.
         NotFirst { inst: Inst, before: Inst } => "not-first", "{inst} may trap, and before it comes {before}",
-            help "do it before what can be observed, or before the loop";
+            help "move it before the first effect that can be observed, or before the loop";
         /// (L2) It does not run on every entry of the loop.
         NotCertain { inst: Inst } => "not-certain", "{inst} does not run on every entry of the loop",
             help "flag the load notrap and can_move, if it may be done at any time";

@@ -21,11 +21,11 @@ refusals! {
             help "raise Options::partial_unroll_max_uncounted_insts if the loop is hot";
         /// (P1) The same, with what is cold.
         CopiesTooMuch { insts: usize, max: usize }
-            => "too-large", "with what is rare, two iterations would hold {insts} instructions; there may be {max}",
+            => "too-large", "with their rare code, two iterations would hold {insts} instructions, more than {max}",
             help "raise Options::partial_unroll_max_copied if the loop is hot";
         /// The options allow no two iterations at a time.
         NoGroups { most: usize }
-            => "no-groups", "the options let {most} iterations be done at a time, and it takes two",
+            => "no-groups", "the options allow {most} iterations at a time; unrolling needs at least 2",
             help "raise Options::partial_unroll_max_iterations";
         /// (P5) There are hardly enough iterations to run the unrolled loop twice.
         FewIterations { most: u128, factor: usize }
@@ -38,8 +38,8 @@ refusals! {
         /// (P2) It does something that takes the time.
         Slow(opcode: Opcode) => "slow", "each iteration waits for {opcode}, which takes the time";
         /// (P7) Nothing is won where each iteration waits for the one before.
-        Waits(value: Value) => "waits", "no count ends it, and each iteration waits for what the one before has made of {value}",
-            help "unrolling saves the jump and the steps of counters, and the time is elsewhere";
+        Waits(value: Value) => "waits", "the loop is not counted, and each iteration waits for the value that the one before has computed from {value}",
+            help "nothing: unrolling would save the jump and the steps of counters, and the time is spent elsewhere";
         /// (P8) It exchanges what its iterations compare.
         Sorts { store: Inst }
             => "sorts", "where it branches depends on what it loads, and {store} is to where an iteration before has loaded that: \

@@ -8,7 +8,7 @@ refusals! {
     /// Why a loop polls in each iteration.
     pub(super) enum Decline {
         /// No poll was found.
-        NoPoll => "no-poll", "no iteration starts with a branch to rare code that asks what others write, or for fuel";
+        NoPoll => "no-poll", "no iteration starts with a poll: a branch to rare code on memory that others write, or on fuel that counts up to zero";
         /// (L3) What is polled is used.
         LoadUsed(load: Inst) => "load-used", "{load} is used for more than the poll";
         /// A cycle inside has two entries.

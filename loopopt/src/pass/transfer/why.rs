@@ -7,7 +7,7 @@ refusals! {
     /// Why the rare part of a loop stays in it.
     pub(super) enum Decline {
         /// (P1) Nothing in an iteration is skipped in another.
-        OneWay => "one-way", "each iteration takes the same way";
+        OneWay => "one-way", "each iteration takes the same path";
         /// (P1) No edge leads to a cold block.
         NoRareWay => "no-rare-way", "no edge in the loop leads to a cold block", help "mark blocks cold that hardly ever run";
         /// (P1) Many edges do.

@@ -13,14 +13,14 @@ refusals! {
     #[derive(Clone)]
     pub(super) enum Decline {
         /// Nothing in the loop is a check.
-        NoCheck => "no-check", "nothing in the loop is a check";
+        NoCheck => "no-check", "there is no check in the loop";
         /// (P9) Sums of addresses could be added up in 64 bits, and are few of the instructions.
         FewSums { insts: usize, sums: usize, max: usize }
             => "few-sums", "{insts} instructions for {sums} sums of addresses that are added up in 32 bits, more than {max} for each",
             help "Options::version_max_insts_per_extension is the limit";
         /// (L2) What is checked changes in a way that no formula tells.
         Changes { check: Inst, value: Value }
-            => "changes", "the check {check} depends on {value}, which changes in no known way",
+            => "changes", "the check {check} depends on {value}, and it is not known how that changes",
             help "let what is checked be a counter, a multiple of one, or something that does not change";
         /// (L2) No test says how often the loop runs.
         NotCounted { check: Inst } => "not-counted", "for the check {check}: no test tells how often the loop runs",
@@ -33,7 +33,7 @@ refusals! {
         NeverHolds { check: Inst, requirement: Box<Requirement> }
             => "never-holds", "the check {check} would need {requirement}, which is never so";
         /// (L2) Without the check, nothing ends the loop.
-        LastExit { check: Inst } => "last-exit", "nothing ends the loop but the check {check}, and those that would go with it";
+        LastExit { check: Inst } => "last-exit", "only the check {check}, and others that would be removed with it, end the loop";
         /// (P1) Most of what is checked in the nest can only be tested before an inner loop.
         FewChecks { gone: u64, all: u64 }
             => "few-checks",
@@ -59,7 +59,7 @@ refusals! {
         EndsEarly { requirements: usize, checks: usize }
             => "ends-early",
             "the loop may end at any time, and the test would compare {requirements} times for {checks} checks",
-            help "compare the end of the range with the length once, before the loop: that implies the checks in it";
+            help "compare the end of the range with the length once, before the loop; that comparison implies the checks in the loop";
     }
     shared { ColdLoop, NotDuplicable(opcode: Opcode), UsuallyShort(usual: Usual, min: usize) }
 }

@@ -9,7 +9,7 @@ refusals! {
     /// Why no address of a loop is widened.
     pub(super) enum Decline {
         /// No address is made of an extended number.
-        NothingExtended => "nothing-extended", "no address is made of a number that is extended";
+        NothingExtended => "nothing-extended", "no address is computed from an extended value";
         /// (L3) The embedder says that extensions are what confines accesses.
         Confined => "confined", "the embedder says that it is their extension that keeps addresses within a memory";
         /// The loop has more loads and stores than the options allow.
