@@ -98,7 +98,7 @@
 //! | `split_live_ranges` | a loop without calls keeps its values in registers, even if the loop around it calls |
 //! | `split_latch` | a value that both the back edge and the exit pass gets a single use, so that loads become operands on x86-64 |
 //!
-//! Time and memory are linear in the size of the function; in a function without loops and stack slots, only the branches are looked at. Input
+//! Time and memory are linear in the size of the function times the depth of its loop nests; in a function without loops and stack slots, only the branches are looked at. Input
 //! that does not verify is an error if the ISA's `enable_verifier` is on, as it is by default ([all errors](LoopOptimizer::run)).
 //!
 //! # Checked proofs

@@ -23,7 +23,7 @@
 //!
 //! (P1) An extension goes. Where lowering would have put the two together, it is the same instruction.
 //!
-//! A histogram of bytes with a check (the sample `histogram`) takes 0.41 of Cranelift's time with it, 0.98 without: four instructions for a byte, and not six.
+//! In a histogram of bytes with a check (the sample `histogram`), a byte takes four instructions, and six without it.
 //!
 //! # Changes
 //!
