@@ -1,7 +1,7 @@
 //! A `cranelift_module::Module` that optimizes the loops of what is defined in it.
 
 use crate::isa::{check_pair, optimizing_isa};
-use crate::optimizer::lower;
+use crate::optimizer::{lower, require_body};
 use crate::{LoopOptimizer, Options, Report, Totals};
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::isa::{OwnedTargetIsa, TargetIsa};
@@ -280,22 +280,29 @@ impl<M: Module> Module for LoopOptModule<M> {
     ) -> ModuleResult<()> {
         // What fails leaves nothing there of the function before.
         (self.code, self.report) = (None, Report::default());
+        // Nor does what is lowered directly leave that in the context.
+        ctx.take_compiled_code();
+        require_body(&ctx.func)?;
         let lowers_directly = self.optimizer.options().lowers_directly && ctx.func.dfg.exception_tables.is_empty();
         if lowers_directly && self.inner.isa().flags().enable_nan_canonicalization() {
             ctx.canonicalize_nans(self.inner.isa())?;
         }
         ctx.optimize(&*self.isa, ctrl_plane)?;
-        self.report = self.optimizer.run_for(ctx, &*self.isa, ctrl_plane, lowers_directly)?;
+        let report = self.optimizer.run_for(ctx, &*self.isa, ctrl_plane, lowers_directly)?;
+        if lowers_directly {
+            let code = lower(ctx, &*self.isa, ctrl_plane)?;
+            define_lowered(&mut self.inner, func, &ctx.func, &code)?;
+            self.code = Some(code);
+        } else {
+            self.inner.define_function_with_control_plane(func, ctx, ctrl_plane)?;
+        }
+        self.report = report;
         self.totals.add(&self.report);
         if let Some(callback) = &mut self.on_report {
             let name = self.inner.declarations().get_function_decl(func).linkage_name(func);
             callback(func, &name, &self.report);
         }
-        if !lowers_directly {
-            return self.inner.define_function_with_control_plane(func, ctx, ctrl_plane);
-        }
-        let code = self.code.insert(lower(ctx, &*self.isa, ctrl_plane)?);
-        define_lowered(&mut self.inner, func, &ctx.func, code)
+        Ok(())
     }
 
     fn define_function_bytes(

@@ -7,9 +7,10 @@ use crate::pass::PassCx;
 use crate::pipeline::{self, make_valid};
 use crate::report::Report;
 use cranelift_codegen::control::ControlPlane;
+use cranelift_codegen::ir::Function;
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_codegen::settings::OptLevel;
-use cranelift_codegen::{CodegenResult, CompileError, CompiledCode, Context};
+use cranelift_codegen::{CodegenError, CodegenResult, CompileError, CompiledCode, Context};
 use std::collections::BTreeMap;
 
 /// What settings depend on, besides those that were given.
@@ -160,8 +161,16 @@ impl LoopOptimizer {
         if isa.flags().opt_level() == OptLevel::None {
             return ctx.compile(isa, ctrl_plane);
         }
-        match self.optimize(ctx, isa, ctrl_plane, false).and_then(|()| self.lowering.of(isa)) {
-            Ok(lowering) => ctx.compile(&*lowering, ctrl_plane),
+        let lowering = match require_body(&ctx.func).and_then(|()| self.lowering.of(isa)) {
+            Ok(lowering) => lowering,
+            Err(inner) => return Err(CompileError { inner, func: &ctx.func }),
+        };
+        match self.optimize(ctx, isa, ctrl_plane, false) {
+            Ok(report) => {
+                let code = ctx.compile(&*lowering, ctrl_plane)?;
+                self.compiled = report;
+                Ok(code)
+            }
             Err(inner) => Err(CompileError { inner, func: &ctx.func }),
         }
     }
@@ -202,8 +211,11 @@ impl LoopOptimizer {
         ctrl_plane: &mut ControlPlane,
     ) -> CodegenResult<CompiledCode> {
         self.compiled = Report::default();
-        self.optimize(ctx, isa, ctrl_plane, true)?;
-        lower(ctx, isa, ctrl_plane)
+        require_body(&ctx.func)?;
+        let report = self.optimize(ctx, isa, ctrl_plane, true)?;
+        let code = lower(ctx, isa, ctrl_plane)?;
+        self.compiled = report;
+        Ok(code)
     }
 
     /// All but lowering.
@@ -213,11 +225,10 @@ impl LoopOptimizer {
         isa: &dyn TargetIsa,
         ctrl_plane: &mut ControlPlane,
         lowers_directly: bool,
-    ) -> CodegenResult<()> {
+    ) -> CodegenResult<Report> {
         ctx.verify_if(isa)?;
         ctx.optimize(isa, ctrl_plane)?;
-        self.compiled = self.run_for(ctx, isa, ctrl_plane, lowers_directly)?;
-        Ok(())
+        self.run_for(ctx, isa, ctrl_plane, lowers_directly)
     }
 
     /// As [`run`](Self::run), for a function that is lowered like this.
@@ -242,6 +253,14 @@ impl LoopOptimizer {
             self.derived.entry(situation).or_insert_with(|| situation.options(&self.options))
         };
         pipeline::run(ctx, &mut PassCx::new(options, &mut self.fuel, isa, ctrl_plane))
+    }
+}
+
+/// An error for a function without a block, for which Cranelift panics.
+pub(crate) fn require_body(func: &Function) -> CodegenResult<()> {
+    match func.layout.entry_block() {
+        Some(_) => Ok(()),
+        None => Err(CodegenError::Unsupported(format!("{} has no block", func.name))),
     }
 }
 

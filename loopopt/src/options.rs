@@ -528,7 +528,7 @@ impl Options {
         Self { stress_seed: Some(seed), ignore_cost: true, ..Self::default() }
     }
 
-    /// A text that is another if the code may be: the versions of loopopt and of Cranelift, and all settings that change
+    /// A text that is another if the code may be: the version of loopopt, with a hash of its sources, that of Cranelift, and all settings that change
     /// code. For the keys of caches of compiled code, beside what says which ISA and which input the code is for.
     ///
     /// The same settings have the same text in all processes and on all machines. Of two texts that differ the code may still be the
@@ -544,8 +544,8 @@ impl Options {
         // All settings are in what is printed for debugging, those that are still to come too.
         let mut changing = Self { refusals: true, verify_each_pass: false, dumps: false, ..self.clone() };
         changing.embedder = Arc::new(Unknown);
-        let [ours, theirs] = [env!("CARGO_PKG_VERSION"), cranelift_codegen::VERSION];
-        format!("loopopt {ours}, cranelift {theirs}, {}, {changing:?}", self.embedder.fingerprint())
+        let [ours, sources, theirs] = [env!("CARGO_PKG_VERSION"), env!("LOOPOPT_SOURCES"), cranelift_codegen::VERSION];
+        format!("loopopt {ours} {sources}, cranelift {theirs}, {}, {changing:?}", self.embedder.fingerprint())
     }
 
     /// Who writes the memory that an access with these flags touches.

@@ -274,9 +274,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Repor
     let stays = select::leaves_alone(ctx, cx, canon::NAME);
     let has_loops = !stays && select::run(ctx, cx, canon::NAME);
     if stays || !has_loops && !has_other_work {
-        if !ctx.loop_analysis.is_valid() {
-            ctx.compute_loop_analysis();
-        }
+        ctx.compute_loop_analysis();
         let remarks = std::mem::take(&mut cx.remarks).finish();
         return Ok(Report { loops, remarks, analyses: cx.analyses, ..Report::default() });
     }
@@ -504,12 +502,13 @@ fn blame(pass: &Pass, errors: &VerifierErrors) -> CodegenError {
     CodegenError::Verifier(errors)
 }
 
-/// Makes the flow graph, the dominator tree and the loops, as far as they are missing.
+/// Makes the flow graph and the dominator tree, as far as they are missing, and the loops: the egraph pass leaves those from before it, which are valid
+/// only if there were none.
 pub(crate) fn make_valid(ctx: &mut Context) {
     if !ctx.cfg.is_valid() || !ctx.domtree.is_valid() {
         ctx.flowgraph();
     }
-    if !ctx.loop_analysis.is_valid() {
+    if !ctx.loop_analysis.is_valid() || ctx.loop_analysis.loops().next().is_some() {
         ctx.compute_loop_analysis();
     }
 }

@@ -9,7 +9,7 @@ use cranelift_codegen::isa::{OwnedTargetIsa, TargetIsa};
 use cranelift_codegen::settings::{self, Configurable, OptLevel};
 use cranelift_codegen::{CodegenError, CompileError, CompiledCode, Context};
 use cranelift_jit::{JITBuilder, JITModule};
-use cranelift_module::{FuncId, Linkage, Module, default_libcall_names};
+use cranelift_module::{FuncId, Linkage, Module, ModuleError, default_libcall_names};
 use cranelift_object::{ObjectBuilder, ObjectModule};
 use loopopt::{LoopOptModule, LoopOptimizer, Options, lowering_isa};
 use std::path::Path;
@@ -319,6 +319,60 @@ fn module_reports_each_function_and_totals() -> Result<()> {
     let totals = module.totals();
     ensure!((totals.functions, totals.changed, totals.loops) == (3, 2, 2), "{totals:?}");
     ensure!(totals.fired.get("rotate") == Some(&2) && !totals.time.is_zero(), "{totals:?}");
+    Ok(())
+}
+
+/// What the wrapped module refuses leaves nothing of itself there, nor of the function before.
+#[test]
+fn function_that_is_refused_leaves_nothing() -> Result<()> {
+    for options in [Options::default(), directly()] {
+        let mut module = LoopOptModule::with_opt_level(jit()?, OptLevel::Speed, options)?;
+        define(&mut module, "sum", SUM)?;
+        module.on_report(|_, _, _| panic!("it was not defined"));
+        let result = define(&mut module, "sum", SUM).map_err(|error| error.downcast());
+        ensure!(matches!(result, Err(Ok(ModuleError::DuplicateDefinition(_)))));
+        ensure!(!module.last_report().changed && module.totals().functions == 1);
+        ensure!(module.last_code().is_none());
+    }
+    Ok(())
+}
+
+/// Cranelift alone panics.
+#[test]
+fn function_without_a_block_is_an_error() -> Result<()> {
+    let (isa, plane) = (isa(&[])?, &mut ControlPlane::default());
+    let mut loops = LoopOptimizer::new(Options::default());
+    let mut ctx = Context::for_function(Function::new());
+    let result = loops.compile(&mut ctx, &*isa, plane).map(|_| ()).map_err(|error| error.inner);
+    ensure!(matches!(result, Err(CodegenError::Unsupported(_))));
+    ensure!(matches!(loops.compile_directly(&mut ctx, &*isa, plane), Err(CodegenError::Unsupported(_))));
+    ensure!(!loops.run(&mut ctx, &*isa, plane)?.changed);
+    let mut module = LoopOptModule::with_opt_level(jit()?, OptLevel::Speed, Options::default())?;
+    let id = module.declare_function("empty", Linkage::Export, &ctx.func.signature)?;
+    ensure!(matches!(module.define_function(id, &mut ctx), Err(ModuleError::Compilation(_))));
+    Ok(())
+}
+
+/// The egraph pass takes both loops out, and leaves the analysis of them.
+#[test]
+fn loops_are_those_of_the_function_afterwards() -> Result<()> {
+    let text = "function %f(i64) -> i64 {
+        block0(v0: i64):
+            v1 = iconst.i8 0
+            brif v1, block1(v0), block3
+        block1(v2: i64):
+            v3 = icmp ult v2, v0
+            brif v3, block1(v2), block2
+        block2:
+            brif v0, block1(v0), block3
+        block3:
+            return v0
+    }";
+    let isa = isa(&[("opt_level", "speed")])?;
+    let mut ctx = Context::for_function(function(text));
+    ctx.optimize(&*isa, &mut ControlPlane::default())?;
+    LoopOptimizer::new(Options::default()).run(&mut ctx, &*isa, &mut ControlPlane::default())?;
+    ensure!(ctx.loop_analysis.loops().count() == 0);
     Ok(())
 }
 

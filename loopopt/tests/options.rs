@@ -1,6 +1,6 @@
 //! Settings: their fingerprint, and the names of the passes.
 
-use loopopt::profile::Profiling;
+use loopopt::profile::{Profiling, Recorder};
 use loopopt::{Embedder, Options};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -167,6 +167,17 @@ fn fingerprint_changes_with_every_setting_that_changes_code() {
 /// Whether this line of what `{:#?}` prints is that of a field.
 fn is_field(line: &str) -> bool {
     line.strip_prefix("    ").is_some_and(|line| line.starts_with(|first: char| first.is_ascii_lowercase()))
+}
+
+/// The code of one recorder counts at its own addresses, which is no other's code to take.
+#[test]
+fn fingerprint_is_that_of_one_recorder() {
+    let recording = |recorder: &Arc<Recorder>| {
+        changed("profiling", |options| options.profiling = Profiling::Record(recorder.clone())).1.fingerprint()
+    };
+    let [one, other] = [Arc::new(Recorder::new()), Arc::new(Recorder::new())];
+    assert_eq!(recording(&one), recording(&one));
+    assert_ne!(recording(&one), recording(&other));
 }
 
 #[test]

@@ -3,14 +3,18 @@
 use super::counters::{Counters, WORDS_PER_VALUE};
 use super::{EXIT_COUNT_CLASSES, FunctionProfile, LoopProfile, LoopSites, Profile, TOP_VALUES, ValueProfile};
 use std::fmt;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Where code that was compiled with [`Profiling::Record`](super::Profiling::Record) counts.
 ///
 /// It has to live as long as the code runs: the code holds its address.
-#[derive(Default)]
+///
+/// No two recorders have the same [`Options::fingerprint`](crate::Options::fingerprint), in one process or in several: a cache takes code for no other recorder.
 pub struct Recorder {
+    /// A number by chance.
+    identity: u64,
     functions: Mutex<Vec<Recorded>>,
 }
 
@@ -24,7 +28,13 @@ struct Recorded {
 
 impl fmt::Debug for Recorder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Recorder").field("functions", &self.functions().len()).finish()
+        f.debug_struct("Recorder").field("identity", &self.identity).finish_non_exhaustive()
+    }
+}
+
+impl Default for Recorder {
+    fn default() -> Self {
+        Self { identity: RandomState::new().hash_one(0), functions: Mutex::default() }
     }
 }
 

@@ -48,9 +48,15 @@
 //!
 //! # Caches
 //!
-//! Code that loopopt made is no other code's to take. With Wasmtime's cache of modules, or modules that are serialized, set
+//! Code that was made with loopopt must not be taken for other code. With Wasmtime's cache of modules, or modules that are serialized, set
 //! `Config::module_version` to [`Settings::module_version`]. Cranelift's incremental cache (`Config::enable_incremental_compilation`) needs
-//! nothing: the hook puts the settings into its keys.
+//! nothing: the hook puts the settings into its keys. Code that records a profile (`Profiling::Record`) counts at addresses of this process, and belongs in no cache that
+//! outlives its recorder.
+//!
+//! # Other users of Cranelift in the process
+//!
+//! The hook sees every function that is optimized in the process, also those of a `JITModule` beside Wasmtime. What is wrapped in a `LoopOptModule` would be optimized
+//! twice: compile it inside of [`without`].
 
 mod claims;
 mod error;

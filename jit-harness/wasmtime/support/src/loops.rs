@@ -8,17 +8,21 @@ use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::isa::TargetIsa;
 use cranelift_codegen::{CodegenResult, Context};
 use loopopt::LoopOptimizer;
+use std::cell::OnceCell;
 use std::time::Instant;
 
 /// loopopt with these settings.
 pub(crate) struct Loops {
     settings: Settings,
     optimizer: LoopOptimizer,
+    /// That of the settings, which is asked for each function.
+    fingerprint: OnceCell<String>,
 }
 
 impl Loops {
     pub(crate) fn new(settings: &Settings) -> Self {
-        Self { settings: settings.clone(), optimizer: LoopOptimizer::new(settings.options_of_pass()) }
+        let optimizer = LoopOptimizer::new(settings.options_of_pass());
+        Self { settings: settings.clone(), optimizer, fingerprint: OnceCell::new() }
     }
 }
 
@@ -35,6 +39,6 @@ impl Pass for Loops {
     }
 
     fn fingerprint(&self) -> String {
-        self.settings.fingerprint()
+        self.fingerprint.get_or_init(|| self.settings.fingerprint()).clone()
     }
 }

@@ -44,6 +44,8 @@ pub struct Settings {
     pub options: Options,
     /// What loopopt is told of the code.
     pub knowledge: Knowledge,
+    /// How many bytes the memories of one module have, as it declares.
+    declared: Option<RangeInclusive<u64>>,
     on_report: Option<Arc<Callback>>,
 }
 
@@ -53,7 +55,7 @@ impl Settings {
         Self { options, ..Self::default() }
     }
 
-    /// The same for one module given as WebAssembly: its memories have as many bytes as it declares.
+    /// The same for one module given as WebAssembly: its memories have as many bytes as it declares, and as [`knowledge`](Self::knowledge) says.
     ///
     /// For [`with_settings`](crate::with_settings) around the compilation of this module, and no other.
     ///
@@ -68,7 +70,7 @@ impl Settings {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn for_module(&self, wasm: &[u8]) -> Self {
-        self.with_memory_bytes(Knowledge::of(wasm).memory_bytes)
+        Self { declared: Some(Knowledge::of(wasm).memory_bytes), ..self.clone() }
     }
 
     /// Calls `callback` for each function, trampolines included, on the thread that has compiled it, before it is lowered.
@@ -95,7 +97,7 @@ impl Settings {
     /// The options with what is known, for a `LoopOptimizer` that runs in a [`Pass`](crate::Pass) of one's own.
     pub fn loopopt_options(&self) -> Options {
         let mut options = self.options.clone();
-        options.embedder = Arc::new(self.knowledge.clone());
+        options.embedder = Arc::new(self.all_knowledge());
         options.lowers_directly = true;
         options
     }
@@ -114,7 +116,8 @@ impl Settings {
 
     /// For `Config::module_version`, so that Wasmtime's cache and `Module::deserialize` tell code made with these settings from other code.
     ///
-    /// How many bytes the memories of a module have is not in it: that says the module, which caches have in their keys.
+    /// What [`for_module`](Self::for_module) reads in a module is not in it: caches have the module in their keys. `memory_bytes` of
+    /// [`knowledge`](Self::knowledge) is in it, which says more than the module does.
     ///
     /// ```
     /// use loopopt_wasmtime_support::Settings;
@@ -125,14 +128,22 @@ impl Settings {
     /// # Ok::<(), wasmtime::Error>(())
     /// ```
     pub fn module_version(&self) -> String {
-        let of_any = self.with_memory_bytes(Knowledge::default().memory_bytes);
+        let of_any = Self { declared: None, ..self.clone() };
         let mut hasher = DefaultHasher::new();
         of_any.fingerprint().hash(&mut hasher);
         format!("{WASMTIME} loopopt {:016x}", hasher.finish())
     }
 
-    fn with_memory_bytes(&self, memory_bytes: RangeInclusive<u64>) -> Self {
-        Self { knowledge: Knowledge { memory_bytes, ..self.knowledge.clone() }, ..self.clone() }
+    /// What is known of every module, and of this one.
+    fn all_knowledge(&self) -> Knowledge {
+        let mut knowledge = self.knowledge.clone();
+        if let Some(declared) = &self.declared {
+            let (least, most) = knowledge.memory_bytes.into_inner();
+            let both = least.max(*declared.start())..=most.min(*declared.end());
+            // What is said may be of no such module.
+            knowledge.memory_bytes = if both.is_empty() { declared.clone() } else { both };
+        }
+        knowledge
     }
 
     /// Tells of a function, if somebody wants to know.
@@ -145,10 +156,11 @@ impl Settings {
 
 impl fmt::Debug for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { options, knowledge, on_report } = self;
+        let Self { options, knowledge, declared, on_report } = self;
         let on_report = on_report.as_ref().map(|_| "a function");
         let mut f = f.debug_struct("Settings");
-        f.field("options", options).field("knowledge", knowledge).field("on_report", &on_report).finish()
+        f.field("options", options).field("knowledge", knowledge).field("declared", declared);
+        f.field("on_report", &on_report).finish()
     }
 }
 
@@ -167,6 +179,14 @@ mod tests {
         let of_module = Settings::default().for_module(&module);
         assert_eq!(version, of_module.module_version());
         assert_ne!(Settings::default().fingerprint(), of_module.fingerprint());
+
+        // What a program says of all modules is in no module.
+        let mut larger = Settings::default();
+        larger.knowledge.memory_bytes = 1 << 20..=u64::MAX;
+        assert_ne!(version, larger.module_version());
+        let of_module = larger.for_module(&module);
+        assert_eq!(larger.module_version(), of_module.module_version());
+        assert_eq!(of_module.all_knowledge().memory_bytes, 1 << 20..=1 << 32);
 
         assert_ne!(version, Settings::new(Options::effort(Effort::Quick)).module_version());
         let mut drops = Settings::default();
