@@ -2,7 +2,7 @@
 # Files that documents name in backquotes exist, and so do the harness's commands. docs/upstream.md names files of Cranelift.
 set -euo pipefail
 failed=0
-for doc in README.md ARCHITECTURE.md CHANGELOG.md docs/[!u]*.md jit-harness/README.md jit-harness/wasmtime/{README,PROPOSAL,support/README}.md bench-programs/README.md bench-programs/wasm/README.md ci/README.md; do
+for doc in README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md docs/[!u]*.md jit-harness/README.md jit-harness/wasmtime/{README,PROPOSAL,support/README}.md bench-programs/README.md bench-programs/wasm/README.md ci/README.md; do
     folder=$(dirname "$doc")
     while read -r path; do
         for base in . "$folder" loopopt loopopt/src loopopt/src/{pass,analysis,analysis/memory} loopopt/tests/clif jit-harness/wasmtime/support/src; do

@@ -310,7 +310,7 @@ pub struct OptimizerArgs {
     pub passes: Option<Vec<String>>,
     /// At most this many optional rewrites in the whole program (`explain`: in each function). `bisect` finds the one
     /// that breaks a program.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub fuel: Option<u64>,
     /// Set a field of the library's `Options`, or an answer of the embedder, as a line `; options: NAME=VALUE` of the file does. Can be given more than once.
     #[arg(long, value_name = "NAME=VALUE")]

@@ -26,6 +26,12 @@ impl Lowered {
         Ok(Self { code: code.buffer.data().to_vec(), places: code.buffer.get_srclocs_sorted().to_vec() })
     }
 
+    /// The offset of the first instruction whose source location is like this.
+    pub fn first_of(&self, is: impl Fn(u32) -> bool) -> Option<u64> {
+        let place = self.places.iter().find(|place| !place.loc.is_default() && is(place.loc.bits()))?;
+        Some(place.start.into())
+    }
+
     /// The source location of the instruction at an offset, if it has one.
     pub fn place_of(&self, offset: u64) -> Option<u32> {
         let after = self.places.partition_point(|place| u64::from(place.start) <= offset);

@@ -111,6 +111,12 @@ impl Flow {
         bodies.iter().map(|(head, body)| self.describe(*head, body, is_innermost(*head, body))).collect()
     }
 
+    /// How many of these instructions read or write the stack frame.
+    pub fn stack_accesses<'a>(&self, offsets: impl Iterator<Item = &'a u64>) -> usize {
+        let mut factory = InstructionInfoFactory::new();
+        offsets.map(|offset| accesses(&mut factory, &self.insts[offset])).filter(|accesses| accesses.of_stack).count()
+    }
+
     /// How many conditional jumps of a loop are checks: one way from them leaves the loop and never comes to a return, only
     /// to traps, perhaps by a call.
     pub fn checks(&self, lp: &EmittedLoop) -> usize {
@@ -211,14 +217,27 @@ impl Flow {
 fn count_accesses(insts: &[&Instruction], lp: &mut EmittedLoop) {
     let mut factory = InstructionInfoFactory::new();
     for inst in insts {
-        let memory = factory.info(inst).used_memory();
-        let has = |kinds: &[OpAccess]| memory.iter().any(|used| kinds.contains(&used.access()));
-        let is_load = has(&[OpAccess::Read, OpAccess::CondRead, OpAccess::ReadWrite, OpAccess::ReadCondWrite]);
-        let is_store = has(&[OpAccess::Write, OpAccess::CondWrite, OpAccess::ReadWrite, OpAccess::ReadCondWrite]);
+        let Accesses { is_load, is_store, of_stack } = accesses(&mut factory, inst);
         lp.loads += usize::from(is_load);
         lp.stores += usize::from(is_store);
-        lp.stack_accesses += usize::from(names_frame(inst) && (is_load || is_store));
+        lp.stack_accesses += usize::from(of_stack);
     }
+}
+
+/// What an instruction does to memory.
+struct Accesses {
+    is_load: bool,
+    is_store: bool,
+    /// Whether the memory is the stack frame.
+    of_stack: bool,
+}
+
+fn accesses(factory: &mut InstructionInfoFactory, inst: &Instruction) -> Accesses {
+    let memory = factory.info(inst).used_memory();
+    let has = |kinds: &[OpAccess]| memory.iter().any(|used| kinds.contains(&used.access()));
+    let is_load = has(&[OpAccess::Read, OpAccess::CondRead, OpAccess::ReadWrite, OpAccess::ReadCondWrite]);
+    let is_store = has(&[OpAccess::Write, OpAccess::CondWrite, OpAccess::ReadWrite, OpAccess::ReadCondWrite]);
+    Accesses { is_load, is_store, of_stack: names_frame(inst) && (is_load || is_store) }
 }
 
 /// Whether an operand is an address in the stack frame. Cranelift uses both registers for nothing else.

@@ -68,6 +68,43 @@ pub enum SpectreGuards {
 /// options.embedder = Arc::new(Interruptible);
 /// let optimizer = LoopOptimizer::new(options);
 /// ```
+///
+/// Where the code is made, loads of the flag get this region, and what hardly ever runs is a cold block:
+///
+/// ```
+/// use cranelift_codegen::ir::{AbiParam, AliasRegionData, Function, InstBuilder, MemFlagsData, types};
+/// use cranelift_codegen::settings;
+/// use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+///
+/// let isa = cranelift_native::builder()?.finish(settings::Flags::new(settings::builder()))?;
+/// let (mut func, mut context) = (Function::new(), FunctionBuilderContext::new());
+/// func.signature.params.push(AbiParam::new(types::I64));
+/// let mut builder = FunctionBuilder::new(&mut func, &mut context);
+/// let [entry, header, stop, body] = std::array::from_fn(|_| builder.create_block());
+/// builder.append_block_params_for_function_params(entry);
+/// builder.switch_to_block(entry);
+/// let flag = builder.block_params(entry)[0];
+/// builder.ins().jump(header, &[]);
+///
+/// builder.switch_to_block(header);
+/// let region = AliasRegionData { user_id: 0, description: "interrupt flag".into() };
+/// let region = builder.func.dfg.alias_regions.insert(region);
+/// // Neither traps nor is it out of line; it may change, so that it is not `readonly`.
+/// let flags = MemFlagsData::trusted().with_alias_region(Some(region));
+/// let is_set = builder.ins().load(types::I64, flags, flag, 0);
+/// builder.ins().brif(is_set, stop, &[], body, &[]);
+///
+/// builder.set_cold_block(stop);
+/// builder.switch_to_block(stop);
+/// builder.ins().return_(&[]);
+///
+/// builder.switch_to_block(body);
+/// builder.ins().jump(header, &[]);
+/// builder.seal_all_blocks();
+/// builder.finalize(isa.frontend_config());
+/// assert!(func.layout.is_cold(stop));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub trait Embedder: fmt::Debug + Send + Sync {
     /// Who writes the memory of `region`. A load that a call in its loop keeps in the loop stays there whatever the answer is.
     fn writers(&self, region: &AliasRegionData) -> Writers {

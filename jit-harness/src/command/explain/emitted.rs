@@ -1,7 +1,7 @@
 //! Which loop of machine code is from which loop of a function, and how many instructions an iteration has.
 
 use crate::lowered::Lowered;
-use crate::machine;
+use crate::machine::{EmittedLoop, Flow};
 use anyhow::Result;
 use cranelift_codegen::Context;
 use cranelift_codegen::ir::{Block, Function, SourceLoc};
@@ -14,9 +14,9 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) struct Emitted {
     /// The loop that its instructions are from, of the function as it came in.
     pub(super) origin: Option<Loop>,
-    /// Instructions.
+    /// Instructions. Those in cold blocks count only if all are.
     pub(super) insts: usize,
-    /// Those that read or write the stack frame.
+    /// Those of them that read or write the stack frame.
     pub(super) stack_accesses: usize,
     /// Whether it is in cold blocks: a slow version.
     pub(super) is_cold: bool,
@@ -60,16 +60,21 @@ fn mark_cold(func: &mut Function) {
 pub(super) fn innermost(ctx: &mut Context, forest: &LoopForest, isa: &dyn TargetIsa) -> Result<Vec<Emitted>> {
     mark_cold(&mut ctx.func);
     let lowered = Lowered::new(ctx, isa)?;
-    let found = machine::loops(&lowered.code).into_iter().filter(|lp| lp.is_innermost);
-    let describe = |lp: machine::EmittedLoop| {
+    // Cold blocks lie behind all others.
+    let cold_from = lowered.first_of(|place| place & COLD != 0).unwrap_or(u64::MAX);
+    let flow = Flow::new(&lowered.code);
+    let found = flow.loops().into_iter().filter(|lp| lp.is_innermost);
+    let describe = |lp: EmittedLoop| {
         let known: Vec<u32> = lp.offsets.iter().filter_map(|&offset| lowered.place_of(offset)).collect();
         let mut counts = BTreeMap::<_, usize>::new();
         for lp in known.iter().filter_map(|place| forest.innermost(Block::from_u32(place & !COLD))) {
             *counts.entry(lp).or_default() += 1;
         }
         let origin = counts.into_iter().max_by_key(|(_, count)| *count).map(|(lp, _)| lp);
-        let is_cold = !known.is_empty() && known.iter().all(|place| place & COLD != 0);
-        Emitted { origin, insts: lp.insts, stack_accesses: lp.stack_accesses, is_cold }
+        let is_cold = lp.offsets.first().is_some_and(|&offset| offset >= cold_from);
+        let counted = if is_cold { lp.offsets.range(..) } else { lp.offsets.range(..cold_from) };
+        let stack_accesses = flow.stack_accesses(counted.clone());
+        Emitted { origin, insts: counted.count(), stack_accesses, is_cold }
     };
     Ok(found.map(describe).collect())
 }

@@ -67,7 +67,9 @@ impl Printer<'_> {
             match (self.explained.is_lowered, self.explained.stack_accesses) {
                 (true, [0, 0]) => {}
                 (true, [before, after]) => {
-                    let text = format!("accesses to the stack frame in innermost loops: {before} → {after}");
+                    let text = format!(
+                        "accesses to the stack frame in innermost loops, without cold blocks: {before} → {after}"
+                    );
                     print_paragraph(&text, out)?;
                 }
                 (false, _) => {

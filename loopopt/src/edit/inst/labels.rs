@@ -18,6 +18,14 @@ pub(crate) fn copy_labels(func: &mut Function, from: Value, to: Value) {
     }
 }
 
+/// Lets `to` carry the labels of `from`, and none of those that it has: it holds what `from` did.
+pub(crate) fn replace_labels(func: &mut Function, from: Value, to: Value) {
+    if let Some(labels) = &mut func.dfg.values_labels {
+        labels.remove(&to);
+    }
+    copy_labels(func, from, to);
+}
+
 /// Lets `to` carry the labels of `from`, which goes, unless it has labels of its own.
 pub(crate) fn leave_labels(func: &mut Function, from: Value, to: Value) {
     let is_free = func.dfg.values_labels.as_ref().is_some_and(|labels| !labels.contains_key(&to));

@@ -24,7 +24,7 @@ use crate::analysis::inst::number::added_constant;
 use crate::analysis::scev::comparison::Comparison;
 use crate::edit::at;
 use crate::edit::cfg::split_edges::set_edge;
-use crate::edit::inst::labels::leave_labels;
+use crate::edit::inst::labels::replace_labels;
 use crate::edit::inst::rename::Replaced;
 use crate::fault::fault;
 use crate::pass::PassCx;
@@ -41,10 +41,7 @@ pub(super) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> bool {
         return false;
     }
     let uses = count_uses(&ctx.func);
-    let labels = ctx.func.dfg.values_labels.as_ref();
-    // A debugger would find the sum in the parameter.
-    let is_labelled = |value: Value| labels.is_some_and(|labels| labels.contains_key(&value));
-    found.retain(|summed| uses[summed.param] == 1 && !is_labelled(summed.param));
+    found.retain(|summed| uses[summed.param] == 1);
     let mut replaced = Replaced::default();
     found.iter().for_each(|summed| summed.apply(&mut ctx.func, &mut replaced));
     replaced.apply(&mut ctx.func);
@@ -91,7 +88,8 @@ impl Summed {
             }
             set_edge(func, edge, edge.target(func), &args);
         }
-        leave_labels(func, sum, self.param);
+        // The number before is nowhere any more.
+        replace_labels(func, sum, self.param);
         replaced.insert(sum, self.param);
         func.layout.remove_inst(self.inst);
     }
