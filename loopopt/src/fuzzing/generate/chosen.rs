@@ -7,9 +7,10 @@ use super::features::Shape;
 use super::memory::{LOW, SLOT_REGION};
 use super::outline::{Draft, End, On, Way};
 use super::pointers::Small;
+use crate::edit::materialize::pin::pin;
 use cranelift_codegen::cursor::Cursor;
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{Block, BlockArg, InstBuilder, Type, Value, types};
+use cranelift_codegen::ir::{Block, BlockArg, Inst, InstBuilder, Type, Value, types};
 
 /// A loop that may be in another one.
 pub(super) struct SmallNest {
@@ -51,8 +52,8 @@ impl Draft<'_, '_, '_> {
         [pointer, other]
     }
 
-    /// Loads at a chosen address, with an offset or a sum.
-    fn load_chosen(&mut self, at: Block, address: Value) {
+    /// Loads at a chosen address, with an offset or a sum. Gives the load.
+    fn load_chosen(&mut self, at: Block, address: Value) -> Inst {
         let mut flags = self.trusted(0).with_can_move();
         if self.random.chance(60) {
             flags = flags.with_readonly();
@@ -68,8 +69,10 @@ impl Draft<'_, '_, '_> {
         };
         let ty = self.random.pick(&[types::I64, types::I64, types::I32, types::I8]);
         let loaded = self.pos.ins().load(ty, flags, address, offset);
+        let load = self.pos.func.dfg.value_def(loaded).inst().expect("it is loaded");
         let loaded = if ty == types::I64 { loaded } else { self.pos.ins().uextend(types::I64, loaded) };
         self.absorb(at, loaded);
+        load
     }
 
     /// Two ways that the address decides, each with some statements. Gives the block in which they meet, where an address may be passed, and whether
@@ -83,7 +86,7 @@ impl Draft<'_, '_, '_> {
         let mut meeting = 0;
         for (index, block) in [yes, no].into_iter().enumerate() {
             if let Some(end) = self.some(block, 25) {
-                meeting += 1;
+                meeting += usize::from(self.reaches(block, end));
                 let args = passed.map(|values| Some(BlockArg::Value(values[index])));
                 self.finish(end, End::Jump(Way { block: meet, args: args.into_iter().collect() }));
             }
@@ -162,8 +165,12 @@ impl Draft<'_, '_, '_> {
         let lp = self.small_loop(before, 7);
         let address = self.carry(before, lp.header, pointer);
         self.outline.private.push(address);
-        self.load_chosen(lp.header, address);
+        let load = self.load_chosen(lp.header, address);
         let latch = self.some(lp.header, 25);
+        // If there is no second iteration, it is the first address for Cranelift, which is there before the branch.
+        if !latch.is_some_and(|latch| self.reaches(lp.header, latch)) {
+            pin(self.pos.func, load);
+        }
         if let Some(exit) = self.end_nest(latch, &lp) {
             self.pass(latch.unwrap_or(lp.header), lp.header, other);
             self.finish(exit, End::Jump(Way::to(behind)));

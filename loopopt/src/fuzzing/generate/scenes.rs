@@ -12,6 +12,7 @@ use cranelift_codegen::ir::{
     MemFlagsData, Signature, StackSlot, StackSlotData, StackSlotKind, Value, types,
 };
 use cranelift_codegen::isa::CallConv;
+use std::collections::HashSet;
 
 /// Where what is loaded is put together.
 const SUM: i32 = IMAGE as i32 + STAGE as i32 - 24;
@@ -120,6 +121,21 @@ impl Draft<'_, '_, '_> {
     /// A few statements. If none of their ways goes on, nothing comes behind them.
     pub(super) fn some(&mut self, at: Block, percent: usize) -> Option<Block> {
         if self.random.chance(percent) { self.region(at, 1) } else { Some(at) }
+    }
+
+    /// Whether control may get from one block to another by what is drafted.
+    pub(super) fn reaches(&self, from: Block, to: Block) -> bool {
+        let (mut open, mut seen) = (vec![from], HashSet::new());
+        while let Some(block) = open.pop() {
+            if block == to {
+                return true;
+            }
+            if seen.insert(block) {
+                let ways = self.outline.ends.get(&block).map_or(&[][..], End::ways);
+                open.extend(ways.iter().map(|way| way.block));
+            }
+        }
+        false
     }
 
     /// Gives the header of a loop another parameter, with this first value. `at` is where the loop is entered.
