@@ -58,7 +58,7 @@ fn a_profile_that_is_none_is_an_error_in_one_line() {
     let file = bench.file("quotients.clif", QUOTIENTS);
     bench.file("other.json", "{\"version\":9,\"functions\":{}}");
     for (profile, what) in
-        [("none.json", "No such file"), ("other.json", "a profile of version 9, and not 1"), (&*file, "no profile")]
+        [("none.json", "No such file"), ("other.json", "a profile of version 9, and not 1"), (&*file, "not a profile")]
     {
         let output = bench.run(&["run", &file, "--profile", profile]);
         let error = text(&output.stderr);
