@@ -161,12 +161,9 @@ impl LoopOptimizer {
         if isa.flags().opt_level() == OptLevel::None {
             return ctx.compile(isa, ctrl_plane);
         }
-        let lowering = match require_body(&ctx.func).and_then(|()| self.lowering.of(isa)) {
-            Ok(lowering) => lowering,
-            Err(inner) => return Err(CompileError { inner, func: &ctx.func }),
-        };
-        match self.optimize(ctx, isa, ctrl_plane, false) {
-            Ok(report) => {
+        let optimized = self.optimize(ctx, isa, ctrl_plane, false);
+        match optimized.and_then(|report| Ok((report, self.lowering.of(isa)?))) {
+            Ok((report, lowering)) => {
                 let code = ctx.compile(&*lowering, ctrl_plane)?;
                 self.compiled = report;
                 Ok(code)
@@ -211,7 +208,6 @@ impl LoopOptimizer {
         ctrl_plane: &mut ControlPlane,
     ) -> CodegenResult<CompiledCode> {
         self.compiled = Report::default();
-        require_body(&ctx.func)?;
         let report = self.optimize(ctx, isa, ctrl_plane, true)?;
         let code = lower(ctx, isa, ctrl_plane)?;
         self.compiled = report;
@@ -226,6 +222,7 @@ impl LoopOptimizer {
         ctrl_plane: &mut ControlPlane,
         lowers_directly: bool,
     ) -> CodegenResult<Report> {
+        require_body(&ctx.func)?;
         ctx.verify_if(isa)?;
         ctx.optimize(isa, ctrl_plane)?;
         self.run_for(ctx, isa, ctrl_plane, lowers_directly)

@@ -274,7 +274,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Repor
     let stays = select::leaves_alone(ctx, cx, canon::NAME);
     let has_loops = !stays && select::run(ctx, cx, canon::NAME);
     if stays || !has_loops && !has_other_work {
-        ctx.compute_loop_analysis();
+        make_valid(ctx);
         let remarks = std::mem::take(&mut cx.remarks).finish();
         return Ok(Report { loops, remarks, analyses: cx.analyses, ..Report::default() });
     }

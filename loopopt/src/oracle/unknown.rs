@@ -16,19 +16,17 @@ impl Unknown {
     /// A name and what is said of it, of what kind it should be, in the plural, and all names of that kind.
     pub(super) fn new<N: AsRef<str>>((name, what): (&str, String), kind: &str, names: &[N]) -> Self {
         let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
-        let known = match alike(name, &names) {
-            Some(meant) => format!("is {meant} meant?"),
-            None => format!("the {kind} are {}", names.join(", ")),
-        };
-        Self { what, known }
+        Self::or_else((name, what), &names, || format!("the {kind} are {}", names.join(", ")))
     }
 
     /// The same, where there are too many names to say them all.
     pub(super) fn of_many((name, what): (&str, String), names: &[&str]) -> Self {
-        let known = match alike(name, names) {
-            Some(meant) => format!("is {meant} meant?"),
-            None => format!("there are {}, and `jit-harness list` prints them", names.len()),
-        };
+        Self::or_else((name, what), names, || format!("there are {}, and `jit-harness list` prints them", names.len()))
+    }
+
+    /// The same. `all` says which names there are, if none is like it.
+    fn or_else((name, what): (&str, String), names: &[&str], all: impl FnOnce() -> String) -> Self {
+        let known = alike(name, names).map_or_else(all, |meant| format!("is {meant} meant?"));
         Self { what, known }
     }
 }

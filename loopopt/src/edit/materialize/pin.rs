@@ -228,7 +228,7 @@ pub(super) fn set_flags(func: &mut Function, inst: Inst, flags: MemFlags) {
 }
 
 /// Takes the permission to be moved from `inst`, if it is an access that has it.
-pub(crate) fn pin(func: &mut Function, inst: Inst) {
+fn pin(func: &mut Function, inst: Inst) {
     let Some(flags) = func.dfg.insts[inst].memflags() else { return };
     let old = func.dfg.mem_flags[flags];
     if !old.can_move() {

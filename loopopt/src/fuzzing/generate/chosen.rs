@@ -7,7 +7,7 @@ use super::features::Shape;
 use super::memory::{LOW, SLOT_REGION};
 use super::outline::{Draft, End, On, Way};
 use super::pointers::Small;
-use crate::edit::materialize::pin::pin;
+use crate::edit::materialize::pin::pin_all;
 use cranelift_codegen::cursor::Cursor;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, BlockArg, Inst, InstBuilder, Type, Value, types};
@@ -169,7 +169,7 @@ impl Draft<'_, '_, '_> {
         let latch = self.some(lp.header, 25);
         // If there is no second iteration, it is the first address for Cranelift, which is there before the branch.
         if !latch.is_some_and(|latch| self.reaches(lp.header, latch)) {
-            pin(self.pos.func, load);
+            pin_all(self.pos.func, [load]);
         }
         if let Some(exit) = self.end_nest(latch, &lp) {
             self.pass(latch.unwrap_or(lp.header), lp.header, other);
