@@ -1,7 +1,7 @@
 //! Programs that are interrupted: each loop asks for a flag, for fuel, or for both, as Wasmtime's front end lets them.
 //!
 //! The flag is a word on the stack whose address a host function knows, in a region that others write. Nobody does while a test runs but the rare code
-//! of the polls, which sets and clears it: a flag that is set is found as often as before. In one program of five, every other loop asks for a second flag; in one function of four, loops take fuel before they ask for it. What is left of the fuel is passed to a host function at each
+//! of the polls, which sets and clears it: a flag that is set is found as often as before. In one program of five, every other loop asks for a second flag; in one function of four, loops take fuel before they ask for it; in one of three, it counts down. What is left of the fuel is passed to a host function at each
 //! return. In one loop of four, an iteration first stores what the loop carries, and the rare code shows it to a host function: so do references that a garbage
 //! collector looks for.
 
@@ -50,7 +50,9 @@ struct Interrupts<'a> {
     offset: i32,
     fuel: Option<StackSlot>,
     /// What a loop takes of it before it asks.
-    taken_first: i64,
+    taken_first: u64,
+    /// Whether it counts down.
+    counts_down: bool,
     /// Where the next loop keeps what it carries, in bytes behind the first flag, and of which type that is, if it does.
     kept_offset: i32,
     kept: Option<Type>,
@@ -78,10 +80,11 @@ pub(super) fn interrupt(func: &mut Function, seed: u64, outermost_only: bool) {
         (slot, func.dfg.alias_regions.insert(data))
     });
     // In one function of four.
-    let taken_first = if seed >> 8 & 3 == 3 { 1 + (seed >> 10 & 7) as i64 } else { 0 };
-    let draws = Draws::new(seed);
+    let taken_first = if seed >> 8 & 3 == 3 { 1 + (seed >> 10 & 7) } else { 0 };
+    let counts_down = (seed >> 16) % 3 == 2;
+    let (draws, offset, kept_offset, kept) = (Draws::new(seed), 0, 0, None);
     let mut interrupts =
-        Interrupts { func, draws, flag, offset: 0, fuel, taken_first, kept_offset: 0, kept: None, ask };
+        Interrupts { func, draws, flag, offset, fuel, taken_first, counts_down, kept_offset, kept, ask };
     interrupts.spend();
     for (index, header) in headers.into_iter().enumerate() {
         // One loop and the next do not ask for the same.
@@ -103,10 +106,15 @@ impl Interrupts<'_> {
         self.draws.draw(limit)
     }
 
+    /// What is added to take so much fuel.
+    fn taken(&self, cost: u64) -> i64 {
+        if self.counts_down { -cost.cast_signed() } else { cost.cast_signed() }
+    }
+
     /// Sets flags and fuel where the function begins: the second flag, if there is one, to what is said.
     fn begin(&mut self, second: Option<u64>) {
         let entry = self.func.layout.entry_block().expect("a function has a block");
-        let (set, left) = (self.draw(8) == 0, self.draw(1000) as i64);
+        let (set, left, counts_down) = (self.draw(8) == 0, self.draw(1000) as i64, self.counts_down);
         let flags = self.flags();
         let mut pos = FuncCursor::new(self.func).at_first_insertion_point(entry);
         if let Some((slot, _)) = self.flag {
@@ -120,7 +128,7 @@ impl Interrupts<'_> {
             }
         }
         if let Some(slot) = self.fuel {
-            let value = pos.ins().iconst(types::I64, 7 - left);
+            let value = pos.ins().iconst(types::I64, if counts_down { left - 7 } else { 7 - left });
             pos.ins().stack_store(types::I64, value, slot, 0);
         }
     }
@@ -132,9 +140,10 @@ impl Interrupts<'_> {
         let params = self.func.dfg.block_params(entry).iter().copied();
         let number = params.into_iter().find(|&param| self.func.dfg.value_type(param) == types::I64);
         for block in self.func.layout.blocks().collect::<Vec<_>>() {
-            let cost = self.draw(12) as i64;
+            let cost = self.draw(12);
+            let cost = self.taken(cost);
             let other = number.filter(|_| self.draw(32) == 0);
-            if cost > 0 && block != entry {
+            if cost != 0 && block != entry {
                 let mut pos = FuncCursor::new(self.func).at_first_insertion_point(block);
                 let left = pos.ins().stack_load(types::I64, types::I64, slot, 0);
                 let cost = pos.ins().iconst(types::I64, cost);
@@ -196,17 +205,20 @@ impl Interrupts<'_> {
     fn ask_fuel(&mut self, from: Block, rest: Block) -> Block {
         let Some(slot) = self.fuel else { return from };
         let [next, rare] = [0, 1].map(|_| self.block_before(rest));
+        let (cond, least) = self.out_of_fuel();
+        let taken_first = self.taken(self.taken_first);
         let mut pos = FuncCursor::new(self.func).at_bottom(from);
         let mut left = pos.ins().stack_load(types::I64, types::I64, slot, 0);
-        if self.taken_first > 0 {
-            let taken = pos.ins().iconst(types::I64, self.taken_first);
+        if taken_first != 0 {
+            let taken = pos.ins().iconst(types::I64, taken_first);
             left = pos.ins().iadd(left, taken);
             pos.ins().stack_store(types::I64, left, slot, 0);
         }
-        let zero = pos.ins().iconst(types::I64, 0);
-        let is_out = pos.ins().icmp(IntCC::SignedGreaterThanOrEqual, left, zero);
+        let least = pos.ins().iconst(types::I64, least);
+        let is_out = pos.ins().icmp(cond, left, least);
         pos.ins().brif(is_out, rare, &[], next, &[]);
-        let more = -(100 + self.draw(400) as i64);
+        let more = 100 + self.draw(400);
+        let more = -self.taken(more);
         let sets_flag = self.flag.filter(|_| self.draw(4) == 0);
         let flags = self.flags();
         let mut pos = FuncCursor::new(self.func).at_bottom(rare);
@@ -220,6 +232,18 @@ impl Interrupts<'_> {
         }
         pos.ins().jump(next, &[]);
         next
+    }
+
+    /// When the next loop is out of fuel.
+    fn out_of_fuel(&mut self) -> (IntCC, i64) {
+        if !self.counts_down {
+            return (IntCC::SignedGreaterThanOrEqual, 0);
+        }
+        match self.draw(4) {
+            0 | 1 => (IntCC::SignedLessThan, 0),
+            2 => (IntCC::SignedLessThanOrEqual, 0),
+            _ => (IntCC::UnsignedLessThan, 1 + self.draw(20).cast_signed()),
+        }
     }
 
     /// The same for the flag.

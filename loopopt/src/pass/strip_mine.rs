@@ -40,10 +40,11 @@
 //! write in the meantime makes a difference: as long as nobody does, a flag is found set as often as before. A loop that surely ends
 //! within one strip needs no counter: it polls when it is entered, and if it finds something, it runs as it was.
 //!
-//! (L2) **Fuel**: the number is below zero after a poll, or the strip has one iteration. Each iteration adds at most `most`. So it is below zero
-//! when iteration `(-1 - number) / most + 1` begins, and no poll before that finds anything. This is exact. Instead of `most` the next power of two
-//! is taken: strips are up to half as long, and there is nothing to divide. A loop of at most `n` iterations needs no counter: if the number is below
-//! `-(n - 1) * most` when it is entered, no poll finds anything; if not, it runs as it was. A loop, or a nest, that [waits](crate::analysis::memory::exit_polls)
+//! (L2) **Fuel**: the number is [enough](crate::analysis::memory::enough) after a poll, or the strip has one iteration. Each iteration takes at most `most`. Of a number that
+//! counts up, `-1 - number` can be taken, and it is still below zero; of one that counts down, as much as it is above the least that is enough, without wrapping. So there
+//! is enough when iteration `room / most + 1` begins, and no poll before that finds anything. This is exact. Instead of `most` the next power of two
+//! is taken: strips are up to half as long, and there is nothing to divide. A loop of at most `n` iterations needs no counter: if there is
+//! room for `(n - 1) * most` when it is entered, no poll finds anything; if not, it runs as it was. A loop, or a nest, that [waits](crate::analysis::memory::exit_polls)
 //! for what it loads itself gets strips as short as flags ask for: what ends a strip is a count, so that the load may leave it.
 //!
 //! (L3) What the polls compute and the iteration uses is computed again in the strip: it is pure. What they load is used by them only. What an
@@ -54,8 +55,8 @@
 //! unless somebody else wrote, and (L1) bounds how late that is seen: loops inside count with the most iterations that they can have. If the loop's own poll
 //! finds something, the iteration runs as it was, with all its polls, in a copy that comes back to the poll.
 //!
-//! (L5) **Nests with fuel**: what an iteration adds, all iterations of the loops inside with it, is at most `most`, and each poll inside asks for the same number. If
-//! it is below `-n * most` when a strip of `n` iterations begins, it stays below zero, and no poll of these, outside or inside, finds anything. Here the last
+//! (L5) **Nests with fuel**: what an iteration takes, all iterations of the loops inside with it, is at most `most`, and each poll inside asks for the same number, of which no more is enough for
+//! any of them than for the strip. If there is room for `n * most` when a strip of `n` iterations begins, no poll of these, outside or inside, finds anything. Here the last
 //! iteration counts as well, which polls inside. If there is not fuel for one, the iteration runs as it was.
 //!
 //! # Pays when
@@ -68,7 +69,8 @@
 //! --filter=-o1 --seconds 0.04`, 44 programs together 0.99). `transfer` takes the rare part out of these. A nest (L4) has long iterations, for
 //! which the counter is nothing. (P4) With fuel, the loop does not end soon, as far as its bound and what is known before it say:
 //! `nests` takes 0.811 of its time and not 1.068, `life-o1` 0.589 and not 0.817 (`report --case test --mode fuel`, busy). (P5) With fuel, an iteration of a nest takes
-//! little: polls of longer ones take no time, and there may never be fuel for one, such as in Wasmtime when a program yields now and then.
+//! little: polls of longer ones take no time, and there may never be fuel for one, such as in Wasmtime when a program yields now and then. (P6) A number that counts down is
+//! used for nothing but counting: an index whose check fails into cold code is left to `version`.
 //!
 //! # Changes
 //!
@@ -93,7 +95,8 @@ use crate::analysis::cfg::edges::Edge;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::cfg::must_execute::Order;
 use crate::analysis::memory::alias::PrivateSlots;
-use crate::analysis::memory::polls::{Fuel, Polls};
+use crate::analysis::memory::fuel::Fuel;
+use crate::analysis::memory::polls::Polls;
 use crate::analysis::scev::view::View;
 use crate::change::Change;
 use crate::claim::Claim;

@@ -3,7 +3,9 @@
 pub mod alias;
 pub mod available;
 pub mod checked_memory;
+pub mod enough;
 pub mod exit_polls;
+pub mod fuel;
 pub mod polls;
 pub(crate) mod slots;
 pub mod spectre_guard;

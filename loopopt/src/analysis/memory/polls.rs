@@ -16,9 +16,9 @@
 //!
 //! * **Flag**: the condition is made of loads of what [others write](crate::Writers::Others) or of atomic ones, and of values that are
 //!   the same in each iteration in which the rare edge is not taken. The rare edge leads to cold code.
-//! * **Fuel**: the condition is that a parameter of the header has reached zero from below. What an iteration adds to it is
-//!   [`Fuel`]. Its rare edge need not lead to cold code: a number that grows by constants passes zero once. But it leads to code that calls and comes back, or
-//!   to cold code outside of the loop: what does neither is a part of the program, and the number a counter.
+//! * **Fuel**: the condition is that a parameter of the header has reached zero from below, or that it is less than a constant and counts down ([`Enough`]). What an
+//!   iteration takes is [`Fuel`](crate::analysis::memory::fuel::Fuel). Its rare edge need not lead to cold code: a number that grows by constants passes zero once. But
+//!   it leads to code that calls and comes back, or to cold code outside of the loop: what does neither is a part of the program, and the number a counter.
 //!
 //! A conditional trap is no poll but a check, as is a branch to a block that does nothing but trap: Cranelift makes one of it.
 //!
@@ -29,14 +29,10 @@ use crate::analysis::cfg::edges::{Edge, edges_into, ways_from};
 use crate::analysis::cfg::jumps::leads_to_failure;
 use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
 use crate::analysis::inst::effects::{Effects, calls};
-use crate::analysis::inst::number::added_constant;
-use crate::analysis::scev::comparison::Comparison;
-use crate::fault::fault;
+use crate::analysis::memory::enough::Enough;
 use cranelift_codegen::entity::EntitySet;
-use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode, Value, ValueDef};
-use cranelift_codegen::{Context, FxHashMap, FxHashSet};
-use std::cell::RefCell;
+use cranelift_codegen::{Context, FxHashSet};
 
 /// Blocks that only a rare edge leads to. More are no slow path but a part of the program.
 const MAX_RARE_BLOCKS: usize = 16;
@@ -60,8 +56,8 @@ pub struct Poll {
 pub enum PollKind {
     /// Memory that others write.
     Flag,
-    /// Whether this parameter of the header is below zero.
-    Fuel(Value),
+    /// Whether this parameter of the header is enough.
+    Fuel(Value, Enough),
 }
 
 /// The polls at the start of each iteration of a loop.
@@ -241,7 +237,7 @@ impl<'a> Search<'a> {
             let is_rare =
                 || leads_to_failure(func, rare.target(func)) || region.iter().any(|&block| calls(func, block));
             let kind = match self.fuel(arg, usual).filter(|_| is_rare()) {
-                Some(fuel) => PollKind::Fuel(fuel),
+                Some((number, enough)) => PollKind::Fuel(number, enough),
                 None if is_flag() => PollKind::Flag,
                 None => continue,
             };
@@ -313,141 +309,11 @@ impl<'a> Search<'a> {
         usual_value(self.ctx, (self.forest, self.lp), &is_rare, passed) == Some(param)
     }
 
-    /// The parameter of the header that is below zero if `usual` is taken.
-    fn fuel(&self, condition: Value, usual: Edge) -> Option<Value> {
+    /// The parameter of the header that is enough if `usual` is taken.
+    fn fuel(&self, condition: Value, usual: Edge) -> Option<(Value, Enough)> {
         let func = &self.ctx.func;
-        let Comparison { cond, left, right } = Comparison::of(func, condition, usual.slot == 0);
-        let param = self.polls.resolve(func, left);
-        let is_below_zero = cond == IntCC::SignedLessThan && right.is_none();
-        let is_param = self.back_edge.passed_for(func, param).is_some();
-        (is_below_zero && is_param && func.dfg.value_type(param).bits() == 64).then_some(param)
-    }
-}
-
-/// What an iteration adds to a number that a poll asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fuel {
-    /// The number after the polls.
-    pub left: Value,
-    /// The most that is added to it until the next ones.
-    pub most: u64,
-}
-
-/// The loops inside one that polls for fuel.
-#[derive(Clone, Debug, Default)]
-pub struct Inside {
-    /// What does not run while no rare edge is taken, in the loops inside.
-    pub rare: EntitySet<Block>,
-    /// The most iterations of the loops inside, by their headers, as far as they are known.
-    pub most_iterations: FxHashMap<Block, u64>,
-    /// The numbers that their polls ask for.
-    pub asked: Vec<Value>,
-}
-
-impl Fuel {
-    /// What an iteration adds to `param`, if on each way that is a sum of constants, a loop inside adds as much as its most iterations, and what the polls inside ask
-    /// for is that number: one from before the loop is none, not even a
-    /// parameter of the function, which no edge passes anything for. None if it is not known.
-    pub fn of(
-        ctx: &Context,
-        (forest, lp): (&LoopForest, Loop),
-        polls: &Polls,
-        (param, inside): (Value, &Inside),
-    ) -> Option<Self> {
-        let &[back_edge] = &forest.data(lp).back_edges[..] else { return None };
-        let around = Around { ctx, forest, lp, polls, inside, each: RefCell::default() };
-        let mut sums = Sums::new(&around, param);
-        let mut most = sums.most(back_edge.passed_for(&ctx.func, param)?, MAX_SUMS)?;
-        for &asked in &inside.asked {
-            most = most.max(sums.most(asked, MAX_SUMS)?);
-        }
-        let left = sums.left?;
-        (most > 0).then_some(Self { left, most })
-    }
-}
-
-/// Additions in a row: one for each block of an iteration.
-const MAX_SUMS: usize = 256;
-
-/// More than any program has: sums of these do not overflow.
-const MAX_COST: u64 = 1 << 32;
-
-/// The loop for which sums are looked for.
-struct Around<'a> {
-    ctx: &'a Context,
-    forest: &'a LoopForest,
-    lp: Loop,
-    polls: &'a Polls,
-    inside: &'a Inside,
-    /// What an iteration of a loop inside adds to a parameter of its header.
-    each: RefCell<FxHashMap<Value, u64>>,
-}
-
-struct Sums<'a> {
-    around: &'a Around<'a>,
-    param: Value,
-    /// What all sums start from.
-    left: Option<Value>,
-    /// What is known.
-    most: FxHashMap<Value, u64>,
-}
-
-impl<'a> Sums<'a> {
-    fn new(around: &'a Around<'a>, param: Value) -> Self {
-        Self { around, param, left: None, most: FxHashMap::default() }
-    }
-
-    /// The most that was added to the number on the way to `value`. Recursive as deep as `depth` says.
-    fn most(&mut self, value: Value, depth: usize) -> Option<u64> {
-        let Around { ctx, forest, lp, polls, .. } = *self.around;
-        let func = &ctx.func;
-        if let Some(&most) = self.most.get(&value) {
-            return Some(most);
-        }
-        if polls.resolve(func, value) == self.param {
-            return (*self.left.get_or_insert(value) == value).then_some(0);
-        }
-        let depth = depth.checked_sub(1)?;
-        let most = match func.dfg.value_def(value) {
-            ValueDef::Param(block, _) if forest.contains(lp, block) && block != forest.data(lp).header => {
-                match forest.loop_of_header(block) {
-                    Some(inner) => self.in_loop((inner, block), value, depth)?,
-                    None => self.most_of(edges_into(func, &ctx.cfg, block), value, depth)?,
-                }
-            }
-            ValueDef::Result(inst, _) => {
-                let (sum, added) = added_constant(func, inst)?;
-                (added <= MAX_COST).then_some(())?;
-                self.most(sum, depth)? + added
-            }
-            _ => return None,
-        };
-        self.most.insert(value, most);
-        (most <= MAX_COST).then_some(most)
-    }
-
-    /// The same for what these edges pass for `param`, those of rare code left out.
-    fn most_of(&mut self, edges: impl Iterator<Item = Edge>, param: Value, depth: usize) -> Option<u64> {
-        let func = &self.around.ctx.func;
-        let runs = |edge: &Edge| !self.around.inside.rare.contains(edge.source(func));
-        let passed: Vec<_> = edges.filter(runs).map(|edge| edge.passed_for(func, param)).collect();
-        passed.into_iter().try_fold(0, |most, passed| Some(self.most(passed?, depth)?.max(most)))
-    }
-
-    /// The same for a parameter of the header of a loop inside: what it is entered with, and what all its iterations add.
-    fn in_loop(&mut self, (inner, header): (Loop, Block), param: Value, depth: usize) -> Option<u64> {
-        let Around { ctx, forest, inside, .. } = *self.around;
-        let count = *inside.most_iterations.get(&header)?;
-        let comes_back = |edge: &Edge| forest.contains(inner, edge.source(&ctx.func));
-        let (back, entered): (Vec<_>, Vec<_>) = edges_into(&ctx.func, &ctx.cfg, header).partition(comes_back);
-        let before = self.most_of(entered.into_iter(), param, depth)?;
-        let known = self.around.each.borrow().get(&param).copied();
-        let each = match known {
-            _ if fault!(InnerFuelForgotten) => 0,
-            Some(each) => each,
-            None => Sums::new(self.around, param).most_of(back.into_iter(), param, depth)?,
-        };
-        self.around.each.borrow_mut().insert(param, each);
-        before.checked_add(each.checked_mul(count)?)
+        let (number, enough) = Enough::of(func, condition, usual.slot == 0)?;
+        let param = self.polls.resolve(func, number);
+        self.back_edge.passed_for(func, param).map(|_| (param, enough))
     }
 }

@@ -2,7 +2,9 @@
 
 use super::{Plan, Strip};
 use crate::analysis::cfg::edges::{Edge, count_uses, edges_from};
-use crate::analysis::memory::polls::{Fuel, PollKind};
+use crate::analysis::memory::enough::Enough;
+use crate::analysis::memory::fuel::Fuel;
+use crate::analysis::memory::polls::PollKind;
 use crate::claim::{Claim, is_marked};
 use crate::edit::at;
 use crate::edit::cfg::split_edges::{append_arg, retarget, set_edge};
@@ -73,7 +75,7 @@ pub(super) fn remove_questions(func: &mut Function, (conditions, loads): (Vec<Va
 fn leave_out_inner_polls(func: &mut Function, plan: &Plan) {
     for poll in plan.inner.iter().flat_map(|polls| &polls.all) {
         let usual = poll.usual;
-        if let PollKind::Fuel(_) = poll.kind {
+        if let PollKind::Fuel(..) = poll.kind {
             assert_takes(func, usual.branch, Claim::BranchTaken, usual.slot);
         }
         let (target, args) = (usual.target(func), usual.args(func).collect::<Vec<_>>());
@@ -111,8 +113,7 @@ fn enter_if_there_is_fuel(func: &mut Function, plan: &Plan, jump: Inst, (fuel, n
     let entered = Edge { branch: jump, slot: 0 };
     let (strip, passed) = (entered.target(func), entered.args(func).collect::<Vec<_>>());
     let mut cursor = at(func, jump);
-    let least = cursor.ins().iconst(types::I64, needed.cast_signed().wrapping_neg());
-    let fits = cursor.ins().icmp(IntCC::SignedLessThan, fuel.left, least);
+    let fits = is_enough(&mut cursor, (fuel.left, fuel.enough), needed);
     let rest = cursor.func.dfg.make_block();
     cursor.func.layout.insert_block(rest, slow);
     cursor.func.layout.set_cold(rest);
@@ -272,13 +273,44 @@ fn needed(plan: &Plan) -> Option<(Fuel, u64)> {
     }
 }
 
-/// How many iterations begin while the fuel is below zero, one at least; with polls inside, how many end while it is, of which there may be none.
+/// Whether `number` is enough even if `more` is taken of it.
+fn is_enough(cursor: &mut FuncCursor<'_>, (number, enough): (Value, Enough), more: u64) -> Value {
+    let (cond, least) = match enough {
+        Enough::BelowZero => (IntCC::SignedLessThan, more.cast_signed().wrapping_neg()),
+        Enough::AtLeast { least, is_signed: true } => (IntCC::SignedGreaterThanOrEqual, (least + more).cast_signed()),
+        Enough::AtLeast { least, is_signed: false } => {
+            (IntCC::UnsignedGreaterThanOrEqual, (least + more).cast_signed())
+        }
+    };
+    let least = cursor.ins().iconst(types::I64, least);
+    cursor.ins().icmp(cond, number, least)
+}
+
+/// How much may be taken of the fuel so that it is enough, nothing if it is not.
+fn room(cursor: &mut FuncCursor<'_>, fuel: Fuel) -> Value {
+    let number = |cursor: &mut FuncCursor<'_>, number: u64| cursor.ins().iconst(types::I64, number.cast_signed());
+    match fuel.enough {
+        Enough::BelowZero => {
+            // -1 - left
+            let room = cursor.ins().bnot(fuel.left);
+            let zero = number(cursor, 0);
+            cursor.ins().smax(room, zero)
+        }
+        Enough::AtLeast { least, is_signed } => {
+            let at_least = number(cursor, least);
+            let left = match is_signed {
+                true => cursor.ins().smax(fuel.left, at_least),
+                false => cursor.ins().umax(fuel.left, at_least),
+            };
+            if least == 0 { left } else { cursor.ins().isub(left, at_least) }
+        }
+    }
+}
+
+/// How many iterations begin while there is enough fuel, one at least; with polls inside, how many end while there is, of which there may be none.
 fn iterations_that_fit(cursor: &mut FuncCursor<'_>, fuel: Fuel, polls_inside: bool) -> Value {
     let number = |cursor: &mut FuncCursor<'_>, number: u64| cursor.ins().iconst(types::I64, number.cast_signed());
-    // -1 - left
-    let room = cursor.ins().bnot(fuel.left);
-    let zero = number(cursor, 0);
-    let room = cursor.ins().smax(room, zero);
+    let room = room(cursor, fuel);
     // The next power of two costs no division, and a strip is at least half as long as it could be.
     let by = number(cursor, fuel.most.next_power_of_two().trailing_zeros().into());
     let fits = cursor.ins().ushr(room, by);
@@ -314,11 +346,10 @@ fn assert_fuel(func: &mut Function, plan: &Plan, (given, before): (&[Value], Ins
         return;
     }
     for poll in &plan.polls.all {
-        let PollKind::Fuel(param) = poll.kind else { continue };
+        let PollKind::Fuel(param, enough) = poll.kind else { continue };
         let fuel = next(func, plan, (param, given), before);
         let mut cursor = at(func, before);
-        let zero = cursor.ins().iconst(types::I64, 0);
-        let is_left = cursor.ins().icmp(IntCC::SignedLessThan, fuel, zero);
+        let is_left = is_enough(&mut cursor, (fuel, enough), 0);
         let ends = cursor.ins().icmp_imm_u(IntCC::Equal, less, 0);
         let either = cursor.ins().bor(is_left, ends);
         assert_truth(func, before, Claim::BranchTaken, (either, true));

@@ -1,9 +1,12 @@
 //! Whether strips pay.
 
 use super::{Decline, Look, MAX_WHOLE};
-use crate::analysis::cfg::edges::Edge;
+use crate::analysis::cfg::edges::{Edge, each_use};
 use crate::analysis::cfg::jumps::leads_to_failure;
 use crate::analysis::facts::known::{Conditions, Place};
+use crate::analysis::inst::number::added_constant;
+use crate::analysis::memory::enough::Enough;
+use crate::analysis::memory::fuel::Fuel;
 use crate::analysis::memory::polls::Polls;
 use crate::analysis::scev::comparison::Comparison;
 use crate::analysis::scev::exit_test::{CountedTest, ExitTest};
@@ -11,7 +14,9 @@ use crate::analysis::scev::invariant::invariant_chain;
 use crate::analysis::scev::recurrence::Recurrences;
 use crate::analysis::scev::view::View;
 use crate::options::Options;
+use cranelift_codegen::FxHashSet;
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
+use cranelift_codegen::ir::{Block, Inst, Opcode};
 
 impl Look<'_> {
     /// (P4) With fuel, nothing says that the loop ends soon.
@@ -35,6 +40,38 @@ impl Look<'_> {
         };
         let mut counted = ExitTest::all(view, lp).filter_map(|test| test.counted(view, lp, &recurrences));
         if counted.any(|test| ends_soon(&test)) { Err(Decline::FewIterations { most, min }) } else { Ok(()) }
+    }
+
+    /// (P6) A number that counts down is added to, passed on, stored and given to calls, and nothing else is made of it in the `body`.
+    pub(super) fn judge_fuel(&self, fuel: Fuel, body: &[Block]) -> Result<(), Decline> {
+        let func = &self.ctx.func;
+        if fuel.enough == Enough::BelowZero {
+            return Ok(());
+        }
+        let mut numbers = FxHashSet::from_iter([fuel.left]);
+        let mut uses = Vec::new();
+        for inst in body.iter().flat_map(|&block| func.layout.block_insts(block)) {
+            each_use(func, inst, |value| uses.push((value, inst)));
+        }
+        // A sum stands behind what it is made of, in one of few blocks.
+        let sums = uses.iter().filter(|(_, inst)| added_constant(func, *inst).is_some());
+        for (_, inst) in sums.clone().chain(sums) {
+            let (number, _) = added_constant(func, *inst).expect("it is a sum");
+            if numbers.contains(&number) {
+                numbers.insert(func.dfg.first_result(*inst));
+            }
+        }
+        let counts = |inst: Inst| {
+            let opcode = func.dfg.insts[inst].opcode();
+            opcode.is_terminator() || opcode.is_call() || added_constant(func, inst).is_some()
+        };
+        let is_data = |value, inst| {
+            func.dfg.insts[inst].opcode() == Opcode::Store
+                && func.dfg.inst_args(inst)[1..].iter().all(|&arg| arg != value)
+        };
+        let other =
+            uses.iter().find(|&&(value, inst)| numbers.contains(&value) && !counts(inst) && !is_data(value, inst));
+        other.map_or(Ok(()), |&(number, _)| Err(Decline::UsedOtherwise(number)))
     }
 
     /// (P3) Each iteration compares an add-recurrence with something loop-invariant, computed in the loop or not, to end the loop, and nothing

@@ -3,6 +3,7 @@
 use super::Decline;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::inst::effects::Effects;
+use crate::analysis::memory::enough::Enough;
 use crate::analysis::memory::polls::{Poll, PollKind, Polls, usual_value};
 use crate::fault::fault;
 use cranelift_codegen::Context;
@@ -23,16 +24,16 @@ pub(super) struct Nest {
 pub(super) enum Asked {
     /// Nothing: all polls are for flags.
     Nothing,
-    /// This number, in the loop outside.
-    Fuel(Value),
-    /// Several numbers, or one in a loop inside only.
+    /// Whether this number, in the loop outside, is enough for all polls.
+    Fuel(Value, Enough),
+    /// Several numbers, or one in a loop inside only, or numbers that count in two ways.
     Several,
 }
 
-/// The number that a poll asks for.
-fn fuel_of(poll: &Poll) -> Option<Value> {
+/// The number that a poll asks for, and what is enough.
+fn fuel_of(poll: &Poll) -> Option<(Value, Enough)> {
     match poll.kind {
-        PollKind::Fuel(number) => Some(number),
+        PollKind::Fuel(number, enough) => Some((number, enough)),
         PollKind::Flag => None,
     }
 }
@@ -72,7 +73,7 @@ impl Nest {
 
     /// The numbers that polls inside ask for.
     pub(super) fn asked_inside(&self) -> Vec<Value> {
-        self.inner_polls().filter_map(fuel_of).collect()
+        self.inner_polls().filter_map(fuel_of).map(|(number, _)| number).collect()
     }
 
     /// What the loop asks for as fuel.
@@ -80,7 +81,11 @@ impl Nest {
         let mut numbers = self.polls.all.iter().filter_map(fuel_of);
         match (numbers.next(), numbers.next()) {
             (None, _) if self.inner_polls().all(|poll| fuel_of(poll).is_none()) => Asked::Nothing,
-            (Some(number), None) => Asked::Fuel(number),
+            (Some((number, enough)), None) => {
+                let mut inside = self.inner_polls().filter_map(fuel_of);
+                let enough = inside.try_fold(enough, |enough, (_, other)| enough.and(other));
+                enough.map_or(Asked::Several, |enough| Asked::Fuel(number, enough))
+            }
             _ => Asked::Several,
         }
     }

@@ -9,8 +9,10 @@ use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
 use crate::analysis::cfg::must_execute::Order;
 use crate::analysis::inst::effects::{calls, counts_as_code, is_constant};
 use crate::analysis::memory::alias::{Access, LoopStores, PrivateSlots};
+use crate::analysis::memory::enough::Enough;
 use crate::analysis::memory::exit_polls;
-use crate::analysis::memory::polls::{Fuel, Inside, PollKind, Polls};
+use crate::analysis::memory::fuel::{Fuel, Inside};
+use crate::analysis::memory::polls::{PollKind, Polls};
 use crate::options::Options;
 use crate::pass::PassCx;
 use cranelift_codegen::ir::{Block, Function, Inst, MemFlagsData, Value, ValueDef};
@@ -50,14 +52,14 @@ impl Look<'_> {
         let nest = Nest::of(ctx, forest, lp, &asynchronous)?;
         let fuel = match nest.asked() {
             Asked::Nothing => None,
-            Asked::Fuel(number) => Some(self.fuel_of_nest(&nest, number, cx)?),
+            Asked::Fuel(number, enough) => Some(self.fuel_of_nest(&nest, (number, enough), cx)?),
             Asked::Several => return None,
         };
         Some(self.prove_nest_of(nest, fuel, cx))
     }
 
-    /// (L5) What an iteration adds, if that is little.
-    fn fuel_of_nest(&self, nest: &Nest, number: Value, cx: &mut PassCx<'_>) -> Option<Fuel> {
+    /// (L5) What an iteration takes, if that is little.
+    fn fuel_of_nest(&self, nest: &Nest, number: (Value, Enough), cx: &mut PassCx<'_>) -> Option<Fuel> {
         let Self { ctx, forest, lp, .. } = *self;
         let mut inside = Inside { rare: nest.rare().clone(), asked: nest.asked_inside(), ..Inside::default() };
         for header in forest.blocks(lp).iter().copied().skip(1) {
@@ -73,6 +75,9 @@ impl Look<'_> {
         self.prove_form()?;
         nest.prove_same(ctx, forest, lp)?;
         let body = nest.executed(forest.blocks(lp));
+        if let Some(fuel) = fuel.filter(|_| !cx.options.ignore_cost) {
+            self.judge_fuel(fuel, &nest.body(&body))?;
+        }
         let used = self.used(&nest.polls, &body)?;
         let bound = self.most_iterations(cx);
         let strip = match fuel {
@@ -173,14 +178,17 @@ impl Look<'_> {
     ) -> Result<Strip, Decline> {
         let mut fuel = None;
         for poll in &polls.all {
-            if let PollKind::Fuel(param) = poll.kind {
-                let found = Fuel::of(self.ctx, (self.forest, self.lp), polls, (param, &Inside::default()));
+            if let PollKind::Fuel(param, enough) = poll.kind {
+                let found = Fuel::of(self.ctx, (self.forest, self.lp), polls, ((param, enough), &Inside::default()));
                 // Two numbers that run out would need the less of two counts.
                 if fuel.is_some() || found.is_none() {
                     return Err(Decline::FuelUnknown(param));
                 }
                 fuel = found;
             }
+        }
+        if let Some(fuel) = fuel.filter(|_| !cx.options.ignore_cost) {
+            self.judge_fuel(fuel, body)?;
         }
         let bound = self.most_iterations(cx);
         if fuel.is_some() && !cx.options.ignore_cost {

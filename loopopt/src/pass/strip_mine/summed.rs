@@ -1,4 +1,4 @@
-//! Fuel that is added to before it is tested, becomes fuel that is tested as it is passed.
+//! Fuel of which something is taken before it is tested, becomes fuel that is tested as it is passed.
 //!
 //! ```text
 //!     jump header(v1)                          v8 = iadd v1, 7
@@ -21,7 +21,7 @@ use super::prove::may_be_rare;
 use crate::analysis::cfg::edges::{Edge, count_uses, edges_from};
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::inst::number::added_constant;
-use crate::analysis::scev::comparison::Comparison;
+use crate::analysis::memory::enough::Enough;
 use crate::edit::at;
 use crate::edit::cfg::split_edges::set_edge;
 use crate::edit::inst::labels::replace_labels;
@@ -30,7 +30,6 @@ use crate::fault::fault;
 use crate::pass::PassCx;
 use crate::pass::marks::LoopMarks;
 use cranelift_codegen::Context;
-use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, InstructionData, Value, ValueDef, types};
 
 /// Lets all loops test such numbers as they are passed. Returns whether there was any. Linear in the size of the function if there is one that may be.
@@ -111,7 +110,7 @@ impl Summed {
     }
 }
 
-/// The number that is tested to be below zero, or what is rare is done, by one of the first branches of an iteration that starts in `header`.
+/// The number that is tested to be enough, or what is rare is done, by one of the first branches of an iteration that starts in `header`.
 fn fuel_of(func: &Function, header: Block) -> Option<Value> {
     /// A flag, a number, and one more.
     const MAX_POLLS: usize = 3;
@@ -121,9 +120,8 @@ fn fuel_of(func: &Function, header: Block) -> Option<Value> {
         let InstructionData::Brif { arg, .. } = func.dfg.insts[branch] else { return None };
         let rare = edges_from(func, block).find(|edge| may_be_rare(func, edge.target(func)))?;
         let usual = Edge { slot: 1 - rare.slot, ..rare };
-        let Comparison { cond, left, right } = Comparison::of(func, arg, usual.slot == 0);
-        if cond == IntCC::SignedLessThan && right.is_none() {
-            return Some(left);
+        if let Some((number, _)) = Enough::of(func, arg, usual.slot == 0) {
+            return Some(number);
         }
         block = usual.target(func);
     }

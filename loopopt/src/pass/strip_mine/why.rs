@@ -8,7 +8,7 @@ refusals! {
     /// Why a loop polls in each iteration.
     pub(super) enum Decline {
         /// No poll was found.
-        NoPoll => "no-poll", "no iteration starts with a poll: a branch to rare code on memory that others write, or on fuel that counts up to zero";
+        NoPoll => "no-poll", "no iteration starts with a poll: a branch to rare code on memory that others write, or on fuel that runs out";
         /// (L3) What is polled is used.
         LoadUsed(load: Inst) => "load-used", "{load} is used for more than the poll";
         /// A cycle inside has two entries.
@@ -19,6 +19,8 @@ refusals! {
         WritesPolled(store: Inst) => "writes-polled", "{store} may write what the poll loads";
         /// (L1) A loop inside may run for any time.
         EndlessInnerLoop(header: Block) => "endless-inner-loop", "nothing bounds how long the loop of {header} inside runs";
+        /// (P6) What counts down is an index.
+        UsedOtherwise(number: Value) => "used-otherwise", "{number} counts down to where the rare code is, and is used for more than that";
         /// (P3) The strip's counter would only take the place of the poll.
         NotCounted => "not-counted", "no test of each iteration compares a number that moves steadily with one that does not change";
         /// (P3) It may find what it looks for soon.
@@ -34,7 +36,7 @@ refusals! {
             "an iteration may execute {insts} instructions, and two polls may be {max} apart for two iterations in a strip",
             help "allow more by Embedder::poll_latency";
         /// (L2) What an iteration adds is not known.
-        FuelUnknown(fuel: Value) => "fuel-unknown", "what an iteration adds to {fuel}, with the loops inside, is no small sum of constants";
+        FuelUnknown(fuel: Value) => "fuel-unknown", "what an iteration takes of {fuel}, with the loops inside, is no small sum of constants";
     }
     shared { ColdLoop, Withheld, UsuallyShort(usual: Usual, min: usize) }
 }
