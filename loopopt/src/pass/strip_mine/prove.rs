@@ -31,12 +31,20 @@ impl Look<'_> {
         let Self { ctx, forest, lp, .. } = *self;
         let options = cx.options;
         let asynchronous = |load: Inst| options.is_asynchronous_load(&ctx.func, load);
-        let polls = Polls::of(ctx, forest, lp, &asynchronous).ok_or(Decline::NoPoll)?;
+        let polls = Polls::of(ctx, forest, lp, &asynchronous).ok_or_else(|| self.why_no_poll())?;
         self.prove_form()?;
         let body: Vec<_> = forest.blocks(lp).iter().copied().filter(|&block| !polls.holds(block)).collect();
         let used = self.used(&polls, &body)?;
         let strip = self.strip((&polls, &used), &body, cx)?;
         Ok(self.plan((polls, Vec::new()), body, used, strip))
+    }
+
+    fn why_no_poll(&self) -> Decline {
+        let func = &self.ctx.func;
+        let is_rare_call = |block: Block| func.layout.is_cold(block) && calls(func, block);
+        let mut edges = edges_from(func, self.forest.data(self.lp).header);
+        let rare = edges.find(|edge| is_rare_call(edge.target(func)));
+        rare.map_or(Decline::NoPoll, |edge| Decline::UnknownPoll(edge.branch))
     }
 
     /// (L4) and (L5) The same if loops inside poll as well. None if none does, or if too little is known of what they add to fuel.

@@ -9,6 +9,9 @@ refusals! {
     pub(super) enum Decline {
         /// No poll was found.
         NoPoll => "no-poll", "no iteration starts with a poll: a branch to rare code on memory that others write, or on fuel that runs out";
+        /// An iteration starts with a branch to rare code, on nothing that is known as a poll.
+        UnknownPoll(branch: Inst) => "unknown-poll", "{branch} leads to rare code, and is no poll for memory that others write, or for fuel that runs out",
+            help "give what is polled a region of its own, which Embedder::writers says is written by others; carry fuel as a value, from which each path takes constants";
         /// (L3) What is polled is used.
         LoadUsed(load: Inst) => "load-used", "{load} is used for more than the poll";
         /// A cycle inside has two entries.
