@@ -45,6 +45,7 @@ use crate::analysis::cfg::jumps::only_jumps_to;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::facts::known::{Conditions, Place};
 use crate::analysis::inst::effects::Effects;
+use crate::analysis::inst::number::{added_constant, mask};
 use crate::analysis::scev::exit_test::{CountedTest, ExitTest};
 use crate::analysis::scev::recurrence::Recurrences;
 use crate::analysis::scev::view::View;
@@ -249,11 +250,9 @@ impl Plan {
         let before = func.layout.last_inst(self.preheader).expect("a preheader jumps");
         let (first, bound) = (emit(func, before, first), emit(func, before, bound));
         let mut cursor = at(func, before);
-        let count_ty = cursor.func.dfg.value_type(self.strip.start);
         let room = if *up { cursor.ins().isub(bound, first) } else { cursor.ins().isub(first, bound) };
         let steps = emit_quotient(&mut cursor, room, self.distance);
-        let one = cursor.ins().iconst(count_ty, if fault!(StripTooLong) { -1 } else { 1 });
-        let count = cursor.ins().isub(self.strip.start, one);
+        let count = with_added(&mut cursor, self.strip.start, if fault!(StripTooLong) { 1 } else { -1 });
         let steps = least(&mut cursor, steps, count);
         let moved = emit_multiple(&mut cursor, steps, self.distance);
         let limit = if *up { cursor.ins().iadd(first, moved) } else { cursor.ins().isub(first, moved) };
@@ -348,6 +347,21 @@ fn begins_within(view: View<'_>, preheader: Block, own: &CountedTest) -> bool {
     let is_signed = is_signed(own.cond);
     let cond = if is_signed { IntCC::SignedLessThanOrEqual } else { IntCC::UnsignedLessThanOrEqual };
     Conditions::new(func, cfg, domtree).holds(Place::end(func, preheader), cond, [&own.first, &own.bound])
+}
+
+/// `value` and `more`, in one sum if `value` is one.
+fn with_added(cursor: &mut FuncCursor<'_>, value: Value, more: i64) -> Value {
+    let func = &*cursor.func;
+    let ty = func.dfg.value_type(value);
+    let sum = func.dfg.value_def(value).inst().and_then(|inst| added_constant(func, inst));
+    let (value, added) = sum.unwrap_or((value, 0));
+    match added.wrapping_add_signed(more) & mask(ty.bits()) {
+        0 => value,
+        added => {
+            let added = cursor.ins().iconst(ty, added.cast_signed());
+            cursor.ins().iadd(value, added)
+        }
+    }
 }
 
 /// The lesser of two numbers without sign, in the type of the first one.
