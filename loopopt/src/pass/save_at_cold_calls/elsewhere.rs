@@ -13,7 +13,8 @@
 //!
 //! Each value that lives across is a new one behind the call. Where both meet, there is a parameter ([`crate::edit::ssa::repair`]).
 
-use super::{Users, is_worth_saving};
+use super::rare::is_worth_saving;
+use super::users::Users;
 use crate::analysis::cfg::loops::{Loop, LoopForest, defined_in};
 use crate::edit::inst::labels::copy_labels;
 use crate::edit::materialize::other_class::Saved;

@@ -50,10 +50,11 @@
 //!
 //! LLVM `LoopVersioningLICM` tells apart what does not depend on the cells; HotSpot and Graal know from types that a length is no element.
 
+use super::finish;
 use super::in_front::{Guarding, InFront, Loaded, May};
 use super::known::Known;
 use super::overlap::count_insts;
-use super::{Plan, finish};
+use super::plan::Plan;
 use crate::analysis::cfg::edges::Edge;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::cfg::must_execute::{FirstIteration, Order};

@@ -1,6 +1,6 @@
 //! Whether two versions of a loop pay.
 
-use super::Plan;
+use super::plan::Plan;
 use super::returning_guards::guards_come_back;
 use super::why::Decline;
 use crate::analysis::cfg::jumps::leads_to_failure;

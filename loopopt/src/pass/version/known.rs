@@ -1,10 +1,10 @@
 //! What the checks of a function require, and what of it is known in front of each loop. It is found out once for all loops.
 
-use super::MAX_UNSIMPLIFIED;
 use super::check::Check;
 use super::extension::Extensions;
 use super::lengths::Lengths;
 use super::overlap::{Cell, Cells};
+use super::plan::MAX_UNSIMPLIFIED;
 use super::why::Decline;
 use crate::analysis::cfg::loops::Loop;
 use crate::analysis::facts::known::{Conditions, Place};

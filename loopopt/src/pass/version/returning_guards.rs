@@ -5,8 +5,8 @@
 //! stands in front of the loop; and where the loop may be unrolled, one that walks along with it is there for two iterations at least. What has lost its guard
 //! already is counted before and after: the guards that are left may be what keeps it from sharing one.
 
-use super::INNER_WEIGHT;
 use super::check::Check;
+use super::plan::INNER_WEIGHT;
 use crate::analysis::cfg::loops::Loop;
 use crate::analysis::facts::known::Place;
 use crate::analysis::facts::nowrap::Extents;

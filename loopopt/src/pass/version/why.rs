@@ -1,6 +1,6 @@
 //! Why a loop has no second version, and what one is for.
 
-use super::Plan;
+use super::plan::Plan;
 use crate::analysis::scev::predication::Obstacle;
 use crate::analysis::scev::requirement::Requirement;
 use crate::pass::Usual;
