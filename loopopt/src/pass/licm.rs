@@ -64,7 +64,7 @@ use crate::analysis::cfg::must_execute::{FirstIteration, Order};
 use crate::analysis::inst::effects::{Effects, is_constant};
 use crate::analysis::memory::alias::{Access, LoopStores, PrivateSlots};
 use crate::analysis::memory::available::available_loads;
-use crate::analysis::memory::exit_polls::LoopPolls;
+use crate::analysis::memory::loop_polls::LoopPolls;
 use crate::analysis::pressure::Pressure;
 use crate::change::Change;
 use crate::claim::{Claim, is_marked};

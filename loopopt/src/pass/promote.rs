@@ -83,7 +83,7 @@ mod why;
 use crate::analysis::cfg::loops::{Loop, LoopData, LoopForest};
 use crate::analysis::cfg::must_execute::Order;
 use crate::analysis::memory::alias::{Access, LoopMemory, cell_type};
-use crate::analysis::memory::exit_polls::LoopPolls;
+use crate::analysis::memory::loop_polls::LoopPolls;
 use crate::analysis::pressure::Pressure;
 use crate::analysis::scev::linear_expr::Sum;
 use crate::change::Change;

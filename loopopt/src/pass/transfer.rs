@@ -69,7 +69,7 @@ use crate::analysis::cfg::jumps::jump_target;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::cfg::must_execute::Order;
 use crate::analysis::memory::alias::{Access, LoopStores, PrivateSlots};
-use crate::analysis::memory::exit_polls::LoopPolls;
+use crate::analysis::memory::loop_polls::LoopPolls;
 use crate::analysis::scev::exit_count;
 use crate::change::Change;
 use crate::edit::TooManyParams;

@@ -29,7 +29,7 @@
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::inst::effects::Effects;
 use crate::analysis::memory::alias::{Access, LoopStores, PrivateSlots, written_region};
-use crate::analysis::memory::exit_polls::LoopPolls;
+use crate::analysis::memory::loop_polls::LoopPolls;
 use crate::analysis::memory::told_apart::ToldApart;
 use crate::analysis::scev::linear_expr::Sum;
 use crate::embedder::Writers;

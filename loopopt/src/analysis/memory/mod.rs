@@ -6,6 +6,7 @@ pub mod checked_memory;
 pub mod enough;
 pub mod exit_polls;
 pub mod fuel;
+pub mod loop_polls;
 pub mod polls;
 pub(crate) mod slots;
 pub mod spectre_guard;
