@@ -169,6 +169,7 @@ static ALL: &[Program] = &[
     places::INVARIANT_PAIR,
     places::EPOCH_POLL,
     places::SAFEPOINT_POLL,
+    places::GAS_METERED,
     places::RARE_BLOCK,
     objects::MEMORY_ACCUMULATOR,
     objects::SLOTS,

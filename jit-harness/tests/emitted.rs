@@ -601,6 +601,18 @@ fn a_safepoint_is_not_polled_in_the_loop() {
     assert_eq!(unrolled.stack_accesses, 0, "values are spilled in\n{text}");
 }
 
+/// Fuel that counts down is asked for before a strip of iterations: the loop has no call, and nothing on the stack.
+#[test]
+fn gas_is_not_asked_for_in_the_loop() {
+    let options = Options::default();
+    let code = sample_code("gas-metered", Pipeline::LoopOpt(&options));
+    let text = listing(&code);
+    let found = loops(&code);
+    let unrolled = found.iter().filter(|one| one.is_innermost).max_by_key(|one| one.loads).expect("there are loops");
+    assert_eq!((unrolled.loads, unrolled.stores, unrolled.jumps), (8, 0, 1), "four iterations\n{text}");
+    assert_eq!(unrolled.stack_accesses, 0, "values are spilled in\n{text}");
+}
+
 /// Four iterations have four loads of each array, four stores, and one step of each pointer.
 #[test]
 fn a_batch_steps_each_pointer_once() {

@@ -147,6 +147,23 @@ pub(crate) const SAFEPOINT_POLL: Program = Program {
     c: Some(include_str!("../../kernels/safepoint_poll.c")),
 };
 
+pub(crate) const GAS_METERED: Program = Program {
+    name: "gas-metered",
+    about: "Each iteration takes fuel from a number that counts down, and asks first whether there is any.",
+    tags: &["call", "memory", "nest"],
+    while_loops: 1,
+    source: Source::Clif(include_str!("../../kernels/gas_metered.clif")),
+    small: || Input::new().array(&ints(5, 6, 1000)).array(&ints(6, 6, 1000)).int(6).int(50).int(2),
+    large: || Input::new().array(&ints(5, 4_000, 1000)).array(&ints(6, 4_000, 1000)).int(4_000).int(1 << 40).int(40),
+    reference: |input, memory| {
+        let len = input.size(2);
+        let [left, right]: [Vec<i64>; 2] = [0, 1].map(|array| read(memory, input.at(array), len));
+        let product = left.iter().zip(&right).fold(0_i64, |sum, (a, b)| sum.wrapping_add(a.wrapping_mul(*b)));
+        Some(Value::I64(product.wrapping_mul(input.get_int(4))))
+    },
+    c: Some(include_str!("../../kernels/gas_metered.c")),
+};
+
 pub(crate) const RARE_BLOCK: Program = Program {
     name: "rare-block",
     about: "What only a rare block needs is computed before each inner loop.",
