@@ -45,7 +45,7 @@ use crate::analysis::cfg::jumps::only_jumps_to;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::facts::known::{Conditions, Place};
 use crate::analysis::inst::effects::Effects;
-use crate::analysis::inst::number::{added_constant, mask};
+use crate::analysis::inst::number::{added_constant, constant_of, mask};
 use crate::analysis::scev::exit_test::{CountedTest, ExitTest};
 use crate::analysis::scev::recurrence::Recurrences;
 use crate::analysis::scev::view::View;
@@ -147,8 +147,7 @@ impl StripTest {
             let is_less = |value| value == less || passed_alone(&ctx.func, &ctx.cfg, value) == Some(less);
             let index = back_edge.args(func).position(|arg| arg.as_value().is_some_and(is_less))?;
             let counter = func.dfg.block_params(data.header)[index];
-            let uses_counter = |inst: Inst| func.dfg.inst_args(inst).contains(&counter);
-            let counts = func.dfg.value_def(less).inst().is_some_and(uses_counter);
+            let counts = func.dfg.value_def(less).inst().is_some_and(|inst| is_one_less(func, inst, counter));
             let start = entry.args(func).nth(index)?.as_value()?;
             (is_count && counts).then_some(Self { test, less, index, start, strips })
         })
@@ -347,6 +346,15 @@ fn begins_within(view: View<'_>, preheader: Block, own: &CountedTest) -> bool {
     let is_signed = is_signed(own.cond);
     let cond = if is_signed { IntCC::SignedLessThanOrEqual } else { IntCC::UnsignedLessThanOrEqual };
     Conditions::new(func, cfg, domtree).holds(Place::end(func, preheader), cond, [&own.first, &own.bound])
+}
+
+/// Whether `inst` takes one of `counter`.
+fn is_one_less(func: &Function, inst: Inst, counter: Value) -> bool {
+    let minus_one = mask(func.dfg.value_type(counter).bits());
+    match (func.dfg.insts[inst].opcode(), func.dfg.inst_args(inst)) {
+        (Opcode::Isub, &[from, one]) => from == counter && constant_of(func, one) == Some(1),
+        _ => added_constant(func, inst) == Some((counter, minus_one)),
+    }
 }
 
 /// `value` and `more`, in one sum if `value` is one.

@@ -83,6 +83,9 @@ impl Access {
 
     /// Whether the two may touch the same byte, one of them in an earlier iteration of a loop than the other or not, as
     /// long as the values that their addresses are made of are the same for both.
+    ///
+    /// What a test has [told apart](crate::analysis::memory::told_apart) is so in the iterations of the loop that was tested: where that loop is gone, two
+    /// addresses that change in the one around may be the same in different iterations of that.
     pub fn may_alias(&self, other: &Self, private: &PrivateSlots) -> bool {
         if self.is_kept_apart(other) || private.told_apart.are_apart(self.inst, other.inst) {
             return false;

@@ -22,6 +22,7 @@ pub fn are_always_apart(difference: &Sum, size: u32, other_size: u32) -> bool {
 
 /// Whether accesses of these sizes are apart if what the first address is above the second lies within these bounds, modulo two to `bits`.
 pub(crate) fn are_apart_within((least, largest): Bounds, bits: u32, (size, other_size): (u32, u32)) -> bool {
+    debug_assert!(bits <= 64, "an address has 64 bits at most");
     let (size, other_size, around) = (i128::from(size), i128::from(other_size), 1 << bits);
     let is_above = least >= other_size && largest <= around - size;
     let is_below = largest <= -size && least >= other_size - around;

@@ -275,6 +275,8 @@ fn needed(plan: &Plan) -> Option<(Fuel, u64)> {
 
 /// Whether `number` is enough even if `more` is taken of it.
 fn is_enough(cursor: &mut FuncCursor<'_>, (number, enough): (Value, Enough), more: u64) -> Value {
+    // More than there ever is.
+    let more = more.min(1 << 62);
     let (cond, least) = match enough {
         Enough::BelowZero => (IntCC::SignedLessThan, more.cast_signed().wrapping_neg()),
         Enough::AtLeast { least, is_signed: true } => (IntCC::SignedGreaterThanOrEqual, (least + more).cast_signed()),

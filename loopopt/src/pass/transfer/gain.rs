@@ -100,7 +100,8 @@ fn values_of_calls(
     // What the header gets in the first iteration, others meet in the loop around.
     let header = forest.data(lp).header;
     let hot_edge = |block: Block| {
-        let edges = edges_into(func, &ctx.cfg, block).filter(|edge| forest.contains(lp, edge.source(func)));
+        let edges = forest.edges_into(func, &ctx.cfg, block).iter().copied();
+        let edges = edges.filter(|edge| forest.contains(lp, edge.source(func)));
         let (hot, rare): (Vec<_>, Vec<_>) = edges.partition(|edge| is_hot.contains(edge.source(func)));
         <[Edge; 1]>::try_from(hot).ok().filter(|_| !rare.is_empty()).map(|[hot]| hot)
     };

@@ -121,8 +121,11 @@ fn range_of_leaf(source: &Source<'_>, value: Value, depth: usize) -> Range {
     }
 }
 
-/// The least and the largest unsigned number that `value` can be, in as many bits as it has or fewer, if that says anything.
+/// The least and the largest unsigned number that `value` can be, in as many bits as it has or fewer, if that says anything. Nothing is known of more than 64 bits.
 pub(crate) fn limits_of(func: &Function, value: Value, bits: u32) -> Option<(u64, u64)> {
+    if !is_plain(func.dfg.value_type(value)) {
+        return None;
+    }
     let (least, largest) = operand(&Source::new(func, None), value, MAX_DEPTH).unsigned;
     let (least, largest) = (u64::try_from(least).ok()?, u64::try_from(largest).ok()?);
     (largest - least < mask(bits) && largest <= mask(bits)).then_some((least, largest))
