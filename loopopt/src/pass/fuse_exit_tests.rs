@@ -45,7 +45,7 @@ use crate::analysis::cfg::jumps::only_jumps_to;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::facts::known::{Conditions, Place};
 use crate::analysis::inst::effects::Effects;
-use crate::analysis::inst::number::{added_constant, constant_of, mask};
+use crate::analysis::inst::number::{added_constant, mask};
 use crate::analysis::scev::exit_test::{CountedTest, ExitTest};
 use crate::analysis::scev::recurrence::Recurrences;
 use crate::analysis::scev::view::View;
@@ -350,11 +350,7 @@ fn begins_within(view: View<'_>, preheader: Block, own: &CountedTest) -> bool {
 
 /// Whether `inst` takes one of `counter`.
 fn is_one_less(func: &Function, inst: Inst, counter: Value) -> bool {
-    let minus_one = mask(func.dfg.value_type(counter).bits());
-    match (func.dfg.insts[inst].opcode(), func.dfg.inst_args(inst)) {
-        (Opcode::Isub, &[from, one]) => from == counter && constant_of(func, one) == Some(1),
-        _ => added_constant(func, inst) == Some((counter, minus_one)),
-    }
+    added_constant(func, inst) == Some((counter, mask(func.dfg.value_type(counter).bits())))
 }
 
 /// `value` and `more`, in one sum if `value` is one.

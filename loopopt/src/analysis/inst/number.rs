@@ -12,15 +12,17 @@ pub fn constant_of(func: &Function, value: Value) -> Option<u64> {
     }
 }
 
-/// What `inst` adds a constant to, and the constant, if it is such a sum.
+/// What `inst` adds a constant to, and the constant, if it is such a sum. A constant that is subtracted is added with the other sign, modulo the type's numbers.
 pub fn added_constant(func: &Function, inst: Inst) -> Option<(Value, u64)> {
-    if func.dfg.insts[inst].opcode() != Opcode::Iadd {
+    let opcode = func.dfg.insts[inst].opcode();
+    if !matches!(opcode, Opcode::Iadd | Opcode::Isub) {
         return None;
     }
     let [a, b] = *func.dfg.inst_args(inst) else { return None };
     match (constant_of(func, a), constant_of(func, b)) {
-        (None, Some(number)) => Some((a, number)),
-        (Some(number), None) => Some((b, number)),
+        (None, Some(number)) if opcode == Opcode::Iadd => Some((a, number)),
+        (None, Some(number)) => Some((a, number.wrapping_neg() & mask(func.dfg.value_type(b).bits()))),
+        (Some(number), None) if opcode == Opcode::Iadd => Some((b, number)),
         _ => None,
     }
 }

@@ -61,7 +61,8 @@ struct Summed {
 impl Summed {
     fn find(ctx: &Context, forest: &LoopForest, lp: Loop, marks: &LoopMarks) -> Option<Self> {
         let (func, data) = (&ctx.func, forest.data(lp));
-        if marks.is_left_alone(data.header) {
+        // In a cold loop, nothing tells rare code.
+        if marks.is_left_alone(data.header) || func.layout.is_cold(data.header) {
             return None;
         }
         let sum = fuel_of(func, data.header)?;
