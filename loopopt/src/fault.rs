@@ -59,6 +59,8 @@ faults! {
     InnerFuelForgotten,
     /// `strip_mine`: one iteration begins for which there is no fuel (off by one).
     OneIterationTooMany,
+    /// `strip_mine`: fuel that counts down is used up to nothing, though a poll asks for more.
+    LeastForgotten,
     /// `strip_mine`: what is added to fuel before it is tested is forgotten where the loop is entered.
     EnteredWithoutSum,
     /// `strip_mine`: a flag that stays set is found set once for each strip.

@@ -146,8 +146,7 @@ impl Interrupts<'_> {
             if cost != 0 && block != entry {
                 let mut pos = FuncCursor::new(self.func).at_first_insertion_point(block);
                 let left = pos.ins().stack_load(types::I64, types::I64, slot, 0);
-                let cost = pos.ins().iconst(types::I64, cost);
-                let left = pos.ins().iadd(left, cost);
+                let left = add(&mut pos, left, cost);
                 // What an iteration leaves need not be a sum.
                 pos.ins().stack_store(types::I64, other.unwrap_or(left), slot, 0);
             }
@@ -210,8 +209,7 @@ impl Interrupts<'_> {
         let mut pos = FuncCursor::new(self.func).at_bottom(from);
         let mut left = pos.ins().stack_load(types::I64, types::I64, slot, 0);
         if taken_first != 0 {
-            let taken = pos.ins().iconst(types::I64, taken_first);
-            left = pos.ins().iadd(left, taken);
+            left = add(&mut pos, left, taken_first);
             pos.ins().stack_store(types::I64, left, slot, 0);
         }
         let least = pos.ins().iconst(types::I64, least);
@@ -281,4 +279,11 @@ impl Interrupts<'_> {
         self.func.layout.insert_block(new, block);
         new
     }
+}
+
+/// The sum of both. An even number below zero is subtracted with the other sign.
+fn add(pos: &mut FuncCursor<'_>, number: Value, added: i64) -> Value {
+    let subtracts = added < 0 && added % 2 == 0;
+    let constant = pos.ins().iconst(types::I64, if subtracts { -added } else { added });
+    if subtracts { pos.ins().isub(number, constant) } else { pos.ins().iadd(number, constant) }
 }

@@ -61,4 +61,53 @@ impl Enough {
             Self::AtLeast { .. } => added.wrapping_neg(),
         }
     }
+
+    /// What a number is compared with, and how, to be enough even if `more` is taken of it; no number is, if none is large enough.
+    pub fn test(self, more: u64) -> (IntCC, i64) {
+        match self {
+            Self::BelowZero => (IntCC::SignedLessThan, more.min(1 << 63).wrapping_neg().cast_signed()),
+            Self::AtLeast { least, is_signed } => {
+                let (cond, max) = match is_signed {
+                    true => (IntCC::SignedGreaterThan, i128::from(i64::MAX)),
+                    false => (IntCC::UnsignedGreaterThan, i128::from(u64::MAX)),
+                };
+                // One below the least one: nothing is above the greatest number.
+                let above = i128::from(least) + i128::from(more) - 1;
+                (cond, above.min(max) as i64)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Enough;
+    use crate::analysis::scev::const_eval::compares;
+    use cranelift_codegen::ir::types;
+
+    #[test]
+    fn what_is_enough_is_so_at_the_ends() {
+        let ends = [0, 1, 2, 9, 1 << 32, (1 << 62) - 1, 1 << 62, (1 << 63) - 1, 1 << 63, u64::MAX - 1, u64::MAX];
+        let numbers = ends.into_iter().flat_map(|end: u64| [end, end.wrapping_add(1), end.wrapping_neg()]);
+        for number in numbers {
+            for more in ends {
+                let is_enough = |enough: Enough| {
+                    let (cond, bound) = enough.test(more);
+                    compares(cond, [number.into(), bound.cast_unsigned().into()], types::I64)
+                };
+                let signed = i128::from(number.cast_signed());
+                assert_eq!(is_enough(Enough::BelowZero), signed + i128::from(more) < 0, "{number} {more}");
+                for least in [0, 1, 9, 1 << 32] {
+                    let enough = Enough::AtLeast { least, is_signed: true };
+                    let below = signed - i128::from(more);
+                    assert_eq!(is_enough(enough), below >= i128::from(least), "{enough:?} {number} {more}");
+                    if least > 0 {
+                        let enough = Enough::AtLeast { least, is_signed: false };
+                        let below = i128::from(number) - i128::from(more);
+                        assert_eq!(is_enough(enough), below >= i128::from(least), "{enough:?} {number} {more}");
+                    }
+                }
+            }
+        }
+    }
 }

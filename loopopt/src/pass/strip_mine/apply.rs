@@ -275,17 +275,9 @@ fn needed(plan: &Plan) -> Option<(Fuel, u64)> {
 
 /// Whether `number` is enough even if `more` is taken of it.
 fn is_enough(cursor: &mut FuncCursor<'_>, (number, enough): (Value, Enough), more: u64) -> Value {
-    // More than there ever is.
-    let more = more.min(1 << 62);
-    let (cond, least) = match enough {
-        Enough::BelowZero => (IntCC::SignedLessThan, more.cast_signed().wrapping_neg()),
-        Enough::AtLeast { least, is_signed: true } => (IntCC::SignedGreaterThanOrEqual, (least + more).cast_signed()),
-        Enough::AtLeast { least, is_signed: false } => {
-            (IntCC::UnsignedGreaterThanOrEqual, (least + more).cast_signed())
-        }
-    };
-    let least = cursor.ins().iconst(types::I64, least);
-    cursor.ins().icmp(cond, number, least)
+    let (cond, bound) = enough.test(more);
+    let bound = cursor.ins().iconst(types::I64, bound);
+    cursor.ins().icmp(cond, number, bound)
 }
 
 /// How much may be taken of the fuel so that it is enough, nothing if it is not.
@@ -304,7 +296,7 @@ fn room(cursor: &mut FuncCursor<'_>, fuel: Fuel) -> Value {
                 true => cursor.ins().smax(fuel.left, at_least),
                 false => cursor.ins().umax(fuel.left, at_least),
             };
-            if least == 0 { left } else { cursor.ins().isub(left, at_least) }
+            if least == 0 || fault!(LeastForgotten) { left } else { cursor.ins().isub(left, at_least) }
         }
     }
 }
