@@ -154,7 +154,9 @@ pub(crate) const GAS_METERED: Program = Program {
     while_loops: 1,
     source: Source::Clif(include_str!("../../kernels/gas_metered.clif")),
     small: || Input::new().array(&ints(5, 6, 1000)).array(&ints(6, 6, 1000)).int(6).int(50).int(2),
-    large: || Input::new().array(&ints(5, 4_000, 1000)).array(&ints(6, 4_000, 1000)).int(4_000).int(1 << 40).int(40),
+    large: || {
+        Input::new().array(&ints(5, 4_000, 1000)).array(&ints(6, 4_000, 1000)).int(4_000).int(1_i64 << 40).int(40)
+    },
     reference: |input, memory| {
         let len = input.size(2);
         let [left, right]: [Vec<i64>; 2] = [0, 1].map(|array| read(memory, input.at(array), len));
