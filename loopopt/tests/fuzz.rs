@@ -167,7 +167,7 @@ const UNSEEN_FAULTS: &[Fault] = &[
 
 #[test]
 fn the_pipeline_changes_no_program() -> Result<()> {
-    let statistics = run("pipeline", 12_000)?;
+    let statistics = run("pipeline", 9_000)?;
     println!("{statistics}");
     let ordinary = &statistics.ordinary;
     let passes = FLOORS.iter().map(|&(pass, floor)| (pass.to_owned(), ordinary.share(pass), floor));
@@ -217,7 +217,7 @@ fn analyses_are_as_defined() -> Result<()> {
 /// Guards, one for each access of a region.
 #[test]
 fn guards_are_consolidated() -> Result<()> {
-    let statistics = run("guarded", 2_000)?;
+    let statistics = run("guarded", 1_500)?;
     println!("{statistics}");
     let share = statistics.share("consolidate_guards");
     ensure!(share >= 1.5, "guards are consolidated in {share:.1} % of the programs only");
@@ -229,7 +229,7 @@ fn guards_are_consolidated() -> Result<()> {
 /// Recorded, and compiled again with what was recorded or with something else.
 #[test]
 fn profiles_change_no_program() -> Result<()> {
-    let statistics = run("profiled", 2_000)?;
+    let statistics = run("profiled", 1_500)?;
     println!("{statistics}");
     let share = statistics.share("specialize");
     ensure!(share >= 2.0, "loops are specialized in {share:.1} % of the programs only");
@@ -239,7 +239,7 @@ fn profiles_change_no_program() -> Result<()> {
 /// A branch in each innermost loop that goes the other way from some iteration on.
 #[test]
 fn loops_are_split() -> Result<()> {
-    let statistics = run("halves", 2_000)?;
+    let statistics = run("halves", 1_500)?;
     println!("{statistics}");
     let share = statistics.share("split_iterations");
     ensure!(share >= 1.5, "loops are split in {share:.1} % of the programs only");
