@@ -55,6 +55,8 @@ faults! {
     QuotientOfAnything,
     /// `elide_checks`: a sum that stops on the way to a number is between the two, though that number is behind it.
     ClampedEitherWay,
+    /// `version`, `reassociate`: a constant that is added to an index becomes an offset without being scaled.
+    ConstantUnscaled,
     /// `strip_mine`: what the loops inside add to fuel is forgotten.
     InnerFuelForgotten,
     /// `strip_mine`: one iteration begins for which there is no fuel (off by one).

@@ -26,13 +26,15 @@
 //! (L2) Nothing but the next operation uses what stands between, so no exit, no store and no trap sees that it is another value. All are
 //! pure, so that it does not matter when they run. (L3) Each stands where it stood, so that its operands are there; the last one
 //! gives the value that the chain gave. (L4) Constants that are added to a value one after the other, `(v + a) + b`, are added at once if nothing
-//! but what is rewritten uses the sum between: modulo two to its bits it is the same ([`constants`]).
+//! but what is rewritten uses the sum between: modulo two to its bits it is the same ([`constants`]). (L5) A constant that is added to the index of an address becomes
+//! an offset, if nothing but such addresses uses the sum: the address is the same, modulo two to 64 ([`offsets`](crate::edit::materialize::offsets)).
 //!
 //! # Pays when
 //!
 //! (P1) the chain takes more cycles than the processor takes to start all instructions of an iteration: then it is what the loop waits
-//! for. (P2) A register is free for what is put together. (P3) The loop is not cold. Of (L4) there is
-//! one operation fewer, and a register less or as many.
+//! for. (P2) A register is free for what is put together. (P3) The loop is not cold. Of (L4) and (L5) there is
+//! one operation fewer, and a register less or as many. An index that is used otherwise too, such as the next value of a counter, would only be alive beside
+//! what it is made of.
 //!
 //! # Changes
 //!
@@ -61,6 +63,8 @@ use crate::edit::inst::clone::repeat_before;
 use crate::edit::inst::trap_location::locate_at_load;
 use crate::edit::materialize::assertion::assert_equal;
 use crate::edit::materialize::dce::remove_unused;
+use crate::edit::materialize::local_cse::reuse;
+use crate::edit::materialize::offsets::Offsets;
 use crate::fault::fault;
 use crate::options::Options;
 use crate::pass::{Pass, PassCx};
@@ -74,14 +78,19 @@ use cranelift_codegen::{CodegenResult, Context, FxHashMap};
 pub(crate) const NAME: &str = "reassociate";
 
 /// The pass.
-pub(crate) const PASS: Pass =
-    Pass { name: NAME, run, reasons: &[Decline::REASONS], claims: &[Claim::SameResult], ..Pass::OPTIONAL };
+pub(crate) const PASS: Pass = Pass {
+    name: NAME,
+    run,
+    reasons: &[Decline::REASONS],
+    claims: &[Claim::SameResult, Claim::SamePlace],
+    ..Pass::OPTIONAL
+};
 
 /// Does it in all loops. Linear in the size of the function.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
     let forest = cx.forest(ctx);
     let mut open = Vec::new();
-    let mut change = add_at_once(ctx, cx, &forest);
+    let mut change = add_at_once(ctx, cx, &forest).max(fold_offsets(ctx, cx, &forest));
     for lp in forest.loops() {
         let header = forest.data(lp).header;
         if cx.marks.is_left_alone(header) {
@@ -117,12 +126,16 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     Ok(change)
 }
 
+/// The loops that are not cold, with their headers.
+fn warm_loops(ctx: &Context, cx: &PassCx<'_>, forest: &LoopForest) -> impl Iterator<Item = (Loop, Block)> {
+    let loops = forest.loops().map(|lp| (lp, forest.data(lp).header));
+    loops.filter(|&(_, header)| !cx.marks.is_left_alone(header) && !ctx.func.is_effectively_cold(header))
+}
+
 /// (L4) in all loops that are not cold.
 fn add_at_once(ctx: &mut Context, cx: &mut PassCx<'_>, forest: &LoopForest) -> Change {
-    let header = |lp| forest.data(lp).header;
-    let loops =
-        forest.loops().filter(|&lp| !cx.marks.is_left_alone(header(lp)) && !ctx.func.is_effectively_cold(header(lp)));
-    let found: Vec<_> = loops.filter_map(|lp| Some((header(lp), Sums::of(&ctx.func, forest, lp)?))).collect();
+    let loops = warm_loops(ctx, cx, forest);
+    let found: Vec<_> = loops.filter_map(|(lp, header)| Some((header, Sums::of(&ctx.func, forest, lp)?))).collect();
     if found.is_empty() {
         return Change::Nothing;
     }
@@ -140,6 +153,33 @@ fn add_at_once(ctx: &mut Context, cx: &mut PassCx<'_>, forest: &LoopForest) -> C
     if unused.is_empty() {
         return Change::Nothing;
     }
+    remove_unused(&mut ctx.func, unused);
+    Change::Insts
+}
+
+/// (L5) in all loops that are not cold.
+fn fold_offsets(ctx: &mut Context, cx: &mut PassCx<'_>, forest: &LoopForest) -> Change {
+    let loops = warm_loops(ctx, cx, forest);
+    let found = loops.map(|(lp, header)| (header, Offsets::of(&ctx.func, forest.own_blocks(lp))));
+    let found: Vec<_> = found.filter(|(_, offsets)| offsets.len() > 0).collect();
+    if found.is_empty() {
+        return Change::Nothing;
+    }
+    let uses = count_uses(&ctx.func);
+    let (mut unused, mut blocks) = (Vec::new(), Vec::new());
+    for (header, offsets) in found {
+        let offsets = offsets.only_unshared(&uses);
+        if offsets.len() > 0 && cx.fuel.take() {
+            cx.retract(NAME, header);
+            cx.fired(&ctx.func, &PASS, header, format!("constants of indices that are offsets: {}", offsets.len()));
+            blocks.extend(offsets.blocks(&ctx.func));
+            unused.extend(offsets.fold(&mut ctx.func));
+        }
+    }
+    if blocks.is_empty() {
+        return Change::Nothing;
+    }
+    reuse(&mut ctx.func, &ctx.domtree, blocks);
     remove_unused(&mut ctx.func, unused);
     Change::Insts
 }

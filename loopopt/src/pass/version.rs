@@ -103,7 +103,7 @@ use crate::claim::Claim;
 use crate::edit::materialize::dce::remove_unused;
 use crate::edit::materialize::drop_trap_flags::GoneGuards;
 use crate::edit::materialize::local_cse::reuse;
-use crate::edit::materialize::offsets::fold_offsets;
+use crate::edit::materialize::offsets::Offsets;
 use crate::edit::materialize::pin::pin_accesses_at;
 use crate::pass::copying::{Denied, granted};
 use crate::pass::{Form, Pass, PassCx, canon};
@@ -227,7 +227,7 @@ fn finish(ctx: &mut Context, cx: &mut PassCx<'_>, plans: &[Plan]) -> CodegenResu
     let stays = |block: &Block| ctx.func.layout.is_block_inserted(*block);
     let mut blocks: Vec<_> = plans.iter().flat_map(|plan| plan.blocks.iter().copied()).filter(stays).collect();
     let tests: Vec<_> = tests.into_iter().filter(stays).collect();
-    unused.extend(fold_offsets(&mut ctx.func, &blocks));
+    unused.extend(Offsets::of(&ctx.func, blocks.iter().copied()).fold(&mut ctx.func));
     blocks.extend(tests);
     reuse(&mut ctx.func, &ctx.domtree, blocks);
     remove_unused(&mut ctx.func, unused);
