@@ -613,6 +613,15 @@ fn gas_is_not_asked_for_in_the_loop() {
     assert_eq!(unrolled.stack_accesses, 0, "values are spilled in\n{text}");
 }
 
+/// Neighbours are loaded at offsets from the counter's own address: nothing computes their indices.
+#[test]
+fn indices_of_neighbours_are_not_computed() {
+    let code = sample_code("clamped-neighbours", Pipeline::LoopOpt(&Options::default()));
+    let (text, found) = (listing(&code), loops(&code));
+    let counts: Vec<_> = found.iter().map(|one| (one.insts, one.loads)).collect();
+    assert!(counts.contains(&(12, 4)) && counts.contains(&(8, 3)), "{counts:?} in\n{text}");
+}
+
 /// Four iterations have four loads of each array, four stores, and one step of each pointer.
 #[test]
 fn a_batch_steps_each_pointer_once() {

@@ -88,7 +88,7 @@
 //! | `consolidate_guards` | one Spectre guard protects all accesses near one address |
 //! | `sink` | a value that only exits or rare blocks use is computed there |
 //! | `leave_canonical_form` | undoes what only canonical form needed |
-//! | `reassociate` | a reduction takes the values of an unrolled group in one operation |
+//! | `reassociate` | a reduction takes the values of an unrolled group in one operation; constants in indices are offsets of loads and stores |
 //! | `extend_loads` | a load and the extension of its value become one extending load |
 //! | `tail_duplicate` | latches that share one test get one each |
 //! | `layout` | loops are placed in one piece, with their exits after them |
