@@ -38,6 +38,8 @@ impl Enough {
             IntCC::SignedGreaterThan => at_least(bound.wrapping_add(1), true),
             IntCC::UnsignedGreaterThanOrEqual => at_least(bound, false),
             IntCC::UnsignedGreaterThan => at_least(bound.checked_add(1)?, false),
+            // So Cranelift writes that it is 1 at least, without a sign.
+            IntCC::NotEqual if bound == 0 => at_least(1, false),
             _ => None,
         }?;
         (func.dfg.value_type(left) == types::I64).then_some((left, enough))

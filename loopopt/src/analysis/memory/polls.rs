@@ -109,6 +109,18 @@ impl Polls {
         self.all.iter().any(|poll| poll.kind == PollKind::Flag)
     }
 
+    /// The number that polls ask for as fuel, if one does, and what is enough for all of them. An error with another number if they ask for several, and with the same if
+    /// they ask for it in two ways.
+    pub fn fuel(&self) -> Result<Option<(Value, Enough)>, Value> {
+        let mut asked: Option<(Value, Enough)> = None;
+        for poll in &self.all {
+            let PollKind::Fuel(number, enough) = poll.kind else { continue };
+            let same = asked.map_or(Some(enough), |(first, other)| other.and(enough).filter(|_| number == first));
+            asked = Some((number, same.ok_or(number)?));
+        }
+        Ok(asked)
+    }
+
     /// The value that `value` is in the header, if the usual edges are taken.
     pub fn resolve(&self, func: &Function, mut value: Value) -> Value {
         for poll in self.all.iter().rev() {

@@ -12,6 +12,7 @@
 //! A loop may end earlier by a trap or in a call that does not return; nothing here says that it does not.
 
 use crate::analysis::cfg::edges::{Edge, copied_size, edges_from};
+use crate::analysis::cfg::jumps::leads_to_failure;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::scev::comparison::Comparison;
 use crate::analysis::scev::const_eval::{Evaluator, is_foldable};
@@ -229,10 +230,13 @@ impl Iteration {
 }
 
 /// How often the back edge is taken on average, if the loop counts up to a constant from a number that is not known, or takes a remainder: an
-/// [estimate](crate::analysis::scev::exit_test::CountedTest::usual_steps), by which nothing but cost may be judged.
+/// [estimate](crate::analysis::scev::exit_test::CountedTest::usual_steps), by which nothing but cost may be judged. What leads to failure, such as fuel that ends,
+/// is not how loops end.
 pub fn estimate(view: View<'_>, lp: Loop) -> Option<u64> {
+    let func = view.func();
     let recurrences = Recurrences::with_constant_steps(view, lp);
-    let tests = ExitTest::all(view, lp).filter_map(|test| test.counted(view, lp, &recurrences));
+    let usual = ExitTest::all(view, lp).filter(|test| !leads_to_failure(func, test.exit.target(func)));
+    let tests = usual.filter_map(|test| test.counted(view, lp, &recurrences));
     let steps = |test: CountedTest| {
         let remainder = || test.remainder_by().filter(|&by| !moves_by(view, lp, (&recurrences, by)));
         test.usual_steps().or_else(|| remainder().map(|_| 1))

@@ -1,7 +1,7 @@
 //! Whether strips pay.
 
 use super::{Decline, Look, MAX_WHOLE};
-use crate::analysis::cfg::edges::{Edge, each_use};
+use crate::analysis::cfg::edges::{Edge, each_use, edges_from};
 use crate::analysis::cfg::jumps::leads_to_failure;
 use crate::analysis::facts::known::{Conditions, Place};
 use crate::analysis::inst::number::added_constant;
@@ -14,9 +14,9 @@ use crate::analysis::scev::invariant::invariant_chain;
 use crate::analysis::scev::recurrence::Recurrences;
 use crate::analysis::scev::view::View;
 use crate::options::Options;
-use cranelift_codegen::FxHashSet;
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
-use cranelift_codegen::ir::{Block, Inst, Opcode};
+use cranelift_codegen::ir::{Block, Opcode, Value};
+use cranelift_codegen::{FxHashMap, FxHashSet};
 
 impl Look<'_> {
     /// (P4) With fuel, nothing says that the loop ends soon.
@@ -48,30 +48,36 @@ impl Look<'_> {
         if fuel.enough == Enough::BelowZero {
             return Ok(());
         }
-        let mut numbers = FxHashSet::from_iter([fuel.left]);
-        let mut uses = Vec::new();
-        for inst in body.iter().flat_map(|&block| func.layout.block_insts(block)) {
-            each_use(func, inst, |value| uses.push((value, inst)));
-        }
-        // A sum stands behind what it is made of, in one of few blocks.
-        let sums = uses.iter().filter(|(_, inst)| added_constant(func, *inst).is_some());
-        for (_, inst) in sums.clone().chain(sums) {
-            let (number, _) = added_constant(func, *inst).expect("it is a sum");
-            if numbers.contains(&number) {
-                numbers.insert(func.dfg.first_result(*inst));
+        // What is still fuel if a value is, and what is used for something else.
+        let mut made = FxHashMap::<Value, Vec<Value>>::default();
+        let mut others = FxHashSet::default();
+        for &block in body {
+            for inst in func.layout.block_insts(block) {
+                let opcode = func.dfg.insts[inst].opcode();
+                match added_constant(func, inst) {
+                    Some((number, _)) => made.entry(number).or_default().push(func.dfg.first_result(inst)),
+                    None if opcode == Opcode::Store => others.extend(&func.dfg.inst_args(inst)[1..]),
+                    None if opcode.is_terminator() || opcode.is_call() => {}
+                    None => each_use(func, inst, |value| _ = others.insert(value)),
+                }
+            }
+            for edge in edges_from(func, block) {
+                let params = func.dfg.block_params(edge.target(func));
+                for (&param, passed) in params.iter().zip(edge.args(func)) {
+                    made.entry(passed.as_value().unwrap_or(param)).or_default().push(param);
+                }
             }
         }
-        let counts = |inst: Inst| {
-            let opcode = func.dfg.insts[inst].opcode();
-            opcode.is_terminator() || opcode.is_call() || added_constant(func, inst).is_some()
-        };
-        let is_data = |value, inst| {
-            func.dfg.insts[inst].opcode() == Opcode::Store
-                && func.dfg.inst_args(inst)[1..].iter().all(|&arg| arg != value)
-        };
-        let other =
-            uses.iter().find(|&&(value, inst)| numbers.contains(&value) && !counts(inst) && !is_data(value, inst));
-        other.map_or(Ok(()), |&(number, _)| Err(Decline::UsedOtherwise(number)))
+        let mut numbers = FxHashSet::from_iter([fuel.left]);
+        let mut open = vec![fuel.left];
+        while let Some(number) = open.pop() {
+            if others.contains(&number) {
+                return Err(Decline::UsedOtherwise(number));
+            }
+            let made = made.get(&number).into_iter().flatten();
+            open.extend(made.copied().filter(|made| numbers.insert(*made)));
+        }
+        Ok(())
     }
 
     /// (P3) Each iteration compares an add-recurrence with something loop-invariant, computed in the loop or not, to end the loop, and nothing

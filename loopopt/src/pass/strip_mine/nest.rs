@@ -78,15 +78,14 @@ impl Nest {
 
     /// What the loop asks for as fuel.
     pub(super) fn asked(&self) -> Asked {
-        let mut numbers = self.polls.all.iter().filter_map(fuel_of);
-        match (numbers.next(), numbers.next()) {
-            (None, _) if self.inner_polls().all(|poll| fuel_of(poll).is_none()) => Asked::Nothing,
-            (Some((number, enough)), None) => {
+        match self.polls.fuel() {
+            Ok(None) if self.inner_polls().all(|poll| fuel_of(poll).is_none()) => Asked::Nothing,
+            Ok(Some((number, enough))) => {
                 let mut inside = self.inner_polls().filter_map(fuel_of);
                 let enough = inside.try_fold(enough, |enough, (_, other)| enough.and(other));
                 enough.map_or(Asked::Several, |enough| Asked::Fuel(number, enough))
             }
-            _ => Asked::Several,
+            Ok(None) | Err(_) => Asked::Several,
         }
     }
 

@@ -12,7 +12,7 @@ use crate::analysis::memory::alias::{Access, LoopStores, PrivateSlots};
 use crate::analysis::memory::enough::Enough;
 use crate::analysis::memory::exit_polls;
 use crate::analysis::memory::fuel::{Fuel, Inside};
-use crate::analysis::memory::polls::{PollKind, Polls};
+use crate::analysis::memory::polls::Polls;
 use crate::options::Options;
 use crate::pass::PassCx;
 use cranelift_codegen::ir::{Block, Function, Inst, MemFlagsData, Value, ValueDef};
@@ -178,23 +178,20 @@ impl Look<'_> {
         Ok(used)
     }
 
+    /// (L2) What an iteration takes of the number that the polls ask for, if one does. Of several, a strip would need the least of their counts.
+    fn fuel(&self, polls: &Polls) -> Result<Option<Fuel>, Decline> {
+        let Some(asked) = polls.fuel().map_err(Decline::SeveralFuels)? else { return Ok(None) };
+        let fuel = Fuel::of(self.ctx, (self.forest, self.lp), polls, (asked, &Inside::default()));
+        fuel.ok_or(Decline::FuelUnknown(asked.0)).map(Some)
+    }
+
     pub(super) fn strip(
         &mut self,
         (polls, used): (&Polls, &FxHashSet<Value>),
         body: &[Block],
         cx: &mut PassCx<'_>,
     ) -> Result<Strip, Decline> {
-        let mut fuel = None;
-        for poll in &polls.all {
-            if let PollKind::Fuel(param, enough) = poll.kind {
-                let found = Fuel::of(self.ctx, (self.forest, self.lp), polls, ((param, enough), &Inside::default()));
-                // Two numbers that run out would need the less of two counts.
-                if fuel.is_some() || found.is_none() {
-                    return Err(Decline::FuelUnknown(param));
-                }
-                fuel = found;
-            }
-        }
+        let fuel = self.fuel(polls)?;
         if let Some(fuel) = fuel.filter(|_| !cx.options.ignore_cost) {
             self.judge_fuel(fuel, body)?;
         }

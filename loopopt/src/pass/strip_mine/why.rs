@@ -38,7 +38,9 @@ refusals! {
             => "long-iteration",
             "an iteration may execute {insts} instructions, and two polls may be {max} apart for two iterations in a strip",
             help "allow more by Embedder::poll_latency";
-        /// (L2) What an iteration adds is not known.
+        /// (L2) Several numbers run out.
+        SeveralFuels(fuel: Value) => "several-fuels", "another poll asks for a number than that for {fuel}, or for the same in another way";
+        /// (L2) What an iteration takes is not known.
         FuelUnknown(fuel: Value) => "fuel-unknown", "what an iteration takes of {fuel}, with the loops inside, is no small sum of constants";
     }
     shared { ColdLoop, Withheld, UsuallyShort(usual: Usual, min: usize) }
