@@ -29,7 +29,8 @@ use crate::analysis::cfg::edges::{Edge, edges_into, ways_from};
 use crate::analysis::cfg::jumps::leads_to_failure;
 use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
 use crate::analysis::inst::effects::{Effects, calls};
-use crate::analysis::memory::enough::Enough;
+use crate::analysis::inst::number::added_constant;
+use crate::analysis::memory::enough::{Enough, MAX_COST};
 use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode, Value, ValueDef};
 use cranelift_codegen::{Context, FxHashSet};
@@ -321,11 +322,19 @@ impl<'a> Search<'a> {
         usual_value(self.ctx, (self.forest, self.lp), &is_rare, passed) == Some(param)
     }
 
-    /// The parameter of the header that is enough if `usual` is taken.
+    /// The parameter of the header that is enough if `usual` is taken, and may run out. What is asked for as a check is none, such as whether a pointer is null.
     fn fuel(&self, condition: Value, usual: Edge) -> Option<(Value, Enough)> {
         let func = &self.ctx.func;
         let (number, enough) = Enough::of(func, condition, usual.slot == 0)?;
         let param = self.polls.resolve(func, number);
-        self.back_edge.passed_for(func, param).map(|_| (param, enough))
+        let next = self.back_edge.passed_for(func, param)?;
+        let runs_out = match func.dfg.value_def(next) {
+            ValueDef::Result(inst, _) => {
+                added_constant(func, inst).is_some_and(|(_, added)| enough.taken(added) <= MAX_COST)
+            }
+            // What several ways make of it.
+            _ => next != param,
+        };
+        (enough == Enough::BelowZero || runs_out).then_some((param, enough))
     }
 }
