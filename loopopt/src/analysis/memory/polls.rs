@@ -100,6 +100,16 @@ impl Polls {
         Search::new(ctx, (forest, lp), (&EntitySet::new(), gone), is_asynchronous)?.run()
     }
 
+    /// The polls for flags that `lp` starts with, if what else it asks is taken for a part of the program.
+    pub fn of_flags(
+        ctx: &Context,
+        (forest, lp): (&LoopForest, Loop),
+        is_asynchronous: &dyn Fn(Inst) -> bool,
+    ) -> Option<Self> {
+        let none = (&EntitySet::new(), &EntitySet::new());
+        Search { has_fuel: false, ..Search::new(ctx, (forest, lp), none, is_asynchronous)? }.run()
+    }
+
     /// Whether `block` is that of a poll, or only a rare edge leads to it.
     pub fn holds(&self, block: Block) -> bool {
         self.rare.contains(&block) || self.all.iter().any(|poll| poll.block == block)
@@ -202,6 +212,8 @@ struct Search<'a> {
     rare_inside: &'a EntitySet<Block>,
     /// What is taken to be somewhere else.
     gone: &'a EntitySet<Inst>,
+    /// Whether a number may be fuel.
+    has_fuel: bool,
     polls: Polls,
 }
 
@@ -219,7 +231,7 @@ impl<'a> Search<'a> {
         }
         let body = forest.data(lp).header;
         let polls = Polls { all: Vec::new(), body, rare: Vec::new(), loads: Vec::new() };
-        Some(Self { ctx, forest, lp, back_edge, is_asynchronous, rare_inside, gone, polls })
+        Some(Self { ctx, forest, lp, back_edge, is_asynchronous, rare_inside, gone, has_fuel: true, polls })
     }
 
     fn run(mut self) -> Option<Polls> {
@@ -335,6 +347,6 @@ impl<'a> Search<'a> {
             // What several ways make of it.
             _ => next != param,
         };
-        (enough == Enough::BelowZero || runs_out).then_some((param, enough))
+        (self.has_fuel && (enough == Enough::BelowZero || runs_out)).then_some((param, enough))
     }
 }

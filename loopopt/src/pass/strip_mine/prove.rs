@@ -33,7 +33,20 @@ impl Look<'_> {
         let asynchronous = |load: Inst| options.is_asynchronous_load(&ctx.func, load);
         let polls = Polls::of(ctx, forest, lp, &asynchronous).ok_or_else(|| self.why_no_poll())?;
         self.prove_form()?;
-        let body: Vec<_> = forest.blocks(lp).iter().copied().filter(|&block| !polls.holds(block)).collect();
+        let asks_flags = polls.ask_flags();
+        match self.prove_with(polls, cx) {
+            // A check that looks like fuel, behind polls for flags.
+            Err(why) if asks_flags && why.is_of_fuel() => match Polls::of_flags(ctx, (forest, lp), &asynchronous) {
+                Some(polls) => self.prove_with(polls, cx),
+                None => Err(why),
+            },
+            proved => proved,
+        }
+    }
+
+    fn prove_with(&mut self, polls: Polls, cx: &mut PassCx<'_>) -> Result<Plan, Decline> {
+        let blocks = self.forest.blocks(self.lp).iter().copied();
+        let body: Vec<_> = blocks.filter(|&block| !polls.holds(block)).collect();
         let used = self.used(&polls, &body)?;
         let strip = self.strip((&polls, &used), &body, cx)?;
         Ok(self.plan((polls, Vec::new()), body, used, strip))

@@ -45,3 +45,10 @@ refusals! {
     }
     shared { ColdLoop, Withheld, UsuallyShort(usual: Usual, min: usize) }
 }
+
+impl Decline {
+    /// Whether what looks like fuel is why.
+    pub(super) fn is_of_fuel(&self) -> bool {
+        matches!(self, Self::UsedOtherwise(_) | Self::SeveralFuels(_) | Self::FuelUnknown(_))
+    }
+}
