@@ -107,6 +107,12 @@ fn only_loop(code: &[u8]) -> EmittedLoop {
     found.remove(0)
 }
 
+/// The innermost loop with the most loads: that of an unrolled group, if there is one.
+fn most_loads(code: &[u8]) -> EmittedLoop {
+    let innermost = loops(code).into_iter().filter(|one| one.is_innermost);
+    innermost.max_by_key(|one| one.loads).expect("there are loops")
+}
+
 /// The loop is in one piece, with one jump, which is a conditional one back to its head, and is no longer than before.
 #[track_caller]
 fn assert_tight(text: &str) {
@@ -595,8 +601,7 @@ fn a_safepoint_is_not_polled_in_the_loop() {
     assert!(polled.stack_accesses > 0, "the call keeps values on the stack\n{}", listing(&before));
     let code = sample_code("safepoint-poll", Pipeline::LoopOpt(&options));
     let text = listing(&code);
-    let found = loops(&code);
-    let unrolled = found.iter().filter(|one| one.is_innermost).max_by_key(|one| one.loads).expect("there are loops");
+    let unrolled = most_loads(&code);
     assert_eq!((unrolled.loads, unrolled.stores, unrolled.jumps), (8, 4, 1), "four iterations\n{text}");
     assert_eq!(unrolled.stack_accesses, 0, "values are spilled in\n{text}");
 }
@@ -607,8 +612,7 @@ fn gas_is_not_asked_for_in_the_loop() {
     let options = Options::default();
     let code = sample_code("gas-metered", Pipeline::LoopOpt(&options));
     let text = listing(&code);
-    let found = loops(&code);
-    let unrolled = found.iter().filter(|one| one.is_innermost).max_by_key(|one| one.loads).expect("there are loops");
+    let unrolled = most_loads(&code);
     assert_eq!((unrolled.loads, unrolled.stores, unrolled.jumps), (8, 0, 1), "four iterations\n{text}");
     assert_eq!(unrolled.stack_accesses, 0, "values are spilled in\n{text}");
 }
@@ -630,12 +634,10 @@ fn a_batch_steps_each_pointer_once() {
     let options = Options::default();
     let code = sample_code("differences", Pipeline::LoopOpt(&options));
     let text = listing(&code);
-    let found = loops(&code);
-    let innermost = || found.iter().filter(|one| one.is_innermost);
-    let batch = innermost().max_by_key(|one| one.loads).expect("there are loops");
+    let batch = most_loads(&code);
     assert_eq!((batch.loads, batch.stores, batch.jumps), (8, 4, 1), "four iterations\n{text}");
     assert_eq!(batch.stack_accesses, 0, "values are spilled in\n{text}");
-    let rest = innermost().filter(|one| one.loads == 2).count();
+    let rest = loops(&code).iter().filter(|one| one.is_innermost && one.loads == 2).count();
     assert_eq!(rest, 1, "what remains has the loop as it was\n{text}");
     let single = sample_code("differences", Pipeline::LoopOpt(&one_at_a_time()));
     let one = loops(&single).iter().map(|one| one.insts).min().expect("there are loops");
@@ -702,8 +704,7 @@ impl Embedder for Consolidating {
 
 /// The loads and the conditional moves of the innermost loop with the most loads.
 fn loads_and_guards(code: &[u8]) -> (usize, usize) {
-    let found = loops(code);
-    let most = found.iter().filter(|one| one.is_innermost).max_by_key(|one| one.loads).expect("there are loops");
+    let most = most_loads(code);
     let is_guard =
         |inst: &Instruction| most.offsets.contains(&inst.ip()) && format!("{:?}", inst.mnemonic()).starts_with("Cmov");
     let guards = Decoder::new(64, code, DecoderOptions::NONE).into_iter().filter(is_guard).count();
@@ -727,8 +728,7 @@ fn one_guard_stands_for_an_unrolled_group() {
 #[test]
 fn one_multiplication_waits_for_the_group_before() {
     let code = sample_code("product", Pipeline::LoopOpt(&Options::default()));
-    let found = loops(&code);
-    let group = found.iter().filter(|one| one.is_innermost).max_by_key(|one| one.loads).expect("there are loops");
+    let group = most_loads(&code);
     let insts = Decoder::new(64, &code, DecoderOptions::NONE).into_iter();
     let (mut written, mut products, mut waiting) = (Vec::new(), 0, 0);
     for inst in insts.filter(|inst| group.offsets.contains(&inst.ip())) {
@@ -771,7 +771,7 @@ fn what_is_known_of_a_part_is_not_asked_in_the_loop() {
     let parts = code("two-parts");
     assert!(innermost(&parts).iter().all(|one| one.conditional_jumps == 1), "{}", listing(&parts));
     let clamped = code("clamped-neighbours");
-    let unrolled = innermost(&clamped).into_iter().max_by_key(|one| one.loads).expect("there are loops");
+    let unrolled = most_loads(&clamped);
     assert_eq!(unrolled.conditional_jumps, 1, "{}", listing(&clamped));
     let both = code("both-conditions");
     let sets = |mnemonic| matches!(mnemonic, Mnemonic::Setg | Mnemonic::Setge | Mnemonic::Setl | Mnemonic::Setle);
@@ -795,7 +795,7 @@ fn conditions_that_are_joined_are_not_made() {
     assert_eq!(sets(&merge), 0, "{}", listing(&merge));
     let flag = code("stop-flag");
     assert_eq!(sets(&flag), 0, "{}", listing(&flag));
-    let walk = loops(&flag).into_iter().filter(|one| one.is_innermost).max_by_key(|one| one.loads).expect("the loop");
+    let walk = most_loads(&flag);
     assert_eq!(walk.conditional_jumps, 2 * walk.loads, "{}", listing(&flag));
 }
 
