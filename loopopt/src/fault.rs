@@ -89,6 +89,10 @@ faults! {
     AnyLoopIsAStrip,
     /// `widen_indices`: 32-bit sums do not wrap (LLVM IndVarSimplify's class of `nuw` that does not hold).
     SumsNeverWrap,
+    /// `widen_indices`: there is room for a step above each bound and each start, whatever has been compared with them.
+    RoomUnasked,
+    /// `version`: what is added on one side of a comparison is not taken away on the other.
+    AddedTwice,
     /// `version`: an extended sum may be as large as it likes (LLVM 123550: `nuw` of an address that wraps).
     AddressMayWrap,
     /// `version`: a sum of what it is in the first iteration and of a counter that begins at another number than zero holds that number twice.

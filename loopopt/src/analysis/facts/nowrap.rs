@@ -201,6 +201,12 @@ impl<'a> Extents<'a> {
         stays.then_some(counter)
     }
 
+    /// Whether `value` is an induction variable that steps by a constant, be it one that wraps.
+    pub fn is_counter(&mut self, value: Value) -> bool {
+        self.look_at(value);
+        self.counters.contains_key(&value)
+    }
+
     /// A leaf in the reading in which more is known of it. If that is both, in that of the sum; without sign if they say the same.
     fn part(&mut self, value: Value, factor: i128, signed_sum: bool) -> Part {
         self.look_at(value);
@@ -210,7 +216,11 @@ impl<'a> Extents<'a> {
     /// The same, if it is no counter of a loop that was not looked at.
     fn known_part(&mut self, value: Value, factor: i128, signed_sum: bool) -> Part {
         let [unsigned, signed] = [false, true].map(|signed| self.known_bounds(value, signed));
-        let is_signed = match (signed.1 - signed.0).cmp(&(unsigned.1 - unsigned.0)) {
+        let [spans, all] = [[signed, unsigned], [limits(self.view.func().dfg.value_type(value).bits(), false); 2]]
+            .map(|bounds| bounds.map(|(least, largest)| largest - least));
+        let is_signed = match spans[0].cmp(&spans[1]) {
+            // Hardly anything is known of it.
+            _ if spans.iter().all(|span| *span > all[0] / 2) => signed_sum && signed != unsigned,
             Ordering::Less => true,
             Ordering::Equal => signed_sum && signed != unsigned,
             Ordering::Greater => false,
@@ -366,16 +376,30 @@ impl<'a> Extents<'a> {
             let step = const_eval::signed(step, ty) as i64;
             let (param, start) = (*param, *start);
             let mut counter = Counter { lp, param, start, step, bounds: [None; 2], stays: [None; 2] };
+            let starts = self.start_bounds(&counter, ty);
             counter.bounds = in_both(
-                [false, true].map(|signed| {
-                    let start = self.passed_bounds(start, signed);
-                    self.bounds_from(&counter, start, (&tests, around), signed)
-                }),
+                [false, true]
+                    .map(|signed| self.bounds_from(&counter, starts[usize::from(signed)], (&tests, around), signed)),
                 ty,
             );
             self.counters.insert(param, counter);
         }
         self.find_carried(lp, &tests);
+    }
+
+    /// What a counter starts from, read without sign and with it. One question, if that is whether it may be negative.
+    fn start_bounds(&mut self, counter: &Counter, ty: Type) -> [Bounds; 2] {
+        let bounds = [false, true].map(|signed| self.passed_bounds(counter.start, signed));
+        let [entry] = self.view.forest.data(counter.lp).entries[..] else { return bounds };
+        if bounds[1].0 >= 0 || self.questions == 0 || !self.is_told(counter, counter.start) {
+            return bounds;
+        }
+        self.questions -= 1;
+        let Some(start) = self.view.sum(counter.start) else { return bounds };
+        let (place, zero) = (Place::Before(entry.branch), Sum::constant(0, ty.bits()));
+        let is_negative = !self.conditions.holds(place, IntCC::SignedGreaterThanOrEqual, [&start, &zero]);
+        let never_negative = (0, limits(ty.bits(), true).1);
+        bounds.map(|bounds| if is_negative { bounds } else { common(bounds, never_negative) })
     }
 
     /// What a counter of a loop with these tests can be, if the back edge is taken at most so often, and if it is sure not to wrap in this reading.
@@ -428,12 +452,46 @@ impl<'a> Extents<'a> {
                 _ => return None,
             },
         };
+        // The last number is the bound and so much more, or the start.
+        let beyond = if step > 0 { step - strict - added } else { step + strict - added };
+        let limit = match bound.filter(|bound| is_between && self.view.is_from_outside(counter.lp, *bound)) {
+            Some(bound) => self.with_room(counter, (bound, limit), beyond + step, signed),
+            None => limit,
+        };
+        let start = self.with_room(counter, (counter.start, start), step, signed);
         let bounds = match step > 0 {
-            true => (start.0, start.1.max(limit.1 - strict + step - added)),
-            false => (start.0.min(limit.0 + strict + step - added), start.1),
+            true => (start.0, start.1.max(limit.1 + beyond)),
+            false => (start.0.min(limit.0 + beyond), start.1),
         };
         let with_step = (bounds.0 + step.min(0), bounds.1 + step.max(0));
         (is_between && is_within(with_step, self.limits(counter, signed))).then_some(bounds)
+    }
+
+    /// What `value` is, which is within `known`, where the loop is entered: if comparisons say that `beyond` can be added to it, no more than that, or no less. One
+    /// question.
+    fn with_room(&mut self, counter: &Counter, (value, known): (Value, Bounds), beyond: i128, signed: bool) -> Bounds {
+        let [entry] = self.view.forest.data(counter.lp).entries[..] else { return known };
+        let (limits, is_most) = (self.limits(counter, signed), counter.step > 0);
+        let room = if is_most { (known.0, limits.1 - beyond) } else { (limits.0 - beyond, known.1) };
+        let end = if is_most { room.1 } else { room.0 };
+        if is_within(known, room) || room.0 > room.1 || !self.is_told(counter, value) {
+            return known;
+        }
+        let Some(sum) = self.view.sum(value) else { return known };
+        let end = Sum::constant(end as u64, sum.bits());
+        let has_room =
+            fault!(RoomUnasked) || self.is_not_beyond(Place::Before(entry.branch), counter, [&sum, &end], signed);
+        if has_room { common(known, room) } else { known }
+    }
+
+    /// Whether anything at all has been compared with `value` in front of the loop of a counter, or with what it is another name for.
+    fn is_told(&mut self, counter: &Counter, value: Value) -> bool {
+        let [entry] = self.view.forest.data(counter.lp).entries[..] else { return false };
+        let sum = self.view.sum(value);
+        match sum.as_ref().map(Sum::terms) {
+            Some([(Term::Value(only), _)]) => self.conditions.knows(Place::Before(entry.branch), *only),
+            _ => false,
+        }
     }
 
     /// All numbers that a counter could be, read so.

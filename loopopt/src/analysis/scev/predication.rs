@@ -47,6 +47,7 @@
 pub(in crate::analysis) mod gathered;
 pub(in crate::analysis) mod indices;
 mod moves;
+pub mod plain;
 pub(in crate::analysis) mod summands;
 pub mod unwrapped;
 

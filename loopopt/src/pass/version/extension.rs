@@ -39,7 +39,7 @@
 use crate::analysis::cfg::edges::destinations;
 use crate::analysis::cfg::loops::Loop;
 use crate::analysis::facts::known::Place;
-use crate::analysis::facts::nowrap::Extents;
+use crate::analysis::facts::nowrap::{Exact, Extents};
 use crate::analysis::inst::effects::is_constant;
 use crate::analysis::inst::number::{mask, signed};
 use crate::analysis::memory::alias::address_operand;
@@ -88,16 +88,26 @@ impl<'a> Extensions<'a> {
         if self.last.replace(lp) != Some(lp) {
             self.extents.allow(self.guards.options.widen_indices_max_questions);
         }
-        if self.extents.exact(&narrow, is_signed, Place::Before(inst)).is_ok() {
+        let exact = self.extents.exact(&narrow, is_signed, Place::Before(inst));
+        if exact.is_ok_and(|exact| !self.has_counter_that_may_wrap(&exact)) {
             return None;
         }
         let bits = if fault!(AddressMayWrap) { 64 } else { narrow.bits() - u32::from(is_signed) };
         let most = Sum::constant(mask(bits), root.bits());
-        let mut required = vec![Requirement::at_most(root.clone().offset(constant.max(0)), most)];
+        // A counter by itself is never too large, and may wrap all the same: it is asked to leave room for one more.
+        let room = i64::from(!is_signed && matches!(root.terms(), [(_, 1)]));
+        let mut required = vec![Requirement::at_most(root.clone().offset(constant.max(room)), most)];
         if constant < 0 {
             required.push(Requirement::at_most(Sum::constant(constant.unsigned_abs(), root.bits()), root.clone()));
         }
         Some((root.offset(constant), required))
+    }
+
+    /// Whether `sum` has a counter that may wrap in the reading in which it is added up.
+    fn has_counter_that_may_wrap(&mut self, sum: &Exact) -> bool {
+        sum.terms.iter().any(|(leaf, _)| {
+            self.extents.is_counter(leaf.value) && self.extents.counter(leaf.value, leaf.signed).is_none()
+        })
     }
 
     /// Whether it is worth comparisons of its own that `inst`, which [`unwrapped`](Self::unwrapped) knows, is a sum in 64 bits.
@@ -140,7 +150,7 @@ impl<'a> Extensions<'a> {
             };
             sum.add(&part, factor)?;
         }
-        (!matches!(sum.terms(), [(_, 1)]) && sum.never_wraps()).then_some(sum)
+        sum.never_wraps().then_some(sum)
     }
 
     /// What `value` is in the first iteration, if it is a parameter of the header.

@@ -11,6 +11,7 @@ use crate::analysis::cfg::must_execute::Order;
 use crate::analysis::memory::told_apart::ToldApart;
 use crate::analysis::scev::linear_expr::Sum;
 use crate::analysis::scev::predication::Predication;
+use crate::analysis::scev::predication::plain::plain;
 use crate::analysis::scev::requirement::{Requirement, needed_beside, simplified};
 use crate::analysis::scev::view::View;
 use crate::edit::copy::duplicate_loop::twin;
@@ -135,6 +136,7 @@ impl Plan {
         if let (Some(check), Some(requirement)) = (self.checks.first(), self.requires.iter().find(never)) {
             return Err(Decline::NeverHolds { check: check.inst, requirement: Box::new(requirement.clone()) });
         }
+        self.requires = self.requires.into_iter().map(plain).collect();
         match obstacle {
             _ if !self.checks.is_empty() => Ok(self),
             Some(why) => Err(why),

@@ -2,13 +2,15 @@
 
 use super::Conditions;
 use crate::analysis::cfg::edges::Edge;
-use crate::analysis::facts::condition::{Part, parts};
+use crate::analysis::facts::condition::{Part as Asked, parts};
+use crate::analysis::scev::linear_expr::Term as Part;
 use crate::analysis::scev::value_range::{Number, Term};
 use crate::analysis::scev::wrap_arc::{interval, is_signed};
 use crate::claim::asserted;
 use crate::fault::fault;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Inst, InstructionData, Opcode, Value};
+use smallvec::SmallVec;
 
 /// Something that holds: `left - right` is at most `most`, or, if they `differ`, is not `most`. Nothing stands for 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,12 +94,12 @@ impl Conditions<'_> {
         let parts = parts(self.func, (value, truth), false);
         for &part in &parts {
             match part {
-                Part::Compares(cond, sides) => self.add_comparison(cond, sides, source, facts),
-                Part::Number(value, truth) => self.add_value((value, truth), source, facts),
+                Asked::Compares(cond, sides) => self.add_comparison(cond, sides, source, facts),
+                Asked::Number(value, truth) => self.add_value((value, truth), source, facts),
             }
         }
         // Another condition may be made of this one.
-        if !parts.contains(&Part::Number(value, truth)) {
+        if !parts.contains(&Asked::Number(value, truth)) {
             self.add_value((value, truth), source, facts);
         }
     }
@@ -130,9 +132,15 @@ impl Conditions<'_> {
     }
 
     /// That one integer is at most another. If that is the smaller of two, it is at most both; if it is the larger of two, both
-    /// are.
+    /// are. If it is a sum of what is never negative, and at most a constant, all that is added up is.
     fn add_order(&mut self, fact: Fact, facts: &mut Vec<Fact>) {
         facts.push(fact);
+        if let (Some(term), None) = (fact.left, fact.right) {
+            for (number, factor) in self.added_up(term) {
+                let most = fact.most.div_euclid(factor.into()) - number.offset;
+                facts.push(Fact { left: number.term, most, ..fact });
+            }
+        }
         for (term, is_left) in [(fact.left, true), (fact.right, false)] {
             let Some((args, signed)) = term.and_then(|term| self.choice(term, is_left)) else { continue };
             for number in args.into_iter().filter_map(|arg| self.numbers.of(arg, signed)) {
@@ -142,6 +150,20 @@ impl Conditions<'_> {
                 });
             }
         }
+    }
+
+    /// The numbers that are never negative and that a term is the sum of, each with its factor, if that cannot wrap.
+    fn added_up(&mut self, term: Term) -> SmallVec<[(Number, u64); 2]> {
+        let sum = self.numbers.sum(term.root);
+        if term.signed || term.constant != 0 || sum.terms().len() < 2 || !sum.never_wraps() {
+            return SmallVec::new();
+        }
+        let extended = |(part, factor): &(Part, u64)| match part {
+            Part::Extended { signed: false, sum } => Some(((**sum).clone(), *factor)),
+            _ => None,
+        };
+        let parts: SmallVec<[_; 2]> = sum.terms().iter().filter_map(extended).collect();
+        parts.into_iter().map(|(sum, factor)| (self.numbers.of_sum(sum)[0], factor)).collect()
     }
 
     /// What a term is the larger of, or the smaller of, and whether that is with sign.
