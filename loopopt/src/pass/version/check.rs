@@ -49,8 +49,8 @@ enum Kind {
     Guard { gives: Value },
     /// An access at the address that a Spectre guard in front of the loop gives, which is this one of its operands.
     Guarded { gives: Value },
-    /// The extension of a sum, which is this sum if nothing wraps.
-    Extension { wide: Box<Sum> },
+    /// The extension of a sum, which is this sum if nothing wraps. It may be what it was, of a counter that does not wrap, so that nothing is won but that.
+    Extension { wide: Box<Sum>, is_as_it_was: bool },
     /// A load or store that may overlap this cell, for all that is known of the two without a test.
     Apart { cell: Rc<Cell> },
 }
@@ -87,7 +87,8 @@ impl Check {
             }
             InstructionData::Unary { opcode: Opcode::Uextend | Opcode::Sextend, .. } => {
                 let (wide, required) = extensions.unwrapped(block, inst)?;
-                check(Kind::Extension { wide: Box::new(wide) }, required)
+                let is_as_it_was = view.sum(func.dfg.first_result(inst)).is_some_and(|sum| sum == wide);
+                check(Kind::Extension { wide: Box::new(wide), is_as_it_was }, required)
             }
             _ if !guards.may_drop_any() => None,
             InstructionData::Ternary { opcode: Opcode::SelectSpectreGuard, .. } if guards.may_drop(view.ctx, inst) => {
@@ -132,9 +133,14 @@ impl Check {
     /// The sum in 64 bits that it is, if it is an extension.
     pub(super) fn extension(&self) -> Option<&Sum> {
         match &self.kind {
-            Kind::Extension { wide } => Some(wide),
+            Kind::Extension { wide, .. } => Some(wide),
             _ => None,
         }
+    }
+
+    /// Whether it is an extension that stays as it is.
+    pub(super) fn is_as_it_was(&self) -> bool {
+        matches!(self.kind, Kind::Extension { is_as_it_was: true, .. })
     }
 
     /// Where it leaves the loop if it fails, if it is a branch.
@@ -172,7 +178,7 @@ impl Check {
                 guards.add(func, self.inst, gives);
                 stand_for(func, self.inst, gives);
             }
-            Kind::Extension { wide } => {
+            Kind::Extension { wide, .. } => {
                 let sum = emit(func, self.inst, wide);
                 if is_marked(func) {
                     let narrow = repeat_before(func, self.inst, self.inst);

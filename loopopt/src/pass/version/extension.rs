@@ -78,7 +78,7 @@ impl<'a> Extensions<'a> {
         if !self.in_addresses().all.contains(inst) {
             return None;
         }
-        let func = self.view.func();
+        let (func, ignores_cost) = (self.view.func(), self.guards.options.ignore_cost);
         let narrow = self.view.sum(func.dfg.inst_args(inst)[0])?;
         let lp = self.view.forest.innermost(block)?;
         // One constant for all that lies next to each other.
@@ -94,8 +94,12 @@ impl<'a> Extensions<'a> {
         }
         let bits = if fault!(AddressMayWrap) { 64 } else { narrow.bits() - u32::from(is_signed) };
         let most = Sum::constant(mask(bits), root.bits());
-        // A counter by itself is never too large, and may wrap all the same: it is asked to leave room for one more.
-        let room = i64::from(!is_signed && matches!(root.terms(), [(_, 1)]));
+        let is_one_number = !is_signed && matches!(root.terms(), [(_, 1)]);
+        if is_one_number && !ignores_cost && self.in_addresses().alone.contains(inst) {
+            return None;
+        }
+        // It is never too large, and may wrap all the same: it is asked to leave room for one more.
+        let room = i64::from(is_one_number);
         let mut required = vec![Requirement::at_most(root.clone().offset(constant.max(room)), most)];
         if constant < 0 {
             required.push(Requirement::at_most(Sum::constant(constant.unsigned_abs(), root.bits()), root.clone()));
@@ -230,6 +234,8 @@ struct InAddresses {
     all: EntitySet<Inst>,
     /// Those in loops that are dense with them: a long one is not worth a second version for them.
     dense: EntitySet<Inst>,
+    /// Those beside which there is none in their loop: what is saved for a number by itself is an instruction that takes no time.
+    alone: EntitySet<Inst>,
     /// The loops that have some and are not dense with them, nor check anything: how many instructions they have, and how many of these.
     too_few: FxHashMap<Loop, (usize, usize)>,
 }
@@ -245,12 +251,15 @@ impl InAddresses {
             false => EntitySet::new(),
         };
         let capacity = func.dfg.num_insts();
-        let [all, dense] = [(); 2].map(|()| EntitySet::with_capacity(capacity));
-        let mut found = Self { all, dense, too_few: FxHashMap::default() };
+        let [all, dense, alone] = [(); 3].map(|()| EntitySet::with_capacity(capacity));
+        let mut found = Self { all, dense, alone, too_few: FxHashMap::default() };
         for lp in view.forest.loops() {
             let loop_ = Contents::of(view, lp, &kept);
             let max = options.version_max_insts_per_extension.saturating_mul(loop_.extensions.len());
             let is_dense = options.ignore_cost || loop_.insts <= max;
+            if let [only] = loop_.extensions[..] {
+                found.alone.insert(only);
+            }
             if is_dense {
                 found.dense.extend(loop_.extensions.iter().copied());
             }

@@ -153,7 +153,13 @@ impl Plan {
         for &number in extensions {
             let before = self.requires.len();
             let is_free = !known.is_worth_a_test(number);
-            if is_free && !has_checks || self.add(forest, known, number).is_err() || self.requires.len() == before {
+            if is_free && !has_checks || self.add(forest, known, number).is_err() {
+                continue;
+            }
+            if self.requires.len() == before {
+                if known.checks[number].check.is_as_it_was() {
+                    self.checks.pop();
+                }
                 continue;
             }
             let length = |requires: &[Requirement]| simplified(requires.to_vec()).len();
