@@ -628,6 +628,23 @@ fn indices_of_neighbours_are_not_computed() {
     assert!(has(4, 13) && has(3, 9), "{counts:?} in\n{text}");
 }
 
+/// Indices of 32 bits that may wrap, of which one comparison in front of the loop says that they do not, are counted in 64: nothing extends them.
+#[test]
+fn indices_that_seldom_wrap_are_in_addressing_modes() {
+    for (text, loads, most) in [
+        (include_str!("../../loopopt/tests/clif/version/fires-up-to-the-end-of-int.clif"), 5, 16),
+        (include_str!("../../loopopt/tests/clif/version/fires-until-equal-signed.clif"), 5, 18),
+        (include_str!("../../loopopt/tests/clif/version/fires-steps-of-two-signed.clif"), 8, 19),
+        (include_str!("../../loopopt/tests/clif/version/fires-down-to-a-bound-signed.clif"), 6, 21),
+        (include_str!("../../loopopt/tests/clif/version/fires-index-by-itself.clif"), 5, 16),
+    ] {
+        let code = code(text, Pipeline::LoopOpt(&Options::default()));
+        let unrolled = most_loads(&code);
+        let text = listing(&code);
+        assert!(unrolled.loads == loads && unrolled.insts <= most, "{} instructions in\n{text}", unrolled.insts);
+    }
+}
+
 /// Four iterations have four loads of each array, four stores, and one step of each pointer.
 #[test]
 fn a_batch_steps_each_pointer_once() {

@@ -107,6 +107,8 @@ fn what_the_generator_hardly_makes_is_seen() -> Result<()> {
         ("strip_mine/fires-other-flag-inside.clif", Fault::OtherFlagInside),
         ("bugs/load-sunk-behind-the-loop-around.clif", Fault::SunkTwoLoops),
         ("version/fires-from-below-zero.clif", Fault::CountsFromZero),
+        ("version/fires-i8-and-two.clif", Fault::AddedTwice),
+        ("widen_indices/declines-may-wrap-inclusive-i8.clif", Fault::RoomUnasked),
         ("bugs/object-at-another-place-bounds.clif", Fault::FlagsOfAnotherPlace),
         ("promote/fires-recurrence-behind-a-load-that-traps.clif", Fault::FirstTrapForgotten),
         ("bugs/load-that-traps-where-it-is-chosen.clif", Fault::TrapAtTheChoice),

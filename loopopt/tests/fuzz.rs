@@ -148,8 +148,8 @@ const SEEDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fault-seeds.txt"
 /// Faults that generated programs do not show: only another thread would notice the first, only a processor that runs ahead the last, and for the others
 /// all has to fit: how long a strip is, that it is unrolled, and a loop in the place of it; that a nest is short, and its loops ask for two flags; that registers are
 /// so few that one of two values moves later; that a counter begins at what is subtracted from zero, and is above zero; that a tag is another one, and what stands in the object then is out of the range that the embedder has said;
-/// or that of two loads the first to trap is not the first to be
-/// carried. What
+/// that of two loads the first to trap is not the first to be
+/// carried; or that a counter comes to the very end of its type. What
 /// wraps is seldom shifted, and then seldom an index. `tests/clif.rs`, `tests/speculation.rs`, `tests/lemmas.rs` and a unit test of `pass/marks.rs` find them.
 const UNSEEN_FAULTS: &[Fault] = &[
     Fault::PollsForgotten,
@@ -163,6 +163,8 @@ const UNSEEN_FAULTS: &[Fault] = &[
     Fault::QuotientOfAnything,
     Fault::ClampedEitherWay,
     Fault::TrapAtTheChoice,
+    Fault::RoomUnasked,
+    Fault::AddedTwice,
 ];
 
 #[test]
