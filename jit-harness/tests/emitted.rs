@@ -633,8 +633,6 @@ fn indices_of_neighbours_are_not_computed() {
 fn indices_that_seldom_wrap_are_in_addressing_modes() {
     for (text, loads, most) in [
         (include_str!("../../loopopt/tests/clif/version/fires-up-to-the-end-of-int.clif"), 5, 16),
-        (include_str!("../../loopopt/tests/clif/version/fires-until-equal-signed.clif"), 5, 18),
-        (include_str!("../../loopopt/tests/clif/version/fires-steps-of-two-signed.clif"), 8, 19),
         (include_str!("../../loopopt/tests/clif/version/fires-down-to-a-bound-signed.clif"), 6, 21),
         (include_str!("../../loopopt/tests/clif/version/fires-index-by-itself.clif"), 5, 16),
     ] {

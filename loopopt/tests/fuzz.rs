@@ -169,7 +169,7 @@ const UNSEEN_FAULTS: &[Fault] = &[
 
 #[test]
 fn the_pipeline_changes_no_program() -> Result<()> {
-    let statistics = run("pipeline", 9_000)?;
+    let statistics = run("pipeline", 7_500)?;
     println!("{statistics}");
     let ordinary = &statistics.ordinary;
     let passes = FLOORS.iter().map(|&(pass, floor)| (pass.to_owned(), ordinary.share(pass), floor));
@@ -189,7 +189,7 @@ fn the_pipeline_changes_no_program() -> Result<()> {
 /// What each rewrite rests on, asserted while the programs run.
 #[test]
 fn every_claim_holds() -> Result<()> {
-    let statistics = run("claims", 4_000)?;
+    let statistics = run("claims", 3_500)?;
     println!("{statistics}");
     ensure!(CLAIMS.len() == Claim::ALL.len(), "each claim has a floor");
     for (claim, floor) in CLAIMS {
@@ -211,15 +211,15 @@ fn no_setting_changes_a_program() -> Result<()> {
 
 #[test]
 fn analyses_are_as_defined() -> Result<()> {
-    run("analyses", 2_000)?;
-    run("effects", 2_000)?;
+    run("analyses", 1_500)?;
+    run("effects", 1_500)?;
     Ok(())
 }
 
 /// Guards, one for each access of a region.
 #[test]
 fn guards_are_consolidated() -> Result<()> {
-    let statistics = run("guarded", 1_500)?;
+    let statistics = run("guarded", 1_200)?;
     println!("{statistics}");
     let share = statistics.share("consolidate_guards");
     ensure!(share >= 1.5, "guards are consolidated in {share:.1} % of the programs only");
@@ -231,7 +231,7 @@ fn guards_are_consolidated() -> Result<()> {
 /// Recorded, and compiled again with what was recorded or with something else.
 #[test]
 fn profiles_change_no_program() -> Result<()> {
-    let statistics = run("profiled", 1_500)?;
+    let statistics = run("profiled", 1_200)?;
     println!("{statistics}");
     let share = statistics.share("specialize");
     ensure!(share >= 2.0, "loops are specialized in {share:.1} % of the programs only");
@@ -241,7 +241,7 @@ fn profiles_change_no_program() -> Result<()> {
 /// A branch in each innermost loop that goes the other way from some iteration on.
 #[test]
 fn loops_are_split() -> Result<()> {
-    let statistics = run("halves", 1_500)?;
+    let statistics = run("halves", 1_200)?;
     println!("{statistics}");
     let share = statistics.share("split_iterations");
     ensure!(share >= 1.5, "loops are split in {share:.1} % of the programs only");

@@ -10,7 +10,8 @@
 //! The narrow sum is a sum of leaves modulo a power of two. If the same sum of what the leaves are, as exact integers, stays within
 //! the numbers of the narrow type, then it is what the extension gives, whatever wraps on the way. What a leaf can be follows from the
 //! instruction that computes it (`crate::analysis::scev::value_range`); for a counter from how often its loop runs ([`crate::analysis::scev::exit_count`]); or
-//! from the comparisons that have been passed ([`crate::analysis::facts::known`]), which are asked whether it is far enough from one end of its type.
+//! from the comparisons that have been passed ([`crate::analysis::facts::known`]), which are asked whether it is far enough from one end of its type. Of a counter
+//! they are asked where its loop is entered: whether it starts below zero, and whether there is room for a step beyond its start and its bound.
 
 mod carried;
 

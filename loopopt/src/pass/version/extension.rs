@@ -18,6 +18,12 @@
 //! Constants are added last, in 64 bits, so that all that lies next to each other has one base; a negative one is at most what it is
 //! subtracted from.
 //!
+//! A counter may wrap itself, though the sum it is in never does: `for (i = 0; i <= n; i++)` has no end if `n` is the largest number, and `i += 2` may pass
+//! that. Then the extension of the counter is what it was, and the test is what is won: nothing is extended any more in a loop of which it is known that its
+//! counter does not wrap, and indices next to each other are offsets. A counter without sign is asked to leave room for one more, as it is never too large by itself. If it
+//! is the only sum of its loop, it stays as it is: its extension takes no time, and short loops lose by a test (with that, a B-tree takes 1.03 of its time). With both, 38
+//! programs of WebAssembly that get other code take 0.988 of their time with guard pages, and a transform of Fourier 0.91.
+//!
 //! A counter that begins below zero, as in `for (i = -n; i != 0; i++) end[i]`, is a large number without sign, and wraps with what it is added to each time. There
 //! the sum is what it is in the first iteration, as one number of the narrow type, and by how much the counter has moved since:
 //!
