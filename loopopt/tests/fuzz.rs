@@ -169,7 +169,7 @@ const UNSEEN_FAULTS: &[Fault] = &[
 
 #[test]
 fn the_pipeline_changes_no_program() -> Result<()> {
-    let statistics = run("pipeline", 7_500)?;
+    let statistics = run("pipeline", 9_000)?;
     println!("{statistics}");
     let ordinary = &statistics.ordinary;
     let passes = FLOORS.iter().map(|&(pass, floor)| (pass.to_owned(), ordinary.share(pass), floor));
