@@ -31,7 +31,6 @@ use crate::fault::fault;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Type, Value, ValueDef};
 use cranelift_codegen::{FxHashMap, FxHashSet};
-use std::cmp::Ordering;
 
 /// A value of fewer than 64 bits, extended to 64.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -217,14 +216,12 @@ impl<'a> Extents<'a> {
     /// The same, if it is no counter of a loop that was not looked at.
     fn known_part(&mut self, value: Value, factor: i128, signed_sum: bool) -> Part {
         let [unsigned, signed] = [false, true].map(|signed| self.known_bounds(value, signed));
-        let [spans, all] = [[signed, unsigned], [limits(self.view.func().dfg.value_type(value).bits(), false); 2]]
-            .map(|bounds| bounds.map(|(least, largest)| largest - least));
-        let is_signed = match spans[0].cmp(&spans[1]) {
-            // Hardly anything is known of it.
-            _ if spans.iter().all(|span| *span > all[0] / 2) => signed_sum && signed != unsigned,
-            Ordering::Less => true,
-            Ordering::Equal => signed_sum && signed != unsigned,
-            Ordering::Greater => false,
+        let span = |(least, largest): Bounds| largest - least;
+        let half = span(limits(self.view.func().dfg.value_type(value).bits(), false)) / 2;
+        let is_hardly_known = span(unsigned).min(span(signed)) > half;
+        let is_signed = match span(signed) == span(unsigned) || is_hardly_known {
+            true => signed_sum && signed != unsigned,
+            false => span(signed) < span(unsigned),
         };
         let bounds = if is_signed { signed } else { unsigned };
         Part { leaf: Leaf { value, signed: is_signed }, factor, bounds }
@@ -392,15 +389,12 @@ impl<'a> Extents<'a> {
     fn start_bounds(&mut self, counter: &Counter, ty: Type) -> [Bounds; 2] {
         let bounds = [false, true].map(|signed| self.passed_bounds(counter.start, signed));
         let [entry] = self.view.forest.data(counter.lp).entries[..] else { return bounds };
-        if bounds[1].0 >= 0 || self.questions == 0 || !self.is_told(counter, counter.start) {
-            return bounds;
-        }
-        self.questions -= 1;
-        let Some(start) = self.view.sum(counter.start) else { return bounds };
+        let Some(start) = self.view.sum(counter.start).filter(|_| bounds[1].0 < 0) else { return bounds };
         let (place, zero) = (Place::Before(entry.branch), Sum::constant(0, ty.bits()));
-        let is_negative = !self.conditions.holds(place, IntCC::SignedGreaterThanOrEqual, [&start, &zero]);
+        let is_never_negative =
+            self.is_told(place, &start) && self.ask(place, IntCC::SignedGreaterThanOrEqual, [&start, &zero]);
         let never_negative = (0, limits(ty.bits(), true).1);
-        bounds.map(|bounds| if is_negative { bounds } else { common(bounds, never_negative) })
+        bounds.map(|bounds| if is_never_negative { common(bounds, never_negative) } else { bounds })
     }
 
     /// What a counter of a loop with these tests can be, if the back edge is taken at most so often, and if it is sure not to wrap in this reading.
@@ -475,24 +469,19 @@ impl<'a> Extents<'a> {
         let (limits, is_most) = (self.limits(counter, signed), counter.step > 0);
         let room = if is_most { (known.0, limits.1 - beyond) } else { (limits.0 - beyond, known.1) };
         let end = if is_most { room.1 } else { room.0 };
-        if is_within(known, room) || room.0 > room.1 || !self.is_told(counter, value) {
+        if is_within(known, room) || room.0 > room.1 {
             return known;
         }
-        let Some(sum) = self.view.sum(value) else { return known };
+        let (place, Some(sum)) = (Place::Before(entry.branch), self.view.sum(value)) else { return known };
         let end = Sum::constant(end as u64, sum.bits());
-        let has_room =
-            fault!(RoomUnasked) || self.is_not_beyond(Place::Before(entry.branch), counter, [&sum, &end], signed);
+        let has_room = self.is_told(place, &sum)
+            && (fault!(RoomUnasked) || self.is_not_beyond(place, counter, [&sum, &end], signed));
         if has_room { common(known, room) } else { known }
     }
 
-    /// Whether anything at all has been compared with `value` in front of the loop of a counter, or with what it is another name for.
-    fn is_told(&mut self, counter: &Counter, value: Value) -> bool {
-        let [entry] = self.view.forest.data(counter.lp).entries[..] else { return false };
-        let sum = self.view.sum(value);
-        match sum.as_ref().map(Sum::terms) {
-            Some([(Term::Value(only), _)]) => self.conditions.knows(Place::Before(entry.branch), *only),
-            _ => false,
-        }
+    /// Whether anything at all has been compared, before `place`, with the only value that `sum` has.
+    fn is_told(&mut self, place: Place, sum: &Sum) -> bool {
+        matches!(sum.terms(), [(Term::Value(only), _)] if self.conditions.knows(place, *only))
     }
 
     /// All numbers that a counter could be, read so.
@@ -526,11 +515,16 @@ impl<'a> Extents<'a> {
 
     /// Whether comparisons say that the first number is not past the second one in the direction of a counter. One question.
     fn is_not_beyond(&mut self, place: Place, counter: &Counter, sides: [&Sum; 2], signed: bool) -> bool {
+        self.ask(place, not_beyond(counter.step > 0, signed), sides)
+    }
+
+    /// Whether comparisons say that this holds at `place`. One question.
+    fn ask(&mut self, place: Place, cond: IntCC, sides: [&Sum; 2]) -> bool {
         if self.questions == 0 {
             return false;
         }
         self.questions -= 1;
-        self.conditions.holds(place, not_beyond(counter.step > 0, signed), sides)
+        self.conditions.holds(place, cond, sides)
     }
 }
 

@@ -49,8 +49,8 @@ enum Kind {
     Guard { gives: Value },
     /// An access at the address that a Spectre guard in front of the loop gives, which is this one of its operands.
     Guarded { gives: Value },
-    /// The extension of a sum, which is this sum if nothing wraps. It may be what it was, of a counter that does not wrap, so that nothing is won but that.
-    Extension { wide: Box<Sum>, is_as_it_was: bool },
+    /// The extension of a sum, which is this sum if nothing wraps.
+    Extension { wide: Box<Sum> },
     /// A load or store that may overlap this cell, for all that is known of the two without a test.
     Apart { cell: Rc<Cell> },
 }
@@ -87,8 +87,7 @@ impl Check {
             }
             InstructionData::Unary { opcode: Opcode::Uextend | Opcode::Sextend, .. } => {
                 let (wide, required) = extensions.unwrapped(block, inst)?;
-                let is_as_it_was = view.sum(func.dfg.first_result(inst)).is_some_and(|sum| sum == wide);
-                check(Kind::Extension { wide: Box::new(wide), is_as_it_was }, required)
+                check(Kind::Extension { wide: Box::new(wide) }, required)
             }
             _ if !guards.may_drop_any() => None,
             InstructionData::Ternary { opcode: Opcode::SelectSpectreGuard, .. } if guards.may_drop(view.ctx, inst) => {
@@ -133,14 +132,15 @@ impl Check {
     /// The sum in 64 bits that it is, if it is an extension.
     pub(super) fn extension(&self) -> Option<&Sum> {
         match &self.kind {
-            Kind::Extension { wide, .. } => Some(wide),
+            Kind::Extension { wide } => Some(wide),
             _ => None,
         }
     }
 
-    /// Whether it is an extension that stays as it is.
-    pub(super) fn is_as_it_was(&self) -> bool {
-        matches!(self.kind, Kind::Extension { is_as_it_was: true, .. })
+    /// Whether it is the extension of a counter by itself, which stays as it is: nothing is won but what is tested for it.
+    pub(super) fn is_as_it_was(&self, view: View<'_>) -> bool {
+        let given = || view.sum(view.func().dfg.first_result(self.inst));
+        self.extension().is_some_and(|wide| given().as_ref() == Some(wide))
     }
 
     /// Where it leaves the loop if it fails, if it is a branch.
@@ -178,7 +178,7 @@ impl Check {
                 guards.add(func, self.inst, gives);
                 stand_for(func, self.inst, gives);
             }
-            Kind::Extension { wide, .. } => {
+            Kind::Extension { wide } => {
                 let sum = emit(func, self.inst, wide);
                 if is_marked(func) {
                     let narrow = repeat_before(func, self.inst, self.inst);

@@ -157,7 +157,7 @@ impl Plan {
                 continue;
             }
             if self.requires.len() == before {
-                if known.checks[number].check.is_as_it_was() {
+                if known.checks[number].check.is_as_it_was(known.view) {
                     self.checks.pop();
                 }
                 continue;

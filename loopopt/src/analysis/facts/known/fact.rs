@@ -2,8 +2,8 @@
 
 use super::Conditions;
 use crate::analysis::cfg::edges::Edge;
-use crate::analysis::facts::condition::{Part as Asked, parts};
-use crate::analysis::scev::linear_expr::Term as Part;
+use crate::analysis::facts::condition::{Part, parts};
+use crate::analysis::scev::linear_expr::Term as Summand;
 use crate::analysis::scev::value_range::{Number, Term};
 use crate::analysis::scev::wrap_arc::{interval, is_signed};
 use crate::claim::asserted;
@@ -94,12 +94,12 @@ impl Conditions<'_> {
         let parts = parts(self.func, (value, truth), false);
         for &part in &parts {
             match part {
-                Asked::Compares(cond, sides) => self.add_comparison(cond, sides, source, facts),
-                Asked::Number(value, truth) => self.add_value((value, truth), source, facts),
+                Part::Compares(cond, sides) => self.add_comparison(cond, sides, source, facts),
+                Part::Number(value, truth) => self.add_value((value, truth), source, facts),
             }
         }
         // Another condition may be made of this one.
-        if !parts.contains(&Asked::Number(value, truth)) {
+        if !parts.contains(&Part::Number(value, truth)) {
             self.add_value((value, truth), source, facts);
         }
     }
@@ -158,8 +158,8 @@ impl Conditions<'_> {
         if term.signed || term.constant != 0 || sum.terms().len() < 2 || !sum.never_wraps() {
             return SmallVec::new();
         }
-        let extended = |(part, factor): &(Part, u64)| match part {
-            Part::Extended { signed: false, sum } => Some(((**sum).clone(), *factor)),
+        let extended = |(summand, factor): &(Summand, u64)| match summand {
+            Summand::Extended { signed: false, sum } => Some(((**sum).clone(), *factor)),
             _ => None,
         };
         let parts: SmallVec<[_; 2]> = sum.terms().iter().filter_map(extended).collect();
