@@ -2,12 +2,15 @@
 # Other people's compilers with loopopt in them: `ci/adopters.sh [name…]`, all of ci/adopters/ if none is named. Each is got from the registry
 # and is there twice: as it is but for Cranelift's version and opt_level (port.patch), and with loopopt as well (loopopt.patch). Its own tests run with
 # loopopt in it, then programs in both. The compilers are built without optimization: they make the same code, and building them is what takes time.
-# ci/adopters/NAME/ is the driver; all are in one workspace in target/adopters/, so that Cranelift is built once.
+# ci/adopters/NAME/ is the driver; all are in one workspace in target/adopters/, so that Cranelift is built once. It is the lowest patch release of its
+# line, and loopopt is the package that would be published: what nothing else builds.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
 folder=$root/target/adopters
 export CARGO_TARGET_DIR=$folder/target
+# Other people's code has its own lints.
+unset RUSTC_WORKSPACE_WRAPPER
 
 fail() {
     echo "error: $1" >&2
@@ -48,6 +51,14 @@ changed() {
 
 apply() {
     patch --directory "$1" --strip 1 --forward --fuzz 0 --quiet <"$2" || fail "${2#"$root/"} does not apply"
+}
+
+# Unpacks loopopt's package. Files in packages are all of one age, by which cargo could not tell what has changed.
+pack() {
+    cargo package --quiet --package loopopt --locked --allow-dirty --no-verify
+    rm -rf "$folder/loopopt"
+    mkdir "$folder/loopopt"
+    tar --extract --gzip --touch --strip-components 1 --file "$CARGO_TARGET_DIR"/package/loopopt-*.crate --directory "$folder/loopopt"
 }
 
 # Makes the two copies beside a copy of the driver.
@@ -136,6 +147,7 @@ mapfile -t names < <(if [[ $# == 0 ]]; then all; else printf '%s\n' "$@"; fi)
 for name in "${names[@]}"; do
     [[ -f ci/adopters/$name/adopter.sh ]] || fail "no adopter $name; there are: $(all | xargs)"
 done
+pack
 workspace "${names[@]}"
 build "${names[@]}"
 for name in "${names[@]}"; do adopter "$name"; done

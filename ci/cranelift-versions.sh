@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What `package.sh` has packed builds with the lowest and with the highest patch release of the library's Cranelift line, in a copy that leaves
-# Cargo.lock alone. The highest is mostly the one in Cargo.lock, with which all else is built.
+# What `package.sh` has packed builds with the highest patch release of the library's Cranelift line, in a copy that leaves Cargo.lock alone. That is
+# mostly the one in Cargo.lock, with which all else is built; `adopters.sh` has the lowest.
 # `ci/cranelift-versions.sh [--test] [VERSION…]` takes others; with --test, the tests of the ways in run as well, of the library as it is here.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -13,7 +13,7 @@ if [[ ${1:-} == --test ]]; then
 fi
 [[ -d $source ]] || bash ci/package.sh
 versions=("$@")
-[[ $# -gt 0 ]] || versions=("=0.135.0" "0.135")
+[[ $# -gt 0 ]] || versions=("0.135")
 copy=target/cranelift-versions
 mkdir -p "$copy"
 version_in() {

@@ -4,5 +4,5 @@ set -euo pipefail
 cd "$(dirname "$0")/../jit-harness/wasmtime"
 ./patch.sh
 cargo fmt --all --check
-# Clippy is the compiler of our own crates, which is what `cargo clippy` makes of it: a run of that would check all of Wasmtime beside building it.
+# As in `.ci/run`, clippy is the compiler of our own crates.
 CLIPPY_ARGS=-Dwarnings RUSTC_WORKSPACE_WRAPPER=clippy-driver cargo test --profile ci --workspace --locked

@@ -1,7 +1,7 @@
 //! A short run of the fuzz bodies on programs of fixed seeds.
 //!
 //! A failure prints the program, its seed and what is different. `cargo run --release --example reduce -- <body> <seed>`
-//! makes it small; `cargo run --release --example campaign` runs more programs.
+//! makes it small; `cargo run --profile campaign --example campaign` runs more programs.
 
 use anyhow::{Result, anyhow, ensure};
 use arbitrary::Unstructured;
@@ -13,6 +13,10 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread;
+
+/// Compiling small functions is allocating and freeing for a good part.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// The share of ordinary programs, in percent, in which each pass has to fire at least: some way below what it is.
 const FLOORS: &[(&str, f64)] = &[
