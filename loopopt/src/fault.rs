@@ -132,6 +132,8 @@ faults! {
     ExitValueOfCopy,
     /// `rotate`: uses of a header's value in its own block are replaced as well (golang/go#63670: the loop never ends).
     RenamedInHeader,
+    /// `rotate`: what is told apart within an iteration is taken to be so from one to the next.
+    ToldOfEachIteration,
     /// `rotate`: closed form is taken to outlive the edges of a guard that goes one way (a cycle that has become a loop).
     FormOutlivesEdges,
     /// `evaluate`: what the first iteration passes on comes back to it through a cycle with a second entry.

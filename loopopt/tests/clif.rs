@@ -112,6 +112,7 @@ fn what_the_generator_hardly_makes_is_seen() -> Result<()> {
         ("bugs/object-at-another-place-bounds.clif", Fault::FlagsOfAnotherPlace),
         ("promote/fires-recurrence-behind-a-load-that-traps.clif", Fault::FirstTrapForgotten),
         ("bugs/load-that-traps-where-it-is-chosen.clif", Fault::TrapAtTheChoice),
+        ("bugs/cell-of-the-iteration-before.clif", Fault::ToldOfEachIteration),
     ] {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clif").join(name);
         let text = std::fs::read_to_string(path)?;

@@ -169,6 +169,7 @@ const UNSEEN_FAULTS: &[Fault] = &[
     Fault::TrapAtTheChoice,
     Fault::RoomUnasked,
     Fault::AddedTwice,
+    Fault::ToldOfEachIteration,
 ];
 
 #[test]

@@ -77,7 +77,7 @@ use crate::analysis::cfg::loops::Loop;
 use crate::analysis::cfg::must_execute::Order;
 use crate::analysis::inst::effects::{counts_as_code, is_comparison};
 use crate::analysis::inst::number::mask;
-use crate::analysis::memory::alias::address_operand;
+use crate::analysis::memory::alias::{address_operand, has_one_address};
 use crate::analysis::memory::told_apart::ToldApart;
 use crate::analysis::scev::exit_count::TripCount;
 use crate::analysis::scev::linear_expr::Sum;
@@ -260,13 +260,10 @@ impl Plan {
                 }
                 Err(why) => return Err(why),
             };
-        let is_fixed = |&inst: &Inst| {
-            let address = address_operand(func, inst).and_then(|address| view.sum(address));
-            address.is_some_and(|address| view.is_invariant(lp, &address))
-        };
+        let is_fixed = |&inst: &Inst| told_apart.is_member(inst) && has_one_address(view, lp, inst);
         Ok(Self {
             leaving,
-            fixed: insts().filter(|&inst| told_apart.is_member(inst)).filter(is_fixed).collect(),
+            fixed: insts().filter(is_fixed).collect(),
             header: data.header,
             entry,
             back_edge,

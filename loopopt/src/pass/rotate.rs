@@ -64,6 +64,9 @@
 //! Blocks and edges. What becomes one block is joined at once: the preheader with the copy, the latch with the old header, the
 //! new header with the body. A guard that goes one way only becomes a jump. Canonical form has to be made anew.
 //!
+//! Of accesses that were [told apart](crate::analysis::memory::told_apart) within an iteration it is forgotten, if the header has one of them: it becomes
+//! that of the next iteration.
+//!
 //! # Closed form
 //!
 //! What is copied keeps closed form for the loop itself, and with all edges in place no loop comes or goes: the guard dominates what the
@@ -92,6 +95,7 @@ use crate::analysis::cfg::edges::{Edge, edges_from, edges_into, ways_from};
 use crate::analysis::cfg::jumps::{leads_to_failure, only_jumps_to};
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::inst::effects::{Effects, is_constant};
+use crate::analysis::memory::alias::has_one_address;
 use crate::analysis::scev::exit_count::first_way;
 use crate::analysis::scev::view::View;
 use crate::change::Change;
@@ -106,6 +110,7 @@ use bypass::{is_bypassed, is_counted};
 use cranelift_codegen::ir::{Block, Function, Inst, Opcode, Value};
 use cranelift_codegen::{CodegenResult, Context};
 use std::collections::BTreeSet;
+use std::rc::Rc;
 use stepped::{Stepped, stepped};
 
 /// The name of this pass.
@@ -158,6 +163,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     for plan in plans.iter().filter(|plan| plan.guard_leaves_parent || never_runs(plan)) {
         cx.look_again(ctx, plan.header);
     }
+    plans.iter().for_each(|plan| plan.shift(ctx, cx));
     if leaves_parent || ((may_make_loop || may_shrink_parent) && !fault!(FormOutlivesEdges)) {
         cx.keep_form(Form::Any);
     }
@@ -173,6 +179,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
 
 /// A rotation that is legal.
 struct Rotation {
+    lp: Loop,
     header: Block,
     preheader: Block,
     latch: Block,
@@ -241,6 +248,7 @@ impl Rotation {
         let preheader = forest.preheader(func, lp).expect("canonical form");
         let body = into_body.target(func);
         Ok(Self {
+            lp,
             header,
             preheader,
             latch: forest.latch(func, lp).expect("canonical form"),
@@ -286,6 +294,22 @@ impl Rotation {
             return Err(Decline::Bypassed);
         }
         Ok(self)
+    }
+
+    /// Forgets which accesses are told apart within an iteration that will be of two.
+    fn shift(&self, ctx: &Context, cx: &mut PassCx<'_>) {
+        let func = &ctx.func;
+        let is_member = |inst| cx.told_apart.is_member(inst);
+        if fault!(ToldOfEachIteration) || !func.layout.block_insts(self.header).any(is_member) {
+            return;
+        }
+        let forest = cx.forest(ctx);
+        let view = View { ctx, forest: &forest };
+        let is_first = |inst| {
+            let block = func.layout.inst_block(inst).filter(|&block| forest.contains(self.lp, block))?;
+            Some(block == self.header)
+        };
+        Rc::make_mut(&mut cx.told_apart).shift(is_first, |inst| has_one_address(view, self.lp, inst));
     }
 
     fn describe(&self, func: &Function) -> String {

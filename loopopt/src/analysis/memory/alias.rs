@@ -31,11 +31,13 @@
 //! | a field and an element | never | two |
 //! | elements `a[i]`, `b[j]` of one type | if `a`, `b` may be the same; for one base the distance decides | one for each element type |
 
+use crate::analysis::cfg::loops::Loop;
 use crate::analysis::inst::effects::Effects;
 use crate::analysis::memory::slots::observed_slots;
 use crate::analysis::memory::told_apart::ToldApart;
 use crate::analysis::scev::extent::are_always_apart;
 use crate::analysis::scev::linear_expr::{Sum, Term, are_apart};
+use crate::analysis::scev::view::View;
 use crate::embedder::Writers;
 use crate::fault::fault;
 use cranelift_codegen::dominator_tree::DominatorTree;
@@ -138,6 +140,12 @@ pub fn address_operand(func: &Function, inst: Inst) -> Option<Value> {
         InstructionData::Load { arg, .. } | InstructionData::Store { args: [_, arg], .. } => Some(arg),
         _ => None,
     }
+}
+
+/// Whether a plain load or store is at the same address in all iterations of a loop.
+pub fn has_one_address(view: View<'_>, lp: Loop, inst: Inst) -> bool {
+    let address = address_operand(view.func(), inst).and_then(|address| view.sum(address));
+    address.is_some_and(|address| view.is_invariant(lp, &address))
 }
 
 /// The type of a value that stands for the bytes that a plain load or store touches. None for loads that widen vectors.

@@ -82,6 +82,14 @@ impl ToldApart {
         }
     }
 
+    /// Forgets what no longer holds where the first block of a loop becomes its last: an iteration then has that block as the next one had it.
+    /// `is_first` says of an access of the loop whether that block has it, and `is_fixed` whether it is at the same address in all iterations of the loop.
+    pub fn shift(&mut self, is_first: impl Fn(Inst) -> Option<bool>, is_fixed: impl Fn(Inst) -> bool) {
+        let stay_together = |[a, b]: &[Inst; 2]| is_first(*a).zip(is_first(*b)).is_none_or(|(a, b)| a == b);
+        self.pairs.retain(|pair| stay_together(pair) || is_fixed(pair[0]));
+        self.far.retain(|pair, _| stay_together(pair));
+    }
+
     /// Whether an access is one of a pair.
     pub fn is_member(&self, inst: Inst) -> bool {
         self.members.contains(&inst)
@@ -101,6 +109,25 @@ mod tests {
         told_apart.add(b, c);
         assert!(told_apart.are_apart(a, b) && told_apart.are_apart(b, a) && told_apart.are_apart(b, c));
         assert!(!told_apart.are_apart(a, c) && !told_apart.are_apart(a, a) && told_apart.is_member(c));
+    }
+
+    #[test]
+    fn what_comes_to_be_of_two_iterations() {
+        let [cell, other, load, store] = [1, 2, 3, 4].map(Inst::from_u32);
+        let shifted = |first: &[Inst], inside: &[Inst], fixed: bool| {
+            let mut told_apart = ToldApart::default();
+            told_apart.add(cell, other);
+            told_apart.add_far(load, store, 8);
+            told_apart.shift(|inst| inside.contains(&inst).then(|| first.contains(&inst)), |_| fixed);
+            (told_apart.are_apart(cell, other), told_apart.are_far(load, store))
+        };
+        let all = [cell, other, load, store];
+        assert_eq!(shifted(&[cell, load], &all, false), (false, false));
+        assert_eq!(shifted(&[other, store], &all, false), (false, false));
+        assert_eq!(shifted(&[other, store], &all, true), (true, false));
+        assert_eq!(shifted(&[], &all, false), (true, true), "all behind the header");
+        assert_eq!(shifted(&all, &all, false), (true, true), "all in the header");
+        assert_eq!(shifted(&[other], &[other, load, store], false), (true, true), "the cell is in front of the loop");
     }
 
     #[test]
