@@ -3,7 +3,7 @@
 //! Cranelift's allocator (regalloc2 0.15) gives one place to all values that are passed on to each other, as far as it can. Two of different classes of registers
 //! cannot have one. So a value that is cast, and cast back, has a place of its own.
 
-use cranelift_codegen::cursor::FuncCursor;
+use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::{Endianness, Function, Inst, InstBuilder, MemFlagsData, Opcode, Type, Value, types};
 use smallvec::{SmallVec, smallvec};
 
@@ -32,7 +32,20 @@ pub(crate) fn is_cast(func: &Function, inst: Inst) -> bool {
 
 impl Saved {
     /// Saves `value`, which [can be](can_save).
+    ///
+    /// Lowering may take a load for an operand of what is made here, so that it traps there: that is labelled as the load is.
     pub(crate) fn new(cursor: &mut FuncCursor<'_>, value: Value) -> Self {
+        let place = cursor.srcloc();
+        if let Some(def) = cursor.func.dfg.value_def(value).inst() {
+            cursor.set_srcloc(cursor.func.srcloc(def));
+        }
+        let saved = Self::with_labels(cursor, value);
+        cursor.set_srcloc(place);
+        saved
+    }
+
+    /// Saves `value`, by instructions with the labels that the cursor has.
+    fn with_labels(cursor: &mut FuncCursor<'_>, value: Value) -> Self {
         let ty = cursor.func.dfg.value_type(value);
         let parts = if ty.is_vector() {
             let lanes = cast(cursor, types::I64X2, value);
