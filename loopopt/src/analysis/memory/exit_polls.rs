@@ -32,7 +32,7 @@
 //! leaves all loops for a trap or for cold code, as a check of a tag or a length does: in a loop that counts to its end, that is no wait. Only accesses
 //! are none: nobody waits for an address to become one that faults, and nearly every loop would.
 //!
-//! What is taken for steady by mistake (parameters that swap places) makes a load a poll, never the other way round. What the loop itself
+//! What the loop itself
 //! writes to is not left out: whether a load of that may become what the loop has stored there, as with a counter in memory, is for
 //! `promote` to say.
 //!
@@ -97,18 +97,31 @@ pub fn polls(
     if waits { polls } else { search.behind(conditions) }
 }
 
-/// How often values of one loop are asked for again. 10,000: it keeps the time linear, and real loops ask again for a few dozen.
-const MAX_FORGOTTEN: usize = 10_000;
-
 /// What is known of a value on the way through what a condition is made of.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Seen {
-    /// On the way itself, behind so many instructions that do not settle.
-    OnTheWay {
-        insts: usize,
+    /// Not known yet, the value of this number among those.
+    Open {
+        number: usize,
     },
     Steady,
     Changing,
+}
+
+/// A value on the way itself.
+struct OnTheWay {
+    number: usize,
+    /// The lowest number of an open value that it is made of.
+    lowest: usize,
+    /// What it is made of, not looked at yet.
+    operands: Operands,
+}
+
+/// Lets the last value on the way be made of the open value of this number.
+fn reach(way: &mut [OnTheWay], number: usize) {
+    if let Some(last) = way.last_mut() {
+        last.lowest = last.lowest.min(number);
+    }
 }
 
 struct Search<'a> {
@@ -124,8 +137,8 @@ struct Search<'a> {
     decided: EntitySet<Block>,
     /// Blocks with parameters that were seen, and what is passed to each: by each edge, for each parameter.
     passed: FxHashMap<Block, Vec<Option<Value>>>,
-    /// How many values were taken for steady for a value that was not.
-    forgotten: usize,
+    /// Whether values are made of a load, as far as that was asked.
+    loaded: FxHashMap<Value, bool>,
     /// The loads that none of the ways out can do without, of those that are not steady.
     awaited: Vec<Inst>,
     /// What decides what an iteration does, once that was asked for.
@@ -169,7 +182,7 @@ impl<'a> Search<'a> {
             deciding: Vec::new(),
             decided: EntitySet::new(),
             passed: FxHashMap::default(),
-            forgotten: 0,
+            loaded: FxHashMap::default(),
             awaited: Vec::new(),
             deciders: None,
             progressing: FxHashMap::default(),
@@ -279,16 +292,19 @@ impl<'a> Search<'a> {
 
     /// Whether a load of the loop is among what `value` is made of.
     fn has_load(&mut self, value: Value) -> bool {
+        if let Some(&known) = self.loaded.get(&value) {
+            return known;
+        }
         let (mut open, mut seen) = (Operands::from_slice(&[value]), FxHashSet::default());
-        while let Some(value) = open.pop() {
-            if self.load_of(value).is_some() {
-                return true;
-            }
+        let mut found = false;
+        while let Some(value) = open.pop().filter(|_| !found) {
+            found = self.load_of(value).is_some();
             if seen.insert(value) {
                 open.extend(self.operands(value).unwrap_or_default());
             }
         }
-        false
+        self.loaded.insert(value, found);
+        found
     }
 
     /// The load in the loop that gives `value`.
@@ -333,74 +349,50 @@ impl<'a> Search<'a> {
         ways_from(self.func, block).filter(|&(_, target)| self.forest.contains(self.lp, target)).nth(1).is_some()
     }
 
-    /// Whether `condition` is steady.
+    /// Whether `condition` is steady. What is made of each other is so together or not at all: Tarjan, "Depth-first search and linear graph algorithms", 1972.
     fn is_steady(&mut self, condition: Value) -> bool {
-        let mut way: Vec<(Value, Operands)> = Vec::new();
-        // What is steady if a value is that is on the way yet.
-        let (mut assumes, mut assuming) = (false, Vec::new());
+        let (mut way, mut open) = (Vec::<OnTheWay>::new(), Vec::new());
         let mut next = Some(condition);
         loop {
-            let Some(value) = next else {
-                let Some((done, _)) = way.pop() else { return true };
-                self.seen.insert(done, Seen::Steady);
-                assuming.extend(assumes.then_some(done));
-                next = way.last_mut().and_then(|(_, operands)| operands.pop());
-                continue;
-            };
-            let insts = self.insts_before(way.last());
-            let operands = match self.seen.get(&value) {
-                Some(Seen::Steady) => Some(None),
-                // Around a cycle of parameters alone, a value stays what it is, and with what settles it comes to rest. A cycle of a loop inside
-                // begins anew in each iteration.
-                Some(&Seen::OnTheWay { insts: before }) if before == insts || !self.goes_round(&way, value) => {
-                    assumes = true;
-                    Some(None)
+            match next.map(|value| (value, self.seen.get(&value))) {
+                Some((_, Some(Seen::Steady))) => {}
+                Some((_, Some(Seen::Changing))) => break,
+                Some((_, Some(&Seen::Open { number }))) => reach(&mut way, number),
+                Some((value, None)) => {
+                    let number = open.len();
+                    open.push(value);
+                    let Some(operands) = self.operands(value) else { break };
+                    self.seen.insert(value, Seen::Open { number });
+                    way.push(OnTheWay { number, lowest: number, operands });
                 }
-                Some(_) => None,
-                None => self.operands(value).map(Some),
-            };
-            match operands {
                 None => {
-                    // In code made to be slow, what is asked for again and again stays steady.
-                    self.forgotten += assuming.len();
-                    if self.forgotten <= MAX_FORGOTTEN {
-                        assuming.iter().for_each(|value| _ = self.seen.remove(value));
+                    let Some(OnTheWay { number, lowest, .. }) = way.pop() else { return true };
+                    if lowest < number {
+                        reach(&mut way, lowest);
+                    } else if self.moves(&open[number..]) {
+                        break;
+                    } else {
+                        self.seen.extend(open.drain(number..).map(|value| (value, Seen::Steady)));
                     }
-                    let changing = way.into_iter().map(|(value, _)| value).chain([value]);
-                    self.seen.extend(changing.map(|value| (value, Seen::Changing)));
-                    return false;
-                }
-                Some(None) => next = way.last_mut().and_then(|(_, operands)| operands.pop()),
-                Some(Some(operands)) => {
-                    self.seen.insert(value, Seen::OnTheWay { insts });
-                    way.push((value, operands));
-                    next = way.last_mut().and_then(|(_, operands)| operands.pop());
                 }
             }
-            if way.is_empty() {
-                return true;
-            }
+            let Some(last) = way.last_mut() else { return true };
+            next = last.operands.pop();
         }
+        // All that is open is made of what changes.
+        self.seen.extend(open.into_iter().map(|value| (value, Seen::Changing)));
+        false
     }
 
-    /// Whether what `value`, which is on the way, is made of goes through the iteration before.
-    fn goes_round(&self, way: &[(Value, Operands)], value: Value) -> bool {
+    /// Whether values that are made of each other are so from one iteration to the next, and not only by what [`settles`]. Around a cycle of parameters alone,
+    /// a value stays what it is, and a cycle of a loop inside begins anew in each iteration.
+    fn moves(&self, values: &[Value]) -> bool {
         let header = self.forest.data(self.lp).header;
-        let from = way.iter().rposition(|&(on_the_way, _)| on_the_way == value).unwrap_or(0);
-        let is_of_header =
-            |value| matches!(self.func.dfg.value_def(value), ValueDef::Param(block, _) if block == header);
-        way[from..].iter().any(|&(value, _)| is_of_header(value))
-    }
-
-    /// How many instructions that do not settle stand on the way down to the operands of its last value.
-    fn insts_before(&self, last: Option<&(Value, Operands)>) -> usize {
-        let Some((value, _)) = last else { return 0 };
-        let inst = self.func.dfg.value_def(*value).inst();
-        let moves = inst.is_some_and(|inst| !settles(self.func.dfg.insts[inst].opcode()));
-        match self.seen.get(value) {
-            Some(&Seen::OnTheWay { insts }) => insts + usize::from(moves),
-            _ => 0,
-        }
+        let def = |value: &Value| self.func.dfg.value_def(*value);
+        let is_of_header = |value: &Value| matches!(def(value), ValueDef::Param(block, _) if block == header);
+        let is_moved =
+            |value: &Value| def(value).inst().is_some_and(|inst| !settles(self.func.dfg.insts[inst].opcode()));
+        values.len() > 1 && values.iter().any(is_of_header) && values.iter().any(is_moved)
     }
 
     /// What `value` is made of in the loop, nothing if it is outside. `None` if it changes.

@@ -127,13 +127,18 @@ impl Search<'_> {
                     self.kept_by_sum(walk, param, (a, b), depth)
                 } else if is_b && commutes && (!is_a || may_be_none(self, a)) {
                     self.kept_by_sum(walk, param, (b, a), depth)
+                } else if is_b && !commutes && self.parts(func.dfg.first_result(inst)).is_loaded {
+                    Kept::ByAmount
                 } else if is_a || self.parts(func.dfg.first_result(inst)).params.is_empty() {
                     Kept::No
                 } else {
                     Kept::Yes
                 }
             }
-            (Imul, &[_, b]) if constant_of(func, b).is_some_and(|factor| factor > 1) => Kept::No,
+            // Zero stays zero.
+            (Imul, &[a, b]) if constant_of(func, b).is_some_and(|factor| factor > 1) && !self.parts(a).is_loaded => {
+                Kept::No
+            }
             (opcode, [_, chosen @ ..]) if is_select(opcode) => {
                 let kept = chosen.iter().map(|&value| self.kept(walk, param, value, depth));
                 kept.max().unwrap_or(Kept::Yes)

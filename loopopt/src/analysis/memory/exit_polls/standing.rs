@@ -209,7 +209,11 @@ impl Search<'_> {
                 break;
             }
             match self.func.dfg.value_def(value) {
-                ValueDef::Param(block, _) if block == header => parts.params.push(value),
+                ValueDef::Param(block, _) if block == header => {
+                    parts.params.push(value);
+                    // What an earlier iteration has loaded from one place is what this one would.
+                    parts.is_loaded |= self.is_loaded(value);
+                }
                 _ => {
                     parts.is_loaded |= self.load_of(value).is_some() && self.is_steady(value);
                     open.extend(self.operands(value).unwrap_or_default());
