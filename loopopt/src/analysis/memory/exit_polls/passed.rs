@@ -99,6 +99,9 @@ impl Search<'_> {
 
     /// Whether `value`, passed for `param`, may be what it was. What is joined on the way up may.
     fn kept(&mut self, walk: &mut Walk<'_>, param: Value, value: Value, depth: usize) -> Kept {
+        if self.is_loaded(value) {
+            return Kept::ByAmount;
+        }
         if value == param || depth == 0 || self.is_steady(value) {
             return Kept::Yes;
         }

@@ -19,12 +19,12 @@
 //! number is that of the producer, and counts if not. What is not known to progress does not.
 
 use super::passed::{Kept, Params};
-use super::{Guards, Operands, Search, WayOut, is_select};
+use super::{Guards, Operands, Search, WayOut, condition, is_select};
 use crate::analysis::memory::alias::{Access, PrivateSlots, address_operand};
 use crate::analysis::scev::linear_expr::offset;
 use cranelift_codegen::FxHashSet;
 use cranelift_codegen::entity::EntitySet;
-use cranelift_codegen::ir::{Function, Inst, InstructionData, Opcode, Value, ValueDef};
+use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode, Value, ValueDef};
 
 /// Values on one way down to what is asked. What is made of more is not known to progress.
 const MAX_DEPTH: usize = 64;
@@ -189,7 +189,7 @@ impl Search<'_> {
         if is_select(func.dfg.insts[inst].opcode()) {
             return func.dfg.inst_args(inst).first().copied();
         }
-        let asked = super::condition(func, inst)?;
+        let asked = condition(func, inst)?;
         let targets = func.dfg.insts[inst].branch_destination(&func.dfg.jump_tables, &func.dfg.exception_tables);
         let inside = targets.iter().map(|call| call.block(&func.dfg.value_lists)).filter(|&to| forest.contains(lp, to));
         (inside.count() > 1).then_some(asked)
@@ -277,6 +277,7 @@ impl Search<'_> {
             self.is_guarded(block, &mut guards);
             if !self.is_in_each_iteration(block) {
                 guards.conditions.extend(self.blocking());
+                guards.conditions.extend(self.standing_before(block));
             }
         }
         let mut decide = guards.conditions;
@@ -312,6 +313,17 @@ impl Search<'_> {
             decide.append(&mut loaded_distances);
         }
         decide
+    }
+
+    /// The conditions that change and decide in an iteration whether it comes to `block`, but for those that progress.
+    fn standing_before(&mut self, block: Block) -> Operands {
+        let header = self.forest.data(self.lp).header;
+        let above = |&block: &Block| self.domtree.idom(block).filter(|_| block != header);
+        let blocks = std::iter::successors(above(&block), above).filter(|&block| self.has_several_ways_on(block));
+        let branches = blocks.filter_map(|block| self.func.layout.last_inst(block));
+        let mut conditions: Operands = branches.filter_map(|branch| condition(self.func, branch)).collect();
+        conditions.retain(|&mut condition| !self.is_steady(condition) && !self.progresses(condition, false));
+        conditions
     }
 
     /// The conditions that decide what an iteration does and are the same in each.
