@@ -32,8 +32,7 @@
 //! leaves all loops for a trap or for cold code, as a check of a tag or a length does: in a loop that counts to its end, that is no wait. Only accesses
 //! are none: nobody waits for an address to become one that faults, and nearly every loop would.
 //!
-//! What the loop itself
-//! writes to is not left out: whether a load of that may become what the loop has stored there, as with a counter in memory, is for
+//! What the loop itself writes to is not left out: whether a load of that may become what the loop has stored there, as with a counter in memory, is for
 //! `promote` to say.
 //!
 //! # What may be done with them
