@@ -134,6 +134,8 @@ faults! {
     RenamedInHeader,
     /// `rotate`: what is told apart within an iteration is taken to be so from one to the next.
     ToldOfEachIteration,
+    /// `final_values` takes a strip that may still come to end earlier for one that is counted.
+    FormulaForStrip,
     /// `rotate`: closed form is taken to outlive the edges of a guard that goes one way (a cycle that has become a loop).
     FormOutlivesEdges,
     /// `evaluate`: what the first iteration passes on comes back to it through a cycle with a second entry.

@@ -1,10 +1,13 @@
 //! Every setting, and every threshold that decides whether something pays, each with its unit and the reason for its value. What only bounds the time of a
 //! search is a constant beside it.
 
-use crate::embedder::{Embedder, Unknown, Writers};
-use crate::ir::{all_mem_flags, num_insts};
+mod answers;
+mod defaults;
+
+use crate::embedder::{Embedder, Unknown};
+use crate::ir::num_insts;
 use crate::profile::Profiling;
-use cranelift_codegen::ir::{Function, Inst, InstructionData, MemFlagsData, Opcode};
+use cranelift_codegen::ir::Function;
 use std::sync::Arc;
 
 /// How much compile time may be spent for faster code: a named set of [`Options`].
@@ -382,98 +385,6 @@ pub struct Options {
     pub max_loops: usize,
 }
 
-impl Default for Options {
-    #[expect(clippy::too_many_lines, reason = "one line for each setting")]
-    fn default() -> Self {
-        Self {
-            passes: None,
-            fuel: None,
-            stress_seed: None,
-            refusals: true,
-            verify_each_pass: false,
-            dumps: false,
-            ignore_cost: false,
-            profiling: Profiling::Off,
-            profile_cold_ratio: 100,
-            specialize_min_share: 75,
-            specialize_max_values: 4,
-            specialize_max_insts: 300,
-            specialize_max_insts_per_gain: 16,
-            specialize_min_gain: 8,
-            lowers_directly: false,
-            assert_claims: false,
-            max_rounds: 8,
-            rotate_max_header_insts: 16,
-            rotate_max_dispatched: 2,
-            mem2reg_max_live: 64,
-            layout_max_exits: 128,
-            order_latch_max_insts: 256,
-            order_latch_max_early: 1,
-            tail_duplicate_max_insts: 4,
-            tail_duplicate_max_copies: 8,
-            thread_jumps_max_insts: 6,
-            promote_max_accesses: 250,
-            promote_max_pairs: 2_000,
-            final_values_max_insts_per_gain: 16,
-            final_values_max_loop: 1_000,
-            full_unroll_max_iterations: 16,
-            full_unroll_max_insts: 200,
-            full_unroll_max_few: 8,
-            full_unroll_max_insts_of_few: 64,
-            full_unroll_max_copied: 1_000,
-            peel_max_iterations: 7,
-            peel_max_insts: 100,
-            peel_max_insts_per_gain: 20,
-            peel_max_copied: 1_000,
-            cleanup_max_depth: 256,
-            version_max_insts: 300,
-            version_max_copied: 2_000,
-            version_max_insts_per_extension: 12,
-            version_max_insts_per_cell_access: 12,
-            version_max_requirements: 16,
-            if_convert_max_insts: 4,
-            version_min_iterations: 8,
-            unswitch_max_insts: 50,
-            unswitch_max_versions: 8,
-            unswitch_min_saved: 4,
-            unswitch_max_copied: 1_000,
-            unswitch_max_looks: 128,
-            transfer_max_insts: 200,
-            transfer_max_inner_iterations: 64,
-            transfer_min_values: 2,
-            transfer_max_copied: 1_000,
-            split_iterations_max_insts: 50,
-            split_iterations_min_iterations: 16,
-            partial_unroll_max_iterations: 4,
-            partial_unroll_min_iterations: 16,
-            partial_unroll_max_insts: 64,
-            partial_unroll_max_uncounted_insts: 32,
-            partial_unroll_max_copied: 1_000,
-            reassociate_insts_per_cycle: 8,
-            strip_mine_min_iterations: 8,
-            strip_mine_min_whole: 5,
-            strip_mine_max_nest_fuel: 1_000,
-            widen_indices_max_accesses: 250,
-            widen_indices_min_saved_per_base: 3,
-            widen_indices_max_questions: 4,
-            max_function_insts: 20_000,
-            embedder: Arc::new(Unknown),
-            sink_max_places: 4,
-            sink_max_values: 4,
-            save_at_cold_calls_max_calls: 32,
-            save_at_cold_calls_max_saved: 512,
-            max_closing_args: 1_000_000,
-            full_effort_max_insts: 2_500,
-            full_effort_min_insts: 64,
-            full_effort_min_insts_per_call: 32,
-            max_loops: 100_000,
-            select_max_dispatched: 4,
-            select_max_insts_per_call: 16,
-            select_max_own_insts: 4_000,
-        }
-    }
-}
-
 impl Options {
     /// The settings for this effort.
     pub fn effort(effort: Effort) -> Self {
@@ -546,60 +457,6 @@ impl Options {
         changing.embedder = Arc::new(Unknown);
         let [ours, sources, theirs] = [env!("CARGO_PKG_VERSION"), env!("LOOPOPT_SOURCES"), cranelift_codegen::VERSION];
         format!("loopopt {ours} {sources}, cranelift {theirs}, {}, {changing:?}", self.embedder.fingerprint())
-    }
-
-    /// Who writes the memory that an access with these flags touches.
-    pub(crate) fn writers(&self, func: &Function, flags: MemFlagsData) -> Writers {
-        let region = flags.alias_region().map(|region| &func.dfg.alias_regions[region]);
-        region.map_or(Writers::Any, |region| self.embedder.writers(region))
-    }
-
-    /// Whether an access with these flags is to memory that changes at any time.
-    pub(crate) fn is_asynchronous(&self, func: &Function, flags: MemFlagsData) -> bool {
-        self.writers(func, flags) == Writers::Others
-    }
-
-    /// Whether `load` reads what others write at any time: by the embedder's word, or because it is atomic.
-    pub(crate) fn is_asynchronous_load(&self, func: &Function, load: Inst) -> bool {
-        match func.dfg.insts[load] {
-            InstructionData::Load { flags, .. } => self.is_asynchronous(func, func.dfg.mem_flags[flags]),
-            _ => func.dfg.insts[load].opcode() == Opcode::AtomicLoad,
-        }
-    }
-
-    /// Whether what is loaded with these flags never gets smaller, and may be loaded anywhere.
-    pub(crate) fn never_shrinks(&self, func: &Function, flags: MemFlagsData) -> bool {
-        let region = flags.alias_region().map(|region| &func.dfg.alias_regions[region]);
-        flags.notrap() && region.is_some_and(|region| self.embedder.never_shrinks(region))
-    }
-
-    /// Whether an access with these flags is checked before it runs.
-    pub(crate) fn is_checked(&self, func: &Function, flags: MemFlagsData) -> bool {
-        let region = flags.alias_region().map(|region| &func.dfg.alias_regions[region]);
-        region.zip(flags.trap_code()).is_some_and(|(region, code)| self.embedder.is_checked(region, code))
-    }
-
-    /// Whether any access of `func` can be one that is checked before it runs.
-    pub(crate) fn has_checked(&self, func: &Function) -> bool {
-        all_mem_flags(func).any(|flags| self.is_checked(func, func.dfg.mem_flags[flags]))
-    }
-
-    /// Whether extensions confine any access of `func`.
-    pub(crate) fn has_confining(&self, func: &Function) -> bool {
-        let mut regions = all_mem_flags(func).filter_map(|flags| func.dfg.mem_flags[flags].alias_region());
-        regions.any(|region| self.embedder.extension_confines(&func.dfg.alias_regions[region]))
-    }
-
-    /// The least and the largest unsigned number that a load of 64 bits with these flags gives.
-    pub(crate) fn bounds(&self, func: &Function, flags: MemFlagsData) -> (u64, u64) {
-        let region = flags.alias_region().map(|region| &func.dfg.alias_regions[region]);
-        let bounds = region.map_or(0..=u64::MAX, |region| self.embedder.bounds(region));
-        (*bounds.start(), *bounds.end())
-    }
-
-    /// How many bytes can be accessed behind the address that a load with these flags gives.
-    pub(crate) fn bytes_behind(&self, func: &Function, flags: MemFlagsData) -> u64 {
-        flags.alias_region().map_or(0, |region| self.embedder.bytes_behind(&func.dfg.alias_regions[region]))
     }
 
     /// Whether the pass of this name may fire.

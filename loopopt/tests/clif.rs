@@ -113,6 +113,7 @@ fn what_the_generator_hardly_makes_is_seen() -> Result<()> {
         ("promote/fires-recurrence-behind-a-load-that-traps.clif", Fault::FirstTrapForgotten),
         ("bugs/load-that-traps-where-it-is-chosen.clif", Fault::TrapAtTheChoice),
         ("bugs/cell-of-the-iteration-before.clif", Fault::ToldOfEachIteration),
+        ("bugs/formula-of-a-strip-that-ends-early.clif", Fault::FormulaForStrip),
     ] {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clif").join(name);
         let text = std::fs::read_to_string(path)?;

@@ -170,6 +170,7 @@ const UNSEEN_FAULTS: &[Fault] = &[
     Fault::RoomUnasked,
     Fault::AddedTwice,
     Fault::ToldOfEachIteration,
+    Fault::FormulaForStrip,
 ];
 
 #[test]

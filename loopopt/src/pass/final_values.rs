@@ -28,6 +28,9 @@
 //! wraps, since the number of the iteration is an integer, and the binomials are: what is divided is computed before it is reduced, or is divided exactly.
 //! All that the formula is made of is defined before the loop, and no instruction of it traps.
 //!
+//! (L8) It does not leave a [strip](crate::pass::strip_mine) by the test that counts it, as long as [`fuse_exit_tests`](crate::pass::fuse_exit_tests) may let that strip
+//! end earlier.
+//!
 //! For a loop to go: (L4) it has one exit edge, and all that it passes is such a value, or defined outside. (L5) Nothing inside writes, calls, traps, fences or
 //! stands for a place in the program, and nothing loads what others write at any time: who looks there so often waits, though not for ever. Other loads that cannot
 //! trap are not noticed. (L6) The loop ends: the formula says when, or a bound does. That a loop does not end can be observed. No cycle is inside, not even one that is no loop of
@@ -61,6 +64,7 @@ mod dead;
 mod formula;
 
 use crate::analysis::cfg::edges::{Edge, edges_from};
+use crate::analysis::cfg::jumps::only_jumps_to;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::cfg::must_execute::Order;
 use crate::analysis::facts::known::{Conditions, Place};
@@ -188,6 +192,11 @@ impl Plan {
             let before = finals.len();
             finals.retain(|one| !asked.contains(one.param(&ctx.func)));
             why = why.or((finals.len() < before).then_some(Decline::Guarded));
+        }
+        if let Some(strips) = cx.marks.strips_around(forest, lp).filter(|_| !fault!(FormulaForStrip)) {
+            let before = finals.len();
+            finals.retain(|one| only_jumps_to(&ctx.func, one.exit.target(&ctx.func)) != Some(strips));
+            why = (finals.len() < before).then_some(Decline::EndsStrip).or(why);
         }
         let why = why.unwrap_or(Decline::NothingPredictable);
         if !may_go && finals.is_empty() {
@@ -461,6 +470,8 @@ refusals! {
         NoFormula(value: Value) => "no-formula", "{value}, which leaves the loop, is no sum of what a counter or a constant adds";
         /// (L7) A guard is made of it.
         Guarded => "guarded", "a Spectre guard is made of what leaves the loop";
+        /// (L8) A strip may come to end earlier.
+        EndsStrip => "ends-strip", "what leaves the loop where its strip ends is counted, so that the strip may end anywhere";
         /// (L6) It has no effect, but may be endless.
         MayNotEnd => "may-not-end", "the loop has no effect but that it ends, and it is not known to end";
         /// (P2) The formulas are long.

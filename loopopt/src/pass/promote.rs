@@ -29,7 +29,7 @@
 //!   order;
 //! * (L2) no other store of the loop may overlap it, as flags and addresses say, or a test in front of the loop; no call, fence or atomic
 //!   is in the loop, unless it is in a stack slot that nobody else knows; the embedder does not list its region as written by others; none of
-//!   its loads is a [poll](crate::analysis::memory::exit_polls) of the loop or of one inside it, unless each iteration overwrites what others may write,
+//!   its loads is a [poll](crate::analysis::memory::exit_polls) of the loop, of one inside it or of one around it, be it one that no pass looks at, unless each iteration of that overwrites what others may write,
 //!   with something that is made of it, or of what the iteration before has stored, by what does not [settle](crate::analysis::memory::exit_polls::settles): a loop that waits, and stores now and
 //!   then, or a constant, or the same again, waits for somebody else;
 //! * (L3) the load before the loop may be done: one of its accesses runs on each entry of the loop, and before anything that
@@ -75,6 +75,7 @@
 mod awaited;
 mod carry;
 mod flow;
+mod memory;
 mod neighbours;
 mod observers;
 mod recurrence;
@@ -82,10 +83,9 @@ mod why;
 
 use crate::analysis::cfg::loops::{Loop, LoopData, LoopForest};
 use crate::analysis::cfg::must_execute::Order;
-use crate::analysis::memory::alias::{Access, LoopMemory, cell_type};
+use crate::analysis::memory::alias::{Access, cell_type};
 use crate::analysis::memory::loop_polls::LoopPolls;
 use crate::analysis::pressure::Pressure;
-use crate::analysis::scev::linear_expr::Sum;
 use crate::change::Change;
 use crate::claim::Claim;
 use crate::edit::materialize::narrow::narrow;
@@ -96,9 +96,10 @@ use crate::refusal::Said;
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::entity::EntityRef;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
-use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, MemFlagsData, Opcode, StackSlot, Type};
+use cranelift_codegen::ir::{Block, Function, Inst, MemFlagsData, Opcode, StackSlot, Type};
 use cranelift_codegen::{CodegenResult, Context, FxHashMap, FxHashSet};
-use neighbours::{Addresses, Located, Neighbours, Place};
+use memory::Memory;
+use neighbours::{Addresses, Located};
 use observers::Seen;
 use std::rc::Rc;
 use why::Decline;
@@ -186,24 +187,6 @@ struct Here<'a> {
     exit_points: FxHashMap<Block, Inst>,
     /// What was done, in words.
     done: Vec<String>,
-}
-
-/// What a loop does to memory, and what of that may overlap.
-struct Memory {
-    accesses: Vec<Rc<Located>>,
-    /// A call, an atomic, a fence.
-    fence: Option<Inst>,
-    /// The most pairs of bases to compare.
-    max_pairs: usize,
-    neighbours: Option<Neighbours>,
-}
-
-impl Memory {
-    /// Made when the first cell asks: most loops have none.
-    fn neighbours(&mut self) -> &mut Neighbours {
-        let Self { accesses, max_pairs, neighbours, .. } = self;
-        neighbours.get_or_insert_with(|| Neighbours::of(accesses, *max_pairs))
-    }
 }
 
 /// (L3): that what is accessed before or behind the loop, with the region that all accesses have, is known as one of a memory that is guarded.
@@ -303,49 +286,6 @@ impl<'a> Here<'a> {
         Said::new(self.func, &why)
     }
 
-    /// What the loop does to memory, if there is something for this pass in it.
-    fn memory(&mut self, cx: &PassCx<'_>) -> Result<Memory, Decline> {
-        let mut insts = self.blocks.iter().flat_map(|&block| self.func.layout.block_insts(block));
-        if !insts.any(|inst| matches!(self.func.dfg.insts[inst], InstructionData::Store { .. })) {
-            return Err(Decline::NothingStored);
-        }
-        if let Some(entry) = self.forest.irreducible_in(self.lp) {
-            return Err(Decline::Irreducible { entry });
-        }
-        // Behind a fence, only cells in slots of its own are carried.
-        let LoopMemory { accesses, fence } = match self.addresses.private.is_empty() {
-            true => LoopMemory::without_fenced_loads(self.func, self.blocks),
-            false => LoopMemory::of(self.func, self.blocks),
-        };
-        let (count, max) = (accesses.len(), cx.options.promote_max_accesses);
-        if count > max {
-            return Err(Decline::TooManyAccesses { accesses: count, max });
-        }
-        let accesses = accesses.into_iter().filter_map(|inst| self.addresses.locate(self.func, inst)).collect();
-        Ok(Memory { accesses, fence, max_pairs: cx.options.promote_max_pairs, neighbours: None })
-    }
-
-    /// The accesses to each address that is the same in each iteration and is stored to, in the order in which they are first stored
-    /// to, so that stores at the exits keep that order.
-    fn groups(&self, memory: &Memory) -> Vec<Vec<Rc<Located>>> {
-        let mut groups = FxHashMap::<Place, Vec<&Rc<Located>>>::default();
-        for access in &memory.accesses {
-            groups.entry(access.place).or_default().push(access);
-        }
-        let stores = memory.accesses.iter().filter(|access| access.stored.is_some());
-        let stored = stores.filter_map(|store| groups.remove(&store.place));
-        let invariant = stored.filter(|group| self.is_invariant(&group[0].address));
-        invariant.map(|group| group.into_iter().cloned().collect()).collect()
-    }
-
-    fn is_invariant(&self, address: &Sum) -> bool {
-        let mut invariant = true;
-        address.each_value(&mut |value| {
-            invariant &= self.forest.is_from_outside(self.func, self.lp, value);
-        });
-        invariant
-    }
-
     /// (L1) to (L5)
     fn prove(&mut self, cx: &PassCx<'_>, memory: &mut Memory, accesses: Vec<Rc<Located>>) -> Result<Cell, Decline> {
         let first = &accesses[0];
@@ -391,40 +331,6 @@ impl<'a> Here<'a> {
             Some(other) => Err(Decline::MixedTypes { a: first.inst, b: other.inst }),
             None => Ok(ty),
         }
-    }
-
-    /// (L2): that no store but those of the cell may overlap it. Gives a load that may.
-    fn prove_alone(&mut self, memory: &mut Memory, accesses: &[Rc<Located>]) -> Result<Option<Inst>, Decline> {
-        let access = accesses[0].inst;
-        let max = memory.max_pairs;
-        let too_many = |_| Decline::TooManyPairs { access, max };
-        let neighbours = memory.neighbours();
-        let told_apart = self.addresses.private.told_apart();
-        // One region, or none, need not be that of all accesses to the cell; nor what they are told apart from.
-        let kind = |access: &Located| {
-            (
-                access.flags.alias_region(),
-                access.flags.readonly(),
-                told_apart.is_member(access.inst).then_some(access.inst),
-            )
-        };
-        let mut kinds = Vec::new();
-        let mut seen_by = None;
-        for own in accesses {
-            if kinds.contains(&kind(own)) {
-                continue;
-            }
-            kinds.push(kind(own));
-            let is_other =
-                |other: &Located| other.place != accesses[0].place && !told_apart.are_apart(own.inst, other.inst);
-            if let Some(other) = neighbours.store(self.addresses, own, is_other).map_err(too_many)? {
-                return Err(Decline::Aliased { access, other });
-            }
-            if seen_by.is_none() {
-                seen_by = neighbours.load(self.addresses, own, is_other).map_err(too_many)?;
-            }
-        }
-        Ok(seen_by)
     }
 
     /// Forgets what was known of the loop as it was.

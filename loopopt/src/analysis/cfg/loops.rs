@@ -27,13 +27,13 @@ use crate::analysis::cfg::handlers::NamedBlocks;
 use crate::analysis::cfg::jumps::jump_target;
 use crate::analysis::cfg::jumps::leads_to_failure;
 use crate::analysis::inst::effects::is_marker;
-use cranelift_codegen::FxHashSet;
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::entity::{
     EntityRef, EntitySet, PrimaryMap, SecondaryMap, entity_impl, packed_option::PackedOption,
 };
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::{Block, Function, Inst, Opcode, Value, ValueDef};
+use cranelift_codegen::{FxHashMap, FxHashSet};
 use std::cell::OnceCell;
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -96,11 +96,17 @@ pub struct LoopForest {
     /// The blocks inside loops, those of a loop contiguous.
     blocks: Vec<Block>,
     irreducible: Vec<Block>,
+    /// Blocks between both ends of an edge that goes back to such an entry, in the traversal.
+    around_irreducible: EntitySet<Block>,
     /// An entry of an irreducible cycle in each loop that holds one.
     irreducible_in: SecondaryMap<Loop, PackedOption<Block>>,
     named: NamedBlocks,
     /// All edges, once one of them is asked for.
     edges: OnceCell<EdgesByTarget>,
+    /// Whether loops were left out.
+    is_part: bool,
+    /// The forest with them, once that is asked for.
+    whole: OnceCell<Box<Self>>,
 }
 
 impl LoopForest {
@@ -129,7 +135,17 @@ impl LoopForest {
         forest.lay_out(domtree);
         forest.find_exits(func);
         forest.find_irreducible();
+        forest.is_part = !skipped.is_empty();
         forest
+    }
+
+    /// All loops, those with which this forest was not made as well: the program may wait in one of them. The graphs must be those of `func` still.
+    pub fn whole(&self, func: &Function, (cfg, domtree): (&ControlFlowGraph, &DominatorTree)) -> &Self {
+        if !self.is_part {
+            return self;
+        }
+        let make = || Box::new(Self::without(func, (cfg, domtree), self.named.clone(), &FxHashSet::default()));
+        self.whole.get_or_init(make)
     }
 
     /// One loop for each block that a back edge enters and that is not skipped, outer loops first, with no other block yet. And the
@@ -151,12 +167,14 @@ impl LoopForest {
                     continue;
                 }
                 if !domtree.block_dominates(target, block) {
-                    irreducible.push(target);
+                    irreducible.push((target, block));
                 } else if !skipped.contains(&target) {
                     headers.insert(target);
                 }
             }
         }
+        let around_irreducible = between(domtree, &irreducible);
+        let mut irreducible: Vec<_> = irreducible.into_iter().map(|(target, _)| target).collect();
         irreducible.sort_unstable();
         irreducible.dedup();
 
@@ -174,8 +192,18 @@ impl LoopForest {
             innermost[header] =
                 loops.push(LoopData { header, parent, depth, entries, back_edges, exits, range }).into();
         }
-        let (blocks, irreducible_in, edges) = (Vec::new(), SecondaryMap::new(), OnceCell::new());
-        Self { loops, innermost, blocks, irreducible, irreducible_in, named, edges }
+        Self {
+            loops,
+            innermost,
+            blocks: Vec::new(),
+            irreducible,
+            around_irreducible,
+            irreducible_in: SecondaryMap::new(),
+            named,
+            edges: OnceCell::new(),
+            is_part: false,
+            whole: OnceCell::new(),
+        }
     }
 
     /// Finds the blocks of each loop, backwards from its back edges, and which loop is in which. Inner loops come first, and a loop
@@ -430,10 +458,40 @@ impl LoopForest {
         !is_marker(func, inst) && !ends_named()
     }
 
+    /// Whether a cycle without a header may go through `block`. One that a loop of the forest contains as a whole is [in that](Self::irreducible_in).
+    ///
+    /// Around a cycle, an edge goes back in the traversal over each block, or comes back to it. If the target of one of these dominates its source, the
+    /// cycle is in the loop of that one. So it is in a loop, or each block is between both ends of an edge that enters an irreducible cycle.
+    pub fn may_be_in_irreducible(&self, block: Block) -> bool {
+        self.around_irreducible.contains(block)
+    }
+
     /// The entries of irreducible cycles: blocks that a cycle goes through and that do not dominate it.
     pub fn irreducible(&self) -> &[Block] {
         &self.irreducible
     }
+}
+
+/// The blocks between both ends of edges that go back to a `target` from a `source` behind it in the traversal, these ends included.
+fn between(domtree: &DominatorTree, edges: &[(Block, Block)]) -> EntitySet<Block> {
+    let mut found = EntitySet::new();
+    if edges.is_empty() {
+        return found;
+    }
+    let places: FxHashMap<Block, usize> = domtree.cfg_rpo().enumerate().map(|(place, &block)| (block, place)).collect();
+    let mut first = FxHashMap::<Block, usize>::default();
+    for (target, source) in edges {
+        let first = first.entry(*source).or_insert(usize::MAX);
+        *first = places[target].min(*first);
+    }
+    let mut until = usize::MAX;
+    for block in domtree.cfg_postorder() {
+        until = first.get(block).copied().unwrap_or(until).min(until);
+        if places[block] >= until {
+            found.insert(*block);
+        }
+    }
+    found
 }
 
 /// The back edges of all loops with the headers that they enter, inner loops before the loops around them. Needs no forest.

@@ -316,17 +316,22 @@ impl<'a> KnownLoads<'a> {
     }
 
     /// Whether `load`, in `block`, would no longer poll for a loop if it became what is known from `source`: that is from before the loop, or from an
-    /// iteration before it in a group. Or the loop has stored it itself, and would never see what somebody else stores.
+    /// iteration before it in a group. Or the loop has stored it itself, and would never see what somebody else stores. Loops that no pass looks at poll as others do,
+    /// and cycles that are no loops may.
     fn stops_polling(&mut self, load: Inst, block: Block, source: Inst) -> bool {
         let Context { func, cfg, domtree, .. } = self.ctx;
         let Known { access, block: home, .. } = &self.known[&source];
         let (is_own, home) = (access.stored.is_some() || self.scope == Scope::Group, *home);
-        let mut around = self.forest.innermost(block);
-        while let Some(lp) = around.filter(|&lp| is_own || !self.forest.contains(lp, home)) {
-            if self.polls.contains(func, (cfg, domtree), (self.forest, lp), load) {
+        let forest = self.forest.whole(func, (cfg, domtree));
+        if is_own && forest.may_be_in_irreducible(block) {
+            return true;
+        }
+        let mut around = forest.innermost(block);
+        while let Some(lp) = around.filter(|&lp| is_own || !forest.contains(lp, home)) {
+            if self.polls.contains(func, (cfg, domtree), (forest, lp), load) {
                 return true;
             }
-            around = self.forest.data(lp).parent;
+            around = forest.data(lp).parent;
         }
         false
     }

@@ -19,7 +19,7 @@
 //! to rest or takes turns ([`settles`]): a flag that an iteration passes on to the next once it has been seen.
 //!
 //! Polls are, first, the loads that the steady condition of a way out is made of; where any of several conditions is enough, each is a way out. A steady branch that
-//! decides whether such a way out is reached belongs to its condition, and so do the steady conditions that choose what a parameter or a `select` among these values
+//! decides whether an iteration reaches such a way out belongs to its condition, and so do the steady conditions that choose what a parameter or a `select` among these values
 //! gets.
 //!
 //! Second, if no way out is sure (`standing`), those that any way out is made of, or what decides in an iteration without being another in the next one:
@@ -31,6 +31,8 @@
 //! What traps is a way out, too, of a loop that nothing else surely ends: conditional traps, divisions by what may be zero, sums that may overflow. So is what
 //! leaves all loops for a trap or for cold code, as a check of a tag or a length does: in a loop that counts to its end, that is no wait. Only accesses
 //! are none: nobody waits for an address to become one that faults, and nearly every loop would.
+//!
+//! In a loop with a cycle that can be entered at several blocks, each load may be one: nothing says what that cycle waits for.
 //!
 //! What the loop itself writes to is not left out: whether a load of that may become what the loop has stored there, as with a counter in memory, is for
 //! `promote` to say.
@@ -75,6 +77,9 @@ pub fn polls(
     if fault!(PollsForgotten) {
         return Vec::new();
     }
+    if forest.irreducible_in(lp).is_some() {
+        return loads_of(func, forest.blocks(lp));
+    }
     let exits = &forest.data(lp).exits[..];
     let new = || Search::new(func, (cfg, domtree), forest, lp);
     let mut search = new();
@@ -94,6 +99,14 @@ pub fn polls(
     let mut search = new();
     let (conditions, waits) = search.conditions(&search.ways_out(&ends));
     if waits { polls } else { search.behind(conditions) }
+}
+
+/// All plain loads in these blocks, sorted.
+fn loads_of(func: &Function, blocks: &[Block]) -> Vec<Inst> {
+    let is_load = |inst: &Inst| matches!(func.dfg.insts[*inst], InstructionData::Load { .. });
+    let mut loads: Vec<_> = blocks.iter().flat_map(|&block| func.layout.block_insts(block)).filter(is_load).collect();
+    loads.sort_unstable();
+    loads
 }
 
 /// What is known of a value on the way through what a condition is made of.
@@ -257,7 +270,9 @@ impl<'a> Search<'a> {
             let decide = self.blocking();
             self.wait_for(decide);
         }
-        let guarded: Vec<_> = changing.iter().map(|(block, _)| self.is_guarded(*block, &mut of_changing)).collect();
+        // Where each iteration comes to anyway, a branch before is the end of a loop inside, or decides nothing.
+        let mut is_guarded = |block| !self.is_in_each_iteration(block) && self.is_guarded(block, &mut of_changing);
+        let guarded: Vec<_> = changing.iter().map(|(block, _)| is_guarded(*block)).collect();
         // What the ways out that are sure are made of decides nothing.
         let deciding = self.deciding.len();
         let sure: Vec<_> = changing.iter().map(|way_out| self.is_sure(way_out)).collect();

@@ -3,7 +3,7 @@
 use super::Here;
 use super::neighbours::Located;
 use super::why::Decline;
-use crate::analysis::cfg::loops::Loop;
+use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::inst::number::constant_of;
 use crate::analysis::memory::exit_polls::settles;
 use cranelift_codegen::FxHashSet;
@@ -12,7 +12,7 @@ use std::rc::Rc;
 
 /// What a value may be made of, and what was found of that.
 struct Origin<'a> {
-    lp: Loop,
+    place: (&'a LoopForest, Loop),
     is_begin: &'a dyn Fn(Value) -> bool,
     /// Parameters of the header.
     carried: Vec<Value>,
@@ -27,24 +27,36 @@ impl Here<'_> {
     /// (L2): that no load waits for what somebody else stores.
     pub(super) fn prove_unawaited(&mut self, accesses: &[Rc<Located>]) -> Result<(), Decline> {
         for load in accesses.iter().filter(|access| access.stored.is_none()) {
-            let home = self.func.layout.inst_block(load.inst).expect("an access is in the layout");
-            let mut around = self.forest.innermost(home);
-            while let Some(lp) = around {
-                let flow = (self.cfg, self.domtree);
-                if self.polls.contains(self.func, flow, (self.forest, lp), load.inst)
-                    && !self.is_overwritten(accesses, load.inst, lp)
-                {
-                    return Err(Decline::Poll { load: load.inst });
-                }
-                around = self.forest.data(lp).parent.filter(|_| lp != self.lp);
-            }
+            self.prove_no_poll(load.inst, |here, place| here.is_overwritten(accesses, load.inst, place))?;
         }
         Ok(())
     }
 
-    /// Whether each iteration of `lp` overwrites what others may write for `load`, before it or behind it: with something that it moves on.
-    fn is_overwritten(&self, accesses: &[Rc<Located>], load: Inst, lp: Loop) -> bool {
-        let Self { func, domtree, forest, .. } = self;
+    /// That no loop around `load` waits for what it gives, be it one around this loop, or that no pass looks at; but for those that satisfy `is_free`.
+    pub(super) fn prove_no_poll(
+        &mut self,
+        load: Inst,
+        is_free: impl Fn(&Self, (&LoopForest, Loop)) -> bool,
+    ) -> Result<(), Decline> {
+        let flow = (self.cfg, self.domtree);
+        let home = self.func.layout.inst_block(load).expect("an access is in the layout");
+        let forest = self.forest.whole(self.func, flow);
+        if forest.may_be_in_irreducible(home) {
+            return Err(Decline::Poll { load });
+        }
+        let mut around = forest.innermost(home);
+        while let Some(lp) = around {
+            if self.polls.contains(self.func, flow, (forest, lp), load) && !is_free(self, (forest, lp)) {
+                return Err(Decline::Poll { load });
+            }
+            around = forest.data(lp).parent;
+        }
+        Ok(())
+    }
+
+    /// Whether each iteration of a loop overwrites what others may write for `load`, before it or behind it: with something that it moves on.
+    fn is_overwritten(&self, accesses: &[Rc<Located>], load: Inst, (forest, lp): (&LoopForest, Loop)) -> bool {
+        let Self { func, domtree, .. } = self;
         accesses.iter().any(|access| {
             let home = func.layout.inst_block(access.inst).filter(|&home| forest.contains(lp, home));
             access.stored.zip(home).is_some_and(|(stored, home)| {
@@ -52,26 +64,26 @@ impl Here<'_> {
                     domtree.dominates(access.inst, load, &func.layout)
                         || forest.is_in_each_iteration(func, domtree, lp, home)
                 };
-                is_certain() && self.moves_on(stored, accesses, lp)
+                is_certain() && self.moves_on(stored, accesses, (forest, lp))
             })
         })
     }
 
     /// Whether iterations that store `stored` to the cell of `accesses` are known not to come to store the same: it is made of what the cell holds, or of
     /// what the iteration before has made of it, by an instruction that does not settle.
-    fn moves_on(&self, stored: Value, accesses: &[Rc<Located>], lp: Loop) -> bool {
+    fn moves_on(&self, stored: Value, accesses: &[Rc<Located>], (forest, lp): (&LoopForest, Loop)) -> bool {
         let is_load = |value| {
             let inst = self.func.dfg.value_def(value).inst();
             accesses.iter().any(|access| Some(access.inst) == inst && access.stored.is_none())
         };
-        let mut origin = Origin { lp, is_begin: &is_load, carried: Vec::new(), looks: MAX_LOOKS };
+        let mut origin = Origin { place: (forest, lp), is_begin: &is_load, carried: Vec::new(), looks: MAX_LOOKS };
         if self.is_moved_from(&mut origin, stored, false) {
             return true;
         }
         let next = |param: Value| {
-            let back_edges = self.forest.data(lp).back_edges.iter();
+            let back_edges = forest.data(lp).back_edges.iter();
             let is_begin = |value| value == param || is_load(value);
-            let mut origin = Origin { lp, is_begin: &is_begin, carried: Vec::new(), looks: MAX_LOOKS };
+            let mut origin = Origin { place: (forest, lp), is_begin: &is_begin, carried: Vec::new(), looks: MAX_LOOKS };
             let mut passed = back_edges.filter_map(|edge| edge.passed_for(self.func, param));
             passed.all(|value| self.is_moved_from(&mut origin, value, false))
         };
@@ -82,14 +94,14 @@ impl Here<'_> {
     /// Whether `value` is made of one that `origin` begins with, by an instruction that does not settle, whatever is chosen. Takes note of the parameters of
     /// the header that it is made of.
     fn is_moved_from(&self, origin: &mut Origin<'_>, value: Value, is_moved: bool) -> bool {
-        let Self { func, cfg, forest, .. } = self;
+        let (Self { func, cfg, .. }, (forest, lp)) = (self, origin.place);
         if (origin.is_begin)(value) {
             return is_moved;
         }
         let Some(looks) = origin.looks.checked_sub(1) else { return false };
         origin.looks = looks;
         match func.dfg.value_def(value) {
-            ValueDef::Result(inst, _) if forest.defines(func, origin.lp, value) => {
+            ValueDef::Result(inst, _) if forest.defines(func, lp, value) => {
                 match (func.dfg.insts[inst].opcode(), func.dfg.inst_args(inst)) {
                     (Opcode::Bitcast | Opcode::Ireduce | Opcode::Sextend | Opcode::Uextend, &[arg]) => {
                         self.is_moved_from(origin, arg, is_moved)
@@ -100,17 +112,17 @@ impl Here<'_> {
                     // What settles and is not the number itself, like a comparison, comes to be the same, however the number moves.
                     (opcode, _) if settles(opcode) => false,
                     (_, &[a, b]) => {
-                        !self.may_be_none(origin.lp, b) && self.is_moved_from(origin, a, true)
-                            || !self.may_be_none(origin.lp, a) && self.is_moved_from(origin, b, true)
+                        !self.may_be_none(origin.place, b) && self.is_moved_from(origin, a, true)
+                            || !self.may_be_none(origin.place, a) && self.is_moved_from(origin, b, true)
                     }
                     (_, args) => args.iter().any(|&arg| self.is_moved_from(origin, arg, true)),
                 }
             }
-            ValueDef::Param(block, _) if block == forest.data(origin.lp).header => {
+            ValueDef::Param(block, _) if block == forest.data(lp).header => {
                 origin.carried.push(value);
                 false
             }
-            ValueDef::Param(block, _) if forest.contains(origin.lp, block) => {
+            ValueDef::Param(block, _) if forest.contains(lp, block) => {
                 let mut edges = forest.edges_into(func, cfg, block).iter();
                 edges.all(|edge| {
                     edge.passed_for(func, value).is_some_and(|passed| self.is_moved_from(origin, passed, is_moved))
@@ -121,12 +133,12 @@ impl Here<'_> {
     }
 
     /// Whether what is added may be zero in all iterations: a constant that is, or what comes to rest.
-    fn may_be_none(&self, lp: Loop, amount: Value) -> bool {
+    fn may_be_none(&self, (forest, lp): (&LoopForest, Loop), amount: Value) -> bool {
         let func = &*self.func;
         if let Some(constant) = constant_of(func, amount) {
             return constant == 0;
         }
-        let inst = func.dfg.value_def(amount).inst().filter(|_| self.forest.defines(func, lp, amount));
+        let inst = func.dfg.value_def(amount).inst().filter(|_| forest.defines(func, lp, amount));
         inst.is_some_and(|inst| settles(func.dfg.insts[inst].opcode()))
     }
 }

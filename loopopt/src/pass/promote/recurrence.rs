@@ -22,7 +22,7 @@
 //! * (R3) in front of the load, no store of its iteration may overlap it;
 //! * (R4) the load may be done before the loop, with the first values of the parameters: it runs on each entry, before
 //!   anything that can be observed if it may trap but loads that are repeated there in front of it; or it is `notrap` and `can_move`;
-//! * (R5) the loop does not wait for what the load gives ([`exit_polls`](crate::analysis::memory::exit_polls)).
+//! * (R5) neither the loop nor one around it waits for what the load gives ([`exit_polls`](crate::analysis::memory::exit_polls)).
 //!
 //! In later iterations the load could not have trapped: the access before it was to the same bytes.
 //!
@@ -160,10 +160,7 @@ impl Here<'_> {
         }
         prove_known_memory(cx, [&***load, &**store].into_iter())?;
         let carried = self.prove_carried(memory, load, store)?;
-        let flow = (self.cfg, self.domtree);
-        if self.polls.contains(self.func, flow, (self.forest, self.lp), access) {
-            return Err(Decline::Poll { load: access });
-        }
+        self.prove_no_poll(access, |_, _| false)?;
         let can_be_made = self.is_made_of(address_of(self.func, load.inst), &self.first_values());
         match self.entry_load(slice::from_ref(load)) {
             Some(EntryLoad { traps_before, .. }) if can_be_made => Ok(Carried { traps_before, ..carried }),
