@@ -3,10 +3,11 @@
 use super::Here;
 use super::neighbours::Located;
 use super::why::Decline;
+use crate::analysis::cfg::edges::Edge;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::inst::number::constant_of;
+use crate::analysis::memory::alias::Access;
 use crate::analysis::memory::exit_polls::settles;
-use cranelift_codegen::FxHashSet;
 use cranelift_codegen::ir::{Inst, Opcode, Value, ValueDef};
 use std::rc::Rc;
 
@@ -14,10 +15,20 @@ use std::rc::Rc;
 struct Origin<'a> {
     place: (&'a LoopForest, Loop),
     is_begin: &'a dyn Fn(Value) -> bool,
-    /// Parameters of the header.
-    carried: Vec<Value>,
+    /// Whether a parameter of the header is another number in each iteration, if what is asked for is one for another number there.
+    carries: &'a dyn Fn(Value, bool) -> bool,
     /// How many values may still be looked at.
     looks: usize,
+}
+
+impl<'a> Origin<'a> {
+    fn new(
+        place: (&'a LoopForest, Loop),
+        is_begin: &'a dyn Fn(Value) -> bool,
+        carries: &'a dyn Fn(Value, bool) -> bool,
+    ) -> Self {
+        Self { place, is_begin, carries, looks: MAX_LOOKS }
+    }
 }
 
 /// Values that are looked at to see whether what is stored moves on: more than a flag is set by. What is made of more does not.
@@ -27,7 +38,9 @@ impl Here<'_> {
     /// (L2): that no load waits for what somebody else stores.
     pub(super) fn prove_unawaited(&mut self, accesses: &[Rc<Located>]) -> Result<(), Decline> {
         for load in accesses.iter().filter(|access| access.stored.is_none()) {
-            self.prove_no_poll(load.inst, |here, place| here.is_overwritten(accesses, load.inst, place))?;
+            self.prove_no_poll(load.inst, |here, place| {
+                here.is_overwritten(accesses, load.inst, place) || here.hands_on(accesses, place)
+            })?;
         }
         Ok(())
     }
@@ -69,30 +82,56 @@ impl Here<'_> {
         })
     }
 
+    /// Whether a loop around this one goes on to see what others write: in front of this loop the cell is loaded still, and all that this loop makes of it is
+    /// another number for another one that was there.
+    fn hands_on(&self, accesses: &[Rc<Located>], (forest, lp): (&LoopForest, Loop)) -> bool {
+        let header = self.forest.data(self.lp).header;
+        let Some(own) = forest.loop_of_header(header).filter(|&own| own != lp && forest.contains(lp, header)) else {
+            return false;
+        };
+        let is_load = |value| self.is_load_of(accesses, value);
+        // A rotated loop is given what was loaded in front of it.
+        let is_load_in_front = |value| {
+            let access = self.func.dfg.value_def(value).inst().and_then(|inst| Access::of(self.func, inst));
+            access.is_some_and(|access| access.stored.is_none() && access.address == accesses[0].address)
+        };
+        let carries = |param, is_moved| {
+            let passed = |edges: &[Edge], is_one: &dyn Fn(Value) -> bool| {
+                edges.iter().all(|edge| edge.passed_for(self.func, param).is_some_and(is_one))
+            };
+            let data = forest.data(own);
+            is_moved && passed(&data.back_edges, &is_load) && passed(&data.entries, &is_load_in_front)
+        };
+        let is_moved = |stored| self.is_moved_from(&mut Origin::new((forest, own), &is_load, &carries), stored, false);
+        accesses.iter().filter_map(|access| access.stored).all(is_moved)
+    }
+
+    /// Whether `value` is what one of these accesses has loaded.
+    fn is_load_of(&self, accesses: &[Rc<Located>], value: Value) -> bool {
+        let inst = self.func.dfg.value_def(value).inst();
+        accesses.iter().any(|access| Some(access.inst) == inst && access.stored.is_none())
+    }
+
     /// Whether iterations that store `stored` to the cell of `accesses` are known not to come to store the same: it is made of what the cell holds, or of
     /// what the iteration before has made of it, by an instruction that does not settle.
     fn moves_on(&self, stored: Value, accesses: &[Rc<Located>], (forest, lp): (&LoopForest, Loop)) -> bool {
-        let is_load = |value| {
-            let inst = self.func.dfg.value_def(value).inst();
-            accesses.iter().any(|access| Some(access.inst) == inst && access.stored.is_none())
-        };
-        let mut origin = Origin { place: (forest, lp), is_begin: &is_load, carried: Vec::new(), looks: MAX_LOOKS };
-        if self.is_moved_from(&mut origin, stored, false) {
-            return true;
-        }
-        let next = |param: Value| {
-            let back_edges = forest.data(lp).back_edges.iter();
+        let is_load = |value| self.is_load_of(accesses, value);
+        let none = |_, _| false;
+        let carries = |param: Value, is_moved: bool| {
             let is_begin = |value| value == param || is_load(value);
-            let mut origin = Origin { place: (forest, lp), is_begin: &is_begin, carried: Vec::new(), looks: MAX_LOOKS };
-            let mut passed = back_edges.filter_map(|edge| edge.passed_for(self.func, param));
-            passed.all(|value| self.is_moved_from(&mut origin, value, false))
+            let is_next = |value| {
+                self.is_moved_from(&mut Origin::new((forest, lp), &is_begin, &none), value, false)
+                    // What the iteration before has loaded is what the one before that has stored.
+                    || is_moved && self.is_moved_from(&mut Origin::new((forest, lp), &is_load, &none), value, true)
+            };
+            let mut passed = forest.data(lp).back_edges.iter().filter_map(|edge| edge.passed_for(self.func, param));
+            passed.all(is_next)
         };
-        let carried = origin.carried.into_iter().collect::<FxHashSet<_>>();
-        carried.into_iter().any(next)
+        self.is_moved_from(&mut Origin::new((forest, lp), &is_load, &carries), stored, false)
     }
 
-    /// Whether `value` is made of one that `origin` begins with, by an instruction that does not settle, whatever is chosen. Takes note of the parameters of
-    /// the header that it is made of.
+    /// Whether `value` is made of one that `origin` begins with, by an instruction that does not settle, whatever is chosen; or of a parameter of the header that
+    /// is another number in each iteration.
     fn is_moved_from(&self, origin: &mut Origin<'_>, value: Value, is_moved: bool) -> bool {
         let (Self { func, cfg, .. }, (forest, lp)) = (self, origin.place);
         if (origin.is_begin)(value) {
@@ -118,10 +157,7 @@ impl Here<'_> {
                     (_, args) => args.iter().any(|&arg| self.is_moved_from(origin, arg, true)),
                 }
             }
-            ValueDef::Param(block, _) if block == forest.data(lp).header => {
-                origin.carried.push(value);
-                false
-            }
+            ValueDef::Param(block, _) if block == forest.data(lp).header => (origin.carries)(value, is_moved),
             ValueDef::Param(block, _) if forest.contains(lp, block) => {
                 let mut edges = forest.edges_into(func, cfg, block).iter();
                 edges.all(|edge| {
