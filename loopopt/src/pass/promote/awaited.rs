@@ -3,10 +3,8 @@
 use super::Here;
 use super::neighbours::Located;
 use super::why::Decline;
-use crate::analysis::cfg::edges::Edge;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::inst::number::constant_of;
-use crate::analysis::memory::alias::Access;
 use crate::analysis::memory::exit_polls::settles;
 use cranelift_codegen::ir::{Inst, Opcode, Value, ValueDef};
 use std::rc::Rc;
@@ -90,19 +88,8 @@ impl Here<'_> {
             return false;
         };
         let is_load = |value| self.is_load_of(accesses, value);
-        // A rotated loop is given what was loaded in front of it.
-        let is_load_in_front = |value| {
-            let access = self.func.dfg.value_def(value).inst().and_then(|inst| Access::of(self.func, inst));
-            access.is_some_and(|access| access.stored.is_none() && access.address == accesses[0].address)
-        };
-        let carries = |param, is_moved| {
-            let passed = |edges: &[Edge], is_one: &dyn Fn(Value) -> bool| {
-                edges.iter().all(|edge| edge.passed_for(self.func, param).is_some_and(is_one))
-            };
-            let data = forest.data(own);
-            is_moved && passed(&data.back_edges, &is_load) && passed(&data.entries, &is_load_in_front)
-        };
-        let is_moved = |stored| self.is_moved_from(&mut Origin::new((forest, own), &is_load, &carries), stored, false);
+        let is_moved =
+            |stored| self.is_moved_from(&mut Origin::new((forest, own), &is_load, &|_, _| false), stored, false);
         accesses.iter().filter_map(|access| access.stored).all(is_moved)
     }
 
