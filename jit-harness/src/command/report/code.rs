@@ -4,6 +4,9 @@ use crate::beside::{Kind, align};
 use crate::traced::Line;
 use maud::{Markup, PreEscaped, Render as _, html};
 
+/// The title of the second listing.
+const AFTER: &str = "after";
+
 /// Two listings with their lines beside each other, or one if they are equal. `anchor` is what the name of a block gets in front
 /// to be linked to, one for each side.
 pub(super) fn beside(before: &[Line], after: &[Line], anchor: Option<[&str; 2]>) -> Markup {
@@ -18,7 +21,7 @@ pub(super) fn beside(before: &[Line], after: &[Line], anchor: Option<[&str; 2]>)
     let lines = |place: usize, listing: &'_ [Line]| -> Vec<Option<(Line, Kind)>> {
         rows.iter().map(|row| row[place].map(|(at, kind)| (listing[at].clone(), kind))).collect()
     };
-    let sides = [("before", before), ("after", after)];
+    let sides = [("before", before), (AFTER, after)];
     html! {
         div.pair {
             @for (place, (title, listing)) in sides.into_iter().enumerate() {
@@ -49,7 +52,6 @@ fn side(title: &str, lines: &[Option<(&Line, Kind)>], anchor: Option<&str>) -> M
         numbers.push('\n');
         last = this;
     }
-    let class = |run: &[Option<(&Line, Kind)>]| run[0].map_or("", |(_, kind)| class(kind));
     let kind = |line: &Option<(&Line, Kind)>| line.map_or(Kind::Same, |(_, kind)| kind);
     html! {
         div.side {
@@ -59,24 +61,18 @@ fn side(title: &str, lines: &[Option<(&Line, Kind)>], anchor: Option<&str>) -> M
                 pre {
                     "\n"
                     @for run in lines.chunk_by(|a, b| kind(a) == kind(b)) {
-                        @match class(run) {
-                            "" => (text(run, anchor)),
-                            class => i class=(class) { (text(run, anchor)) },
+                        @let text = text(run, anchor);
+                        @match kind(&run[0]) {
+                            Kind::Same => (text),
+                            Kind::Changed => mark { (text) },
+                            Kind::Alone if title == AFTER => ins { (text) },
+                            Kind::Alone => del { (text) },
+                            Kind::Elsewhere => i { (text) },
                         }
                     }
                 }
             }
         }
-    }
-}
-
-/// What is said of a line, in a letter, since there are many of them.
-fn class(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Same => "",
-        Kind::Changed => "c",
-        Kind::Alone => "a",
-        Kind::Elsewhere => "e",
     }
 }
 
@@ -111,8 +107,8 @@ mod tests {
         let before = lines(&[(1, "a < b"), (2, "c")]);
         let after = lines(&[(1, "a < b"), (3, "d & e"), (2, "f")]);
         let page = beside(&before, &after, None).into_string();
-        assert!(page.contains("<pre>\na &lt; b\n\n<i class=\"c\">c\n</i></pre>"), "{page}");
-        assert!(page.contains("<i class=\"a\">d &amp; e\n</i><i class=\"c\">f\n</i>"), "{page}");
+        assert!(page.contains("<pre>\na &lt; b\n\n<mark>c\n</mark></pre>"), "{page}");
+        assert!(page.contains("<ins>d &amp; e\n</ins><mark>f\n</mark>"), "{page}");
         assert!(page.contains(">\n1\n\n2\n</pre>") && page.contains(">\n1\n3\n2\n</pre>"), "{page}");
     }
 

@@ -19,6 +19,12 @@ use std::fmt::Write as _;
 const MAX_BLOCKS: usize = 150;
 /// How far a back edge is drawn beside the edge that it would be drawn over.
 const BESIDE: f64 = 13.0;
+/// The size of a block, with two lines of text in it. The style sheet has it too: a page has hundreds of blocks.
+const WIDTH: f64 = 82.0;
+const HEIGHT: f64 = 40.0;
+/// The height of one with a third line, which says that a check is gone.
+const TALL: f64 = 55.0;
+const MAX_LINES: usize = 3;
 /// How many colours there are for loops. A loop has the one of the loop that it is from.
 const COLOURS: usize = 6;
 /// Room at the right of a block for an edge to itself.
@@ -109,8 +115,8 @@ impl Node {
     }
 
     fn size(&self) -> Point {
-        let width = self.lines.iter().map(String::len).max().unwrap_or(0) as f64;
-        Point::new(7.0 * width + 18.0, 15.0 * self.lines.len() as f64 + 10.0)
+        let height = if self.lines.len() == MAX_LINES { TALL } else { HEIGHT };
+        Point::new(WIDTH, height)
     }
 }
 
@@ -190,6 +196,24 @@ impl Canvas {
     }
 }
 
+/// The path through points that come as [`RenderBackend::draw_arrow`] gets them. Its coordinates are relative, which is shorter.
+fn curve(points: &[(Point, Point)]) -> String {
+    let rounded = |point: Point| [point.x.round(), point.y.round()];
+    let from = |at: [f64; 2], point: Point| format!("{} {}", rounded(point)[0] - at[0], rounded(point)[1] - at[1]);
+    let Some(&(start, control)) = points.first() else { return String::new() };
+    let mut at = rounded(start);
+    let mut path = format!("M{} {}c{}", at[0], at[1], from(at, control));
+    for (place, &(control, end)) in points.iter().enumerate().skip(1) {
+        if place >= 2 && is_straight(&points[place - 1..]) {
+            continue;
+        }
+        let command = if place == 1 { " " } else { "s" };
+        write!(path, "{command}{} {}", from(at, control), from(at, end)).expect("there is room for text");
+        at = rounded(end);
+    }
+    path
+}
+
 /// Whether a line goes straight down through the second point to the third.
 fn is_straight(points: &[(Point, Point)]) -> bool {
     let [before, at, after, ..] = points else { return false };
@@ -201,17 +225,17 @@ fn marker(is_there: bool) -> Option<&'static str> {
     is_there.then_some("url(#head)")
 }
 
+/// A block at its place. The style sheet has what all blocks share.
 fn node(node: &Node, at: Point, size: Point, anchor: &str) -> Markup {
-    let middle = format!("{:.0}", at.x + size.x / 2.0);
-    let text = node.lines.iter().enumerate().map(|(line, text)| (at.y + 16.0 + 15.0 * line as f64, text));
     let corner = format!("M{:.0} {:.0}", at.x + size.x, at.y + size.y * 0.7);
+    let place = format!("translate({:.0} {:.0})", at.x, at.y);
     html! {
         @if node.is_loop {
             path.back d={ (corner) "c26 10 26 " (format!("{:.0}", -10.0 - size.y * 0.4)) " 0 " (format!("{:.0}", size.y * -0.4)) } marker-end=[marker(true)] {}
         }
-        a href={ "#" (anchor) (node.name) } class=[Some(&node.class).filter(|class| !class.is_empty())] {
-            rect x=(format!("{:.0}", at.x)) y=(format!("{:.0}", at.y)) width=(format!("{:.0}", size.x)) height=(format!("{:.0}", size.y)) {}
-            @for (y, text) in text { text x=(middle) y=(format!("{y:.0}")) { (text) } }
+        a href={ "#" (anchor) (node.name) } class=[Some(&node.class).filter(|class| !class.is_empty())] transform=(place) {
+            rect {}
+            @for text in &node.lines { text { (text) } }
         }
     }
 }
@@ -247,18 +271,10 @@ impl RenderBackend for Canvas {
         let class = properties.unwrap_or_default();
         let aside = if head.0 && points.len() == 2 { Point::new(BESIDE, 0.0) } else { Point::zero() };
         let points: Vec<_> = points.iter().map(|(first, second)| (first.add(aside), second.add(aside))).collect();
-        let mut path = String::new();
-        for (place, (first, second)) in points.iter().enumerate() {
-            self.reach(*first);
-            self.reach(*second);
-            if place >= 2 && is_straight(&points[place - 1..]) {
-                continue;
-            }
-            let command = ["M", " ", "S"][place.min(2)];
-            let between = if place == 0 { "C" } else { " " };
-            write!(path, "{command}{:.0} {:.0}{between}{:.0} {:.0}", first.x, first.y, second.x, second.y)
-                .expect("there is room for text");
+        for point in points.iter().flat_map(|(first, second)| [first, second]) {
+            self.reach(*point);
         }
+        let path = curve(&points);
         self.arrows.push(Line { path, class, is_up: head.0 });
     }
 

@@ -26,9 +26,9 @@ pub(super) fn page(title: &str, body: &Markup) -> String {
 pub(super) fn tile(what: &str, figure: &str, more: &str) -> Markup {
     html! {
         div.tile {
-            span.what { (what) }
+            span { (what) }
             strong { (figure) }
-            span.more { (more) }
+            @if !more.is_empty() { span { (more) } }
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Plots of all programs: what they gain, and what that costs.
 //!
-//! Axes, grid and intervals are drawn by plotters. Points and names are drawn by us at the places that plotters gives, because they are links.
+//! Axes and grid are drawn by plotters. Points, intervals and names are drawn by us at the places that plotters gives, because they are links.
 //! Colours are names for those of the style sheet, which differ by day and by night. All axes are logarithmic: half as much and twice as much
 //! are equally far from 1.
 
@@ -15,10 +15,8 @@ use std::ops::Range;
 const GRID: RGBColor = RGBColor(1, 1, 1);
 /// That of text and axes.
 const TEXT: RGBColor = RGBColor(2, 2, 2);
-/// That of intervals.
-const INTERVAL: RGBColor = RGBColor(3, 3, 3);
 /// That of the lines at 1.
-const ONE: RGBColor = RGBColor(4, 4, 4);
+const ONE: RGBColor = RGBColor(3, 3, 3);
 
 /// Room between points and the edge, in binary logarithms.
 const AROUND: f64 = 0.2;
@@ -72,14 +70,17 @@ pub(super) fn ratios(points: &[Point<'_>]) -> Result<Markup> {
         grid(&mut chart, ["", "time by Cranelift's"], [0.0, up.end - up.start])?;
         line(&mut chart, [(across.start, 0.0), (across.end, 0.0)])?;
         for (place, point) in points.iter().enumerate() {
-            let [low, middle, high] = [point.measured.low, point.measured.ratio, point.measured.high].map(f64::log2);
-            let bar = ErrorBar::new_vertical(place as f64, low, middle, high, INTERVAL.filled(), 5);
-            chart.draw_series([bar]).map_err(failed)?;
-            let at = chart.backend_coord(&(place as f64, middle));
-            links.push(html! { (point.link(at, "")) (name(point, at.0, height - NAMES)) });
+            let ratios = [point.measured.low, point.measured.ratio, point.measured.high];
+            let [low, at, high] = ratios.map(|ratio| chart.backend_coord(&(place as f64, ratio.log2())));
+            links.push(html! { (interval(low, high)) (point.link(at, "")) (name(point, at.0, height - NAMES)) });
         }
     }
     Ok(picture(&svg, (width, height), &links))
+}
+
+/// An interval as a line with both ends marked.
+fn interval((x, low): (i32, i32), (_, high): (i32, i32)) -> Markup {
+    html! { path d=(format!("M{} {low}h4m-2 0V{high}m-2 0h4", x - 2)) {} }
 }
 
 /// The name of a program below its point.

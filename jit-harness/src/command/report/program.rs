@@ -176,7 +176,7 @@ fn listings(prefix: &str, before: &State, after: &State) -> Markup {
         h3 { "CLIF" }
         p.key {
             "The numbers are those of the instructions before loopopt: a line is from the instruction with its number. Lines are "
-            span.c { "changed" } ", " span.a { "in one listing only" } ", or " span.e { "copied or moved" } "."
+            mark { "changed" } ", " del { "gone" } ", " ins { "new" } ", or " i { "copied or moved" } "."
         }
         (code::beside(&before.clif, &after.clif, Some(anchors)))
         h3 { "Machine code" }
