@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# The report of all samples, and the picture of its first page, docs/report.png: `ci/report.sh [folder, target/report if not given]`. With `--no-time` in
-# front, the pages alone, without figures, in seconds, and the picture is beside them. Needs chromium for the picture (`ci/chromium.sh`).
+# The report of all samples, the table of its figures, docs/results.md, and the picture of its first page, docs/report.png, all of one run:
+# `ci/report.sh [folder, target/report if not given]`, in six minutes. With `--no-time` before the folder: the pages alone, without figures, in seconds; their
+# pictures are beside them, and the filter and a link are tried. Needs chromium for pictures (`ci/chromium.sh`).
 set -euo pipefail
 cd "$(dirname "$0")/.."
-how=(--quick)
+how=(--page docs/results.md)
 harness=(cargo run --quiet --release --locked --package jit-harness --)
 if [[ ${1:-} == --no-time ]]; then
     how=(--no-time)
@@ -12,7 +13,7 @@ if [[ ${1:-} == --no-time ]]; then
 fi
 folder=${1:-target/report}
 picture=docs/report.png
-[[ ${how[0]} == --quick ]] || picture=$folder/index.png
+[[ ${how[0]} != --no-time ]] || picture=$folder/index.png
 "${harness[@]}" report "${how[@]}" --out "$folder"
 size=$(cat "$folder"/*.html "$folder"/*.css | wc -c)
 echo "$(find "$folder" -name '*.html' | wc -l) pages, $size bytes"
@@ -24,8 +25,22 @@ trap 'rm -rf "$profile"' EXIT
 # Root has no sandbox.
 flags=(--headless --disable-gpu --hide-scrollbars --no-first-run --disable-background-networking --force-color-profile=srgb --user-data-dir="$profile" --window-size=1400,1500)
 [[ $(id -u) != 0 ]] || flags+=(--no-sandbox)
-timeout 120 "$browser" "${flags[@]}" --screenshot="$(realpath "$picture")" "file://$(realpath "$folder")/index.html" >/dev/null 2>&1
+# Makes a picture of a page, given with what is selected in it.
+shoot() {
+    timeout 120 "$browser" "${flags[@]}" --screenshot="$(realpath "$1")" "file://$(realpath "$folder")/$2" >/dev/null 2>&1
+    echo "$1: $(stat --format=%s "$1") bytes"
+}
+shoot "$picture" index.html
 size=$(stat --format=%s "$picture")
-echo "$picture: $size bytes"
 # One that is committed stays small.
 [[ $picture != docs/* || $size -lt 300000 ]] || { echo "that is more than 300 kB"; exit 1; }
+[[ ${how[0]} == --no-time ]] || exit 0
+# What is selected looks different: the programs with one tag, and a block that a flow graph leads to.
+program=$folder/sum-checked
+shoot "$folder/filtered.png" 'index.html#call'
+shoot "$program.png" sum-checked.html
+shoot "$program-block.png" 'sum-checked.html#f0b-block0'
+for pair in "$picture $folder/filtered.png" "$program.png $program-block.png"; do
+    read -r before after <<<"$pair"
+    ! cmp --silent "$before" "$after" || { echo "$after does not differ from $before"; exit 1; }
+done

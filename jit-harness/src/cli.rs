@@ -106,6 +106,9 @@ pub struct ReportArgs {
     /// Write the pages into this folder; the first is `index.html`.
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
+    /// Also write the table of the figures to this file, as `bench --page` does.
+    #[arg(long, value_name = "PATH", conflicts_with = "no_time")]
+    pub page: Option<PathBuf>,
     /// Only programs with this in their name, or with this tag.
     #[arg(long, value_name = "TEXT")]
     pub filter: Option<String>,

@@ -8,7 +8,7 @@ pub(crate) enum Change {
     Nothing,
     /// Instructions and values, but no block and no edge.
     Insts,
-    /// The order of the ways of branches, and by that of the blocks, but no block and no edge.
+    /// The order of the successors of branches, and by that of the blocks, but no block and no edge.
     Order,
     /// Blocks or edges.
     Cfg,

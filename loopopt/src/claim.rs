@@ -2,7 +2,7 @@
 //!
 //! A pass proves that a check holds, that a sum does not wrap, that two accesses do not overlap, and changes the code. The oracle sees a
 //! wrong proof only if a result differs, which needs an input that makes it differ. With
-//! [`Options::assert_claims`](crate::Options::assert_claims) the proof itself is checked: beside the changed code stands an assertion, a
+//! [`Options::assert_claims`](crate::Options::assert_claims) the proof itself is checked: beside the changed code is an assertion, a
 //! `trapz` or `trapnz` with a trap code of its own. One that fails is a bug, whatever the results are.
 //!
 //! ```text
@@ -29,9 +29,9 @@
 //! | copies of blocks, their order, their exits | they are the blocks of the program | the oracle, the check of canonical form |
 //! | a poll stays in its loop | another thread would have to write | the fuzz body `polls` |
 //! | a poll is late by no more than the embedder allows | it is about instructions, not values; that a strip ends is asserted | tests that stop endless loops |
-//! | a variable that was a stack slot has this value | its memory is gone with the slot | the oracle |
-//! | a cell at an index of a stack slot holds this value, if only a load that may move says that the index is one | the load may run where the program does not get to it, at an index beyond the slot | the oracle: the value is not used there |
-//! | a load that may move is in the region that it says, and so not where accesses of other regions are; or in the slot that its address is an index of | it may run where the program does not get to it, and where something else is | the oracle: the value is not used there |
+//! | a variable that was a stack slot has this value | its memory is removed with the slot | the oracle |
+//! | a cell at an index of a stack slot holds this value, if only a load that may move says that the index is one | the load may run where the program does not reach it, at an index beyond the slot | the oracle: the value is not used there |
+//! | a load that may move is in the region that it says, and so not where accesses of other regions are; or in the slot that its address is an index of | it may run where the program does not reach it, and where something else is | the oracle: the value is not used there |
 //! | a stack slot is not seen from outside | it is about what others do with an address that they do not have | the oracle |
 //! | numbers lie in a range, one thing implies another | the check that they are used for is asserted; alone they change nothing | the lemmas |
 
@@ -68,9 +68,9 @@ macro_rules! claims {
 }
 
 claims! {
-    /// The condition of a check that was removed holds where it stood.
+    /// The condition of a check that was removed holds where it was.
     CheckHolds = "the check holds", 250;
-    /// A branch that became a jump would have gone that way.
+    /// A branch that became a jump would have taken that edge.
     BranchTaken = "the branch takes this edge", 249;
     /// A condition that was replaced by a constant is that constant.
     ConditionKnown = "the condition is known", 248;
@@ -92,7 +92,7 @@ claims! {
     Readable = "the address can be read", 241;
     /// A value that is computed by the same operations in another order is the same.
     SameResult = "the operations in another order give the same result", 239;
-    /// What a loop leaves behind is what a formula of its count says.
+    /// A value that leaves a loop is what a formula of its count says.
     FinalValue = "the value after the loop is what the formula says", 238;
 }
 

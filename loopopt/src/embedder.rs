@@ -30,11 +30,11 @@ pub enum SpectreGuards {
     /// One may stand for several: what is proved loses its guard, and in the end each access of a memory that was guarded is at what a
     /// guard gives again, of its own address, and never outside of the memory, whatever branches are mispredicted. For accesses that
     /// [are checked](Embedder::is_checked), to a memory of less than 2^63 bytes; and nothing is mapped at the first 4,096 addresses. Base and length may be
-    /// loaded anew right at an access: its address is made of the base that is loaded there, not of one from before a call that has moved the memory. Of
+    /// loaded again right at an access: its address is made of the base that is loaded there, not of one from before a call that has moved the memory. Of
     /// a length that is loaded, and may change in the function, [`never_shrinks`](Embedder::never_shrinks) has to say so. As safe as `Keep` where a guard
     /// is what keeps accesses within a memory.
     Consolidate,
-    /// They may go. For embedders whose guards only stand for explicit checks, or who trust all code in the process. What proves a
+    /// They may be removed. For embedders whose guards only stand for explicit checks, or who trust all code in the process. What proves a
     /// condition may be a branch that is there for that only: guards of accesses that [are checked](Embedder::is_checked) become traps.
     Drop,
 }
@@ -140,8 +140,8 @@ pub trait Embedder: fmt::Debug + Send + Sync {
     /// Of the length of a memory in bytes: as many as the module declares at least and at most. With that, `length - 8` does not
     /// wrap, and what is within the memory with 32 bits is so with 64.
     ///
-    /// It has to hold wherever such a load may be done: of one that is `can_move`, or [never shrinks](Self::never_shrinks), also where the program does not get
-    /// to it.
+    /// It must hold wherever such a load may be done: of one that is `can_move`, or [never shrinks](Self::never_shrinks), also where the program does not reach
+    /// it.
     fn bounds(&self, region: &AliasRegionData) -> RangeInclusive<u64> {
         let _ = region;
         0..=u64::MAX
@@ -151,17 +151,17 @@ pub trait Embedder: fmt::Debug + Send + Sync {
     /// nothing is known.
     ///
     /// It has to hold wherever such a load may be done, and as long as the function runs, whatever is tested between it and the access; if the load is
-    /// `can_move`, also where the program does not get to it.
+    /// `can_move`, also where the program does not reach it.
     ///
     /// Of the base of a memory of WebAssembly: as many as the module declares at least. Then a variable at a constant address can be kept in a register in a
-    /// loop that does not always come to it.
-    fn bytes_behind(&self, region: &AliasRegionData) -> u64 {
+    /// loop that does not always reach it.
+    fn dereferenceable_bytes(&self, region: &AliasRegionData) -> u64 {
         let _ = region;
         0
     }
 
     /// Whether what is loaded from `region`, read without sign, never gets smaller while a function runs, and may be read by a `notrap` load at any
-    /// time once its address is known, as a value that is no constant, in the function as Cranelift's egraph pass leaves it. Then what is below it in front of a loop is below it in the loop, even if calls make it
+    /// time once its address is known, as a value that is no constant, in the function as Cranelift's egraph pass leaves it. Then what is below it before a loop is below it in the loop, even if calls make it
     /// larger. True of the length of a memory of WebAssembly.
     fn never_shrinks(&self, region: &AliasRegionData) -> bool {
         let _ = region;

@@ -39,17 +39,17 @@ faults! {
     SpecializedElsewhere,
     /// `specialize`: it is enough that one of the values is there.
     AnyValueFits,
-    /// `thread_jumps`: what the first edge decides, all do (golang/go#40367: what holds on one way is taken to hold behind the join).
+    /// `thread_jumps`: what the first edge decides, all do (golang/go#40367: what holds on one path is taken to hold after the join).
     FirstEdgeThreads,
     /// `version`: only the first value is tested, not how far it moves (openj9#15477).
     OnlyTheFirstValue,
-    /// `version`: what the loop has come to before its test is taken for what it has come to behind it (OMR 2c2cc0111).
+    /// `version`: what the loop has come to before its test is taken for what it has come to after it (OMR 2c2cc0111).
     OneIterationLess,
     /// `version`: terms of an integer cancel although it overflows (a range of which the end is below the start).
     TermsCancel,
     /// `version`: an integer is multiplied although it overflows (a factor that is 0 modulo two to the bits).
     FactorsVanish,
-    /// `version`: of what is loaded at another place while a check fails, all is believed that was said of the load behind the check.
+    /// `version`: of what is loaded at another place while a check fails, all is believed that was said of the load after the check.
     FlagsOfAnotherPlace,
     /// `version`: what a number has come to is shifted, whether it has wrapped, or gets below zero, or not.
     QuotientOfAnything,
@@ -57,7 +57,7 @@ faults! {
     ClampedEitherWay,
     /// `version`, `reassociate`: a constant that is added to an index becomes an offset without being scaled.
     ConstantUnscaled,
-    /// `strip_mine`: what the loops inside add to fuel is forgotten.
+    /// `strip_mine`: what the inner loops add to fuel is forgotten.
     InnerFuelForgotten,
     /// `strip_mine`: one iteration begins for which there is no fuel (off by one).
     OneIterationTooMany,
@@ -73,7 +73,7 @@ faults! {
     OneMemoryForAll,
     /// What is loaded is extended without its sign, whatever the loop does.
     LoadedWithoutSign,
-    /// `strip_mine`: polls inside ask what the polls around ask, whatever that is.
+    /// `strip_mine`: polls of inner loops ask what those of outer loops ask, whatever that is.
     OtherFlagInside,
     /// `full_unroll`: one iteration of a few that may run is forgotten (off by one).
     FewerIterations,
@@ -97,11 +97,11 @@ faults! {
     AddressMayWrap,
     /// `version`: a sum of what it is in the first iteration and of a counter that begins at another number than zero holds that number twice.
     CountsFromZero,
-    /// `version`: accesses are told apart by where they begin alone (an off-by-one in a test of overlap).
+    /// `version`: accesses are proved disjoint by where they begin alone (an off-by-one in a test of overlap).
     WidthForgotten,
     /// `version`: what is tested against one access keeps all others out of the cell (llvm PR 135168: no-alias without checks).
     OneOverlapTested,
-    /// `version` gives the fast loop what it loads in front, and tells only one of its cells apart from one store.
+    /// `version` gives the fast loop what it loads before the loop, and proves only one of its cells disjoint from one store.
     CellsAssumed,
     /// `version`: a store that is kept away from one load of an iteration is taken to be so from those of the next ones (llvm#39001: a
     /// dependence that is not seen).
@@ -110,7 +110,7 @@ faults! {
     StepsUpOnly,
     /// `consolidate_guards`: what has lost its guard stays without.
     GuardsForgotten,
-    /// `pin`: an access at an address that is chosen may be moved in front of the choice (wasmtime#10340).
+    /// `pin`: an access at an address that is chosen may be moved before the choice (wasmtime#10340).
     ChosenAddressMoves,
     /// `guard_to_trap`: the check traps where the guard gave the address.
     UnguardedInverted,
@@ -132,13 +132,13 @@ faults! {
     ExitValueOfCopy,
     /// `rotate`: uses of a header's value in its own block are replaced as well (golang/go#63670: the loop never ends).
     RenamedInHeader,
-    /// `rotate`: what is told apart within an iteration is taken to be so from one to the next.
+    /// `rotate`: what is proved disjoint within an iteration is taken to be so from one to the next.
     ToldOfEachIteration,
-    /// `final_values` takes a strip that may still come to end earlier for one that is counted.
+    /// `final_values` takes a strip that may still end earlier for one that is counted.
     FormulaForStrip,
-    /// `rotate`: closed form is taken to outlive the edges of a guard that goes one way (a cycle that has become a loop).
+    /// `rotate`: closed form is taken to outlive the edges of a guard that takes one edge only (a cycle that has become a loop).
     FormOutlivesEdges,
-    /// `evaluate`: what the first iteration passes on comes back to it through a cycle with a second entry.
+    /// `evaluate`: what the first iteration passes comes back to it through a cycle with a second entry.
     ForgottenEntry,
     /// `merge`: a block that a handler's address names is merged away.
     MergedHandler,
@@ -162,7 +162,7 @@ faults! {
     OffByOneTest,
     /// `layout`: the opposite of a float comparison forgets NaN.
     ForgottenNan,
-    /// `layout`: the ways of a branch change places, the condition stays (WebKit PR 43470).
+    /// `layout`: the edges of a branch change places, the condition stays (WebKit PR 43470).
     NotInverted,
     /// `order_latch`: loads and stores pass each other (an ignored alias).
     IgnoredAlias,
@@ -180,11 +180,11 @@ faults! {
     NothingAliases,
     /// `effects`: no division traps (one that is done before the test of its divisor).
     DivisorsUnknown,
-    /// `entry`: stores, calls and traps on the way cannot be observed (hoisted above a trap).
+    /// `entry`: stores, calls and traps on the path cannot be observed (hoisted above a trap).
     NothingObserves,
     /// `entry`: a block runs on every entry of the loop, whatever the branches (wasmtime#10340).
     EveryBlockRuns,
-    /// `elide_checks`: what is known behind a check is used for the check (golang/go#40367).
+    /// `elide_checks`: what is known after a check is used for the check (golang/go#40367).
     FactsOfTheBody,
     /// `conditions`: less and less-or-equal are the same (OMR 2c2cc0111).
     OrEqual,
@@ -192,17 +192,17 @@ faults! {
     NothingWraps,
     /// `prover`: what holds with sign is taken to hold without (OMR 92e8f4535).
     AnyReading,
-    /// `prover`: what holds on the way into a loop holds in each iteration (golang/go#63955).
+    /// `prover`: what holds on entry to a loop holds in each iteration (golang/go#63955).
     FirstIterationOnly,
     /// `promote`: stores leave the loop although a load may read them (an ignored alias).
     UnseenStores,
     /// `promote`: stores leave the loop although it may trap (memory at the trap).
     StoresPassTraps,
-    /// `promote`: the load in front of the loop has the region of an access that need not run.
+    /// `promote`: the load before the loop has the region of an access that need not run.
     RegionOfOneVariant,
-    /// `promote`: a load that was moved in front of a loop says that its address is in the slot.
+    /// `promote`: a load that was moved before a loop says that its address is in the slot.
     MovedLoadProvesSlot,
-    /// `promote` loads a cell before the loop, and not what the loop would have loaded before it.
+    /// `promote` loads a cell before the loop, and not what the loop would have loaded earlier.
     FirstTrapForgotten,
     /// `promote`: a store at an exit that none came before (llvm#57780).
     InventedStore,
@@ -212,25 +212,25 @@ faults! {
     UnsignedCell,
     /// `promote`: another store between the store and the load of the next iteration (llvm#195513).
     CellChangesInBetween,
-    /// `promote`: what a cell holds on one of two ways that meet, it holds on both.
+    /// `promote`: what a cell holds on one of two paths that meet, it holds on both.
     OneWayForAll,
     /// `mem2reg`: places that overlap are taken for two variables (llvm#64897).
     IgnoredOverlap,
     /// `mem2reg`: an address that is added to is not one that escapes.
     IgnoredEscape,
-    /// `construct`: a block in which definitions meet passes on what it got, not what it writes (llvm#57780).
+    /// `construct`: a block in which definitions meet passes what it got, not what it writes (llvm#57780).
     StaleAtEnd,
-    /// `available`: what is in memory stays there behind a store that may be to it (an ignored alias).
-    AvailableBehindStore,
-    /// `available`: where ways meet, what one of them knows is known (golang/go#40367).
+    /// `available`: what is in memory stays there after a store that may be to it (an ignored alias).
+    AvailableAfterStore,
+    /// `available`: where paths meet, what one of them knows is known (golang/go#40367).
     AvailableOnOneWay,
-    /// `available`: what memory held on the way into a loop, it holds in each iteration (wasmtime#14111's class).
+    /// `available`: what memory held on entry to a loop, it holds in each iteration (wasmtime#14111's class).
     AvailableAroundLoops,
     /// `polls`: a load on which alone a loop ends is one like all others.
     PollsForgotten,
     /// `full_unroll`: counters do not wrap (a trip count from a wider type).
     NoWrap,
-    /// `full_unroll`: a decided branch goes the other way (WebKit PR 43470).
+    /// `full_unroll`: a decided branch takes the other edge (WebKit PR 43470).
     InvertedExit,
     /// `peel`: the loop starts with the first iteration again (llvm#45284).
     FirstIterationTwice,
@@ -240,7 +240,7 @@ faults! {
     SettledEverywhere,
     /// `partial_unroll`: a loop is taken for one that is entered only with its start on this side of the bound.
     EnteredAnyhow,
-    /// `partial_unroll`: the last test that goes is not looked at (an off-by-one in the bound of a main loop).
+    /// `partial_unroll`: the last test that is removed is not looked at (an off-by-one in the bound of a main loop).
     BatchTooLarge,
     /// `partial_unroll`: the bound of the unrolled loop does not wrap (OMR 472a9b3b7, HotSpot's limit overflow).
     BatchWraps,
@@ -248,7 +248,7 @@ faults! {
     TrapAtTheChoice,
     /// `if_convert`: the value of the one side is chosen where the other one was to run.
     ChoosesTheOther,
-    /// `gvn_sink`: what one way back computes stands for all.
+    /// `gvn_sink`: what one path back to the header computes is taken for all.
     FirstWayDecides,
     /// `hoist_header_stores`: what the header stores is stored where the loop is entered only.
     StoredAtEntryOnly,
@@ -264,9 +264,9 @@ faults! {
     SubtractionAdded,
     /// `reassociate`: of two constants that are added, one is forgotten.
     ConstantForgotten,
-    /// `sink`: a load is taken for pure (a value of memory as it is behind the loop).
+    /// `sink`: a load is taken for pure (a value of memory as it is after the loop).
     SunkLoad,
-    /// `sink`: a load goes behind the loop around, too, past what that writes.
+    /// `sink`: a load moves after the outer loop, too, past what that writes.
     SunkTwoLoops,
     /// `sink`: what may trap is taken for pure (a trap that comes too late, JDK-8379125).
     SunkTrap,
@@ -274,17 +274,17 @@ faults! {
     FirstExitEdgeDecides,
     /// `sink`: of a chain, only the last value is computed at its new place.
     ForgottenOperand,
-    /// `unswitch`: a branch goes the same way in all versions of the loop (llvm#63962, openj9#17249).
+    /// `unswitch`: a branch takes the same edge in all versions of the loop (llvm#63962, openj9#17249).
     InvertedVersion,
-    /// `unswitch`: a condition that changes is taken for what it is in the first iteration.
+    /// `unswitch`: a condition that varies is taken for what it is in the first iteration.
     ConditionOfFirstIteration,
-    /// `unswitch`: the default of a table goes the way of its last entry.
+    /// `unswitch`: the default of a table goes to the target of its last entry.
     DefaultWay,
     /// `detour`: a rare edge goes to the rare part of another one.
     WrongLanding,
     /// `detour`: the rare part is never reached.
     ForgottenRareSide,
-    /// `detour`: what is behind the rare part uses the values of the fast loop (a live value that is not passed).
+    /// `detour`: what is after the rare part uses the values of the fast loop (a live value that is not passed).
     StaleInDetour,
 }
 

@@ -1,4 +1,4 @@
-//! Who may rewrite: one question in front of each optional rewrite, none in front of a repair.
+//! Who may rewrite: one question before each optional rewrite, none before a repair.
 //!
 //! With a limit, the rewrites up to it are done, so that the one that breaks a program can be found by bisection (OMR's
 //! `lastOptSubIndex`, LLVM's `opt-bisect-limit`). With a stress seed, each legal rewrite is done or not at random, so

@@ -64,7 +64,7 @@
 //! | `record_profile` | a loop counts what it does, for a [`profile`] |
 //! | `apply_profile` | blocks that are rare according to a [`profile`] are marked cold, and its trip counts are kept for other passes |
 //! | `specialize` | a loop gets a version for the values that nearly always occur according to a [`profile`] |
-//! | `propagate_equality` | behind a branch, its condition is replaced by a constant, and so is a number that it has found equal to a constant |
+//! | `propagate_equality` | after a branch, its condition is replaced by a constant, and so is a number that it has found equal to a constant |
 //! | `gvn_sink` | what all paths to a latch compute in the same way, such as the next value of a counter, is computed once |
 //! | `hoist_header_stores` | stores before the poll of an iteration move to the end of the iteration before |
 //! | `version` | a loop whose checks can be tested before it becomes two versions: without these checks, and as it was |
@@ -74,11 +74,11 @@
 //! | `elide_checks` | checks that branches and checks before them imply are removed |
 //! | `licm` | what is the same in each iteration is computed once, before the loop: loads and checks too |
 //! | `final_values` | a value that is used after a loop becomes a formula of its trip count, and a loop without effect is removed |
-//! | `unswitch` | a branch that goes the same way in each iteration moves in front of the loop, of which each way gets a version |
-//! | `transfer` | a rare part of a loop becomes a part of a new loop around it, so that it no longer prevents optimizations of the rest |
+//! | `unswitch` | a branch that takes the same edge in each iteration moves before the loop, of which each arm gets a version |
+//! | `transfer` | a rare part of a loop becomes a part of a new outer loop, so that it no longer prevents optimizations of the rest |
 //! | `split_iterations` | a loop with a branch that its counter decides becomes two: one for the iterations before the branch changes, and one for the rest |
 //! | `full_unroll` | a loop with few iterations is replaced by copies of its body |
-//! | `peel` | the first iterations are copied in front of the loop, so that the others need not repeat their checks and loads |
+//! | `peel` | the first iterations are copied before the loop, so that the others need not repeat their checks and loads |
 //! | `cleanup` | if a pass has left something to fold, Cranelift's egraph pass runs once more, without memory, and loads of known values are removed |
 //! | `widen_indices` | addresses that are computed in 32 bits and extended are computed in 64 bits |
 //! | `load_elimination` | a value that was loaded or stored in the same iteration, or in an earlier one of an unrolled group, is not loaded again |
@@ -95,7 +95,7 @@
 //! | `order_latch` | latches are ordered so that a back edge needs no move and is one jump |
 //! | `save_at_cold_calls` | values that live across a cold call are saved at the call, and stay in registers elsewhere |
 //! | `split_at_cold_edges` | a value that is passed to or from cold code that calls gets a separate register or stack slot there |
-//! | `split_live_ranges` | a loop without calls keeps its values in registers, even if the loop around it calls |
+//! | `split_live_ranges` | a loop without calls keeps its values in registers, even if the outer loop calls |
 //! | `split_latch` | a value that both the back edge and the exit pass gets a single use, so that loads become operands on x86-64 |
 //!
 //! Time and memory are linear in the size of the function times the depth of its loop nests; in a function without loops and stack slots, only the branches are looked at. Input

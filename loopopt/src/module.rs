@@ -113,7 +113,7 @@ impl<M: Module> LoopOptModule<M> {
     }
 
     /// Optimizes the functions that are defined from now on with these settings: a profile, or another effort for a function that is known to be hot. Rewrites are counted
-    /// anew.
+    /// from 0.
     pub fn set_options(&mut self, options: Options) {
         self.optimizer = LoopOptimizer::new(options);
     }

@@ -1,4 +1,4 @@
-//! The way in: [`LoopOptimizer`].
+//! The entry point: [`LoopOptimizer`].
 
 use crate::fuel::Fuel;
 use crate::isa::LoweringIsa;
@@ -118,7 +118,7 @@ impl LoopOptimizer {
         self.run_for(ctx, isa, ctrl_plane, self.options.lowers_directly)
     }
 
-    /// Stands in the place of `Context::compile`: the same with the loops rewritten between the mid-end and lowering.
+    /// Takes the place of `Context::compile`: the same with the loops rewritten between the mid-end and lowering.
     ///
     /// Like there, the code is in `ctx` afterwards (`Context::compiled_code`, `Context::take_compiled_code`), unwind information is made of
     /// it, the code is not relocated, and `ctx.func` is the function as it was lowered. [`last_report`](Self::last_report) says what was done.

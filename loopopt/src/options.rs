@@ -45,7 +45,7 @@ pub struct Options {
     /// Do each legal rewrite or not at random, by this seed. Set by [`Options::stress`].
     pub stress_seed: Option<u64>,
 
-    /// Whether [`Report::remarks`](crate::Report::remarks) says why loops are left alone. True by default. The texts take about 3 % of loopopt's time: an
+    /// Whether [`Report::remarks`](crate::Report::remarks) says why loops are left unchanged. True by default. The texts take about 3 % of loopopt's time: an
     /// embedder that reads none of them sets it to false. What is done to loops is said in any case.
     pub refusals: bool,
 
@@ -73,7 +73,7 @@ pub struct Options {
     /// `specialize`: the most values that one version is for. 4: each takes 2 instructions of the dispatch.
     pub specialize_max_values: usize,
 
-    /// `specialize`: the most instructions of a loop, with those inside it, of which there is a second version. 300, as for `version`.
+    /// `specialize`: the most instructions of a loop, with its inner loops, of which there is a second version. 300, as for `version`.
     pub specialize_max_insts: usize,
 
     /// `specialize`: the most instructions that are run for each one that is saved. 16.
@@ -83,7 +83,7 @@ pub struct Options {
     pub specialize_min_gain: u64,
 
     /// Whether the function is lowered as [`run`](crate::LoopOptimizer::run) leaves it: by `TargetIsa::compile_function`, or in a hook inside of
-    /// `Context::compile` behind its mid-end, as in Wasmtime. [`LoopOptModule`](crate::LoopOptModule) does so if this is true: it says there what is lost.
+    /// `Context::compile` after its mid-end, as in Wasmtime. [`LoopOptModule`](crate::LoopOptModule) does so if this is true: it says there what is lost.
     ///
     /// False by default: `Context::compile` removes parameters of blocks that are always the same value, for which `split_latch` would change the order of
     /// a latch for nothing. It does not run then.
@@ -93,7 +93,7 @@ pub struct Options {
     /// `user250` say which claim is wrong; a function that has one of them itself is an error.
     pub assert_claims: bool,
 
-    /// How often the passes before `widen_indices` run at most. 8: each further run is for loops around one that has changed, and
+    /// How often the passes before `widen_indices` run at most. 8: each further run is for loops that enclose one that has changed, and
     /// rarely needed, so that this bounds the time for nests made to be slow. Of 731 functions of `sql.js` with loops, 609 need one
     /// run, 109 two, 13 three or four.
     pub max_rounds: usize,
@@ -123,7 +123,7 @@ pub struct Options {
     /// in a longer block one move more does not count.
     pub order_latch_max_insts: usize,
 
-    /// `order_latch`: how many users of a parameter may be put before a load or store that stands before them, so that its next value can
+    /// `order_latch`: how many users of a parameter may be put before a load or store that is before them, so that its next value can
     /// take its register, if that value can be computed again instead. 1: what the user computes lives as long as the parameter
     /// would have. With 6 of them, `nbody-o2` with checks (in Wasmtime) keeps 7 addresses over the loads of an iteration, spills
     /// one, and takes 1.08 of its time; with a sum of its own for the branch, 1.00.
@@ -149,12 +149,12 @@ pub struct Options {
     /// inside that would add to them. 4: each takes a register to the end of each iteration, and x86-64 has 14 for all.
     pub sink_max_values: usize,
 
-    /// `final_values`: the most instructions of the formulas that stand for what leaves a loop that stays, for each one that an iteration is shorter. 16: a sum
+    /// `final_values`: the most instructions of the formulas that replace what leaves a loop that stays, for each one that an iteration is shorter. 16: a sum
     /// of a counter takes 11 for one addition. The sample `checksum-of-places` has 18 for four, and takes 0.67 of Cranelift's time without them
     /// (`jit-harness bench --filter checksum-of-places`).
     pub final_values_max_insts_per_gain: usize,
 
-    /// `final_values`: the most instructions of a loop that is looked at, those of the loops inside it counted. 1,000: it bounds the time for nests. What is
+    /// `final_values`: the most instructions of a loop that is looked at, those of inner loops counted. 1,000: it bounds the time for nests. What is
     /// saved in a larger loop is little beside the rest.
     pub final_values_max_loop: usize,
 
@@ -191,7 +191,7 @@ pub struct Options {
     /// `peel`: the most instructions that the copies of one loop may add, also if cost does not count. 1,000, as for `full_unroll`.
     pub peel_max_copied: usize,
 
-    /// `cleanup`: loops around a loop above which Cranelift's egraph pass does not run again: its time grows with the square of the depth. 256:
+    /// `cleanup`: enclosing loops of a loop above which Cranelift's egraph pass does not run again: its time grows with the square of the depth. 256:
     /// 38 ms for a nest of 250 loops, 1.5 s for one of 1,000, which is no program that anybody has written.
     pub cleanup_max_depth: u32,
 
@@ -220,7 +220,7 @@ pub struct Options {
     /// 0.91 to 1.07 of Cranelift's time, where they take 0.48 to 0.95 now; with 400 all eight take the same.
     pub transfer_max_insts: usize,
 
-    /// `transfer`: how often a loop inside may take its back edge if its rare part leaves the loop around, too. 64: after the rare part it is
+    /// `transfer`: how often an inner loop may take its back edge if its rare part leaves the outer loop, too. 64: after the rare part it is
     /// finished in a slow copy, and a loop that runs more often is worth to be made fast itself.
     pub transfer_max_inner_iterations: usize,
 
@@ -232,7 +232,7 @@ pub struct Options {
     /// `transfer`: the most instructions that one copy may add if cost does not count. 1,000, as for `full_unroll`.
     pub transfer_max_copied: usize,
 
-    /// `version`: the most instructions of a loop, with those inside it, of which there is a second version. 300: Graal and OMR
+    /// `version`: the most instructions of a loop, with its inner loops, of which there is a second version. 300: Graal and OMR
     /// bound blocks (OMR 200), LLVM's IRCE 64 of them; a matrix product with checks has 40 instructions.
     pub version_max_insts: usize,
 
@@ -255,9 +255,9 @@ pub struct Options {
     /// predicted wrongly costs about 20.
     pub if_convert_max_insts: usize,
 
-    /// `version`: the most comparisons in the test in front of a loop. 16: each takes 3 instructions, 20 bytes. With 12, a filter of
-    /// 3 by 3 points with 32-bit indices is tested for each point, and takes 0.30 of Cranelift's time and not 0.20. With 32, `stencil2d` is tested in front of both its loops and not
-    /// only in front of the inner one, is as fast, and takes 416 bytes more.
+    /// `version`: the most comparisons in the test before a loop. 16: each takes 3 instructions, 20 bytes. With 12, a filter of
+    /// 3 by 3 points with 32-bit indices is tested for each point, and takes 0.30 of Cranelift's time and not 0.20. With 32, `stencil2d` is tested before both its loops and not
+    /// only before the inner one, is as fast, and takes 416 bytes more.
     pub version_max_requirements: usize,
 
     /// `version`: how often an innermost loop has to take its back edge at least, if that is known. 8: a loop that runs less often
@@ -296,7 +296,7 @@ pub struct Options {
     /// 0.383, whose iterations do not wait for each other (`jit-harness bench --quick`).
     pub reassociate_insts_per_cycle: usize,
 
-    /// `strip_mine`: a loop with a counted strip is left alone if it is known, of fuel, or recorded to have fewer iterations. 8: the loop around, and the count of the
+    /// `strip_mine`: a loop with a counted strip is left unchanged if it is known, of fuel, or recorded to have fewer iterations. 8: the outer loop, and the count of the
     /// strip, take some instructions each time that the loop is entered (`nests` in Wasmtime takes 1.068 of its time with strips for 2 iterations, 0.811 without).
     pub strip_mine_min_iterations: usize,
 
@@ -305,15 +305,15 @@ pub struct Options {
     /// 0.686 and not 0.633 (busy).
     pub strip_mine_min_whole: usize,
 
-    /// `strip_mine`: the most fuel that an iteration takes, all loops inside with it, for these to poll no more, and all iterations of a nest that is one strip. 1,000: a
-    /// loop inside that takes more polls seldom, and where a program yields after some ten thousand, there is fuel for a strip nearly always. In Wasmtime, `life-o0` takes 0.53
+    /// `strip_mine`: the most fuel that an iteration takes, all inner loops with it, for these to poll no more, and all iterations of a nest that is one strip. 1,000: an
+    /// inner loop that takes more polls seldom, and where a program yields after some ten thousand, there is fuel for a strip nearly always. In Wasmtime, `life-o0` takes 0.53
     /// of its time with fuel and not 0.80 without nests.
     pub strip_mine_max_nest_fuel: usize,
 
     /// `widen_indices`: the most loads and stores of a loop that are looked at. 250, as for `promote`.
     pub widen_indices_max_accesses: usize,
 
-    /// `widen_indices`: in a loop with a cold call, in which more lives than the call preserves, the fewest instructions that have to go for
+    /// `widen_indices`: in a loop with a cold call, in which more lives than the call preserves, the fewest instructions that have to be removed for
     /// each base that is new. 3: a base that gets no preserved register is loaded and stored in each iteration. With epochs (in Wasmtime),
     /// `floyd-warshall-o0` saves 5 instructions with 3 bases and takes 1.19 of its time, 1.13 with what 3 leaves, and 1.01 with no base;
     /// `stencil3d-o2` saves 10 with 1 base and takes 0.88, 1.01 without, `convolve-o2` 0.77, 0.99 without. Higher limits are not measured.
@@ -335,7 +335,7 @@ pub struct Options {
 
     /// `promote`: the most pairs of addresses of a loop that are compared, without those that differ by a constant only and those that were
     /// compared for another loop. 2,000: a pair takes 0.25 µs, so that this is a tenth of what Cranelift takes for a loop of 240
-    /// accesses, and 40 addresses of which no two overlap are told apart; there are registers for fewer.
+    /// accesses, and 40 addresses of which no two overlap are proved disjoint; there are registers for fewer.
     pub promote_max_pairs: usize,
 
     /// `save_at_cold_calls`: the most rare parts of one loop that call and come back, and half of the most in one function. 32: each takes code of its own
@@ -348,7 +348,7 @@ pub struct Options {
     pub save_at_cold_calls_max_saved: usize,
 
     /// Arguments that `canon` may add to edges so that values leave loops through parameters: above that the function is left
-    /// alone. 1,000,000: each value needs one at each exit that leads to a use of it, which is the only thing here that can
+    /// unchanged. 1,000,000: each value needs one at each exit that leads to a use of it, which is the only thing here that can
     /// grow with the square of the function.
     pub max_closing_args: usize,
 
@@ -367,11 +367,11 @@ pub struct Options {
     pub select_max_own_insts: usize,
 
     /// Functions with more instructions get the passes of [`Effort::Quick`], one round of them: most of their loops are seldom run, and time
-    /// goes with loops times passes. 2,500: no program of `bench-programs` has a larger function than 2,323. 20
+    /// grows with loops times passes. 2,500: no program of `bench-programs` has a larger function than 2,323. 20
     /// functions of `sql.js` have more, which took 45 % of loopopt's time there: of what `callgrind` counts, the limit leaves 75 %.
     pub full_effort_max_insts: usize,
 
-    /// The passes that are not those of [`Effort::Quick`] leave a loop with more instructions of its own than this alone if it calls often
+    /// The passes that are not those of [`Effort::Quick`] leave a loop with more instructions of its own than this unchanged if it calls often
     /// ([`full_effort_min_insts_per_call`](Self::full_effort_min_insts_per_call)). 64: loops with checks and a rare call are smaller.
     pub full_effort_min_insts: usize,
 

@@ -105,14 +105,14 @@ static STEPS_WITHOUT_LOOPS: &[Step] = &[Step::Repeat(&[mem2reg::PASS, guard_to_t
 /// `(before, after, why)`: what [`STEPS`] has to respect. A test checks it.
 #[cfg(test)]
 static ORDER: &[(&str, &str, &str)] = &[
-    ("forward_select_load", "licm", "a load at an address of which nothing is known is gone"),
-    ("canon", "record_profile", "a loop is entered by one edge and goes back by one"),
+    ("forward_select_load", "licm", "a load at an address of which nothing is known is replaced"),
+    ("canon", "record_profile", "a loop has one entry edge and one back edge"),
     ("canon", "apply_profile", "loops have the form in which they were recorded"),
     ("mem2reg", "record_profile", "a variable that was a stack slot is a value that can be recorded"),
     ("apply_profile", "specialize", "what was recorded is found by what the loops were then"),
     ("specialize", "propagate_equality", "what the dispatch has proved is known in the loop"),
     ("specialize", "full_unroll", "a loop that was recorded to be short is known to be"),
-    ("apply_profile", "transfer", "a rare part is marked as cold"),
+    ("apply_profile", "transfer", "a cold path is marked as cold"),
     ("canon", "propagate_equality", "what leaves a loop is an argument of the edge that decides it"),
     ("propagate_equality", "rotate", "a condition that is not carried needs no parameter"),
     ("mem2reg", "thread_jumps", "a condition that was kept in a stack slot is a value"),
@@ -123,14 +123,14 @@ static ORDER: &[(&str, &str, &str)] = &[
     ("mem2reg", "cleanup", "a value that is known in place of a load folds"),
     ("canon", "rotate", "rotate needs preheaders, single back edges, dedicated exits and closed form"),
     ("canon", "strip_mine", "an iteration has one back edge, and values leave the loop through parameters"),
-    ("canon", "gvn_sink", "the ways back meet in one latch"),
-    ("gvn_sink", "strip_mine", "a counter that is stepped on each way back is one"),
-    ("canon", "hoist_header_stores", "a loop is entered by one edge and goes back by one"),
+    ("canon", "gvn_sink", "the paths back meet in one latch"),
+    ("gvn_sink", "strip_mine", "a counter that is stepped on each path back is one"),
+    ("canon", "hoist_header_stores", "a loop has one entry edge and one back edge"),
     ("hoist_header_stores", "strip_mine", "an iteration starts with its poll"),
-    ("gvn_sink", "rotate", "the test of the next iteration stands behind what it tests"),
+    ("gvn_sink", "rotate", "the test of the next iteration is after what it tests"),
     ("mem2reg", "strip_mine", "fuel that is kept in a stack slot is counted in a value"),
-    ("strip_mine", "rotate", "behind the poll, the loop is one that tests at its top"),
-    ("rotate", "fuse_exit_tests", "the test of a rotated loop stands beside that of its strip"),
+    ("strip_mine", "rotate", "after the poll, the loop is one that tests at its top"),
+    ("rotate", "fuse_exit_tests", "the test of a rotated loop is next to that of its strip"),
     ("fuse_exit_tests", "version", "a loop with one test is counted"),
     ("strip_mine", "transfer", "a rare part that is asked for once in a strip need not leave the loop"),
     (
@@ -148,44 +148,44 @@ static ORDER: &[(&str, &str, &str)] = &[
     ),
     ("rotate", "full_unroll", "in a rotated loop, the last iteration has no test of the next one"),
     ("rotate", "version", "the guard of a rotated loop says that it runs at least once"),
-    ("licm", "version", "a length that is loaded in front of the loop can be tested there"),
-    ("version", "full_unroll", "a check that is gone need not be copied"),
-    ("version", "peel", "an iteration need not be taken out for a check that is gone"),
-    ("rotate", "unswitch", "a test that leaves a loop and never changes is settled by the guard"),
-    ("licm", "unswitch", "a condition that is loaded stands before the loop then"),
+    ("licm", "version", "a length that is loaded before the loop can be tested there"),
+    ("version", "full_unroll", "a check that is removed need not be copied"),
+    ("version", "peel", "no iteration need be peeled for a check that is removed"),
+    ("rotate", "unswitch", "an invariant exit test is decided by the guard"),
+    ("licm", "unswitch", "a condition that is loaded is before the loop then"),
     ("unswitch", "full_unroll", "a copy that leaves at once is its one iteration"),
-    ("unswitch", "peel", "a branch that goes one way hides nothing of the first iteration"),
+    ("unswitch", "peel", "an invariant branch hides nothing of the first iteration"),
     ("rotate", "final_values", "the guard of a rotated loop says from where on its count is a formula"),
-    ("elide_checks", "final_values", "a loop whose checks are gone may have no effect"),
-    ("licm", "final_values", "what is loaded in front of the loop, and added in each iteration, is a step"),
-    ("final_values", "unswitch", "a loop that goes needs no versions"),
-    ("final_values", "version", "a loop that goes needs no versions"),
-    ("final_values", "full_unroll", "a loop that goes needs no copies"),
+    ("elide_checks", "final_values", "a loop whose checks are removed may have no effect"),
+    ("licm", "final_values", "what is loaded before the loop, and added in each iteration, is a step"),
+    ("final_values", "unswitch", "a loop that is deleted needs no versions"),
+    ("final_values", "version", "a loop that is deleted needs no versions"),
+    ("final_values", "full_unroll", "a loop that is deleted needs no copies"),
     ("final_values", "peel", "a value that only the end needs is not computed in the first iteration either"),
     ("final_values", "cleanup", "a division by a constant is none, and what a formula says of constants folds"),
     ("licm", "transfer", "what is hoisted with the rare part in the loop needs no loop without"),
     ("unswitch", "transfer", "a rare part that one version of a loop never reaches need not leave it"),
-    ("version", "split_iterations", "a test that all iterations pass is one in front of the loop"),
-    ("unswitch", "split_iterations", "a branch that goes one way needs no second loop"),
+    ("version", "split_iterations", "a test that all iterations pass is one before the loop"),
+    ("unswitch", "split_iterations", "an invariant branch needs no second loop"),
     ("transfer", "split_iterations", "the loop that is split is the fast one"),
     ("split_iterations", "full_unroll", "a loop that is left after a split may run a few times only"),
     ("split_iterations", "peel", "a branch that only the last iterations take hides nothing of the first one"),
-    ("split_iterations", "cleanup", "a branch that is gone leaves parameters that are one value"),
+    ("split_iterations", "cleanup", "a branch that is removed leaves parameters that are one value"),
     ("transfer", "full_unroll", "the loop that is unrolled or peeled is the fast one"),
     ("transfer", "peel", "what leaves the fast loop need not be in a copy of the first iteration"),
     ("full_unroll", "peel", "the first iteration of a loop that runs a few times need not be taken out"),
     ("full_unroll", "cleanup", "the counter is a constant in each iteration"),
     ("peel", "cleanup", "what the first iteration did is removed from the loop by the egraph pass"),
     ("guard_to_trap", "elide_checks", "a check that traps proves what a guard does not, and what it implies may go"),
-    ("guard_to_trap", "version", "a check of which all is known in front of the loop goes, whatever it was"),
+    ("guard_to_trap", "version", "a check of which all is known before the loop is removed, whatever it was"),
     ("rotate", "elide_checks", "a guard says of the first iteration what the test says of the others"),
-    ("elide_checks", "licm", "what stands behind a check that is gone may move"),
+    ("elide_checks", "licm", "what is after a check that is removed may move"),
     ("elide_checks", "peel", "a check that never fails need not be done once"),
     ("elide_checks", "cleanup", "a choice that is known folds"),
     ("rotate", "licm", "what is hoisted from a rotated loop runs only if the loop runs"),
     ("licm", "peel", "what can move without a copy need not be in one"),
-    ("licm", "promote", "an address that does not change stands before the loop then"),
-    ("version", "widen_indices", "what has to hold in front of a loop is found from sums of 32 bits"),
+    ("licm", "promote", "an invariant address is before the loop then"),
+    ("version", "widen_indices", "what has to hold before a loop is found from sums of 32 bits"),
     (
         "elide_checks",
         "widen_indices",
@@ -204,12 +204,12 @@ static ORDER: &[(&str, &str, &str)] = &[
     ("promote", "partial_unroll", "what is carried from one iteration to the next needs no move between two copies"),
     ("load_elimination", "promote", "what an iteration loads once is carried once, and not loaded again beside that"),
     ("promote", "if_convert", "what waits for the iteration before is a parameter"),
-    ("version", "if_convert", "a check that is gone is no branch"),
-    ("unswitch", "if_convert", "a condition that does not change is no branch in the loop"),
+    ("version", "if_convert", "a check that is removed is no branch"),
+    ("unswitch", "if_convert", "an invariant condition is no branch in the loop"),
     ("if_convert", "partial_unroll", "an iteration without branches is one block, and smaller"),
     ("widen_indices", "load_elimination", "addresses that differ by a constant do not overlap"),
     ("load_elimination", "partial_unroll", "an iteration that loads nothing twice is smaller"),
-    ("load_elimination", "sink", "a value that only the end needs goes there with what is made of it"),
+    ("load_elimination", "sink", "a value that only the end needs moves there with what is made of it"),
     ("partial_unroll", "reassociate", "the copies of an operation are a chain"),
     ("promote", "reassociate", "what was a memory cell is carried"),
     ("load_elimination", "extend_loads", "loads of one opcode are the same load"),
@@ -226,24 +226,24 @@ static ORDER: &[(&str, &str, &str)] = &[
     ("partial_unroll", "sink", "what only the end of the unrolled iterations uses is computed there"),
     ("partial_unroll", "leave_canonical_form", "the unrolled iterations become one block"),
     ("partial_unroll", "order_latch", "the latch is that of the unrolled loop"),
-    ("widen_indices", "leave_canonical_form", "constants are to be made again beside their new uses"),
+    ("widen_indices", "leave_canonical_form", "constants are to be rematerialized next to their new uses"),
     ("widen_indices", "order_latch", "a counter of 64 bits takes the register of the one before"),
     ("promote", "leave_canonical_form", "cells meet in parameters, and some meet themselves"),
     ("version", "consolidate_guards", "it guards what others have taken the guard from"),
     ("partial_unroll", "consolidate_guards", "one guard is enough for an unrolled group"),
     ("widen_indices", "consolidate_guards", "addresses that differ by a constant are one address with offsets"),
     ("promote", "consolidate_guards", "it may add accesses"),
-    ("consolidate_guards", "sink", "a guard goes where its accesses go"),
+    ("consolidate_guards", "sink", "a guard moves where its accesses move"),
     ("canon", "sink", "sink looks for what leaves a loop in the arguments of its exit edges"),
-    ("cleanup", "sink", "the egraph pass would move what sink has put into rare blocks in front of the loop again"),
-    ("sink", "leave_canonical_form", "constants are to be made again beside their new uses"),
+    ("cleanup", "sink", "the egraph pass would move what sink has put into cold blocks before the loop again"),
+    ("sink", "leave_canonical_form", "constants are to be rematerialized next to their new uses"),
     ("sink", "order_latch", "what has left the latch needs no place in its order"),
     ("cleanup", "leave_canonical_form", "a guard that folds leaves blocks to merge"),
     ("leave_canonical_form", "order_latch", "the test of a rotated loop is in the latch once both are one block"),
     ("leave_canonical_form", "tail_duplicate", "a latch that only gathers others is merged with the test first"),
     ("tail_duplicate", "layout", "each copy of a test ends in a branch to be ordered"),
     ("cleanup", "order_latch", "the egraph pass puts pure instructions in an order of its own"),
-    ("layout", "order_latch", "an inverted comparison has to stand where the order is made"),
+    ("layout", "order_latch", "an inverted comparison has to be there when the order is made"),
 ];
 
 /// The passes, each once, in the order in which they run first.
@@ -305,7 +305,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Repor
         cx.analyses.flow_graphs += 1;
     }
     report.analyses = cx.analyses;
-    // No pass of ours changes Cranelift's loops, but the egraph pass makes them anew.
+    // No pass of ours changes Cranelift's loops, but the egraph pass recomputes them.
     if report.changed || cx.analyses.egraph_runs > 0 || !ctx.loop_analysis.is_valid() {
         ctx.compute_loop_analysis();
     }
@@ -370,10 +370,10 @@ impl Driver<'_, '_> {
         // Before anything is decided: a parameter that is always the same value is a choice, too.
         pin_chosen(&mut self.ctx.func);
         trust_checked(&mut self.ctx.func, self.cx.options);
-        // A front end that passes every variable around every loop hides those that do not change.
+        // A front end that passes every variable through every loop hides those that are loop-invariant.
         let mut replaced = Replaced::default();
         detach_redundant_params(self.ctx, &mut replaced, &|_, _, _| false);
-        // `canon` would find the loops anew after that.
+        // `canon` would find the loops again after that.
         let named = self.cx.named(&self.ctx.func);
         let merged = merge_all(&mut self.ctx.func, (&self.ctx.cfg, &self.ctx.domtree), named, &mut replaced);
         replaced.apply(&mut self.ctx.func);

@@ -13,7 +13,7 @@
 //! ```
 //!
 //! The table makes the enum, its [`Refusal`], and `REASONS`, the list of its names. So each name is written once, and what a pass says is
-//! in its list. The fields of a variant stand in its text by their names; instructions are shown as they are written. What several passes
+//! in its list. The fields of a variant are in its text by their names; instructions are shown as they are written. What several passes
 //! say in the same words is in [`shared`] alone.
 
 use cranelift_codegen::ir::{Block, Function, Inst, Opcode, Type, Value};
@@ -65,7 +65,7 @@ impl Refusal for Said {
     }
 }
 
-/// What can stand in the text of a refusal.
+/// What can be in the text of a refusal.
 pub(crate) trait Shown {
     /// It, as a user reads it.
     fn shown<'a>(&'a self, func: &'a Function) -> impl fmt::Display + 'a;
@@ -119,26 +119,26 @@ macro_rules! shared {
     };
 
     (doc NotDuplicable) => {
-        "An instruction stands for one place in the program."
+        "An instruction is tied to its place in the program."
     };
     (slug NotDuplicable) => {
         "not-duplicable"
     };
     (text NotDuplicable) => {
-        "{opcode} stands for one place in the program, so it must not be copied"
+        "{opcode} is tied to its place in the program, so it must not be copied"
     };
     (help NotDuplicable) => {
         ""
     };
 
     (doc NotInnermost) => {
-        "There is a loop inside."
+        "There is an inner loop."
     };
     (slug NotInnermost) => {
         "not-innermost"
     };
     (text NotInnermost) => {
-        "there is a loop inside, in which the time is spent"
+        "there is an inner loop, in which the time is spent"
     };
     (help NotInnermost) => {
         ""

@@ -16,7 +16,7 @@ use std::fmt;
 pub enum Verdict {
     /// The pass changed the loop.
     Fired,
-    /// The pass left the loop alone.
+    /// The pass left the loop unchanged.
     Declined {
         /// A short name for the reason, in kebab-case: the key for statistics, and the name of the reason's test.
         reason: &'static str,
@@ -54,7 +54,7 @@ impl Remark {
         self.claims
     }
 
-    /// The reason for which the pass left the loop alone, if it did.
+    /// The reason for which the pass left the loop unchanged, if it did.
     pub fn reason(&self) -> Option<&'static str> {
         match self.verdict {
             Verdict::Fired => None,
@@ -121,7 +121,7 @@ pub(crate) struct RemarkLog {
     all: Vec<Option<Remark>>,
     /// The loops that each pass has changed.
     changed: FxHashSet<(&'static str, Block)>,
-    /// For each pass and loop, and subject, where the reason stands.
+    /// For each pass and loop, and subject, where the reason is.
     declined: FxHashMap<(&'static str, Block, u32), usize>,
 }
 
@@ -146,7 +146,7 @@ impl RemarkLog {
         self.changed.insert((pass, header));
     }
 
-    /// Records that `pass` left the loop at `header` alone, in the place of what it said of it before.
+    /// Records that `pass` left the loop at `header` unchanged, in the place of what it said of it before.
     pub(crate) fn declined(&mut self, func: &Function, pass: &'static str, header: Block, why: &dyn Refusal) {
         let verdict = Verdict::Declined { reason: why.slug(), help: why.help() };
         let srcloc = header_srcloc(func, header);
@@ -160,7 +160,7 @@ impl RemarkLog {
         self.changed.contains(&(pass, header))
     }
 
-    /// Forgets why `pass` left the loop at `header`, or a `subject` of it, alone.
+    /// Forgets why `pass` left the loop at `header`, or a `subject` of it, unchanged.
     pub(crate) fn retract(&mut self, pass: &'static str, header: Block, subject: u32) {
         let before = self.declined.remove(&(pass, header, subject));
         self.forget(before);

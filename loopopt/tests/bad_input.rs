@@ -4,6 +4,7 @@
 //! `cargo test --release -p loopopt --test bad_input -- --nocapture` prints the times of the large functions.
 
 use anyhow::{Context as _, Result, ensure};
+use cpu_time::ThreadTime;
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
@@ -14,7 +15,6 @@ use cranelift_codegen::ir::{
 };
 use cranelift_codegen::isa::{self, CallConv, OwnedTargetIsa};
 use cranelift_codegen::settings::{self, Configurable};
-use cpu_time::ThreadTime;
 use loopopt::{LoopOptimizer, Options, Report, Verdict};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};

@@ -10,7 +10,7 @@ use crate::{Checks, Input, Program, Source, Value};
 
 pub(crate) const RARE_CALL: Program = Program {
     name: "rare-call",
-    about: "A call that hardly ever happens stands in the way of everything around it.",
+    about: "A call that hardly ever happens hinders everything around it.",
     tags: &["call", "memory"],
     while_loops: 2,
     source: Source::Built(rare_call),
@@ -172,7 +172,7 @@ fn clamped(count: i32) -> Input {
 
 pub(crate) const FIRST_ITERATION: Program = Program {
     name: "first-iteration",
-    about: "A branch that goes one way in the first iteration and the other way ever after.",
+    about: "A branch that takes one edge in the first iteration and the other one ever after.",
     tags: &[],
     while_loops: 1,
     source: Source::Clif(include_str!("../../kernels/first_iteration.clif")),

@@ -49,7 +49,7 @@ fn runtime_check(checks: Checks) -> Function {
 
 pub(crate) const NULL_CHECK: Program = Program {
     name: "null-check",
-    about: "An array that may be null, with its length in front of its elements: three steps for each access.",
+    about: "An array that may be null, with its length before its elements: three steps for each access.",
     tags: &["checked", "memory"],
     while_loops: 2,
     source: Source::Checked {

@@ -9,7 +9,7 @@ use crate::{Input, Program, Source, Value};
 
 pub(crate) const KNOWN_DIVISOR: Program = Program {
     name: "known-divisor",
-    about: "A divisor that is 8 behind a test, which the front end divides by all the same.",
+    about: "A divisor that is 8 after a test, which the front end divides by all the same.",
     tags: &["nest"],
     while_loops: 2,
     source: Source::Built(known_divisor),

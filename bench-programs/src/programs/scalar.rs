@@ -139,7 +139,7 @@ fn collatz() -> Function {
 
 pub(crate) const GCD: Program = Program {
     name: "gcd",
-    about: "A division that may trap, behind the very test that keeps it from doing so.",
+    about: "A division that may trap, after the very test that keeps it from doing so.",
     tags: &["nest"],
     while_loops: 2,
     source: Source::Built(gcd),
@@ -176,7 +176,7 @@ fn gcd() -> Function {
 
 pub(crate) const INVARIANT_DIVISION: Program = Program {
     name: "invariant-division",
-    about: "An invariant that may trap: it can leave the loop only behind the loop's first test.",
+    about: "An invariant that may trap: it can leave the loop only after the loop's first test.",
     tags: &[],
     while_loops: 1,
     source: Source::Built(invariant_division),

@@ -23,7 +23,8 @@ use super::{Ending, bench, explain};
 use crate::cli::ReportArgs;
 use crate::error::in_file;
 use crate::input::Input;
-use crate::report::json::Bench;
+use crate::report::json::{Bench, create};
+use crate::report::page;
 use crate::sample::Effort;
 use crate::subject::Subject;
 use crate::target::cpu;
@@ -46,6 +47,7 @@ const MAX_SHOWN: usize = 5_000;
 pub(super) fn run(args: &ReportArgs, out: &mut dyn Write) -> Result<Ending> {
     let sources = sources(args)?;
     let folder = &args.out;
+    let table = args.page.as_deref().map(create).transpose()?;
     write(folder, "report.css", STYLE)?;
     let effort = if args.quick { Effort::QUICK } else { Effort::FULL };
     let subjects: Vec<&Subject> = sources.iter().flat_map(|source| &source.subjects).collect();
@@ -64,6 +66,9 @@ pub(super) fn run(args: &ReportArgs, out: &mut dyn Write) -> Result<Ending> {
     }
     write(folder, "passes.html", &passes::page())?;
     write(folder, "index.html", &index::page(&bench, &programs, args)?)?;
+    if let Some(mut table) = table {
+        page::write(&bench, &mut table)?;
+    }
     writeln!(out, "{}", folder.join("index.html").display())?;
     Ok(Ending::of(&bench))
 }

@@ -25,6 +25,7 @@ struct Figures {
     low: Option<f64>,
     high: Option<f64>,
     noise: Option<f64>,
+    margin: Option<f64>,
     no_gain: Option<bool>,
     vs_unchecked: Option<f64>,
     rounds: Option<usize>,
@@ -33,6 +34,8 @@ struct Figures {
     loopopt_spread: Option<f64>,
     baseline_code_bytes: Option<usize>,
     loopopt_code_bytes: Option<usize>,
+    baseline_compile_ns: Option<u128>,
+    loopopt_compile_ns: Option<u128>,
     baseline_loop_insts: Option<usize>,
     loopopt_loop_insts: Option<usize>,
     baseline_loop_stack_accesses: Option<usize>,
@@ -73,6 +76,7 @@ impl Figures {
     fn of(measured: &Measured) -> Self {
         let [baseline_spread, loopopt_spread] = measured.spread.map(Some);
         let [baseline_code_bytes, loopopt_code_bytes] = measured.code_bytes.map(Some);
+        let [baseline_compile_ns, loopopt_compile_ns] = measured.compile_ns.map(Some);
         let [baseline_loop_insts, loopopt_loop_insts] = measured.loop_insts.map(Some);
         let [baseline_loop_stack_accesses, loopopt_loop_stack_accesses] = measured.loop_stack_accesses.map(Some);
         Self {
@@ -82,6 +86,7 @@ impl Figures {
             low: Some(measured.low),
             high: Some(measured.high),
             noise: Some(measured.noise),
+            margin: Some(measured.margin),
             no_gain: Some(measured.no_gain),
             vs_unchecked: measured.vs_unchecked,
             rounds: Some(measured.rounds),
@@ -90,6 +95,8 @@ impl Figures {
             loopopt_spread,
             baseline_code_bytes,
             loopopt_code_bytes,
+            baseline_compile_ns,
+            loopopt_compile_ns,
             baseline_loop_insts,
             loopopt_loop_insts,
             baseline_loop_stack_accesses,

@@ -65,7 +65,7 @@ pub struct Record {
 pub struct Measured {
     /// Time of a call: the median over the rounds, of the samples that the ratio is made of.
     pub baseline_ns: f64,
-    /// The same.
+    /// That times the ratio.
     pub loopopt_ns: f64,
     /// The median of the ratios of time, loopopt by baseline.
     pub ratio: f64,
@@ -95,7 +95,7 @@ pub struct Measured {
     pub code_bytes: [usize; 2],
     /// Time from CLIF to machine code.
     pub compile_ns: [u128; 2],
-    /// Instructions in innermost loops.
+    /// Instructions of all innermost loops together, those of remainder loops and slow versions included.
     pub loop_insts: [usize; 2],
     /// How many of them read or write the stack frame: spilled values, and stack slots of the program.
     pub loop_stack_accesses: [usize; 2],

@@ -9,7 +9,7 @@ pub fn write(bench: &Bench, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "# Sample loops, with and without loopopt\n")?;
     writeln!(
         out,
-        "Written by `jit-harness bench --page`, on {}. Both arms at `opt_level=speed`; what is timed does the same in both.\n",
+        "Written by `jit-harness bench --page`, or by `report --page` with the pages for a browser, on {}. Both arms at `opt_level=speed`; what is timed does the same in both.\n",
         bench.cpu
     )?;
     if !bench.complete {
@@ -17,15 +17,27 @@ pub fn write(bench: &Bench, out: &mut dyn Write) -> io::Result<()> {
     }
     writeln!(
         out,
-        "| program | Cranelift | with loopopt | ratio | 95 % interval | at the best places | instructions in loops |"
+        "| program | Cranelift | with loopopt | ratio | 95 % interval | at the best places | instructions of all loops |"
     )?;
     writeln!(out, "|---|---:|---:|---:|---:|---:|---:|")?;
     for record in &bench.programs {
         writeln!(out, "{}", row(record))?;
     }
-    let mut notes = Vec::new();
-    table::print_means(bench, &mut notes)?;
-    writeln!(out, "\n```text\n{}\n```", String::from_utf8_lossy(&notes).trim())
+    let mut means = Vec::new();
+    table::print_means(bench, &mut means)?;
+    writeln!(out, "\n```text\n{}\n```\n", String::from_utf8_lossy(&means).trim())?;
+    writeln!(out, "{NOTES}")
+}
+
+/// What is to be known to read the table.
+const NOTES: &str = "\
+Times are of one call: without loopopt the median over the rounds, with loopopt that times the ratio, which is the median of the rounds' ratios.
+≈: it may be noise. \"At the best places\" is the ratio of the times at each build's best place in a cache line. Instructions are those of all
+innermost loops together, of remainder loops and slow versions too; `jit-harness explain` says how many an iteration has.";
+
+/// A time in the unit that suits it.
+fn of_call(ns: f64) -> String {
+    time(ns).replace(" us", " µs")
 }
 
 fn row(record: &Record) -> String {
@@ -38,8 +50,8 @@ fn row(record: &Record) -> String {
     format!(
         "| {} | {} | {} | {sign}{:.3} | {:.3} – {:.3} | {:.3} | {before} → {after} |",
         record.name,
-        time(measured.baseline_ns),
-        time(measured.loopopt_ns),
+        of_call(measured.baseline_ns),
+        of_call(measured.loopopt_ns),
         measured.ratio,
         measured.low,
         measured.high,

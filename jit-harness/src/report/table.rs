@@ -94,7 +94,7 @@ const TITLES: [&str; 14] = [
     "95 % interval",
     "",
     "best",
-    "loop",
+    "loops",
     "stack",
     "placement",
     "vs unchecked",
@@ -104,7 +104,7 @@ const TITLES: [&str; 14] = [
 ];
 
 /// Those that a narrow terminal does without, the least important first.
-const DISPENSABLE: [&str; 7] = ["fired:", "placement", "stack", "best", "loop", "95 % interval", "baseline"];
+const DISPENSABLE: [&str; 7] = ["fired:", "placement", "stack", "best", "loops", "95 % interval", "baseline"];
 
 /// The columns for which there is room.
 fn fitting(asked: &[usize], lines: &[Vec<String>], room: usize) -> Vec<usize> {
@@ -229,8 +229,8 @@ fn print_notes(bench: &Bench, out: &mut dyn Write) -> io::Result<()> {
     }
     writeln!(
         out,
-        "best: the ratio of the times at each arm's best placement; loop: instructions in innermost loops; stack: those of \
-         them that access the stack frame"
+        "best: the ratio of the times at each arm's best placement; loops: instructions of all innermost loops together, of remainder loops and \
+         slow versions too (`explain` has those of an iteration); stack: those of them that access the stack frame"
     )?;
     if bench.vs_unchecked_geomean.is_some() {
         writeln!(out, "vs unchecked: time by that of the same program without its checks, both with loopopt")?;

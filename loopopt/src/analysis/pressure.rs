@@ -3,13 +3,13 @@
 //! # Model
 //!
 //! Each value that comes from outside and is used inside, and each parameter of the header, takes a register of its class for
-//! the whole loop. Constants take none: Cranelift makes them again where they are used. Available is what the register
+//! the whole loop. Constants take none: Cranelift rematerializes them where they are used. Available is what the register
 //! allocator has, less three for values that live and die inside; in a loop with a call that is not cold, only what
 //! calls preserve. Vectors and floats are of one class.
 //!
 //! A call that is cold, such as that of a poll, takes no registers of this model. But Cranelift's allocator counts it as any other: what lives
-//! across it and gets no preserved register is split there, and then often loaded and stored again in each iteration, though it does not
-//! change. [`Pressure::across_calls`] is for those who have little to gain.
+//! across it and gets no preserved register is split there, and then often loaded and stored again in each iteration, though it is
+//! loop-invariant. [`Pressure::across_calls`] is for those who have little to gain.
 //!
 //! What does not fit is spilled, and Cranelift's allocator reloads it in the loop.
 
@@ -178,7 +178,7 @@ impl Drop for Pressure {
     }
 }
 
-/// What `lp` uses of what is defined outside of `around`, itself or a loop around it, in order. Constants are not among it: they are made again
+/// What `lp` uses of what is defined outside of `around`, itself or an enclosing loop, in order. Constants are not among it: they are rematerialized
 /// where they are used.
 pub fn used_from_outside(func: &Function, forest: &LoopForest, (lp, around): (Loop, Loop)) -> Vec<Value> {
     let mut values = Vec::new();

@@ -135,9 +135,9 @@ impl Guards {
             if let Some(&base) = wide.iter().find(is_term) {
                 // Half of the memories that have a length of their own begin where one of a constant length does, which is another memory.
                 let is_other = access.flags.alias_region().is_some_and(|region| region.as_u32() % 2 == 1);
-                let is_apart = is_other && (self.twins || (self.seed >> 40).is_multiple_of(2));
-                let place = (func.layout.inst_block(inst), access.address.clone(), access.size, is_apart);
-                let length = self.length.filter(|&length| length != base && !is_apart);
+                let is_disjoint = is_other && (self.twins || (self.seed >> 40).is_multiple_of(2));
+                let place = (func.layout.inst_block(inst), access.address.clone(), access.size, is_disjoint);
+                let length = self.length.filter(|&length| length != base && !is_disjoint);
                 let guard = *guards.entry(place).or_insert_with(|| self.guard(func, &access, base, length));
                 move_to(func, inst, guard);
             }

@@ -82,10 +82,10 @@ impl Halving<'_> {
         let (ahead, back) = (self.draw(4) as i64, self.draw(4) as i64 - 2);
         let rest = self.func.dfg.make_block();
         self.func.layout.split_block(rest, first);
-        let ways = [0, 1].map(|_| {
-            let way = self.func.dfg.make_block();
-            self.func.layout.insert_block(way, rest);
-            way
+        let arms = [0, 1].map(|_| {
+            let arm = self.func.dfg.make_block();
+            self.func.layout.insert_block(arm, rest);
+            arm
         });
         let bound = self.bound(target, ty);
         let mut pos = FuncCursor::new(self.func).at_bottom(target.header);
@@ -96,10 +96,10 @@ impl Halving<'_> {
             None => [number, bound],
         };
         let condition = pos.ins().icmp(cond, number, bound);
-        pos.ins().brif(condition, ways[0], &[], ways[1], &[]);
-        for (way, factor) in ways.into_iter().zip([3, 5]) {
-            self.keep(way, (target.number, ty), factor);
-            FuncCursor::new(self.func).at_bottom(way).ins().jump(rest, &[]);
+        pos.ins().brif(condition, arms[0], &[], arms[1], &[]);
+        for (arm, factor) in arms.into_iter().zip([3, 5]) {
+            self.keep(arm, (target.number, ty), factor);
+            FuncCursor::new(self.func).at_bottom(arm).ins().jump(rest, &[]);
         }
     }
 

@@ -55,8 +55,8 @@ impl Options {
         (*bounds.start(), *bounds.end())
     }
 
-    /// How many bytes can be accessed behind the address that a load with these flags gives.
-    pub(crate) fn bytes_behind(&self, func: &Function, flags: MemFlagsData) -> u64 {
-        flags.alias_region().map_or(0, |region| self.embedder.bytes_behind(&func.dfg.alias_regions[region]))
+    /// How many bytes can be accessed from the address on that a load with these flags gives.
+    pub(crate) fn dereferenceable_bytes(&self, func: &Function, flags: MemFlagsData) -> u64 {
+        flags.alias_region().map_or(0, |region| self.embedder.dereferenceable_bytes(&func.dfg.alias_regions[region]))
     }
 }

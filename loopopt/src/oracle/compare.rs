@@ -277,7 +277,7 @@ fn can_stand_for(func: &Function, first: Inst, second: Inst) -> bool {
                 && func.dfg.inst_values(first).any(|value| is_loaded_from(func, value, address, offset))
         }
         (Trap { .. }, Brif { .. }) => edges_of(func, second)
-            .any(|edge| func.layout.inst_block(first) == Some(behind_jumps(func, edge.target(func)))),
+            .any(|edge| func.layout.inst_block(first) == Some(past_jumps(func, edge.target(func)))),
         _ => false,
     }
 }
@@ -325,7 +325,7 @@ fn is_loaded_from(func: &Function, value: Value, address: Value, from: Offset32)
 }
 
 /// The block that `block` comes to, if it and those behind it only jump on.
-fn behind_jumps(func: &Function, mut block: Block) -> Block {
+fn past_jumps(func: &Function, mut block: Block) -> Block {
     /// Blocks that are followed: what front ends make of one statement.
     const MAX_JUMPS: usize = 8;
     for _ in 0..MAX_JUMPS {

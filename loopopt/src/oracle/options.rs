@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// * What the embedder says, of the regions whose description starts with a name: `others_write=<names>` and `calls_write=<names>`
 ///   ([`Embedder::writers`]), `checked=<names>` for accesses that trap with `heap_oob`, `never_shrink=<names>`, `confine=<names>`
 ///   ([`Embedder::extension_confines`]), `bounds=<name>:<least>:<largest>`,
-///   `behind=<name>:<bytes>` ([`Embedder::bytes_behind`]); and `poll_latency=<number>`,
+///   `behind=<name>:<bytes>` ([`Embedder::dereferenceable_bytes`]); and `poll_latency=<number>`,
 ///   `spectre_guards=keep`, `consolidate` or `drop`. An embedder of `base` stays if the file says nothing of the kind.
 /// * `profiling=record`, or a [`profile`](crate::profile) to use: `profiling=runs` for what the `; run:` lines of the file record, which are run for
 ///   that with 64 KiB of memory at `mem`, or `profiling=` and JSON without a space.
@@ -342,7 +342,7 @@ impl Embedder for Words {
         told.map_or(0..=u64::MAX, |(_, bounds)| bounds.clone())
     }
 
-    fn bytes_behind(&self, region: &AliasRegionData) -> u64 {
+    fn dereferenceable_bytes(&self, region: &AliasRegionData) -> u64 {
         let told = self.behind.as_ref().filter(|(start, _)| region.description.starts_with(start));
         told.map_or(0, |(_, bytes)| *bytes)
     }

@@ -2,7 +2,7 @@
 //!
 //! A pass that makes something possible for one before it asks for the loops that it changed. The next round looks at the nests that hold
 //! one of these, or a loop that is new. All others are as their last round left them, and so are the answers about them: they are settled, and
-//! [skipped](crate::select) until the rounds are over. What is skipped may lose its form, so that the form is made anew then.
+//! [skipped](crate::select) until the rounds are over. What is skipped may lose its form, so that the form is rebuilt then.
 //!
 //! # Not done
 //!
@@ -24,7 +24,7 @@ pub(crate) struct Again {
     settled: Vec<Block>,
     /// The first block that was made in this round.
     first_new: usize,
-    /// Whether there were irreducible cycles, of which each can become a loop once an edge is gone.
+    /// Whether there were irreducible cycles, of which each can become a loop once an edge is removed.
     was_irreducible: bool,
 }
 
@@ -56,14 +56,14 @@ impl PassCx<'_> {
         self.again.was_irreducible = true;
     }
 
-    /// Lets `elide_checks` look at the checks in these blocks again, which it has left before: more is known there now.
+    /// Lets `elide_checks` look at the checks in these blocks again, which it left unchanged earlier: more is known there now.
     pub(crate) fn reopen_checks(&mut self, func: &Function, blocks: &[Block]) {
         for inst in blocks.iter().flat_map(|&block| func.layout.block_insts(block)) {
             self.has_reopened |= self.open_checks.remove(&inst);
         }
     }
 
-    /// Asks for another round for all loops, in which values have become others: what nothing has implied may follow now.
+    /// Asks for another round for all loops, in which values have been replaced: what was not implied before may be implied now.
     pub(crate) fn look_again_at_all(&mut self) {
         self.again.all = true;
         self.open_checks.clear();

@@ -7,7 +7,7 @@
 //!
 //! # Needs
 //!
-//! Canonical form, which they had when they were recorded. It does nothing but for [`Profiling::Use`].
+//! Canonical form, which the loops had when they were recorded. It does nothing but for [`Profiling::Use`].
 //!
 //! # Legal when
 //!
@@ -18,7 +18,7 @@
 //! # Pays when
 //!
 //! (P1) A block is cold if it ran less than once in so many iterations ([`Options::profile_cold_ratio`](crate::Options::profile_cold_ratio)),
-//! and so did all blocks that it dominates, those of loops inside among them, and there were enough to know. Where a loop inside that is not rare is left to
+//! and so did all blocks that it dominates, those of inner loops among them, and there were enough to know. An exit block of an inner loop that is not rare
 //! is not cold either.
 //!
 //! # Changes
@@ -52,7 +52,7 @@ pub(crate) const PASS: Pass = Pass {
     ..Pass::OPTIONAL
 };
 
-/// How often a loop has to have come to its header for its blocks to be judged. 100: with a share of 1 %, a block that did not run.
+/// How often a loop has to have reached its header for its blocks to be judged. 100: with a share of 1 %, a block that did not run.
 const MIN_ITERATIONS: u64 = 100;
 
 /// Does it for all loops, once. Linear in the size of the function.
@@ -123,7 +123,7 @@ fn rare(ctx: &Context, cx: &mut PassCx<'_>, sites: &LoopSites, frequencies: &Fre
     let ratio = cx.options.profile_cold_ratio.max(1);
     let is_hot = |block: Block| frequencies.of_block(block) >= (iterations / ratio).max(1);
     let mut hot: Vec<Block> = forest.blocks(lp).iter().copied().filter(|&block| is_hot(block)).collect();
-    // A loop that is seldom entered may run for long: it is left as often.
+    // A loop that is seldom entered may run for long: it is left as seldom.
     for inner in hot.clone().into_iter().filter_map(|block| forest.loop_of_header(block)).filter(|&inner| inner != lp) {
         let data = forest.data(inner);
         let entries: u64 = data.entries.iter().map(|entry| frequencies.of_block(entry.source(&ctx.func))).sum();

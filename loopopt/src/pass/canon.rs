@@ -26,7 +26,7 @@
 //!
 //! # Changes
 //!
-//! Blocks that form a chain are merged, and empty latches behind one branch are gone. Then: exit blocks that others enter too are split off for each
+//! Blocks that form a chain are merged, and empty latches after one branch are removed. Then: exit blocks that others enter too are split off for each
 //! innermost loop that leaves to them; several entry edges, or one that is not a jump's, get a preheader;
 //! several back edges get one latch; values that leave loops get exit parameters.
 //!
@@ -115,7 +115,7 @@ fn shape(ctx: &mut Context, cx: &mut PassCx<'_>) -> Change {
     change.max(funnel_all(&mut ctx.func, needed))
 }
 
-/// Lets a branch that goes on in its loop by an empty latch go to the header: then it is seen that the loop tests at the bottom. What passes take away,
+/// Lets a branch that reaches the header through an empty latch go to the header: then it is seen that the loop tests at the bottom. What passes remove,
 /// a poll for example, may leave such a latch.
 fn skip_empty_latches(ctx: &mut Context, cx: &mut PassCx<'_>) -> Change {
     let forest = cx.forest(ctx);

@@ -2,9 +2,9 @@
 //!
 //! Copies of iterations have constants where the original had parameters: conditions fold, values repeat, checks were done
 //! before. Cranelift's egraph pass knows all that, so it runs again instead of a GVN and folder of ours. What a pass leaves in
-//! one place it sees to itself: the guard of a rotated loop, the test in front of a version, a branch that is decided.
+//! one place it sees to itself: the guard of a rotated loop, the test before a version, a branch that is decided.
 //!
-//! What the pass knows of memory is not used: its dead stores are read after all where iterations, addresses that fold or ways that never
+//! What the pass knows of memory is not used: its dead stores are read after all where iterations, addresses that fold or paths that never
 //! return make them look dead (`docs/upstream.md`), and no list of such cases would be complete. So it [sees none](hide): no load and no
 //! store is moved, joined or removed by it. Loads that are known from accesses before are found [here](KnownLoads), by rules that are
 //! those of all other passes, and before the pass runs, so that what is made of them folds with the rest.
@@ -52,8 +52,8 @@ pub(crate) const NAME: &str = "cleanup";
 pub(crate) const PASS: Pass =
     Pass { name: NAME, run, reasons: &[], claims: &[Claim::CellHolds], is_mandatory: true, ..Pass::OPTIONAL };
 
-/// Runs it if it is wanted, unless the embedder compiles without optimization. Asks for another round: a loop inside another
-/// one may have gone, and a header that was too large may be small enough.
+/// Runs it if it is wanted, unless the embedder compiles without optimization. Asks for another round: an inner loop
+/// may have been removed, and a header that was too large may be small enough.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
     let wanted = std::mem::take(&mut cx.wants_cleanup);
     if !wanted || !is_possible(ctx, cx) {
@@ -72,7 +72,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     ctx.verify_if(cx.isa)?;
     keep_neighbours(&mut ctx.func);
     cx.look_again_at_all();
-    // The egraph pass has made the graph and the tree anew, and what was removed since is in neither.
+    // The egraph pass has rebuilt the graph and the tree, and what was removed since is in neither.
     cx.trust_flowgraph(ctx);
     cx.forget_loops(Change::Cfg);
     Ok(Change::Nothing)

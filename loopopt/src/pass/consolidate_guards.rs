@@ -1,4 +1,4 @@
-//! Guards anew what lost its Spectre guard: one guard for all accesses to one address and near it, instead of one for each.
+//! Guards again what lost its Spectre guard: one guard for all accesses to one address and near it, instead of one for each.
 //!
 //! ```text
 //!     v8 = iadd v6, v7                            v8 = iadd v6, v7
@@ -10,20 +10,20 @@
 //!                                                 v11 = fadd v9, v10
 //! ```
 //!
-//! `version`, `elide_checks` and the rest take the guards of checks that are proved, if this pass can put others in their place
+//! `version`, `elide_checks` and the rest remove the guards of checks that are proved, if this pass can put others in their place
 //! ([`CheckedMemories`]): so addresses are sums that all passes understand, loads move, cells live in registers, iterations are unrolled. What is
 //! left then is guarded here by what the address itself is, compared with the memory. Where the original has a guard for each of five accesses
 //! of a stencil, or for each iteration, there is one for a row of it, or for an unrolled group.
 //!
 //! # What a wrong path may touch
 //!
-//! The processor may run ahead of any branch: the test in front of a fast loop, the test that ends it, one inside, all at once, and in any
+//! The processor may run ahead of any branch: the test before a fast loop, the test that ends it, one inside, all at once, and in any
 //! order. What it computes from registers there is what the instructions say. Before, each access of the memory is at the result of a
 //! guard, which is the address 0, or one at which the access lies within the base and the length that the registers hold.
 //!
-//! Afterwards too, for each access by itself, whatever way led to it: (S1) it is at the result of a guard of its own, as it came in; or
+//! Afterwards too, for each access by itself, whatever path led to it: (S1) it is at the result of a guard of its own, as it came in; or
 //! (S2) it is at the result of a guard of a group, plus less than [`MAX_SPAN`] bytes: the guard gives an address from which all of the span
-//! lies within base and length, or 0, and at 0 and the [`MAX_SPAN`] bytes behind it there is nothing; or (S3) it is at a constant distance from
+//! lies within base and length, or 0, and at 0 and the [`MAX_SPAN`] bytes after it there is nothing; or (S3) it is at a constant distance from
 //! the base, within the least length. In (S2) the comparison and the choice depend on the address by data, not by a branch: `select_spectre_guard` is a
 //! conditional move. No proof of a pass is a part of this argument, so no branch that a proof rests on can be mispredicted to its harm.
 //! [`check`] asks (S1) to (S3) of the function that comes out, wherever functions are verified.
@@ -38,9 +38,9 @@
 //! # Legal when
 //!
 //! (L1) The guard never gives 0 where an access of the group executes: each lies within the memory, and all of a group execute if the first one does. So a
-//! group is accesses to one memory and of one block, or of blocks that each iteration of a loop runs through, with nothing between them that may trap, not return, leave
-//! the loop or go round inside; or such that a guard before them, which has passed, covers.
-//! A guard may stand anywhere: what it gives is used by the accesses only. (L2) The length is that at the accesses: it is loaded right there, or in front of a loop in
+//! group is accesses to one memory and of one block, or of blocks that each iteration of a loop runs through, with nothing between them that may trap, not return or leave
+//! the loop, and no inner loop; or such that a guard before them, which has passed, covers.
+//! A guard may be placed anywhere: what it gives is used by the accesses only. (L2) The length is that at the accesses: it is loaded right there, or before a loop in
 //! which nothing is called and nothing is stored to where base and length are loaded from. What the program has asked, it may have asked before a call,
 //! with the length as it was then: so a length that is loaded never gets smaller ([`CheckedMemories`]), and no access is made at a base from before
 //! what has moved the memory, as the embedder says with [`SpectreGuards::Consolidate`](crate::SpectreGuards::Consolidate). (L3) Base and length are loaded where the
@@ -50,7 +50,7 @@
 //!
 //! # Pays when
 //!
-//! It is no choice: what was taken has to be given back.
+//! It is no choice: what was removed has to be replaced.
 //!
 //! # Changes
 //!
@@ -141,7 +141,7 @@ fn all_groups<'a>(
     finder.find(ctx.domtree.cfg_rpo().copied())
 }
 
-/// Lets the loads that were `made` be what the program has loaded, where that is known and lives in the same loop or one around it.
+/// Lets the loads that were `made` be what the program has loaded, where that is known and lives in the same loop or an enclosing one.
 fn reuse_loads(ctx: &mut Context, cx: &PassCx<'_>, forest: &LoopForest, made: &EntitySet<Inst>) {
     if made.is_empty() {
         return;
@@ -156,7 +156,7 @@ fn reuse_loads(ctx: &mut Context, cx: &PassCx<'_>, forest: &LoopForest, made: &E
     replace_loads(&mut ctx.func, known);
 }
 
-/// Says of each loop with a guard, of which nothing may go, why that is.
+/// Says of each loop with a guard, of which nothing may be removed, why that is.
 fn decline(ctx: &Context, cx: &mut PassCx<'_>, obstacle: Inst) {
     let (func, forest) = (&ctx.func, cx.forest(ctx));
     for lp in forest.loops() {

@@ -1,4 +1,4 @@
-//! Facts: a check that the loop's own test, or a branch or check before it, implies is removed where it stands.
+//! Facts: a check that the loop's own test, or a branch or check before it, implies is removed in place.
 //!
 //! ```text
 //!   guard: 0 < n                     guard: 0 < n
@@ -14,7 +14,7 @@
 //! ```
 //!
 //! No copy is made, and nothing is assumed that the program does not test itself. What is known, and how a proof goes through
-//! the parameters of a header, stands in [`crate::analysis::facts::known`] and the module behind it.
+//! the parameters of a header, is described in [`crate::analysis::facts::known`] and `prover`.
 //!
 //! | instruction | becomes |
 //! |---|---|
@@ -34,7 +34,7 @@
 //! The check cannot fail. All that a proof rests on happened before the check, other checks included: so a check may be removed
 //! because of one before it, and that because of one before it, in this iteration or an earlier one. (L1) A Spectre guard is for
 //! what the processor does, not for what the program does, and stays unless the embedder says otherwise; and so does a choice, or the flag of an
-//! operation, that its condition is computed from. What is chosen is so where the choice stands, and so is a sum that traps otherwise: an access at it stays
+//! operation, that its condition is computed from. What is chosen is so where the choice is, and so is a sum that traps otherwise: an access at it stays
 //! there, too ([`pin_chosen`](crate::edit::materialize::pin::pin_chosen)).
 //!
 //! # Pays when
@@ -152,7 +152,7 @@ enum Worth {
     Branch { rare: usize },
     /// It may overflow.
     Operation,
-    /// A branch of what is left after a loop that was split at one.
+    /// A branch of the remainder loop of a loop that was split at a branch.
     OfRest,
     /// Anything else.
     Little,
@@ -184,7 +184,7 @@ fn checks(ctx: &Context, cx: &PassCx<'_>, forest: &LoopForest) -> Vec<Check> {
                 Opcode::Trapz | Opcode::Trapnz if asserted(func, inst).is_some() => continue,
                 Opcode::Trapz | Opcode::Trapnz | Opcode::UaddOverflowTrap | Opcode::SelectSpectreGuard => Worth::Check,
                 Opcode::Brif if is_latch_test(ctx, inst) => continue,
-                Opcode::Brif => match rare_way(func, inst) {
+                Opcode::Brif => match rare_arm(func, inst) {
                     Some(rare) => Worth::Branch { rare },
                     None if cx.marks.is_rest(forest.data(lp).header) => Worth::OfRest,
                     None => Worth::Little,
@@ -210,7 +210,7 @@ fn is_latch_test(ctx: &Context, branch: Inst) -> bool {
 }
 
 /// The edge of `branch` that enters a block that is cold, traps or calls, if there is one.
-fn rare_way(func: &Function, branch: Inst) -> Option<usize> {
+fn rare_arm(func: &Function, branch: Inst) -> Option<usize> {
     /// Instructions in which a block has to trap or call.
     const LOOKED_AT: usize = 8;
     destinations(func, branch).iter().position(|call| {
@@ -270,7 +270,7 @@ impl Found {
     }
 }
 
-/// Makes an operation that never overflows one that does not tell, and what it tells 0.
+/// Makes an operation that never overflows one without an overflow flag, and that flag 0.
 fn replace_by_plain(func: &mut Function, inst: Inst) {
     let [a, b] = *func.dfg.inst_args(inst) else { unreachable!("an operation on two values") };
     let srcloc = func.srcloc(inst);
@@ -303,7 +303,7 @@ impl Decisions {
             let opcode = ctx.func.dfg.insts[check.inst].opcode();
             let rewrite = rewrite_of(&ctx.func, &mut conditions, check);
             let is_guard = opcode == Opcode::SelectSpectreGuard;
-            // What is chosen, or whether it has overflown.
+            // What is chosen, or whether it has overflowed.
             let decided = ctx.func.dfg.inst_results(check.inst).last();
             let is_asked = || decided.is_some_and(|&decided| asked.contains(decided));
             let why = match rewrite {
@@ -457,7 +457,7 @@ refusals! {
     enum Decline {
         /// There is nothing that could be decided.
         NothingChecked => "nothing-checked", "there is no check in it";
-        /// Of one side, nothing is known where the check stands.
+        /// Of one side, nothing is known where the check is.
         NothingKnown(check: Tested, value: Value) => "nothing-known", "{check} stays: nothing is known of {value}",
             help "test the same condition before the check; the test that ends the loop is enough if it compares with the same value";
         /// What is known does not imply it.

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! A load that extends is the same instruction as one that does not, and what it gave is the low part, which costs nothing. Lowering puts the two together itself
-//! only if the load has one use, nothing that is computed from it has several, and no other load or store stands in between: not if a check asks for the number as well, or if
+//! only if the load has one use, nothing that is computed from it has several, and no other load or store is in between: not if a check asks for the number as well, or if
 //! it was extended from 8 to 32 bits, and then from 32 to 64 to be an index.
 //!
 //! # Needs
@@ -21,7 +21,7 @@
 //!
 //! # Pays when
 //!
-//! (P1) An extension goes. Where lowering would have put the two together, it is the same instruction.
+//! (P1) An extension is removed. Where lowering would have put the two together, it is the same instruction.
 //!
 //! In a histogram of bytes with a check (the sample `histogram`), a byte takes four instructions, and six without it.
 //!
@@ -31,7 +31,7 @@
 //!
 //! # Not done
 //!
-//! Extensions of a load that is extended both ways: those of the other way stay. Extensions to 128 bits, which are two registers. What is in no loop.
+//! Extensions of a load extended both with a sign and without: those of one kind stay. Extensions to 128 bits, which are two registers. What is in no loop.
 
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::change::Change;
@@ -67,7 +67,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
                     &ctx.func,
                     &PASS,
                     header,
-                    format!("loads that extend: {}; extensions gone: {gone}", loads.len()),
+                    format!("loads that extend: {}; extensions removed: {gone}", loads.len()),
                 );
                 loads.iter().for_each(|load| aliases |= load.apply(&mut ctx.func));
                 change = Change::Insts;

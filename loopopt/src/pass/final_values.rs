@@ -11,10 +11,10 @@
 //!     return v6
 //! ```
 //!
-//! A value that grows by a constant, by something that does not change, or by another such value is a polynomial of the number of the
-//! iteration ([`crate::analysis::facts::polynomial`]). If the exit test says in which iteration the loop is left, the value there is a formula of what is known
-//! before the loop. The preheader computes it, and the exit edge passes that. What has only led to such values goes from the loop; and if
-//! nothing stays that anybody could notice, the whole loop does.
+//! A value that grows by a constant, by something loop-invariant, or by another such value is a polynomial of the iteration
+//! number ([`crate::analysis::facts::polynomial`]). If the exit test says in which iteration the loop is left, the value there is a formula of what is known
+//! before the loop. The preheader computes it, and the exit edge passes that. What was only used for such values is removed from the loop; and if
+//! nothing stays that anybody could notice, the whole loop is.
 //!
 //! # Needs
 //!
@@ -22,18 +22,18 @@
 //!
 //! # Legal when
 //!
-//! For a value: (L1) the exit is that of a test that each iteration makes, of a counter and something that does not change, so that the first
+//! For a value: (L1) the exit is that of a test that each iteration makes, of a counter and something loop-invariant, so that the first
 //! iteration in which it fails is a formula; (L2) what this formula rests on holds before the loop: that a first test, the guard of a rotated loop, has been
 //! passed, or that the end is met by the step. (L3) The value is a polynomial of degree 3 at most. The formula is right modulo two to the bits of the value, whatever
-//! wraps, since the number of the iteration is an integer, and the binomials are: what is divided is computed before it is reduced, or is divided exactly.
+//! wraps, since the iteration number is an integer, and the binomials are: what is divided is computed before it is reduced, or is divided exactly.
 //! All that the formula is made of is defined before the loop, and no instruction of it traps.
 //!
 //! (L8) It does not leave a [strip](crate::pass::strip_mine) by the test that counts it, as long as [`fuse_exit_tests`](crate::pass::fuse_exit_tests) may let that strip
 //! end earlier.
 //!
-//! For a loop to go: (L4) it has one exit edge, and all that it passes is such a value, or defined outside. (L5) Nothing inside writes, calls, traps, fences or
+//! To remove a loop: (L4) it has one exit edge, and all that it passes is such a value, or defined outside. (L5) Nothing inside writes, calls, traps, fences or
 //! stands for a place in the program, and nothing loads what others write at any time: who looks there so often waits, though not for ever. Other loads that cannot
-//! trap are not noticed. (L6) The loop ends: the formula says when, or a bound does. That a loop does not end can be observed. No cycle is inside, not even one that is no loop of
+//! trap are not noticed. (L6) The loop ends: the formula says when, or a bound does. That a loop does not end can be observed. No other cycle is inside, not even one that is no loop of
 //! the forest.
 //!
 //! Where extensions confine accesses ([`Embedder::extension_confines`](crate::Embedder::extension_confines)), the sum that is extended has a formula of its own, if any.
@@ -42,13 +42,13 @@
 //!
 //! # Pays when
 //!
-//! Without a loop that goes, (P1) an operation of the loop goes by it, so that a value that the loop needs itself gets no formula; and (P2) the formulas are short, and
-//! the loop is not known to end before the iterations have made up for them. A loop that goes is always worth it.
+//! Unless the loop is removed, (P1) an operation of the loop is removed by it, so that a value that the loop needs itself gets no formula; and (P2) the formulas are short, and
+//! the loop is not known to end before the iterations have made up for them. To remove a loop is always worth it.
 //!
 //! # Changes
 //!
-//! Edges and blocks if a loop goes, instructions and parameters otherwise. Canonical form is lost: a formula may be made of what a loop before has
-//! left behind. Wants `cleanup`, which divides by constants without a division and folds what is known. With claims asserted, no loop goes, and at the exit the formula is compared with what was counted.
+//! Edges and blocks if a loop is removed, instructions and parameters otherwise. Canonical form is lost: a formula may use what an earlier loop has
+//! computed. Wants `cleanup`, which divides by constants without a division and folds what is known. With claims asserted, no loop is removed, and at the exit the formula is compared with what was counted.
 //!
 //! # Not done
 //!
@@ -125,7 +125,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     Ok(Change::Insts)
 }
 
-/// What to do in which loops, none inside another: what goes from the one may be what a formula of the other is made of.
+/// What to do in which loops, none inside another: what is removed from the one may be what a formula of the other is made of.
 fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
     let forest = cx.forest(ctx);
     let mut plans: Vec<Plan> = Vec::new();
@@ -163,7 +163,7 @@ struct Plan {
     entry: Edge,
     finals: Vec<Final>,
     dead: Dead,
-    /// The exit edge of a loop that goes.
+    /// The exit edge of a loop that is removed.
     goes: Option<Edge>,
 }
 
@@ -245,8 +245,8 @@ impl Plan {
     fn describe(&self) -> String {
         let values = self.finals.iter().map(|one| one.value.to_string()).collect::<Vec<_>>().join(", ");
         match (self.goes, self.finals.len()) {
-            (Some(_), 0) => "the loop is gone: it has no effect, and it ends".into(),
-            (Some(_), _) => format!("the loop is gone: a formula of how often it would run gives {values}"),
+            (Some(_), 0) => "the loop is deleted: it has no effect, and it ends".into(),
+            (Some(_), _) => format!("the loop is deleted: a formula of how often it would run gives {values}"),
             (None, _) => format!("a formula of how often the loop runs gives {values}, which leave it"),
         }
     }
@@ -298,7 +298,7 @@ fn insts_up_to(func: &Function, blocks: &[Block], max: usize) -> usize {
     insts.take(max.saturating_add(1)).count()
 }
 
-/// The values of `lp` that its exit edges pass on, with their places.
+/// The values of `lp` that its exit edges pass, with their places.
 fn leaving(view: View<'_>, lp: Loop) -> Vec<(Edge, usize, Value)> {
     let func = view.func();
     let mut found = Vec::new();
@@ -310,7 +310,7 @@ fn leaving(view: View<'_>, lp: Loop) -> Vec<(Edge, usize, Value)> {
     found
 }
 
-/// Whether something of a loop would go if no exit needed any of the values that leave it.
+/// Whether something of a loop would be removed if no exit needed any of the values that leave it.
 fn would_gain(flow: &Flow<'_>) -> bool {
     let [now, at_best] = [Dead::without(flow, |_| false), Dead::without(flow, |_| true)];
     at_best.operations() > now.operations()
@@ -328,7 +328,7 @@ fn given(leaving: &[(Edge, usize, Value)], finals: &[Final]) -> FxHashSet<Value>
     given
 }
 
-/// Leaves those of the `given` values that alone keep an operation in the loop, if not one of the others does.
+/// Keeps only those of the `given` values that are computed from an operation that is removed with them.
 fn keep_worthwhile(flow: &Flow<'_>, given: &mut FxHashSet<Value>) {
     // If it were needed after all, so would be the operations that it is computed from. One from which none of them is to be found keeps nothing, and as
     // nothing that leads to one of them becomes needed by it, nothing is different for the others.
@@ -456,7 +456,7 @@ refusals! {
     /// Why a loop keeps what it computes.
     #[derive(Clone)]
     enum Decline {
-        /// (P1) Nothing of the loop is for its end alone.
+        /// (P1) Nothing of the loop is computed for its exits alone.
         NothingPredictable => "nothing-predictable",
             "no value that only the code after the loop uses can be computed by a formula";
         /// (L1) No test says how often it runs.

@@ -16,12 +16,12 @@
 //!
 //! # Legal when
 //!
-//! (L1) The three loads are the same but for the address, and stand in one block. (L2) Nothing between them writes: then memory has not
+//! (L1) The three loads are the same but for the address, and are in one block. (L2) Nothing between them writes: then memory has not
 //! changed, and the load cannot trap as none of the two did. (L3) The embedder does not say that others write there.
 //!
 //! # Pays when
 //!
-//! Always, in a loop: a load that waits for a select is gone, and with it an address of which nothing is known. Such an access may overlap
+//! Always, in a loop: a load that waits for a select is removed, and with it an address of which nothing is known. Such an access may overlap
 //! all others.
 //!
 //! # Changes
@@ -160,8 +160,8 @@ fn loaded(func: &Function, inst: Inst, choice: Inst, loads: &[Inst]) -> Option<(
     let &[condition, yes, no] = func.dfg.inst_args(choice) else { return None };
     let chosen = func.dfg.first_result(choice);
     let access = Access::of(func, inst)?;
-    let value_at = |way: Value| {
-        let leaf = &mut |leaf| Some(if leaf == chosen { Sum::of(func, way) } else { Sum::of_leaf(func, leaf) });
+    let value_at = |arm: Value| {
+        let leaf = &mut |leaf| Some(if leaf == chosen { Sum::of(func, arm) } else { Sum::of_leaf(func, leaf) });
         let offset = func.dfg.insts[inst].load_store_offset()?;
         let address = Sum::with_leaves(func, address_operand(func, inst)?, leaf)?.offset(offset.into());
         let is_same = |load: &&Inst| {

@@ -1,4 +1,4 @@
-//! Full unrolling: a loop that is known to run a few times becomes its iterations, one behind the other.
+//! Full unrolling: a loop that is known to run a few times becomes its iterations, one after the other.
 //!
 //! ```text
 //! preheader                     preheader
@@ -18,13 +18,13 @@
 //! iteration, the counter itself. What is stored in one iteration and loaded in the next stays in a register.
 //!
 //! How often the loop runs is found out by trying ([`simulate`]): each iteration is run with what is known of the
-//! header's parameters, until the back edge cannot be reached any more. Branches that are known to take one way become
-//! jumps, in each iteration another way, so that nothing is left of the back edge. All other tests stay in each copy, so that
+//! header's parameters, until the back edge cannot be reached any more. Branches that are known to take one edge become
+//! jumps, in each iteration along another edge, so that the back edge is removed. All other tests stay in each copy, so that
 //! "at most" is as good as "exactly".
 //!
 //! Where constants say nothing, branches before the loop may: `n <= 4`, or `n & 3` ([`few`]). Then only the last test is decided.
 //!
-//! Inner loops come first. A loop around one that was unrolled is looked at again, once in closed form.
+//! Inner loops come first. The outer loop of one that was unrolled is looked at again, once in closed form.
 //!
 //! # Needs
 //!
@@ -32,9 +32,9 @@
 //!
 //! # Legal when
 //!
-//! (L1) after a few iterations the back edge cannot be reached, as far as constants tell, or what is known in front of the loop; (L2) each instruction may be
-//! copied, unless there is one iteration only. What a counter is in a later iteration is known before it gets there; an access at an address made of it
-//! stays behind the tests before it, as one at any address that is chosen ([`pin_chosen`](crate::edit::materialize::pin::pin_chosen)).
+//! (L1) after a few iterations the back edge cannot be reached, as far as constants tell, or what is known before the loop; (L2) each instruction may be
+//! copied, unless there is one iteration only. What a counter is in a later iteration is known before that is reached; an access at an address made of it
+//! stays after the earlier tests, as one at any address that is chosen ([`pin_chosen`](crate::edit::materialize::pin::pin_chosen)).
 //!
 //! # Pays when
 //!
@@ -153,11 +153,11 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>, only: Option<&EntitySet<Block>>) -> 
 /// An unrolling that is legal.
 struct Plan {
     header: Block,
-    /// The header of the loop around.
+    /// The header of the outer loop.
     parent: Option<Block>,
     back_edge: Edge,
     blocks: Vec<Block>,
-    /// The headers of the loops inside.
+    /// The headers of the inner loops.
     inner: Vec<Block>,
     simulation: Simulation,
     /// Instructions of the loop, without constants.
@@ -229,8 +229,8 @@ impl Plan {
         let iterations = self.simulation.decided.len();
         let most = if matches!(self.simulation.count, TripCount::Exactly(_)) { "" } else { "at most " };
         let what = match iterations {
-            1 => "the back edge is never taken, and one iteration stands for the loop".into(),
-            _ => format!("{most}{iterations} iterations stand one behind the other"),
+            1 => "the back edge is never taken, and one iteration replaces the loop".into(),
+            _ => format!("{most}{iterations} iterations, one after the other, replace the loop"),
         };
         format!("{what} (instructions: {} before, {} after folding)", self.size, self.simulation.insts)
     }
@@ -301,7 +301,7 @@ refusals! {
             help "raise Options::full_unroll_max_insts if the loop is hot";
         /// (P5) Each iteration calls a function, and the copies would be more code than the loop.
         Calls { insts: usize, size: usize }
-            => "calls", "each iteration makes a call, which takes the time, and {insts} instructions would stand for {size}",
+            => "calls", "each iteration makes a call, which takes the time, and {insts} instructions would replace {size}",
             help "let the front end inline what is called, if it is short";
     }
     shared { NotDuplicable(opcode: Opcode), ColdLoop }

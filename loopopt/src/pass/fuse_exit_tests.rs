@@ -18,18 +18,18 @@
 //!
 //! # Needs
 //!
-//! Canonical form, and makes it again. The loop is a strip of [`strip_mine`](crate::pass::strip_mine), and rotated.
+//! Canonical form, and rebuilds it. The loop is a strip of [`strip_mine`](crate::pass::strip_mine), and rotated.
 //!
 //! # Legal when
 //!
-//! A strip may end after any iteration, for what is around it polls and goes on. (L1) So the new test has to be right one way only: where it says
-//! that the loop goes on, both others do. The counter is `c` after the first iteration, and the recurrence, tested against `n` that does
-//! not change, is `first` and moves by `s`. With `m = min((n - first) / s, c)`, both go on while less than `m` steps were made. If `first < n`, nothing between
+//! A strip may end after any iteration, for the outer loop polls and continues. (L1) So the new test has to be right in one direction only: where it says
+//! that the loop goes on, both others do. The counter is `c` after the first iteration, and the recurrence, tested against `n` that is
+//! invariant, is `first` and moves by `s`. With `m = min((n - first) / s, c)`, both go on while less than `m` steps were made. If `first < n`, nothing between
 //! `first` and `first + s * m <= n` wraps. If not, the smaller one of `n` and any number is no more than `first`, and the strip ends at once; where
-//! `first <= n` is known in front of the loop, that smaller one is not computed. (L2) The two
+//! `first <= n` is known before the loop, that smaller one is not computed. (L2) The two
 //! tests end the iteration, the second one in a block that does nothing else.
 //!
-//! If the strip is counted first, it is around that it leaves to, and there the loop's own test is made again, as in each iteration before. If
+//! If the strip is counted first, it exits to the outer loop, and there the loop's own test is made again, as in each iteration before. If
 //! the loop's own test comes first, it is made where the strip ends, and decides.
 //!
 //! # Pays when
@@ -127,12 +127,12 @@ struct StripTest {
     index: usize,
     /// What it starts with.
     start: Value,
-    /// The header of the loop around.
+    /// The header of the outer loop.
     strips: Block,
 }
 
 impl StripTest {
-    /// The test of `lp` by which it is left for `strips`, the header of the loop around.
+    /// The test of `lp` by which it is left for `strips`, the header of the outer loop.
     fn find(ctx: &Context, forest: &LoopForest, (lp, strips): (Loop, Block)) -> Option<Self> {
         let func = &ctx.func;
         let data = forest.data(lp);
@@ -264,7 +264,7 @@ impl Plan {
         }
     }
 
-    /// A block for the end of the strip, that makes the loop's own test and leaves, or goes around.
+    /// A block for the end of the strip, that makes the loop's own test and leaves, or continues in the outer loop.
     fn end(&self, func: &mut Function) -> Block {
         let strip = self.strip.test.exit;
         let last = strip.source(func);
@@ -285,7 +285,7 @@ impl Plan {
         end
     }
 
-    /// The condition of the loop's own test, in a block behind the strip. A comparison is made there: in the strip, nothing else uses it.
+    /// The condition of the loop's own test, in a block after the strip. A comparison is made there: in the strip, nothing else uses it.
     fn tested_at_the_end(&self, func: &mut Function, end: Block) -> Value {
         let def = func.dfg.value_def(self.condition).inst();
         match def.map(|def| func.dfg.insts[def]) {
@@ -297,7 +297,7 @@ impl Plan {
         }
     }
 
-    /// What the block of the loop's own test asserts was for iterations that the strip goes on after. It gets there at the end of the strip, too.
+    /// What the block of the loop's own test asserts was for iterations that the strip goes on after. It is executed at the end of the strip, too.
     fn weaken_assertions(&self, func: &mut Function) {
         let block = self.own.exit.exit.source(func);
         let asserting: Vec<_> =
@@ -318,7 +318,7 @@ impl Plan {
         }
     }
 
-    /// Asserts in front of the new test, which is on `condition`, that neither of the others ends the loop if it does not.
+    /// Asserts before the new test, which is on `condition`, that neither of the others ends the loop if it does not.
     fn assert_both(&self, func: &mut Function, condition: Value) {
         if !is_marked(func) {
             return;
@@ -336,7 +336,7 @@ impl Plan {
     }
 }
 
-/// Whether the first number that `own` tests, in front of the loop, is known to be no further than the bound. Not of one that goes down: that its strip ends
+/// Whether the first number that `own` tests is known before the loop to be no further than the bound. Not of one that goes down: that its strip ends
 /// at the bound or above is what tells `widen_indices` how large it is.
 fn begins_within(view: View<'_>, preheader: Block, own: &CountedTest) -> bool {
     let Context { func, cfg, domtree, .. } = view.ctx;
@@ -348,7 +348,7 @@ fn begins_within(view: View<'_>, preheader: Block, own: &CountedTest) -> bool {
     Conditions::new(func, cfg, domtree).holds(Place::end(func, preheader), cond, [&own.first, &own.bound])
 }
 
-/// Whether `inst` takes one of `counter`.
+/// Whether `inst` subtracts one from `counter`.
 fn is_one_less(func: &Function, inst: Inst, counter: Value) -> bool {
     added_constant(func, inst) == Some((counter, mask(func.dfg.value_type(counter).bits())))
 }
@@ -414,9 +414,9 @@ refusals! {
     /// Why the strip keeps a test of its own.
     enum Decline {
         /// No other test compares a recurrence.
-        NotCounted => "not-counted", "no test of each iteration compares a number that moves by a constant with one that does not change";
-        /// (L2) Something stands between the tests.
-        Apart => "apart", "the test of the strip does not follow the one of the loop, nor the other way round";
+        NotCounted => "not-counted", "no test of each iteration compares a recurrence with a loop-invariant number";
+        /// (L2) Something is between the tests.
+        Apart => "apart", "the test of the strip does not follow the one of the loop, nor does that one follow it";
     }
     shared { Withheld }
 }

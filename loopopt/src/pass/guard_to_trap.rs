@@ -1,4 +1,4 @@
-//! Unguarding: a checked access through a Spectre guard becomes a check that traps, and a plain access behind it.
+//! Unguarding: a checked access through a Spectre guard becomes a check that traps, and a plain access after it.
 //!
 //! ```text
 //! v1 = icmp ugt index, last               v1 = icmp ugt index, last
@@ -9,9 +9,9 @@
 //!
 //! A guard costs a comparison, a conditional move and a register for each access, and the address waits for both: a check costs a
 //! comparison and a jump that is not taken, for which nothing waits. And a check is what the other passes can do something about: what
-//! it proves holds for all that is behind it, so that `elide_checks` removes those it implies, and the access does not trap any more.
+//! it proves holds for all that it dominates, so that `elide_checks` removes those it implies, and the access does not trap any more.
 //!
-//! This is for the whole function: what is outside of its loops may be in a loop that calls it. Remarks on that stand at its entry.
+//! This is for the whole function: what is outside of its loops may be in a loop that calls it. Remarks on that are at its entry.
 //!
 //! # Needs
 //!
@@ -19,7 +19,7 @@
 //!
 //! # Legal when
 //!
-//! (L1) The embedder says that guards may go once their condition is proved. Behind the check it is: where the guard would have
+//! (L1) The embedder says that guards may be removed once their condition is proved. After the check it is: where the guard would have
 //! given 0, the check has trapped, at the same place and with the code with which the access at 0 traps, as the embedder says of
 //! checked accesses ([`Embedder::is_checked`](crate::Embedder::is_checked)). A guard stays for accesses that are not plain loads
 //! and stores, and for those with an offset, which need not trap at 0.
@@ -59,7 +59,7 @@ pub(crate) const NAME: &str = "guard_to_trap";
 /// The pass.
 pub(crate) const PASS: Pass = Pass { name: NAME, run, reasons: &[Decline::REASONS], claims: &[], ..Pass::OPTIONAL };
 
-/// Checks of one guard that are remembered. 8: a field of an object that is read and written, in both ways of a branch.
+/// Checks of one guard that are remembered. 8: a field of an object that is read and written, in both arms of a branch.
 const MAX_REMEMBERED: usize = 8;
 
 /// Unguards all accesses.
@@ -122,7 +122,7 @@ struct Guarded {
 /// The checks that were made, by the condition, whether it has to hold, and the trap.
 type Checked = FxHashMap<(Value, bool, TrapCode), SmallVec<[Inst; 2]>>;
 
-/// The accesses that are checked by a guard: in a loop without the loops inside it, or outside of all loops.
+/// The accesses that are checked by a guard: in a loop without its inner loops, or outside of all loops.
 fn accesses(func: &Function, cx: &PassCx<'_>, forest: &LoopForest, place: Option<Loop>) -> Vec<Guarded> {
     let find = |block| func.layout.block_insts(block).filter_map(|inst| Guarded::of(func, cx, inst));
     match place {
@@ -140,7 +140,7 @@ impl Guarded {
         is_plain.then_some(Self { inst, address, guard, code: flags.trap_code()? })
     }
 
-    /// Makes the check, unless it has been made on the way here, and takes the guard from the access.
+    /// Makes the check, unless it has been made on the path here, and removes the guard of the access.
     fn apply(&self, func: &mut Function, domtree: &DominatorTree, checked: &mut Checked) {
         let Guard { condition, holds, gives } = self.guard;
         let before = checked.entry((condition, holds, self.code)).or_default();

@@ -11,24 +11,24 @@
 //!     jump block1(v7)
 //! ```
 //!
-//! A front end that says `continue` steps the counter on each way back, and Cranelift's egraph pass computes `i + 1` on each of them, even if the front end had
+//! A front end with `continue` steps the counter on each path back, and Cranelift's egraph pass computes `i + 1` on each of them, even if the front end had
 //! one block for it: a pure value is placed where it is used. Nobody sees that such a parameter is a counter. As one operation it is, and the loop is counted.
 //!
 //! # Needs
 //!
-//! Canonical form: one latch, which gathers the ways back.
+//! Canonical form: one latch, which gathers the paths back.
 //!
 //! # Legal when
 //!
-//! (L1) On each edge into the latch, what is passed for a parameter is the result of a pure instruction, the same with the same operands, or with constants that
+//! (L1) On each edge into the latch, the block argument is the result of a pure instruction, the same with the same operands, or with constants that
 //! are the same numbers. It does not matter when that is computed. Operands that are the same on all edges dominate the sources of all edges, and so the latch;
-//! constants are made again. A parameter of a block that one edge enters, as values have that leave a loop inside, stands for what that edge passes: both
-//! dominate what comes after the block. (L2) No operand is a value of a loop inside, which may be used there only, or be passed on.
+//! constants are rematerialized. A parameter of a block that one edge enters, as values have that leave an inner loop, stands for what that edge passes: both
+//! dominate what comes after the block. (L2) No operand is a value of an inner loop, which may be used there only, or be passed as a block argument.
 //!
 //! # Pays when
 //!
-//! (P1) A parameter of the header is an operand: then it may be a counter. There is one instruction less on each way, and one more behind them, and
-//! no move. (P2) Nothing else uses what is passed, such as a test at the end of a way. (P3) No table picks one of many ways: each of them can go straight to the
+//! (P1) A parameter of the header is an operand: then it may be a counter. There is one instruction less on each path, and one more after them, and
+//! no move. (P2) Nothing else uses the block argument, such as a test at the end of a path. (P3) No table picks one of many paths: each of them can go straight to the
 //! header, as long as the latch does nothing.
 //!
 //! # Changes
@@ -105,7 +105,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
 
 fn describe(edges: usize, values: usize) -> String {
     let what = if values == 1 { "a value".into() } else { format!("{values} values") };
-    format!("{what} that {edges} ways back compute alike: computed once, in the latch")
+    format!("{what} computed alike on {edges} back edges: computed once, in the latch")
 }
 
 /// A latch that several edges enter.
@@ -167,9 +167,9 @@ impl Latch {
             return None;
         }
         let func = &ctx.func;
-        let (ways, max) = (self.edges.len(), cx.options.rotate_max_dispatched);
-        if ways > max && forest.own_blocks(lp).any(|block| forest.dispatches_at(func, lp, block)) {
-            return Some(Decline::DispatchLoop { ways, max });
+        let (paths, max) = (self.edges.len(), cx.options.rotate_max_dispatched);
+        if paths > max && forest.own_blocks(lp).any(|block| forest.dispatches_at(func, lp, block)) {
+            return Some(Decline::DispatchLoop { paths, max });
         }
         let uses = uses.get_or_init(|| count_uses(func));
         let is_passed_only = |edge: &Edge, index| passed_by(ctx, *edge, index).all(|value| uses[value] == 1);
@@ -201,7 +201,7 @@ impl Latch {
 
 /// What `edge` passes at this place, and then what each of these stands for, as parameters of blocks that one edge enters.
 fn passed_by(ctx: &Context, edge: Edge, index: usize) -> impl Iterator<Item = Value> {
-    /// Loops that a value leaves one after the other on its way to a latch.
+    /// Loops that a value leaves one after the other on its path to a latch.
     const MAX_STEPS: usize = 8;
     let func = &ctx.func;
     let passed = edge.args(func).nth(index).and_then(|arg| arg.as_value());
@@ -250,13 +250,13 @@ fn is_same(func: &Function, one: Inst, other: Inst) -> bool {
 refusals! {
     /// Why the values of a latch are computed before it.
     enum Decline {
-        /// (L1) The ways back compute different things.
-        ValuesDiffer => "values-differ", "no next value is computed alike on all ways back to the header";
+        /// (L1) The paths back compute different things.
+        ValuesDiffer => "values-differ", "no next value is computed alike on all paths back to the header";
         /// (P2) It is needed before the latch, too.
-        UsedBefore => "used-before", "a next value that all ways back compute alike is needed before they meet, too";
-        /// (P3) A table picks one of many ways.
-        DispatchLoop { ways: usize, max: usize } => "dispatch-loop",
-            "a table picks one of {ways} ways back to the header, more than {max}, and they do not meet but for this";
+        UsedBefore => "used-before", "a next value that is computed alike on all paths back is needed before they meet, too";
+        /// (P3) A table picks one of many paths.
+        DispatchLoop { paths: usize, max: usize } => "dispatch-loop",
+            "a table picks one of {paths} paths back to the header, more than {max}, and nothing else makes them meet";
     }
     shared { Withheld }
 }

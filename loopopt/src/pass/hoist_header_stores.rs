@@ -1,4 +1,4 @@
-//! Stores at the top of a loop move to the ends of the ways to it, so that an iteration starts with its poll.
+//! Stores at the top of a loop move to the edges into it, so that an iteration starts with its poll.
 //!
 //! ```text
 //!     jump header(v1)                         store v1, v0
@@ -22,8 +22,8 @@
 //!
 //! # Legal when
 //!
-//! (L1) Before the stores, the header does nothing but compute: so nothing happens between the end of a way and them, and they keep their order.
-//! (L2) What they store, and where, is known at the end of each way: it is from outside of the loop, or a parameter of the header. What the header computes
+//! (L1) Before the stores, the header does nothing but compute: so nothing happens between such an edge and them, and they keep their order.
+//! (L2) What they store, and where, is known on each such edge: it is from outside of the loop, or a parameter of the header. What the header computes
 //! from values of outside is computed before the loop.
 //!
 //! # Pays when
@@ -36,7 +36,7 @@
 //!
 //! # Not done
 //!
-//! Stores behind loads: what they read may be what is stored.
+//! Stores after loads: what they read may be what is stored.
 //!
 //! # References
 //!
@@ -72,7 +72,7 @@ pub(crate) const PASS: Pass = Pass {
     ..Pass::OPTIONAL
 };
 
-/// Moves the stores of all loops that poll behind them. Linear in the size of the function.
+/// Moves the stores of all loops that poll after them. Linear in the size of the function.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
     let forest = cx.forest(ctx);
     let mut plans = Vec::new();
@@ -100,7 +100,7 @@ struct Plan {
     /// What the stores need that is the same in each iteration.
     invariant: Vec<Inst>,
     stores: Vec<Inst>,
-    ways: [Edge; 2],
+    edges: [Edge; 2],
 }
 
 impl Plan {
@@ -117,7 +117,7 @@ impl Plan {
         if Polls::behind(ctx, (forest, lp), &moved, &is_asynchronous).is_none() {
             return Err(Decline::NoPoll);
         }
-        Ok(Self { invariant, stores, ways: [entry, back_edge] })
+        Ok(Self { invariant, stores, edges: [entry, back_edge] })
     }
 
     fn describe(&self) -> String {
@@ -129,20 +129,20 @@ impl Plan {
         let mut change = Change::Insts;
         for &inst in &self.invariant {
             func.layout.remove_inst(inst);
-            func.layout.insert_inst(inst, self.ways[0].branch);
+            func.layout.insert_inst(inst, self.edges[0].branch);
         }
-        let ways = if fault!(StoredAtEntryOnly) { &self.ways[..1] } else { &self.ways[..] };
-        for &(mut way) in ways {
-            if func.dfg.insts[way.branch].opcode() != Opcode::Jump {
-                let block = split(func, way);
-                way = Edge { branch: func.layout.last_inst(block).expect("a block that jumps"), slot: 0 };
+        let edges = if fault!(StoredAtEntryOnly) { &self.edges[..1] } else { &self.edges[..] };
+        for &(mut edge) in edges {
+            if func.dfg.insts[edge.branch].opcode() != Opcode::Jump {
+                let block = split(func, edge);
+                edge = Edge { branch: func.layout.last_inst(block).expect("a block that jumps"), slot: 0 };
                 change = Change::Cfg;
             }
             for &store in &self.stores {
-                // Every way passes values: the entry is a jump, and a poll has none that a call gives on its edge.
-                let passed = |&value: &Value| way.passed_for(func, value).unwrap_or(value);
+                // Every edge passes values: the entry is a jump, and a poll has none that a call gives on its edge.
+                let passed = |&value: &Value| edge.passed_for(func, value).unwrap_or(value);
                 let args: SmallVec<[Value; 2]> = func.dfg.inst_args(store).iter().map(passed).collect();
-                let copy = copy_before(func, store, way.branch);
+                let copy = copy_before(func, store, edge.branch);
                 func.dfg.inst_args_mut(copy).copy_from_slice(&args);
             }
         }

@@ -11,7 +11,7 @@
 //! block3(v6):
 //! ```
 //!
-//! Where the one way adds something to what the other one leaves as it is, what is added is chosen, or nothing ([`choice`]): then the next iteration waits for an
+//! Where one arm adds something to what the other one leaves unchanged, what is added is chosen, or nothing ([`choice`]): then the next iteration waits for an
 //! addition, and not for the choice.
 //!
 //! A branch on what the loop has loaded is predicted wrongly as often as not, and costs as much as twenty instructions then. Both sides cost one or two.
@@ -28,23 +28,23 @@
 //!
 //! # Pays when
 //!
-//! (P1) The sides are short, cheap, and choose between few integers, which the machine does in one instruction. What both ways add different constants to, such as
+//! (P1) The sides are short, cheap, and choose between few integers, which the machine does in one instruction. What both arms add different constants to, such as
 //! fuel, does not count: nothing waits for it. (P2) What decides depends on something that the
-//! loop loads: counters and what does not change are predicted well. (P3) It does not [wait](crate::analysis::scev::backward_slice) for what was chosen in the iteration before, as the search for a maximum does:
+//! loop loads: counters and what is loop-invariant are predicted well. (P3) It does not [wait](crate::analysis::scev::backward_slice) for what was chosen in the iteration before, as the search for a maximum does:
 //! a right prediction ends such a wait, and a choice makes it longer; but where a bit of a number decides what the next one is made of, as in a checksum by shifts, no
 //! prediction is right. (P4) No side is cold, and neither is the loop.
 //!
 //! `clamped-distance` of `bench-programs` takes 0.065 of Cranelift's time; edge detection, an edit distance, a sieve's count and a count of characters, with new data in
-//! each call, 0.29, 0.50, 0.53 and 0.37, where they took 0.90, 0.82, 0.73 and 0.83 without this pass. What it costs where a branch always goes the same way: a sum of the bytes
-//! below a limit takes 0.74 of Cranelift's time if there is none, and 0.46 with the branch; 0.67 and 0.64 if all are. A profile that says so makes the other way cold.
+//! each call, 0.29, 0.50, 0.53 and 0.37, where they took 0.90, 0.82, 0.73 and 0.83 without this pass. What it costs where a branch always takes the same edge: a sum of the bytes
+//! below a limit takes 0.74 of Cranelift's time if there is none, and 0.46 with the branch; 0.67 and 0.64 if all are. A profile that says so makes the other arm cold.
 //!
 //! # Changes
 //!
-//! Blocks and edges. No loop comes or goes, and loops stay in the form that they have.
+//! Blocks and edges. No loop is added or removed, and loops stay in the form that they have.
 //!
 //! # Not done
 //!
-//! Sides that load or store; floats, for which x86-64 has no such instruction; more than two ways.
+//! Sides that load or store; floats, for which x86-64 has no such instruction; more than two arms.
 //!
 //! # References
 //!
@@ -81,10 +81,10 @@ pub(crate) const NAME: &str = "if_convert";
 pub(crate) const PASS: Pass =
     Pass { name: NAME, run, reasons: &[Decline::REASONS], keeps: Form::Canonical, ..Pass::OPTIONAL };
 
-/// How many branches inside one another become choices, and twos to that of branches behind one another. 4: eight shifts of a checksum, and a chain of four comparisons.
+/// How many nested branches become choices, and two to that power of branches one after another. 4: eight shifts of a checksum, and a chain of four comparisons.
 const MAX_ROUNDS: usize = 4;
 
-/// Converts what pays in all loops, inner branches before the branches around them.
+/// Converts what pays in all loops, inner branches before the outer ones.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
     let forest = cx.forest(ctx);
     let mut headers: Vec<_> = forest.loops().map(|lp| forest.data(lp).header).collect();
@@ -135,15 +135,15 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>, header: Block) -> Vec<Diamond> {
     plans
 }
 
-/// A branch of which both ways meet at once.
+/// A branch of which both arms meet immediately.
 struct Diamond {
     /// The header of the loop that it is in.
     header: Block,
     branch: Inst,
     block: Block,
-    /// For each way, the block on it, if there is one.
+    /// For each arm, the block on it, if there is one.
     sides: [Option<Block>; 2],
-    /// What each way passes, for each parameter of the block where they meet.
+    /// What each arm passes, for each parameter of the block where they meet.
     passed: Vec<[Value; 2]>,
     meet: Block,
 }
@@ -158,20 +158,20 @@ impl Diamond {
             return None;
         }
         let mut edges = edges_from(func, block);
-        let ways = [edges.next()?, edges.next()?];
-        let is_side = |way: Edge, side: Block| {
+        let arms = [edges.next()?, edges.next()?];
+        let is_side = |arm: Edge, side: Block| {
             let is_lonely = only_edge_into(func, &ctx.cfg, side).is_some() && !forest.is_named(side);
             let mut insts =
                 func.layout.block_insts(side).filter(|&inst| !func.dfg.insts[inst].opcode().is_terminator());
             let may_run = |inst| Effects::of(func, inst).is_pure() && !needs_neighbours(func, inst);
-            is_lonely && way.args(func).len() == 0 && insts.all(may_run)
+            is_lonely && arm.args(func).len() == 0 && insts.all(may_run)
         };
-        let through = ways.map(|way| {
-            let side = way.target(func);
-            let next = jump_target(func, side).filter(|_| is_side(way, side))?;
+        let through = arms.map(|arm| {
+            let side = arm.target(func);
+            let next = jump_target(func, side).filter(|_| is_side(arm, side))?;
             Some((side, next))
         });
-        let [then, other] = ways.map(|way| way.target(func));
+        let [then, other] = arms.map(|arm| arm.target(func));
         let (sides, meet) = match through {
             [Some((a, next)), Some((b, other))] if next == other && a != b => ([Some(a), Some(b)], next),
             [Some((side, next)), _] if next == other => ([Some(side), None], next),
@@ -184,7 +184,7 @@ impl Diamond {
         if !stays || meet == block {
             return None;
         }
-        let end = |slot: usize| sides[slot].and_then(|side| edges_from(func, side).next()).unwrap_or(ways[slot]);
+        let end = |slot: usize| sides[slot].and_then(|side| edges_from(func, side).next()).unwrap_or(arms[slot]);
         let value = |arg: BlockArg| arg.as_value().expect("a branch passes values");
         let pairs = end(0).args(func).zip(end(1).args(func));
         let passed = pairs.map(|(then, other)| [value(then), value(other)]).collect();
@@ -195,7 +195,7 @@ impl Diamond {
         [self.block, self.meet].into_iter().chain(self.sides.iter().flatten().copied())
     }
 
-    /// The parameters of the block where they meet, with what each way passes, for which that is not the same.
+    /// The parameters of the block where they meet, with what each arm passes, for which that is not the same.
     fn chosen(&self, func: &Function) -> impl Iterator<Item = (Value, [Value; 2])> {
         let params = func.dfg.block_params(self.meet).iter().copied().zip(self.passed.iter().copied());
         params.filter(|(_, [then, other])| then != other)
@@ -323,7 +323,7 @@ fn is_cheap(func: &Function, inst: Inst) -> bool {
 refusals! {
     /// Why a loop keeps its branches.
     enum Decline {
-        /// (L1) No branch has ways that meet at once.
+        /// (L1) No branch has arms that meet immediately.
         NoShortIf => "no-short-if", "no branch has two short sides that only compute and then join";
         /// (P1) The sides are too large, or need what takes long.
         TooLarge { insts: usize, max: usize } => "too-large", "both sides and the choice take {insts} instructions, more than {max}, or slow ones",
@@ -335,7 +335,7 @@ refusals! {
         /// (P3) The condition depends on what was chosen before.
         Waits => "waits", "what decides the branch depends on what it has chosen in the iteration before";
         /// (P4) A side is cold.
-        ColdSide => "cold-side", "one of the ways is cold";
+        ColdSide => "cold-side", "one of the arms is cold";
     }
     shared { Withheld }
 }

@@ -6,11 +6,11 @@
 //!
 //! Cranelift places blocks in reverse postorder of the dominator tree's traversal, in which the first operand of a `brif`
 //! comes last and the second follows at once (`dominator_tree.rs`, "tends to prioritize loop backedges over out-edges").
-//! So the exit has to be the first operand, or the code behind the loop, and all that follows it, is put between the
+//! So the exit has to be the first operand, or the code after the loop, and all that follows it, is put between the
 //! blocks of the loop, and the register allocator takes it for a part of the loop. For a latch it is the other way round:
 //! with the header first, moves on the back edge leave it one jump.
 //!
-//! Where an exit enters a block that other edges enter too, the moves of its arguments need a block, and Cranelift puts that one right behind the branch
+//! Where an exit enters a block that other edges enter too, the moves of its arguments need a block, and Cranelift puts that one right after the branch
 //! (`machinst/blockorder.rs`): the loop jumps over it in each iteration. So the exit gets a block of its own here, which is placed after the loop.
 //!
 //! # Needs
@@ -25,7 +25,7 @@
 //!
 //! # Pays when
 //!
-//! A `brif` of a loop has one way out of its innermost loop, in the wrong place, or one that passes values to a block that others enter. (P1) Not so many ways leave the loop that it takes
+//! A `brif` of a loop has one edge out of its innermost loop, in the wrong place, or one that passes values to a block that others enter. (P1) Not so many edges leave the loop that it takes
 //! its time elsewhere, and what is at the end of one is better near the branch.
 //!
 //! # Changes
@@ -34,7 +34,7 @@
 //!
 //! # Not done
 //!
-//! Branches with both ways inside the loop: which is likelier, nobody says. Cold blocks need nothing:
+//! Branches with both targets inside the loop: which is likelier, nobody says. Cold blocks need nothing:
 //! Cranelift moves those to the end.
 
 use crate::analysis::cfg::edges::{Edge, count_uses, edges_from, only_edge_into};
@@ -115,7 +115,7 @@ fn inline_exits(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<(Block, Vec<Edge>)> {
         if forest.data(lp).exits.len() > cx.options.layout_max_exits && !cx.options.ignore_cost {
             continue;
         }
-        // Ways have changed places since the loops were found.
+        // Edges have changed places since the loops were found.
         let edges = forest.own_blocks(lp).flat_map(|block| edges_from(func, block));
         let exits = edges.filter(|edge| !forest.contains(lp, edge.target(func)));
         let edges: Vec<_> = exits.filter(is_inline).collect();
@@ -126,7 +126,7 @@ fn inline_exits(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<(Block, Vec<Edge>)> {
     found
 }
 
-/// A branch with its ways in the wrong order.
+/// A branch with its targets in the wrong order.
 struct Misplaced {
     /// The header of the loop that it is about.
     header: Block,
@@ -144,7 +144,7 @@ fn misplaced(ctx: &Context, forest: &LoopForest) -> Vec<Misplaced> {
         let header = forest.data(lp).header;
         let exits = forest.data(lp).exits.len();
         for block in forest.own_blocks(lp) {
-            let Some((branch, [first, second])) = two_ways(func, block) else { continue };
+            let Some((branch, [first, second])) = two_targets(func, block) else { continue };
             let (first_stays, second_stays) = (forest.contains(lp, first), forest.contains(lp, second));
             // A latch that only gathers several back edges stands for the header.
             let is_header = |block| block == header || only_jumps_to(func, block) == Some(header);
@@ -161,12 +161,12 @@ fn misplaced(ctx: &Context, forest: &LoopForest) -> Vec<Misplaced> {
     found
 }
 
-/// The branch that enters the preheader alone, if the preheader is its first way.
+/// The branch that enters the preheader alone, if the preheader is its first target.
 fn misplaced_guard(ctx: &Context, forest: &LoopForest, lp: Loop) -> Option<Inst> {
     let preheader = forest.preheader(&ctx.func, lp)?;
     let guard = only_edge_into(&ctx.func, &ctx.cfg, preheader)?.source(&ctx.func);
-    let (branch, [first, second]) = two_ways(&ctx.func, guard)?;
-    // A branch that leaves a loop, by either way, is not a guard but an exit. One with a loop at the end of each way has no
+    let (branch, [first, second]) = two_targets(&ctx.func, guard)?;
+    // A branch that leaves a loop, by either edge, is not a guard but an exit. One with a loop at the end of each edge has no
     // better order.
     let around = forest.innermost(guard);
     let enters_loop = jump_target(&ctx.func, second).is_some_and(|next| forest.loop_of_header(next).is_some());
@@ -177,7 +177,7 @@ fn misplaced_guard(ctx: &Context, forest: &LoopForest, lp: Loop) -> Option<Inst>
 }
 
 /// The `brif` that ends `block`, and its targets.
-fn two_ways(func: &Function, block: Block) -> Option<(Inst, [Block; 2])> {
+fn two_targets(func: &Function, block: Block) -> Option<(Inst, [Block; 2])> {
     let branch = func.layout.last_inst(block)?;
     if func.dfg.insts[branch].opcode() != Opcode::Brif {
         return None;
@@ -217,7 +217,7 @@ impl Inversion {
         if ty.is_int() && ty.bits() <= 64 { Ok(Self::IsZero(condition)) } else { Err(Decline::WideCondition) }
     }
 
-    /// Swaps the ways of `branch`. A comparison that served this branch alone is replaced.
+    /// Swaps the targets of `branch`. A comparison that served this branch alone is replaced.
     fn apply(self, func: &mut Function, branch: Inst, uses: &mut SecondaryMap<Value, u32>) {
         let old = func.dfg.inst_args(branch)[0];
         let mut cursor = FuncCursor::new(func).at_inst(branch);

@@ -1,9 +1,9 @@
 //! Undo what only canonical form needed.
 //!
 //! Closed form leaves parameters that have one value only where no copy of the loop was made, and a rotated header is
-//! entered by its latch alone. Such parameters go, and those that nothing needs, blocks that form a chain are merged, and the one edge into a latch that
+//! entered by its latch alone. Such parameters and those that nothing needs are removed, chains of blocks are merged, and the one edge into a latch that
 //! only jumps goes to the header itself, so that the branch that it belongs to ends the loop. Constants that edits have moved
-//! away from their uses are made again beside them. Preheaders, single back
+//! away from their uses are rematerialized beside them. Preheaders, single back
 //! edges and dedicated exits stay: Cranelift would have to split those edges again, with worse places for the blocks.
 //!
 //! A parameter stays if the last branch of an iteration passes it what a parameter of the header was: without it, that value would live on beside its next
@@ -73,7 +73,7 @@ fn skip_empty_latches(ctx: &mut Context, forest: &LoopForest, replaced: &Replace
         if only_jumps
             && let Some(edge) = only_edge_into(&ctx.func, &ctx.cfg, latch)
             && ctx.func.layout.is_cold(edge.source(&ctx.func)) == ctx.func.layout.is_cold(latch)
-            // Where a loop inside is left, `layout` would make the block again.
+            // Where an inner loop is left, `layout` would rebuild the block.
             && forest.innermost(edge.source(&ctx.func)) == forest.innermost(latch)
         {
             skip_block(&mut ctx.func, edge, latch, replaced);

@@ -16,30 +16,30 @@
 //!
 //! # Needs
 //!
-//! Preheaders. An instruction goes out of one loop at a time, the inner loops first, and so out of the outermost that lets it go.
+//! Preheaders. An instruction is hoisted out of one loop at a time, the inner loops first, and so out of the outermost that lets it go.
 //!
 //! # Legal when
 //!
-//! All operands come from outside, or from instructions that can go along, and
+//! All operands come from outside, or from instructions that can be hoisted with it, and
 //!
 //! * (L1) a pure instruction: always. A division is one if the bits of its operands say that it does not trap
 //!   ([`KnownBits`](crate::analysis::inst::known_bits::KnownBits)): then it may be done where its condition has not been asked;
 //! * (L2) a load: nothing in the loop may write what it reads, no call is in the loop, and no fence and no atomic, unless the
 //!   embedder says that they are nothing to its region, and others do not write it
-//!   ([`Writers`](crate::Writers)), and it is no [poll](crate::analysis::memory::exit_polls) of the loop or of one inside it. If it is `notrap` and `can_move`, that is all. If it is `notrap` only, it also has to run on every entry of the loop. If it
+//!   ([`Writers`](crate::Writers)), and it is no [poll](crate::analysis::memory::exit_polls) of the loop or of an inner one. If it is `notrap` and `can_move`, that is all. If it is `notrap` only, it also has to run on every entry of the loop. If it
 //!   may trap, (L3) has to hold. If the same load has been hoisted already, it is that one;
 //! * (L3) an instruction that may trap: it runs on every entry of the loop and nothing that can be observed comes before it,
 //!   so that its trap is the first thing that anyone notices, as it was
 //!   ([`FirstIteration`](crate::analysis::cfg::must_execute::FirstIteration));
-//! * (L4) a division of which the branches and checks in front of the loop say that it does not trap there: always, as if it were pure.
+//! * (L4) a division of which the branches and checks before the loop say that it does not trap there: always, as if it were pure.
 //!
 //! In later iterations it would do the same again: it has trapped in the first, or never does.
 //!
 //! # Pays when
 //!
-//! (P1) it does not stand in a cold block; (P2) it is no part of an addressing mode, an immediate or the comparison of a
+//! (P1) it is not in a cold block; (P2) it is no part of an addressing mode, an immediate or the comparison of a
 //! branch, which cost nothing where they are (what a check compares is not one of them); (P3) a register is left for the result, or it takes many instructions
-//! ([`Pressure`](crate::analysis::pressure::Pressure)). What is not worth it goes along if something that is needs it.
+//! ([`Pressure`](crate::analysis::pressure::Pressure)). What is not worth it is hoisted, too, if something that is worth it needs it.
 //!
 //! # Changes
 //!
@@ -68,7 +68,7 @@ use crate::analysis::memory::loop_polls::LoopPolls;
 use crate::analysis::pressure::Pressure;
 use crate::change::Change;
 use crate::claim::{Claim, is_marked};
-use crate::edit::materialize::assertion::{assert_apart, assert_loads};
+use crate::edit::materialize::assertion::{assert_disjoint, assert_loads};
 use crate::pass::{Pass, PassCx};
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::entity::{SecondaryMap, packed_option::PackedOption};
@@ -110,7 +110,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
             cx.declined(&ctx.func, NAME, header, &Decline::TooDeep(MAX_HEIGHT));
             continue;
         }
-        // Between passes, an exit of an inner loop can be a way into the next one. Canonical form has been made anew before
+        // Between passes, an exit of an inner loop can be an entry of the next one. Canonical form has been rebuilt before
         // this pass runs last.
         let Some(preheader) = forest.preheader(&ctx.func, lp) else { continue };
         let blocks = order.sorted(forest.blocks(lp));
@@ -151,11 +151,11 @@ fn assert_no_overlap(func: &mut Function, blocks: &[Block], moved: &[Inst]) {
     let loads = moved.iter().filter_map(|&inst| Access::of(func, inst)).filter(|access| access.stored.is_none());
     let loads: Vec<_> = loads.filter(is_plain).take(MAX_COMPARED).collect();
     for store in &stores {
-        loads.iter().for_each(|load| assert_apart(func, store.inst, [store, load]));
+        loads.iter().for_each(|load| assert_disjoint(func, store.inst, [store, load]));
     }
 }
 
-/// What was hoisted, in words. `reused` is for how many more instructions it stands.
+/// What was hoisted, in words. `reused` is how many more instructions it replaces.
 fn describe(func: &Function, moved: &[Inst], reused: usize) -> String {
     /// Instructions that are named; of more, the number says enough.
     const NAMED: usize = 6;
@@ -222,10 +222,10 @@ struct Motion<'a, 'b> {
     polls: &'a mut LoopPolls,
     /// Loads that need not be done again in the preheader.
     available: Option<Vec<Inst>>,
-    /// Invariant instructions of the loop that can go along with others, and are not worth it alone.
+    /// Invariant instructions of the loop that can be hoisted with others, and are not worth it alone.
     ready: Ready<'a>,
     moved: Vec<Inst>,
-    /// Instructions that what is before the loop stands for.
+    /// Instructions that are replaced by what is before the loop.
     reused: usize,
     why: Option<Decline>,
 }
@@ -315,7 +315,7 @@ impl<'a, 'b> Motion<'a, 'b> {
         }
     }
 
-    /// Whether the operands of `inst`, which does not end its block, are invariant or can go along.
+    /// Whether the operands of `inst`, which does not end its block, are invariant or can be hoisted with it.
     fn has_invariant_operands(&self, inst: Inst) -> bool {
         let func = &*self.func;
         let is_outside = |block| !self.place.forest.contains(self.place.lp, block);
@@ -442,7 +442,7 @@ impl<'a, 'b> Motion<'a, 'b> {
         self.moved.iter().rev().take(LOOK_BACK).chain(before).copied().find(is_same)
     }
 
-    /// Uses what was hoisted already in the place of `inst`, which stood in front of `next`, if it is the same.
+    /// Uses what was hoisted already in the place of `inst`, which was before `next`, if it is the same.
     fn reuse(&mut self, next: Inst, inst: Inst) -> bool {
         let Some(other) = self.find_done(inst) else { return false };
         if let Some(&value) = self.func.dfg.inst_results(other).first() {

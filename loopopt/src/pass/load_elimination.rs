@@ -25,7 +25,7 @@
 //! # Legal when
 //!
 //! (L1) What memory holds is [known](crate::analysis::memory::available) from an access before it in the same iteration, or group of iterations. Where a store
-//! comes between, it is [told apart](crate::analysis::memory::told_apart): [`version`](crate::pass::version) tests that for loops that are unrolled.
+//! comes between, it is [proved disjoint](crate::analysis::memory::disjoint): [`version`](crate::pass::version) tests that for loops that are unrolled.
 //!
 //! # Pays when
 //!
@@ -60,10 +60,10 @@ pub(crate) const NAME: &str = "load_elimination";
 pub(crate) const PASS: Pass =
     Pass { name: NAME, run, reasons: &[Decline::REASONS], claims: &[Claim::CellHolds], ..Pass::OPTIONAL };
 
-/// The pass, as it runs behind that.
+/// The pass, as it runs after that.
 pub(crate) const IN_GROUPS: Pass = Pass { run: run_in_groups, ..PASS };
 
-/// Does it in all innermost loops. Linear in their size. What loads nothing twice is not worth a word.
+/// Does it in all innermost loops. Linear in their size. Loops that load nothing twice get no remark.
 fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
     let forest = cx.forest(ctx);
     let innermost = forest.loops().filter(|&lp| forest.is_innermost(lp)).collect();
@@ -118,7 +118,7 @@ fn eliminate(
 }
 
 refusals! {
-    /// Why no load of a group goes.
+    /// Why no load of a group is removed.
     pub(crate) enum Decline {
         /// No iteration loads what one before it in the group has loaded or stored, as far as can be seen.
         NothingReloaded => "nothing-reloaded",

@@ -1,4 +1,4 @@
-//! What passes have said of loops, by the block that is the header now: what the loop was when the function came in, and why others leave it alone.
+//! What passes have said of loops, by the block that is the header now: what the loop was when the function came in, and why others leave it unchanged.
 
 use crate::analysis::cfg::loops::{Loop, LoopData, LoopForest};
 use crate::fault::fault;
@@ -6,14 +6,14 @@ use crate::profile::LoopProfile;
 use cranelift_codegen::ir::Block;
 use cranelift_codegen::{FxHashMap, FxHashSet};
 
-/// Why passes that can make a loop faster leave it as it is, without a word: another loop is what they speak of.
+/// Why passes that can make a loop faster leave it as it is, without a remark: another loop is what they speak of.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
     /// It runs only if something did not hold that the same loop without checks rests on.
     Slow,
-    /// It is around a fast loop, and comes back to that from the rare part that has left it.
+    /// It encloses a fast loop, and returns to that from the rare part that has left it.
     AroundFast,
-    /// It is around strips, which are counted by a test of their own, or by that of the loop.
+    /// It encloses strips, which are counted by a test of their own, or by that of the loop.
     AroundStrips { has_own_test: bool },
 }
 
@@ -26,7 +26,7 @@ pub(crate) struct LoopMarks {
     roles: FxHashMap<Block, Role>,
     /// For headers of loops that were peeled, how many iterations were taken out.
     peeled: FxHashMap<Block, usize>,
-    /// The headers of loops that do what is left after another loop, by `split_iterations`.
+    /// The headers of remainder loops, by `split_iterations`.
     rests: FxHashSet<Block>,
     /// The headers of loops of which an iteration is several of the loop as it came in, by `partial_unroll`.
     pub(crate) unrolled: FxHashSet<Block>,
@@ -42,7 +42,7 @@ pub(crate) struct LoopMarks {
 
 impl LoopMarks {
     /// Remembers that the loop of `old` has the header `new` now, or that `new` is that of a copy. What is said of the one is said of the other, but that it
-    /// is unrolled: the rest of such a loop is not.
+    /// is unrolled: the remainder loop of such a loop is not.
     pub(crate) fn header_moved(&mut self, old: Block, new: Block) {
         self.origins.insert(new, self.origin(old));
         if let Some(&role) = self.roles.get(&old) {
@@ -83,30 +83,30 @@ impl LoopMarks {
         self.versioned.get(&self.origin(header)).is_none_or(|once_more| *once_more)
     }
 
-    /// Remembers that `header` is that of a loop around a fast one.
+    /// Remembers that `header` is that of a loop that encloses a fast one.
     pub(crate) fn add_around(&mut self, header: Block) {
         self.roles.insert(header, Role::AroundFast);
     }
 
-    /// The headers of loops around strips.
+    /// The headers of loops that enclose strips.
     pub(crate) fn around_strips(&self) -> FxHashSet<Block> {
         let around = self.roles.iter().filter(|(_, role)| matches!(role, Role::AroundStrips { .. }));
         around.map(|(&header, _)| header).collect()
     }
 
-    /// The headers of loops around fast ones.
+    /// The headers of loops that enclose fast ones.
     pub(crate) fn around_fast(&self) -> FxHashSet<Block> {
         let around = self.roles.iter().filter(|&(_, &role)| role == Role::AroundFast);
         around.map(|(&header, _)| header).collect()
     }
 
-    /// Remembers that `header` is that of a loop around strips, and whether a test of their own counts them.
+    /// Remembers that `header` is that of a loop that encloses strips, and whether a test of their own counts them.
     pub(crate) fn add_strips(&mut self, header: Block, has_own_test: bool) {
         self.roles.insert(header, Role::AroundStrips { has_own_test });
     }
 
-    /// Whether the loop of `header` is a slow version, or the loop around a fast one or around strips. A pass that can make a loop faster leaves
-    /// it as it is, without a word: the fast version, or the strip, is what it speaks of.
+    /// Whether the loop of `header` is a slow version, or encloses a fast one or strips. A pass that can make a loop faster leaves
+    /// it as it is, without a remark: the fast version, or the strip, is what it speaks of.
     pub(crate) fn is_left_alone(&self, header: Block) -> bool {
         self.roles.contains_key(&header)
     }
@@ -116,14 +116,14 @@ impl LoopMarks {
         !self.roles.is_empty()
     }
 
-    /// Whether this loop, or one around it, is a slow version.
+    /// Whether this loop, or an enclosing one, is a slow version.
     pub(crate) fn is_in_slow_version(&self, forest: &LoopForest, lp: Loop) -> bool {
         let is_slow = |lp: &Loop| self.roles.get(&forest.data(*lp).header) == Some(&Role::Slow);
         self.has_left_alone() && std::iter::successors(Some(lp), |&lp| forest.data(lp).parent).any(|lp| is_slow(&lp))
     }
 
-    /// The header of the loop around, if `lp` is one of its strips, which a test of its own counts. A loop of the program that a strip held, and
-    /// that is in the place of it once the strip is unrolled, is none: strips are what the loop around was when the function came in.
+    /// The header of the outer loop, if `lp` is one of its strips, which a test of its own counts. A loop of the program that a strip held, and
+    /// that is in the place of it once the strip is unrolled, is none: strips are what the outer loop was when the function came in.
     pub(crate) fn strips_around(&self, forest: &LoopForest, lp: Loop) -> Option<Block> {
         let LoopData { header, parent, .. } = *forest.data(lp);
         let around = forest.data(parent?).header;
@@ -136,12 +136,12 @@ impl LoopMarks {
         self.quick.insert(header);
     }
 
-    /// Whether passes that cost much look at the loop of `header`: it is not [left alone](Self::is_left_alone), and something may be won.
+    /// Whether passes that cost much look at the loop of `header`: it is not [left unchanged](Self::is_left_alone), and something may be gained.
     pub(crate) fn has_full_effort(&self, header: Block) -> bool {
         !self.is_left_alone(header) && !self.quick.contains(&self.origin(header))
     }
 
-    /// The same, and none of the loops around is a slow version.
+    /// The same, and no enclosing loop is a slow version.
     pub(crate) fn has_full_effort_inside(&self, forest: &LoopForest, lp: Loop) -> bool {
         self.has_full_effort(forest.data(lp).header) && !self.is_in_slow_version(forest, lp)
     }
@@ -156,7 +156,7 @@ impl LoopMarks {
         self.peeled.get(&header).copied().unwrap_or(0)
     }
 
-    /// Remembers that the loop of `header` does what is left after another loop, which was split from it.
+    /// Remembers that the loop of `header` is the remainder loop of another loop, which was split from it.
     pub(crate) fn add_rest(&mut self, header: Block) {
         self.rests.insert(header);
     }
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn a_loop_of_the_program_is_no_strip() {
-        // A loop in strips (block2), and one that each of its iterations holds (block3), around which the strip is gone.
+        // A loop in strips (block2), and one that each of its iterations holds (block3), whose enclosing strip is removed.
         let ctx = context(
             "function %f(i64) {
             block0(v0: i64):

@@ -76,7 +76,7 @@ pub(crate) const NAME: &str = "mem2reg";
 /// The pass.
 pub(crate) const PASS: Pass = Pass { name: NAME, run, reasons: &[Why::REASONS], claims: &[], ..Pass::OPTIONAL };
 
-/// The most times that a run looks at all slots. Another look is for slots whose address another slot held, which is gone
+/// The most times that a run looks at all slots. Another look is for slots whose address another slot held, which is removed
 /// now: this bounds the time for chains of them that are made to be slow.
 const MAX_ROUNDS: usize = 8;
 
@@ -90,9 +90,9 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     let Some(entry) = ctx.func.layout.entry_block().filter(|_| has_slots(&ctx.func)) else {
         return Ok(Change::Nothing);
     };
-    // An address behind such a parameter is one that can be followed.
+    // An address passed through such a parameter can be followed.
     remove_redundant_params(ctx);
-    // Neither the parameters that go here nor those that are made keep to closed form.
+    // Neither the parameters that are removed here nor those that are made keep to closed form.
     cx.keep_form(Form::Any);
     let mut ends = EndValues::default();
     for _ in 0..MAX_ROUNDS {

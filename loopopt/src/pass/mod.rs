@@ -51,7 +51,7 @@ use crate::analysis::cfg::handlers::NamedBlocks;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::memory::alias::PrivateSlots;
 use crate::analysis::memory::checked_memory::{CheckedMemories, Roots};
-use crate::analysis::memory::told_apart::ToldApart;
+use crate::analysis::memory::disjoint::Disjoint;
 use crate::analysis::pressure::UseCounts;
 use crate::analysis::scev::exit_count::{self, TripCount};
 use crate::analysis::scev::view::View;
@@ -88,7 +88,7 @@ pub(crate) enum Form {
     Canonical,
 }
 
-/// Which Spectre guards may go once their conditions are proved.
+/// Which Spectre guards may be removed once their conditions are proved.
 #[derive(Clone)]
 pub(crate) struct GuardPolicy<'a> {
     pub(crate) options: &'a Options,
@@ -223,8 +223,8 @@ pub(crate) struct PassCx<'a> {
     edges: KnownEdges,
     /// Exit counts by formula, by their headers, for the function as it is now.
     bounds: FxHashMap<Block, TripCount>,
-    /// Accesses that a test in front of their loop tells apart.
-    pub(crate) told_apart: Rc<ToldApart>,
+    /// Accesses that a test before their loop proves disjoint.
+    pub(crate) disjoint: Rc<Disjoint>,
     /// What [`Pressure`](crate::analysis::pressure::Pressure) counts with.
     pub(crate) use_counts: Rc<Cell<UseCounts>>,
     /// Whether the loops have got their counters, or what was recorded of them.
@@ -265,19 +265,19 @@ impl<'a> PassCx<'a> {
             named: None,
             edges: KnownEdges::default(),
             bounds: FxHashMap::default(),
-            told_apart: Rc::default(),
+            disjoint: Rc::default(),
             use_counts: Rc::default(),
             is_profiled: false,
             recorded: None,
         }
     }
 
-    /// Whether there are Spectre guards that may not go for good: what a branch proves of a number may not take the place of it then.
+    /// Whether there are Spectre guards that may not be removed for good: what a branch proves of a number may not take the place of it then.
     pub(crate) fn keeps_guards(&self) -> bool {
         self.has_guards && self.options.embedder.spectre_guards() != SpectreGuards::Drop
     }
 
-    /// Which Spectre guards may go.
+    /// Which Spectre guards may be removed.
     pub(crate) fn guard_policy(&self) -> GuardPolicy<'a> {
         GuardPolicy { options: self.options, has_guards: self.has_guards, memories: self.memories.clone() }
     }
@@ -288,7 +288,7 @@ impl<'a> PassCx<'a> {
         self.forget_forest();
     }
 
-    /// Lets the loops be found anew.
+    /// Lets the loops be recomputed.
     pub(crate) fn forget_forest(&mut self) {
         self.forest = None;
     }
@@ -321,9 +321,9 @@ impl<'a> PassCx<'a> {
         self.edges.see(&ctx.func);
     }
 
-    /// The stack slots that only the accesses of the function can touch, and which of these are told apart.
+    /// The stack slots that only the accesses of the function can touch, and which of these are proved disjoint.
     pub(crate) fn private_slots(&self, ctx: &Context) -> PrivateSlots {
-        PrivateSlots::of(&ctx.func, &ctx.domtree).with(self.told_apart.clone())
+        PrivateSlots::of(&ctx.func, &ctx.domtree).with(self.disjoint.clone())
     }
 
     /// The exit count of a loop of the function as it is now, by formula.
@@ -407,7 +407,7 @@ impl<'a> PassCx<'a> {
         self.remarks.retract(pass, origin, 0);
     }
 
-    /// Records that `pass` left the loop of `header` alone, if that is wanted.
+    /// Records that `pass` left the loop of `header` unchanged, if that is wanted.
     pub(crate) fn declined(&mut self, func: &Function, pass: &'static str, header: Block, why: &dyn Refusal) {
         if self.options.refusals {
             self.remarks.declined(func, pass, self.marks.origin(header), why);

@@ -19,7 +19,7 @@
 //! a load whose address is made from the next value `v4 = v2 + 1` reads `v2`. The branch then gets a sum of its own,
 //! computed last; the first one vanishes in the addressing mode. Where something else needs the first one, it costs an
 //! addition, which is still less than a move and a jump. The same is done where a load or store needs the next value and many
-//! users of the parameter stand behind it: what those compute would have to be kept until it is used.
+//! users of the parameter are after it: what those compute would have to be kept until it is used.
 //!
 //! Most x86-64 instructions leave their result in the register of their first operand. Where the next value is
 //! a commutative operation on the parameter and something else, the parameter has to come first, or the result is in
@@ -33,12 +33,12 @@
 //!
 //! # Legal when
 //!
-//! (L1) Only pure instructions pass others; what reads or writes memory, traps or calls keeps its order. (L2) Every value
+//! (L1) Only pure instructions move past others; what reads or writes memory, traps or calls keeps its order. (L2) Every value
 //! is computed before it is used.
 //!
 //! # Pays when
 //!
-//! (P1) The next value stands in the latch before a user of its parameter, and the order can be turned around. Not if the
+//! (P1) The next value is in the latch before a user of its parameter, and the order can be turned around. Not if the
 //! branch itself uses the parameter: then both are alive. (P2) Operands do not change places in a loop that calls in each iteration:
 //! what lives across a call is in a register that the callee keeps, or on the stack, and the register allocator splits it there, so that
 //! the first operand is a copy in any case. With the parameter first, that copy has to go back to the stack where it came from: a
@@ -120,7 +120,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
             Err(why) => cx.declined(&ctx.func, NAME, latch.header, &why),
         }
     }
-    // Behind a latch that computes a next value again, the first one would be kept alive for nothing.
+    // After a latch that recomputes a next value, the first one would be kept alive for nothing.
     if !copies.renames.is_empty() {
         let homes = &copies.homes;
         let domtree = &ctx.domtree;
@@ -131,7 +131,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     Ok(change)
 }
 
-/// Next values that were computed again: what stands for them behind the latch.
+/// Next values that were recomputed: what replaces them after the latch.
 #[derive(Default)]
 struct Copies {
     renames: Renames,
@@ -143,10 +143,10 @@ struct Copies {
 struct Latch {
     header: Block,
     block: Block,
-    /// The instructions in front of the branch, none if nothing is carried.
+    /// The instructions before the branch, none if nothing is carried.
     insts: Vec<Inst>,
     branch: Inst,
-    /// Header parameters with their next values, for those computed in this block, and for those that can be computed again
+    /// Header parameters with their next values, for those computed in this block, and for those that can be recomputed
     /// in it. No value is the next one of two.
     carried: Vec<(Value, Value)>,
 }
@@ -315,7 +315,7 @@ impl Plan {
         format!("the next value of {} can take its register", turned.join(", "))
     }
 
-    /// Puts the latch in order. What is computed again is added to `copies`.
+    /// Puts the latch in order. What is recomputed is added to `copies`.
     fn apply(self, func: &mut Function, latch: &Latch, copies: &mut Copies) {
         for inst in self.swaps {
             func.dfg.inst_args_mut(inst).swap(0, 1);

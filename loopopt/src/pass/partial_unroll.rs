@@ -23,7 +23,7 @@
 //! The unrolled loop has one test, one jump, and one step of each counter: the numbers of its later iterations are those of its first and a
 //! constant, which addresses take as their offset ([`crate::edit::materialize::stride`]). Other exits stay in each iteration.
 //!
-//! If the number of iterations is known and the factor divides it, there is no rest.
+//! If the number of iterations is known and the factor divides it, there is no remainder loop.
 //!
 //! # Needs
 //!
@@ -31,14 +31,14 @@
 //!
 //! # Legal when
 //!
-//! (L1) each iteration ends in a test that compares a number, which grows by the same constant each time, with one that does not change, and
-//! that goes on as long as the number has not come to that bound; (L2) each instruction may be copied.
+//! (L1) each iteration ends in a test that compares a number, which grows by the same constant each time, with a loop-invariant one, and
+//! that goes on as long as the number has not reached that bound; (L2) each instruction may be copied.
 //!
 //! With `t` for the number in the last test, step `b` and factor `f`, the next `f - 1` tests go on if `t + (f - 1) · b` has not come
 //! to the bound `n` and no sum on the way there wraps. In the preheader, the first number stands for `t + b`. For an order, that is
 //! `t < n - (f - 1) · b`, where the right side is computed in the preheader, and has been found there not to wrap. For `!=`, it is
 //! `n - t > (f - 1) · b`, unsigned: a distance on the circle of all numbers that is larger than that is not 0 after any of these steps.
-//! All of it holds with the signs changed for steps downwards. So the tests that go would have gone on, and the iterations and all that
+//! All of it holds with the signs changed for steps downwards. So the tests that are removed would have gone on, and the iterations and all that
 //! can be observed of them stay the same, in the same order.
 //!
 //! A loop that no such test counts, or that something else may end, such as a search, keeps all its tests, and there is no remainder: (L2) is enough then.
@@ -47,14 +47,14 @@
 //! # Pays when
 //!
 //! (P1) an iteration is small, without its cold blocks: the test, the jump and the counters are a large part of it; (P2) it calls nothing there, and in its cold blocks once at most, divides nothing but what
-//! only the end needs, and has no `br_table`, which take the time; (P3) there is no loop inside; (P4) the loop is not cold, and (P5) runs more than a few times, as
+//! only the end needs, and has no `br_table`, which take the time; (P3) there is no inner loop; (P4) the loop is not cold, and (P5) runs more than a few times, as
 //! far as is known: of a loop that something else than its count can end, such as a search, nothing is. (P6) The function may not grow
 //! without limit. (P7) Where the tests stay, the loop has a counter, and an iteration does not wait for the one before, as in a walk along a list.
 //! (P8) It does not [exchange](sorting) what later iterations compare.
 //!
 //! # Changes
 //!
-//! Blocks and edges. Canonical form has to be made anew.
+//! Blocks and edges. Canonical form has to be rebuilt.
 //!
 //! # Not done
 //!
@@ -78,7 +78,7 @@ use crate::analysis::cfg::must_execute::Order;
 use crate::analysis::inst::effects::{counts_as_code, is_comparison};
 use crate::analysis::inst::number::mask;
 use crate::analysis::memory::alias::{address_operand, has_one_address};
-use crate::analysis::memory::told_apart::ToldApart;
+use crate::analysis::memory::disjoint::Disjoint;
 use crate::analysis::scev::exit_count::TripCount;
 use crate::analysis::scev::linear_expr::Sum;
 use crate::analysis::scev::recurrence::{Recurrences, Steps};
@@ -150,7 +150,7 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
         let count = cx.bound(ctx, lp);
         let options = cx.options;
         let view = View { ctx, forest: &cx.forest(ctx) };
-        let found = Plan::prove(view, lp, count, (options, &cx.told_apart, &mut entries));
+        let found = Plan::prove(view, lp, count, (options, &cx.disjoint, &mut entries));
         let found = found.and_then(|plan| plan.runs_often((view, lp), cx));
         match found {
             Ok(plan) => plans.push(plan),
@@ -170,7 +170,7 @@ struct Plan {
     /// Nothing if each iteration keeps its tests.
     counted: Option<Counted>,
     steps: Steps,
-    /// The accesses that are told apart from others, and whose address is the same in each iteration.
+    /// The accesses that are proved disjoint from others, and whose address is the same in each iteration.
     fixed: FxHashSet<Inst>,
     factor: usize,
     /// Divisions that only the end of the loop needs, of the last iteration.
@@ -212,7 +212,7 @@ impl Counted {
 }
 
 impl Plan {
-    /// (P5) The unrolled loop comes to run, as far as a profile or an estimate says. Once is enough: `polynomials` with 4 iterations in each takes 0.39 of Cranelift's
+    /// (P5) The unrolled loop is executed, as far as a profile or an estimate says. Once is enough: `polynomials` with 4 iterations in each takes 0.39 of Cranelift's
     /// time if they are unrolled, and 0.58 if they are not (`jit-harness bench --filter polynomials`).
     fn runs_often(self, (view, lp): (View<'_>, Loop), cx: &PassCx<'_>) -> Result<Self, Decline> {
         let min = self.factor;
@@ -226,7 +226,7 @@ impl Plan {
         view: View<'_>,
         lp: Loop,
         count: TripCount,
-        (options, told_apart, entries): (&Options, &ToldApart, &mut Entries<'_>),
+        (options, disjoint, entries): (&Options, &Disjoint, &mut Entries<'_>),
     ) -> Result<Self, Decline> {
         let (func, forest) = (view.func(), view.forest);
         let data = forest.data(lp);
@@ -260,7 +260,7 @@ impl Plan {
                 }
                 Err(why) => return Err(why),
             };
-        let is_fixed = |&inst: &Inst| told_apart.is_member(inst) && has_one_address(view, lp, inst);
+        let is_fixed = |&inst: &Inst| disjoint.is_member(inst) && has_one_address(view, lp, inst);
         Ok(Self {
             leaving,
             fixed: insts().filter(is_fixed).collect(),
@@ -293,7 +293,7 @@ impl Plan {
         let rest = guarded.map(|guarded| (guarded, clone_blocks(func, blocks)));
         let copies = clone_iterations(func, blocks, self.back_edge, self.factor - 1);
         let latch = self.back_edge.source(func);
-        self.tell_apart(func, cx, blocks, &copies);
+        self.note_disjoint(func, cx, blocks, &copies);
         let always = |block| ctx.domtree.block_dominates(block, latch);
         let mut unused = stride(func, (blocks, self.back_edge), &copies, &self.steps, always);
         let (last, others) = copies.split_last().expect("a factor of two or more");
@@ -323,7 +323,7 @@ impl Plan {
         unused
     }
 
-    /// Lets a later iteration use what the one before has computed by its name, and not through parameters that nothing else passes anything for: then it is
+    /// Lets a later iteration use what the one before has computed by its name, and not through parameters without any other argument: then it is
     /// seen what the exits alone use.
     fn name_values(&self, func: &mut Function, blocks: &[Block], copies: &[Copies]) {
         let mut replaced = Replaced::default();
@@ -343,7 +343,7 @@ impl Plan {
         }
     }
 
-    /// Lets each iteration leave for blocks of its own, so that what is left with can be computed there.
+    /// Lets each iteration leave for blocks of its own, so that what leaves the loop can be computed there.
     fn split_exits(&self, func: &mut Function, copies: &[Copies]) {
         let copied = copies.iter().flat_map(|copy| self.exits.iter().map(move |&edge| (copy, edge)));
         let copied: Vec<_> = copied.map(|(copy, edge)| copied_edge(func, copy, edge)).collect();
@@ -353,8 +353,8 @@ impl Plan {
         }
     }
 
-    /// Remembers which accesses of the copies are told apart, as those of the loop are.
-    fn tell_apart(&self, func: &Function, cx: &mut PassCx<'_>, blocks: &[Block], copies: &[Copies]) {
+    /// Remembers which accesses of the copies are proved disjoint, as those of the loop are.
+    fn note_disjoint(&self, func: &Function, cx: &mut PassCx<'_>, blocks: &[Block], copies: &[Copies]) {
         let insts_of = |copy: &dyn Fn(Block) -> Block| -> Vec<Inst> {
             blocks.iter().flat_map(|&block| func.layout.block_insts(copy(block))).collect()
         };
@@ -363,7 +363,7 @@ impl Plan {
             true => Some(0),
             false => Some(self.steps.get(address_operand(func, inst)?)?.cast_signed()),
         };
-        Rc::make_mut(&mut cx.told_apart).add_iterations(&insts_of(&|block| block), &copies, step);
+        Rc::make_mut(&mut cx.disjoint).add_iterations(&insts_of(&|block| block), &copies, step);
     }
 
     /// Lets the unrolled loop be entered if there are enough iterations, and `rest` otherwise.

@@ -1,4 +1,4 @@
-//! Peeling: the first iterations of a loop are copied in front of it, so that what they compute dominates the loop.
+//! Peeling: the first iterations of a loop are copied before it, so that what they compute dominates the loop.
 //!
 //! ```text
 //! preheader                      preheader
@@ -19,13 +19,13 @@
 //!                                   exit
 //! ```
 //!
-//! `licm` takes out of a loop what is sure to run first. A check behind a store or behind another check that may fail, or a
-//! load behind those, has to stay where it is in the first iteration; in all others it is known to hold. What the loop would
+//! `licm` takes out of a loop what is sure to run first. A check after a store or after another check that may fail, or a
+//! load after those, has to stay where it is in the first iteration; in all others it is known to hold. What the loop would
 //! do again, its copy has done before, and it is removed from the loop. (bytecodealliance/wasmtime#10111 asks for this.)
 //!
 //! A header parameter that starts with one value and then always is another (a flag for the first iteration, the
 //! previous value of something invariant) becomes that other value. A comparison of a counter that gives something else in
-//! the first iterations only (`i == 0`, `i < 3`) becomes a constant, and so does a counter that a branch asks for; that the counter does not come around again follows
+//! the first iterations only (`i == 0`, `i < 3`) becomes a constant, and so does a counter that a branch asks for; that the counter does not wrap around follows
 //! from the largest exit count of the loop.
 //!
 //! # Needs
@@ -40,14 +40,14 @@
 //!
 //! # Pays when
 //!
-//! (P1) there is no loop inside; (P2) something leaves the loop, (P3) in proportion to what is copied; (P4) the loop
+//! (P1) there is no inner loop; (P2) something leaves the loop, (P3) in proportion to what is copied; (P4) the loop
 //! takes its back edge more often than it is peeled, and (P5) is not cold; (P6) `cleanup` can run, if something is left to it.
 //! (P7) The function may not grow without limit. A loop can be peeled again, when what
 //! was won has folded and more is to be won, up to a number of iterations in all.
 //!
 //! # Changes
 //!
-//! Blocks and edges. Wants `cleanup`, except for what is simply repeated. Canonical form has to be made anew: the exits are entered from both copies.
+//! Blocks and edges. Wants `cleanup`, except for what is simply repeated. Canonical form has to be rebuilt: the exits are entered from both copies.
 //!
 //! # Not done
 //!
@@ -274,7 +274,7 @@ impl Plan {
         }
     }
 
-    /// Lets the back edge pass what the header has got for parameters that are the same from now on.
+    /// Lets the back edge pass a header parameter itself if that is the same from now on.
     fn keep_params(&self, func: &mut Function) {
         let mut args: Vec<_> = self.back_edge.args(func).collect();
         for &index in &self.gain.params {

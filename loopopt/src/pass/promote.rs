@@ -11,14 +11,14 @@
 //! exit:                                      store v8, v0
 //! ```
 //!
-//! The loads go whenever the value is known: from the stores, and from one load before the loop. The stores go as well if
+//! The loads are removed whenever the value is known: from the stores, and from one load before the loop. The stores are removed as well if
 //! nobody can see memory in the meantime. If they have to stay, an iteration still need not wait for the store of the one before.
 //!
 //! A cell may also move along: `a[i]` is stored, and is `a[i - 1]` in the next iteration ([`recurrence`]).
 //!
 //! # Needs
 //!
-//! Canonical form. Closed form still holds afterwards, unless an exit leaves the loop around as well: the store there uses an address that
+//! Canonical form. Closed form still holds afterwards, unless an exit leaves the outer loop as well: the store there uses an address that
 //! may be of that loop.
 //!
 //! # Legal when
@@ -27,36 +27,36 @@
 //!
 //! * (L1) the address of the cell is the same in each iteration, and all its accesses in the loop are of one type and byte
 //!   order;
-//! * (L2) no other store of the loop may overlap it, as flags and addresses say, or a test in front of the loop; no call, fence or atomic
+//! * (L2) no other store of the loop may overlap it, as flags and addresses say, or a test before the loop; no call, fence or atomic
 //!   is in the loop, unless it is in a stack slot that nobody else knows; the embedder does not list its region as written by others; none of
-//!   its loads is a [poll](crate::analysis::memory::exit_polls) of the loop, of one inside it or of one around it, be it one that no pass looks at, unless each iteration of that overwrites what others may write,
+//!   its loads is a [poll](crate::analysis::memory::exit_polls) of the loop, of an inner one or of an enclosing one, be it one that no pass looks at, unless each iteration of that overwrites what others may write,
 //!   with something that is made of it, or of what the iteration before has stored, by what does not [settle](crate::analysis::memory::exit_polls::settles): a loop that waits, and stores now and
 //!   then, or a constant, or the same again, waits for somebody else;
 //! * (L3) the load before the loop may be done: one of its accesses runs on each entry of the loop, and before anything that
 //!   can be observed if it may trap; or a load is `notrap` and `can_move`. A few loads that come before it and may trap are done once more before the
 //!   loop, in their order, as they are in the first iteration: then the first to trap is the same one. It has the region of the cell only if all accesses have: one of a
-//!   variant that never runs is told apart from others that it is not apart from. So all have one region if one is of a memory whose accesses are
+//!   variant that never runs is proved disjoint from others that it is not disjoint from. So all have one region if one is of a memory whose accesses are
 //!   guarded by their regions ([`crate::pass::consolidate_guards`]).
 //!
 //! For the stores also:
 //!
 //! * (L4) nothing in the loop can observe the memory: nothing traps, and no other load may overlap. A slot that nobody
 //!   else knows is not observed by traps;
-//! * (L5) a store is certain on each way out: one of them dominates it. Nothing is written that was not written before. In a slot that
+//! * (L5) a store is certain on each exit edge: one of them dominates it. Nothing is written that was not written before. In a slot that
 //!   nobody else knows, nobody can tell, if the cell is sure to be in it: a store, or a load that may trap, runs on each entry of the loop, or the
-//!   address is a constant. What is behind a test of an index may be anywhere if the test fails, and that a load there is harmless, and was put in
-//!   front of the loop for it, says nothing of a store.
+//!   address is a constant. What is after a test of an index may be anywhere if the test fails, and that a load there is harmless, and was put
+//!   before the loop for it, says nothing of a store.
 //!
 //! A loop that does not end is not required to have stored: nobody is there to see it but other threads, and for them there are
 //! atomics and regions that others write ([`Writers`](crate::Writers)).
 //!
 //! # Pays when
 //!
-//! (P1) a load that goes is not cold, or the stores go; (P2) a register is left.
+//! (P1) a load that is removed is not cold, or the stores are removed; (P2) a register is left.
 //!
 //! # Cost
 //!
-//! Linear in the size of the loop, for each level of a nest and for each cell that is carried, behind which the loop is looked at again; but for what overlaps: see
+//! Linear in the size of the loop, for each level of a nest and for each cell that is carried, after which the loop is looked at again; but for what overlaps: see
 //! [`neighbours`].
 //!
 //! # Changes
@@ -158,7 +158,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     Ok(if changed { Change::Insts } else { Change::Nothing })
 }
 
-/// The instructions that cut numbers off, of those that were made since there were `known` instructions.
+/// The instructions that truncate numbers, of those that were made since there were `known` instructions.
 fn reductions_since(func: &Function, known: usize) -> Vec<Inst> {
     let made = (known..func.dfg.num_insts()).map(Inst::new);
     let is_there = |inst: &Inst| func.layout.inst_block(*inst).is_some();
@@ -181,7 +181,7 @@ struct Here<'a> {
     polls: &'a mut LoopPolls,
     /// Made when the first cell needs a register.
     pressure: Option<Pressure>,
-    /// The loads that were repeated in front of the loop.
+    /// The loads that were repeated before the loop.
     repeated: FxHashSet<Inst>,
     /// The first instruction of each exit before stores were put there.
     exit_points: FxHashMap<Block, Inst>,
@@ -189,7 +189,7 @@ struct Here<'a> {
     done: Vec<String>,
 }
 
-/// (L3): that what is accessed before or behind the loop, with the region that all accesses have, is known as one of a memory that is guarded.
+/// (L3): that what is accessed before or after the loop, with the region that all accesses have, is known as one of a memory that is guarded.
 fn prove_known_memory<'a>(
     cx: &PassCx<'_>,
     mut accesses: impl Iterator<Item = &'a Access> + Clone,
@@ -205,7 +205,7 @@ fn prove_known_memory<'a>(
     }
 }
 
-/// Whether an exit of `lp` leaves the loop around as well.
+/// Whether an exit of `lp` leaves the outer loop as well.
 fn leaves_parent(func: &Function, forest: &LoopForest, lp: Loop) -> bool {
     let LoopData { parent, exits, .. } = forest.data(lp);
     parent.is_some_and(|parent| exits.iter().any(|exit| !forest.contains(parent, exit.target(func))))
@@ -215,7 +215,7 @@ fn leaves_parent(func: &Function, forest: &LoopForest, lp: Loop) -> bool {
 #[derive(Clone, Copy)]
 struct EntryLoad {
     flags: MemFlagsData,
-    /// So many of the loads that [come first](Seen::traps_before) have to be repeated in front of it.
+    /// So many of the loads that [come first](Seen::traps_before) have to be repeated before it.
     traps_before: usize,
 }
 
@@ -232,7 +232,7 @@ struct Cell {
     starts_with_store: bool,
     /// Why the stores have to stay, if so.
     stays: Option<Decline>,
-    /// Whether it is known where the cell is, also if a load runs that the program did not get to: what it holds can be asserted.
+    /// Whether it is known where the cell is, also if a load runs that the program did not execute: what it holds can be asserted.
     is_located: bool,
 }
 
@@ -361,7 +361,7 @@ impl<'a> Here<'a> {
     }
 
     /// Whether a cell of which each access that runs is in a slot is there even if none runs. A load that never traps says nothing: it may run here
-    /// though the program did not get to it.
+    /// though the program did not execute it.
     fn is_in_slot(&mut self, accesses: &[Rc<Located>]) -> bool {
         let Access { address, size, .. } = &**accesses[0];
         let fits = |slot: StackSlot| {

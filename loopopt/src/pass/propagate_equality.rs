@@ -7,7 +7,7 @@
 //!     v4 = uextend.i32 v2                       v4 = 0
 //! ```
 //!
-//! A number that a branch has found equal to a constant is that constant in the loops behind the edge: a division by it becomes a shift, and a loop
+//! A number that a branch has found equal to a constant is that constant in the loops that the edge dominates: a division by it becomes a shift, and a loop
 //! that runs so often can be unrolled.
 //!
 //! ```text
@@ -31,7 +31,7 @@
 //! ([`asked_by_guards`]), unless guards may be dropped.
 //!
 //! A number is the constant where it was found equal to it, and in all that the edge dominates: a definition that runs again is followed by the
-//! test again before it comes there. (L2) Not in a function with Spectre guards, unless these may be dropped: where the processor has
+//! test again before that place is reached. (L2) Not in a function with Spectre guards, unless these may be dropped: where the processor has
 //! mispredicted the test, a guard has to see the number.
 //!
 //! (L3) An access at an address that is computed from such a constant stays where it is ([`pin_accesses_at`]), whatever its flags say: elsewhere that is
@@ -44,9 +44,9 @@
 //! lowered. A front end that returns a flag from the middle of a loop keeps the comparison as a value, beside the flags of the processor
 //! that the branch reads. On x86-64 that takes a `setcc` in each iteration, which writes a part of its register: an iteration then waits for whatever was in the rest of it. On
 //! `red-black-tree-o1` in Wasmtime, whose lookups otherwise overlap, the whole program took 1.13 of the time with the value carried
-//! around its loop.
+//! through its loop.
 //!
-//! A number pays for its own sake, if a loop uses it that does not change it.
+//! A number pays for its own sake, if it is invariant in a loop that uses it.
 //!
 //! # Changes
 //!
@@ -189,7 +189,7 @@ struct Known {
 }
 
 impl Known {
-    /// What is computed from it at once.
+    /// What is computed from it directly.
     fn changes(&self, func: &Function) -> Vec<Value> {
         let Some(slot) = self.slot else { return func.dfg.inst_results(self.inst).to_vec() };
         let edge = Edge { branch: self.inst, slot };

@@ -23,18 +23,18 @@
 //! (L1) The operations are `iadd` and `isub`, or all the same of `imul`, `band`, `bor`, `bxor`, `smin`, `smax`, `umin` and `umax`, of integers or
 //! vectors of them. Modulo two to its bits each of these is associative and commutative, in each lane. Subtractions are sums too:
 //! `s - a + b - c = s - (a - b + c)`, where the first sign is taken out, and what has the same one is added. Floats are not associative.
-//! (L2) Nothing but the next operation uses what stands between, so no exit, no store and no trap sees that it is another value. All are
-//! pure, so that it does not matter when they run. (L3) Each stands where it stood, so that its operands are there; the last one
+//! (L2) Nothing but the next operation uses an intermediate result, so no exit, no store and no trap sees that it is another value. All are
+//! pure, so that it does not matter when they run. (L3) Each is placed where it was, so that its operands are available; the last one
 //! gives the value that the chain gave. (L4) Constants that are added to a value one after the other, `(v + a) + b`, are added at once if nothing
-//! but what is rewritten uses the sum between: modulo two to its bits it is the same ([`constants`]). (L5) A constant that is added to the index of an address becomes
+//! but what is rewritten uses the inner sum: modulo two to its bits it is the same ([`constants`]). (L5) A constant that is added to the index of an address becomes
 //! an offset, if nothing but such addresses uses the sum: the address is the same, modulo two to 64 ([`offsets`](crate::edit::materialize::offsets)).
 //!
 //! # Pays when
 //!
 //! (P1) the chain takes more cycles than the processor takes to start all instructions of an iteration: then it is what the loop waits
 //! for. (P2) A register is free for what is put together. (P3) The loop is not cold. Of (L4) and (L5) there is
-//! one operation fewer, and a register less or as many. An index that is used otherwise too, such as the next value of a counter, would only be alive beside
-//! what it is made of.
+//! one operation fewer, and a register less or as many. An index that has other uses, such as the next value of a counter, would only be live in addition to
+//! what it is computed from.
 //!
 //! # Changes
 //!
@@ -42,7 +42,7 @@
 //!
 //! # Not done
 //!
-//! Chains through parameters of blocks inside of the loop, and those in which the carried value is what something is subtracted by.
+//! Chains through parameters of blocks inside of the loop, and those in which the carried value is the subtrahend.
 //! Sums with a factor, such as a hash: what would be put together first needs powers of the factor.
 //!
 //! # References
@@ -222,7 +222,7 @@ struct Link {
     inst: Inst,
     /// What it adds to what the chain has.
     operand: Value,
-    /// Whether it takes it away.
+    /// Whether it subtracts it.
     subtracts: bool,
 }
 
@@ -235,7 +235,7 @@ struct Chain {
     links: Vec<Link>,
 }
 
-/// The header parameters of `lp` and their next values, if these are made in the loop by an operation that has others of its kind before it.
+/// The header parameters of `lp` and their next values, if these are computed in the loop by an operation that has others of its kind before it.
 fn carried(func: &Function, forest: &LoopForest, lp: Loop) -> Vec<(Value, Value)> {
     let data = forest.data(lp);
     let [back_edge] = data.back_edges[..] else { return Vec::new() };
@@ -254,7 +254,7 @@ fn carried(func: &Function, forest: &LoopForest, lp: Loop) -> Vec<(Value, Value)
     pairs.filter(may_be_chain).collect()
 }
 
-/// The instruction in `lp`, but not in a loop inside, that makes `value`, if it can be part of a chain.
+/// The instruction in `lp`, but not in an inner loop, that computes `value`, if it can be part of a chain.
 fn operation(func: &Function, (forest, lp): (&LoopForest, Loop), value: Value) -> Option<(Inst, Kind)> {
     let inst = func.dfg.value_def(value).inst()?;
     let kind = Kind::of(func, inst)?;
@@ -262,7 +262,7 @@ fn operation(func: &Function, (forest, lp): (&LoopForest, Loop), value: Value) -
     func.layout.inst_block(inst).is_some_and(is_here).then_some((inst, kind))
 }
 
-/// The operands of an operation that can be what the chain has: of a difference, only what is taken from.
+/// The operands of an operation that can be the value of the chain: of a difference, only the minuend.
 fn continued(func: &Function, inst: Inst) -> &[Value] {
     let args = func.dfg.inst_args(inst);
     if func.dfg.insts[inst].opcode() == Opcode::Isub { &args[..1] } else { args }
@@ -291,7 +291,7 @@ fn prove(
 }
 
 impl Chain {
-    /// The chain from `start` to `next`, looked for backwards. What stands between has one use each, so all that is looked at is a tree, and no
+    /// The chain from `start` to `next`, looked for backwards. The values between have one use each, so all that is looked at is a tree, and no
     /// other chain has any of it.
     fn find(
         func: &Function,
@@ -352,7 +352,7 @@ impl Chain {
         }
     }
 
-    /// Combines two operands in front of `before`.
+    /// Combines two operands before the instruction `before`.
     fn combine(&self, func: &mut Function, before: Inst, operands @ [a, b]: [Value; 2], adds: bool) -> Value {
         match self.kind {
             Kind::Sum if adds => at(func, before).ins().iadd(a, b),
@@ -367,7 +367,7 @@ impl Chain {
     }
 }
 
-/// The links of the chain that `start` goes into at `inst`.
+/// The links of the chain that `start` enters at `inst`.
 fn links(func: &Function, users: &FxHashMap<Inst, Option<Inst>>, (start, inst): (Value, Inst)) -> Vec<Link> {
     let (mut links, mut value, mut next) = (Vec::new(), start, Some(inst));
     while let Some(inst) = next {
@@ -431,10 +431,10 @@ fn starts(func: &Function, (forest, lp): (&LoopForest, Loop), options: &Options)
 refusals! {
     /// Why no reduction of a loop is reassociated.
     enum Decline {
-        /// (L1) Nothing is carried that several operations of one kind make.
+        /// (L1) No carried value is computed by several operations of one kind.
         NothingCombined => "nothing-combined",
             "no value is carried from one iteration to the next by several operations whose order can be changed";
-        /// (L2) What stands between is used elsewhere.
+        /// (L2) An intermediate result is used elsewhere.
         UsedBetween(value: Value) => "used-between",
             "{value}, or what it is before its next value, is used by something else than the next operation",
             help "use such a value after the loop only";

@@ -21,7 +21,7 @@
 //!
 //! # Pays when
 //!
-//! Always: it is asked for. A counter that is carried in a register costs an addition for each iteration; a block that not each iteration runs through adds to memory.
+//! Always: it is asked for. A counter that is carried in a register costs an addition for each iteration; a block that not each iteration executes adds to memory.
 //!
 //! # Changes
 //!
@@ -83,7 +83,7 @@ fn count(ctx: &mut Context, forest: &LoopForest, sites: &LoopSites, (counters, p
     let lp = forest.loop_of_header(sites.header).expect("the header of a loop");
     let data = forest.data(lp);
     let (back_edges, classes) = counters.take_exits();
-    // Each exit block is entered by edges of this loop, or of loops inside, alone.
+    // Each exit block is entered by edges of this loop, or of inner loops, alone.
     let exits: BTreeSet<Block> = data.exits.iter().map(|edge| edge.target(func)).collect();
     let taken = carry(func, data);
     for block in exits {

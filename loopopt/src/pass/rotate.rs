@@ -22,20 +22,20 @@
 //!                                     └──► exit ◄──┘
 //! ```
 //!
-//! What is hoisted to the new preheader runs only if the body runs, and the loop ends in one conditional branch. The way
-//! around the loop has a block of its own, so that it can stand behind the loop and the guard fall through into it.
+//! What is hoisted to the new preheader runs only if the body runs, and the loop ends in one conditional branch. The path
+//! that bypasses the loop has a block of its own, so that it can be placed after the loop and the guard can fall through into the loop.
 //!
 //! The copy runs where the header ran first, and the header runs where it ran again: every execution passes through the
 //! same instructions in the same order as before. So loads, traps and calls in the header are copied like all else;
 //! nothing is reordered. (LLVM moves invariant instructions and copies the rest; here those that are pure and invariant
-//! are used from the copy, which comes to the same.)
+//! are used from the copy, which is equivalent.)
 //!
 //! A [poll](crate::analysis::memory::exit_polls) is among them: its copy in the guard is done once, before the loop, and says nothing of what the loop
-//! reads afterwards. Whoever joins loads has to keep the two apart.
+//! reads afterwards. A pass that merges loads must not merge the two.
 //!
 //! A value of the header that the body uses has two definitions afterwards, the header's and the copy's; the new header
 //! gets a parameter for it, or [computes it](stepped) from another one. This covers the cyclic cases (a value that is tested and carried, parameters that feed each
-//! other): the parameters of the old header become parameters of the new one, all at once. Uses behind the loop are
+//! other): the parameters of the old header become parameters of the new one, all at once. Uses after the loop are
 //! arguments of exit edges, by closed form, and those of the copy's edges are the copy's values.
 //!
 //! # Needs
@@ -52,30 +52,30 @@
 //!
 //! (P1) the loop does not test at the bottom already, where a check, which leaves for a trap or for cold code, is no such test; (P2) the header is small enough; (P3) neither the
 //! loop nor its exit is cold; (P4) the loop does not dispatch; (P5) its iterations are counted, or none of them [bypasses](bypass) the
-//! loops inside.
+//! inner loops.
 //!
-//! A loop dispatches if a `br_table` picks one of several ways through the iteration by a value of that iteration. Each way ends in a jump,
+//! A loop dispatches if a `br_table` picks one of several paths through the iteration by a value of that iteration. Each path ends in a jump,
 //! to the test at the top. If the test moves to the bottom, that jump stays, and the test takes a second one back: the sample `switch-loop`
-//! takes 1.59 of its time. With a copy of the test in each way ([`tail_duplicate`](super::tail_duplicate)) it is one jump again, but the copies
+//! takes 1.59 of its time. With a copy of the test on each path ([`tail_duplicate`](super::tail_duplicate)) it is one jump again, but the copies
 //! cost the branch predictor more than the guard gains: 1.04. As it came, it takes 1.00.
 //!
 //! # Changes
 //!
 //! Blocks and edges. What becomes one block is joined at once: the preheader with the copy, the latch with the old header, the
-//! new header with the body. A guard that goes one way only becomes a jump. Canonical form has to be made anew.
+//! new header with the body. A guard that always takes one edge becomes a jump. Canonical form has to be rebuilt.
 //!
-//! Of accesses that were [told apart](crate::analysis::memory::told_apart) within an iteration it is forgotten, if the header has one of them: it becomes
+//! That accesses were [proved disjoint](crate::analysis::memory::disjoint) within an iteration is forgotten, if the header has one of them: it becomes
 //! that of the next iteration.
 //!
 //! # Closed form
 //!
-//! What is copied keeps closed form for the loop itself, and with all edges in place no loop comes or goes: the guard dominates what the
+//! What is copied keeps closed form for the loop itself, and with all edges in place no loop appears or disappears: the guard dominates what the
 //! header did. Three things end closed form:
 //!
-//! * A guard that leaves the loop around is an exit of that loop with values of its own.
-//! * A guard that goes one way takes edges away. An irreducible cycle that is entered at one block only from then on is a loop, with
-//!   values that nobody has closed. Without such cycles no loop is made.
-//! * A guard that always leaves takes the body away, and with it its other exits. The loop around gets smaller if what came before went
+//! * A guard that leaves the outer loop is an exit of that loop with values of its own.
+//! * A guard that always takes one edge removes edges. An irreducible cycle that is entered at one block only from then on is a loop, with
+//!   values that are not in closed form. Without such cycles no loop is made.
+//! * A guard that always leaves removes the body, and with it its other exits. The outer loop gets smaller if what came before went
 //!   on in it by these only; what it defines is used outside then.
 //!
 //! # Not done
@@ -91,12 +91,12 @@ mod apply;
 mod bypass;
 mod stepped;
 
-use crate::analysis::cfg::edges::{Edge, edges_from, edges_into, ways_from};
+use crate::analysis::cfg::edges::{Edge, edges_and_targets, edges_from, edges_into};
 use crate::analysis::cfg::jumps::{leads_to_failure, only_jumps_to};
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::inst::effects::{Effects, is_constant};
 use crate::analysis::memory::alias::has_one_address;
-use crate::analysis::scev::exit_count::first_way;
+use crate::analysis::scev::exit_count::first_edge;
 use crate::analysis::scev::view::View;
 use crate::change::Change;
 use crate::claim::Claim;
@@ -128,7 +128,7 @@ pub(crate) const PASS: Pass = Pass {
 };
 
 /// Rotates all loops that can be and should be. All are planned first and rotated together, so that time is linear in
-/// the size of the function. What one rotation makes possible for the loop around it is found when the pass runs again.
+/// the size of the function. What one rotation makes possible for the outer loop is found when the pass runs again.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
     let mut plans = Vec::new();
     for lp in cx.forest(ctx).loops() {
@@ -159,7 +159,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     let may_make_loop = is_settled && !cx.forest(ctx).irreducible().is_empty();
     let never_runs = |plan: &Rotation| plan.guard.is_some_and(|slot| slot != plan.into_body.slot);
     let may_shrink_parent = plans.iter().any(|plan| plan.is_inner && never_runs(plan));
-    // The loop around one that never runs may be small enough then.
+    // The outer loop of one that never runs may be small enough then.
     for plan in plans.iter().filter(|plan| plan.guard_leaves_parent || never_runs(plan)) {
         cx.look_again(ctx, plan.header);
     }
@@ -193,19 +193,19 @@ struct Rotation {
     exits: Vec<(Block, Vec<Edge>)>,
     /// Results of the header's instructions that are pure and invariant: the copy's results serve the body too.
     invariant: BTreeSet<Value>,
-    /// Results of the header's instructions that are a counter and a constant.
+    /// Results of the header's instructions that are a counter plus a constant.
     stepped: Vec<Stepped>,
     /// Instructions to copy, without the branch and constants.
     size: usize,
-    /// How many edges enter the latch, if a `br_table` of the loop picks the way through the iteration.
+    /// How many edges enter the latch, if a `br_table` of the loop picks the path through the iteration.
     dispatched: Option<usize>,
-    /// Iterations bypass the loops inside, and are not counted.
+    /// Iterations bypass the inner loops, and are not counted.
     is_bypassed: bool,
-    /// Which way the copy goes, if that is known.
+    /// Which edge the copy takes, if that is known.
     guard: Option<usize>,
-    /// There is a loop around it.
+    /// There is an outer loop.
     is_inner: bool,
-    /// The guard leaves the loop around, too, which may make that one a loop that tests at the top.
+    /// The guard leaves the outer loop, too, which may make that one a loop that tests at the top.
     guard_leaves_parent: bool,
 }
 
@@ -226,7 +226,7 @@ impl Rotation {
             return Err(Decline::HeaderStays);
         }
         let [into_body] = inside[..] else {
-            return Err(Decline::SeveralWaysOn(inside.len()));
+            return Err(Decline::SeveralSuccessors(inside.len()));
         };
         if let Some(inst) = func.layout.block_insts(header).find(|&inst| !forest.is_duplicable(func, inst)) {
             return Err(Decline::NotDuplicable(func.dfg.insts[inst].opcode()));
@@ -256,7 +256,7 @@ impl Rotation {
                 .parent
                 .is_some_and(|parent| exits.iter().any(|&(exit, _)| !forest.contains(parent, exit))),
             is_bypassed: is_bypassed(ctx, forest, lp) && !is_counted(View { ctx, forest }, lp),
-            guard: first_way(ctx, forest, lp),
+            guard: first_edge(ctx, forest, lp),
             is_inner: data.parent.is_some(),
             into_body,
             body,
@@ -287,8 +287,8 @@ impl Rotation {
             return Err(Decline::ColdExit);
         }
         let max = options.rotate_max_dispatched;
-        if let Some(ways) = self.dispatched.filter(|&ways| ways > max) {
-            return Err(Decline::DispatchLoop { ways, max });
+        if let Some(paths) = self.dispatched.filter(|&paths| paths > max) {
+            return Err(Decline::DispatchLoop { paths, max });
         }
         if self.is_bypassed {
             return Err(Decline::Bypassed);
@@ -296,10 +296,10 @@ impl Rotation {
         Ok(self)
     }
 
-    /// Forgets which accesses are told apart within an iteration that will be of two.
+    /// Forgets which accesses are proved disjoint within an iteration, if they will be in two.
     fn shift(&self, ctx: &Context, cx: &mut PassCx<'_>) {
         let func = &ctx.func;
-        let is_member = |inst| cx.told_apart.is_member(inst);
+        let is_member = |inst| cx.disjoint.is_member(inst);
         if fault!(ToldOfEachIteration) || !func.layout.block_insts(self.header).any(is_member) {
             return;
         }
@@ -309,7 +309,7 @@ impl Rotation {
             let block = func.layout.inst_block(inst).filter(|&block| forest.contains(self.lp, block))?;
             Some(block == self.header)
         };
-        Rc::make_mut(&mut cx.told_apart).shift(is_first, |inst| has_one_address(view, self.lp, inst));
+        Rc::make_mut(&mut cx.disjoint).shift(is_first, |inst| has_one_address(view, self.lp, inst));
     }
 
     fn describe(&self, func: &Function) -> String {
@@ -327,7 +327,7 @@ impl Rotation {
     }
 }
 
-/// Where an exit leads to: not the block that canonical form has put on the way.
+/// Where an exit leads to: not the block that canonical form has put on the path.
 fn target(func: &Function, exit: Block) -> Block {
     only_jumps_to(func, exit).unwrap_or(exit)
 }
@@ -336,7 +336,7 @@ fn target(func: &Function, exit: Block) -> Block {
 fn tests_at_bottom(ctx: &Context, forest: &LoopForest, lp: Loop, strips: Option<Block>) -> bool {
     let func = &ctx.func;
     let ends_strip = |target| strips.is_some() && only_jumps_to(func, target) == strips;
-    let outside = |block| ways_from(func, block).filter(|&(_, target)| !forest.contains(lp, target));
+    let outside = |block| edges_and_targets(func, block).filter(|&(_, target)| !forest.contains(lp, target));
     // A check at the bottom is no test that ends the loop, unless the header has nothing but checks either.
     let has_checks_only = outside(forest.data(lp).header).all(|(_, target)| forest.fails_at(func, target));
     let leaves = |block| {
@@ -347,7 +347,7 @@ fn tests_at_bottom(ctx: &Context, forest: &LoopForest, lp: Loop, strips: Option<
     // The counter of a strip is counted and tested, and nothing else.
     let counts_strip = || {
         let insts = func.layout.block_insts(latch).filter(|&inst| !is_constant(func, inst));
-        insts.count() <= 2 && ways_from(func, latch).any(|(_, target)| ends_strip(target))
+        insts.count() <= 2 && edges_and_targets(func, latch).any(|(_, target)| ends_strip(target))
     };
     let only_gathers = || only_jumps_to(func, latch).is_some() || counts_strip();
     leaves(latch)
@@ -395,7 +395,7 @@ refusals! {
         HeaderStays => "header-stays", "the header does not leave the loop",
             help "test at the start or at the end of an iteration, not in its middle";
         /// (L2) The header goes on inside the loop by several edges.
-        SeveralWaysOn(edges: usize) => "several-ways-on", "the header goes on in the loop by {edges} edges",
+        SeveralSuccessors(edges: usize) => "several-successors", "{edges} edges lead from the header into the loop",
             help "test the condition of the loop first and branch on in a block of its own";
         /// (L4) The new header would need too many parameters.
         TooManyValues => "too-large", "the new header would need too many parameters";
@@ -404,12 +404,12 @@ refusals! {
             help "do less before the test, or raise Options::rotate_max_header_insts";
         /// (P3) All that the header leaves to is cold.
         ColdExit => "cold-exit", "the header leaves to cold code only";
-        /// (P4) A table picks the way through the iteration.
-        DispatchLoop { ways: usize, max: usize }
-            => "dispatch-loop", "a table picks one of {ways} ways back to the test, more than {max}",
-            help "raise Options::rotate_max_dispatched if one way is taken nearly always";
+        /// (P4) A table picks the path through the iteration.
+        DispatchLoop { paths: usize, max: usize }
+            => "dispatch-loop", "a table picks one of {paths} paths back to the test, more than {max}",
+            help "raise Options::rotate_max_dispatched if one path is taken nearly always";
         /// (P5) Short iterations would take a jump more.
-        Bypassed => "bypassed", "an iteration can bypass the loops inside, and would take a second jump";
+        Bypassed => "bypassed", "an iteration can bypass the inner loops, and would take a second jump";
     }
     shared { NotDuplicable(opcode: Opcode), ColdLoop, Withheld }
 }

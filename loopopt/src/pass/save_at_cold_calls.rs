@@ -17,31 +17,31 @@
 //! ```
 //!
 //! What lives across a call and gets no preserved register is on the stack there. Cranelift's allocator (regalloc2 0.15) gives one
-//! place to all values that are passed on to each other, as far as it can, and if one of them is alive at the call it splits that at its
+//! place to all values that are passed to each other as block arguments, as far as it can, and if one of them is alive at the call it splits that at its
 //! uses: then the hot code loads and stores values though the call never runs. Here another value is what is alive at
 //! the call, of another class of registers, so that it cannot be given the place of the first one. That one has no call in its
 //! live range.
 //!
 //! # Needs
 //!
-//! Nothing. Comes late: a parameter that is always the same value, and a value that is cast and cast back, would be removed by all who look for
+//! Nothing. Comes late: a parameter that is always the same value, and a value that is cast and cast back, would be removed by passes that look for
 //! such.
 //!
 //! # Legal when
 //!
-//! Always: a parameter is the value that it is for. (L1) A use gets the parameter if each way to it passes the end of the rare code. If other ways lead there as
+//! Always: a parameter is the value that it is for. (L1) A use gets the parameter if each path to it passes the end of the rare code. If other paths lead there as
 //! well, it gets one that is either ([`crate::edit::ssa::repair`]).
 //!
 //! # Pays when
 //!
 //! A value from outside of the loop that only the cold code uses needs no register in the loop and gets no parameter: it may be on the stack.
 //!
-//! (P1) All calls of the loop are in cold code. If one edge of a branch leads there, and it comes back to where the other edge goes, values come back there. That branch
-//! may be in a cold loop inside: the loop as it was, where `strip_mine` or `transfer` has made one without calls. Of other cold code, as the rare part of a loop that
-//! `transfer` has made, the block is split behind its last call, and values come back there ([`elsewhere`]). (P2) Something lives across. (P3) There are registers for what lives through the loop. (P4) There are few of them, and few values across all of them: each takes code, and
-//! time to lower it. One that saved nothing would be one across which everything lives, so that it is all of them or none.
+//! (P1) All calls of the loop are in cold code. If one edge of a branch leads there, and it comes back to where the other edge goes, values are restored there. That branch
+//! may be in a cold inner loop: the loop as it was, where `strip_mine` or `transfer` has made one without calls. Of other cold code, such as the rare part of a loop that
+//! `transfer` has made, the block is split after its last call, and values are restored there ([`elsewhere`]). (P2) Something lives across. (P3) There are registers for what lives through the loop. (P4) There are few of them, and few values across all of them: each takes code, and
+//! time to lower it. A call at which nothing is saved would be one across which everything lives, so that it is all of them or none.
 //!
-//! What only an outermost loop uses, and what lives across a call in front of it, enters the loop by the other class of registers, if there are more such values than
+//! What only an outermost loop uses, and lives across a call before it, enters the loop by the other class of registers, if there are more such values than
 //! calls preserve: it was on the stack.
 //!
 //! # Cost
@@ -93,7 +93,7 @@ pub(crate) const PASS: Pass = Pass { name: NAME, run, reasons: &[Decline::REASON
 
 /// Saves what lives across the cold calls of all loops where it pays.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
-    let split = split_behind_calls(ctx, cx);
+    let split = split_after_calls(ctx, cx);
     cx.invalidate(ctx, split);
     let mut change = Change::Nothing;
     let forest = cx.forest(ctx);
@@ -143,11 +143,11 @@ impl Room {
     }
 }
 
-/// Lets the cold blocks of loops that call and come back elsewhere end behind their calls.
-fn split_behind_calls(ctx: &mut Context, cx: &mut PassCx<'_>) -> Change {
+/// Lets the cold blocks of loops that call and come back elsewhere end after their calls.
+fn split_after_calls(ctx: &mut Context, cx: &mut PassCx<'_>) -> Change {
     let forest = cx.forest(ctx);
     let calling = |lp| Calls::of(ctx, &forest, lp).ok().flatten();
-    // One of an inner loop is one of those around it, too.
+    // A call of an inner loop is a call of the enclosing loops, too.
     let found: BTreeSet<Block> = forest.loops().filter_map(calling).flat_map(|calls| calls.elsewhere).collect();
     let before = ctx.func.dfg.num_blocks();
     for block in found {
@@ -311,7 +311,7 @@ impl Plan {
     }
 }
 
-/// The loops inside that call and are not cold.
+/// The inner loops that call and are not cold.
 fn inner_loops_that_call(func: &Function, forest: &LoopForest, lp: Loop) -> impl Iterator<Item = Loop> {
     let headers = forest.blocks(lp).iter().filter(|&&block| !func.is_effectively_cold(block));
     let inner = headers.filter_map(|&block| forest.loop_of_header(block)).filter(move |&inner| inner != lp);
@@ -362,7 +362,7 @@ refusals! {
         ManyCalls { calls: usize, max: usize } => "many-calls",
             "{calls} rare parts of the loop call and come back; there may be {max}",
             help "raise Options::save_at_cold_calls_max_calls if one of them is seldom taken and the loop is hot";
-        /// (P4) There are many in loops before it.
+        /// (P4) There are many in loops handled before it.
         ManyCallsBefore { calls: usize, left: usize } => "many-calls",
             "{calls} rare parts of the loop call and come back; other loops that run as often have so many that {left} more are allowed",
             help "raise Options::save_at_cold_calls_max_calls if the loop is hot";

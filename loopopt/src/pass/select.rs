@@ -2,26 +2,26 @@
 //!
 //! Called once, before anything is built. A loop that is skipped is no loop for the passes: it gets no canonical form, and its blocks are code
 //! like that outside of loops. It is a cycle that [the forest](crate::analysis::cfg::loops) does not know, as an irreducible one is, so that no
-//! analysis can rest on there being none. The loops inside it are loops as before. No loop is skipped inside one that is not.
+//! analysis can rest on there being none. Its inner loops are loops as before. No loop is skipped inside one that is not.
 //!
 //! # Skipped are
 //!
-//! * Loops that dispatch: each iteration comes to a `br_table` on what it computed, and most ways from there go back to the header by
+//! * Loops that dispatch: each iteration reaches a `br_table` on what it computed, and most paths from there go back to the header by
 //!   themselves. Interpreters are such loops, and functions that can be resumed, as those of Go are. Their time is spent in mispredicted
-//!   branches; no way through the loop knows what the next one is, so that there is little to gain, and copying or moving code makes the
+//!   branches; no path through the loop knows what the next one is, so that there is little to gain, and copying or moving code makes the
 //!   prediction worse as often as better.
-//! * Loops with very many instructions of their own, those of the loops inside them not counted. What is saved in one iteration is little
+//! * Loops with very many instructions of their own, those of their inner loops not counted. What is saved in one iteration is little
 //!   beside the rest, and each pass would look at all of it.
 //! * Loops that spend their time in what they call: each iteration makes a call, or enters a loop that is of one of these kinds, and has few
-//!   instructions beside for each of them. If a loop of another kind is inside, such a loop is not skipped: the range of its counter is
-//!   what that one is made faster by.
+//!   other instructions for each of them. If there is an inner loop of another kind, such a loop is not skipped: the range of its counter is
+//!   what makes that one faster.
 //!
 //! A function with dynamic vectors stays as it is: Cranelift says that they have 0 bytes, and an access of 0 bytes overlaps no other one.
 //!
 //! # Left to the passes that cost little
 //!
 //! Larger loops that call often, in whatever branch, get the passes of [`Effort::Quick`](crate::Effort::Quick): what a call may change ends what is
-//! known of memory and registers, so that rotation and the order of blocks are most of what can be won, and the time of the other passes goes
+//! known of memory and registers, so that rotation and the order of blocks are most of what can be won, and the time of the other passes grows
 //! with the size of the loop.
 //!
 //! With `Options::ignore_cost` all passes look at all loops; in stress mode some nests are skipped, at random.
@@ -122,11 +122,11 @@ fn reasons(ctx: &Context, options: &Options, forest: &LoopForest) -> SecondaryMa
     let mut inside = SecondaryMap::<Loop, Inside>::with_capacity(forest.len());
     for lp in forest.loops().rev() {
         let own = Own::of(ctx, forest, lp);
-        let ways = if own.dispatches { ways_back(ctx, forest, lp) } else { 0 };
+        let paths = if own.dispatches { paths_back(ctx, forest, lp) } else { 0 };
         let (insts, max_insts) = (own.insts, options.select_max_own_insts);
         let calls = own.calls + inside[lp].futile;
-        reasons[lp] = if ways > options.select_max_dispatched {
-            Some(Skip::Dispatches { ways })
+        reasons[lp] = if paths > options.select_max_dispatched {
+            Some(Skip::Dispatches { paths })
         } else if insts > max_insts {
             Some(Skip::TooLarge { insts, max: max_insts })
         } else if calls > 0 && !inside[lp].has_other && insts <= calls.saturating_mul(options.select_max_insts_per_call)
@@ -156,7 +156,7 @@ struct Inside {
     has_other: bool,
 }
 
-/// What a loop has of its own, without the loops inside.
+/// What a loop has of its own, without its inner loops.
 #[derive(Default)]
 struct Own {
     insts: usize,
@@ -164,7 +164,7 @@ struct Own {
     calls: usize,
     /// Calls in blocks that are not cold.
     hot_calls: usize,
-    /// Whether each iteration comes to a table of ways, by what the loop computes.
+    /// Whether each iteration reaches a `br_table` on what the loop computes.
     dispatches: bool,
 }
 
@@ -190,8 +190,8 @@ impl Own {
     }
 }
 
-/// How many ways lead to the end of an iteration that are not cold: back edges, or edges into the latch if there is one.
-fn ways_back(ctx: &Context, forest: &LoopForest, lp: Loop) -> usize {
+/// How many edges that are not cold lead to the end of an iteration: back edges, or edges into the latch if there is one.
+fn paths_back(ctx: &Context, forest: &LoopForest, lp: Loop) -> usize {
     let func = &ctx.func;
     let is_hot = |edge: &Edge| !func.layout.is_cold(edge.source(func));
     match forest.latch(func, lp) {
@@ -225,9 +225,9 @@ refusals! {
         LargeFunction { insts: usize, max: usize } => "large-function",
             "the function has {insts} instructions, more than {max}: only the passes that cost little look at its loops",
             help "raise Options::full_effort_max_insts, or split the function";
-        /// A table picks the way through each iteration.
-        Dispatches { ways: usize } => "dispatch-loop", "in each iteration a table picks one of {ways} ways back to the header",
-            help "raise Options::select_max_dispatched if one way is taken nearly always";
+        /// A table picks the path through each iteration.
+        Dispatches { paths: usize } => "dispatch-loop", "in each iteration a table picks one of {paths} paths back to the header",
+            help "raise Options::select_max_dispatched if one path is taken nearly always";
         /// Each iteration calls, and does little else.
         SpentInCalls => "spent-in-calls", "each iteration calls a function, or enters a loop that does, and does little else",
             help "let the front end inline what is called, if it is short; or lower Options::select_max_insts_per_call";

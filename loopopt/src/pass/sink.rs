@@ -1,4 +1,4 @@
-//! Compute a value where it is used: behind the loop, or in the rare block.
+//! Compute a value where it is used: after the loop, or in the rare block.
 //!
 //! ```text
 //! header(v1):                        header(v1):
@@ -16,21 +16,21 @@
 //!     call fn0(v6)                       call fn0(v6)
 //! ```
 //!
-//! Cranelift's egraph pass places a pure value in front of the outermost loop in which it does not change, whether the
+//! Cranelift's egraph pass places a pure value before the outermost loop in which it is invariant, whether the
 //! loop uses it once in a thousand iterations or in each (wasmtime#8197); and a value that only the end of a loop needs
 //! is computed in each iteration. Either takes time and a register. (The egraph pass takes itself to be outside of a
-//! loop once it has been to a block behind it, so what stands in a block that it visits after that is not hoisted.)
+//! loop once it has been to a block after it, so what is in a block that it visits later is not hoisted.)
 //!
 //! # Needs
 //!
 //! Closed form, which shows all values that leave a loop in the arguments of its exit edges; single back edges and
 //! dedicated exits. Where it does not hold, less is found. Closed form does not hold afterwards: a value that is
-//! computed behind a loop takes its operands from inside.
+//! computed after a loop takes its operands from inside.
 //!
 //! # Legal when
 //!
-//! * (L1) The instruction is pure, or loads what never changes from where a load is always possible. Behind a loop, it may load without a trap from memory
-//!   that nothing in this loop writes, if nobody else does: it has been done on the way, in the same iteration ([`loads`]).
+//! * (L1) The instruction is pure, or loads what never changes from where a load is always possible. After a loop, it may load without a trap from memory
+//!   that nothing in this loop writes, if nobody else does: it has been executed on the path there, in the same iteration ([`loads`]).
 //! * (L2) All its uses are arguments of edges that leave its loop, or all are in cold blocks, or belong to instructions
 //!   that move to the same places. Operands dominate these places, because the value does.
 //! * (L3) The parameter that it leaves the loop by is the same value on each edge into the exit block.
@@ -47,7 +47,7 @@
 //!
 //! # Not done
 //!
-//! Values that reach an exit through a parameter of a block inside; instructions with several results; places below the
+//! Values that reach an exit through a parameter of a block in the loop; instructions with several results; places below the
 //! exit block that are not always reached from there; the operands of a value that has to stay.
 //!
 //! # References

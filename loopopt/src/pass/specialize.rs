@@ -12,26 +12,26 @@
 //!    exit                              exit
 //! ```
 //!
-//! The first version knows the values, and all that is computed from them alone before the loop: a division becomes a shift, a loop inside is unrolled, a
-//! table has one way. The second is the loop as it was. Both are optimized like any other loop from there on, so checks that can be tested before the
+//! The first version knows the values, and all that is computed from them alone before the loop: a division becomes a shift, an inner loop is unrolled, a
+//! table has one target. The second is the loop as it was. Both are optimized like any other loop from there on, so checks that can be tested before the
 //! loop give each of them a fast and a slow version ([`super::version`]): a test of a value that was recorded fails more often than those do, and must not take
 //! them along.
 //!
 //! # Needs
 //!
-//! Canonical form, and makes it again. It looks at what [`super::apply_profile`] has found.
+//! Canonical form, and rebuilds it. It looks at what [`super::apply_profile`] has found.
 //!
 //! # Legal when
 //!
 //! (L1) Each instruction may be copied. (L2) There is no Spectre guard in the function, unless these may be dropped: where the processor has
-//! mispredicted the test, a guard has to see the number. The values stand before the loop, so they are the same in each iteration, and what is computed from them
-//! alone is computed again from constants. (L3) An access at such a constant, or at an address that is computed from one, stays where it is
+//! mispredicted the test, a guard has to see the number. The values are defined before the loop, so they are loop-invariant, and what is computed from them
+//! alone is recomputed from constants. (L3) An access at such a constant, or at an address that is computed from one, stays where it is
 //! ([`pin_all`], [`pin_accesses_at`]).
 //!
 //! # Pays when
 //!
 //! (P1) The loop ran, (P2) the values were these in enough of its entries, all at once, (P3) something of what is made of them is faster with a constant
-//! ([`gain`]), for as much of the time that is spent in the loop as is worth a copy, and (P4) the loop is not too large. A loop inside one that has got two
+//! ([`gain`]), for as much of the time that is spent in the loop as is worth a copy, and (P4) the loop is not too large. An inner loop of one that has got two
 //! versions gets none.
 //!
 //! # Changes
@@ -155,7 +155,7 @@ struct Plan {
     /// The jump of the preheader.
     entry: Edge,
     blocks: Vec<Block>,
-    /// The header, and those of the loops inside.
+    /// The header, and those of the inner loops.
     headers: Vec<Block>,
     /// Instructions in the copy.
     copied: usize,
@@ -258,7 +258,7 @@ impl Plan {
         )
     }
 
-    /// Puts constants in the place of what they decide, in the loop and where the dispatch enters it. Returns what is computed from them at once.
+    /// Puts constants in the place of what they decide, in the loop and where the dispatch enters it. Returns what is directly computed from them.
     fn fold(&self, ctx: &mut Context, forest: &LoopForest, copies: &Copies) -> Vec<Value> {
         let func = &mut ctx.func;
         let mut constants = Constants::new(&self.values, self.entry.branch);
@@ -303,7 +303,7 @@ impl Plan {
     }
 }
 
-/// Whether a constant is an operand of an instruction, of 32 bits with a sign. Others, of which most are addresses, take an instruction each.
+/// Whether a constant is an immediate operand, of 32 bits with a sign. Others, of which most are addresses, take an instruction each.
 fn is_immediate(value: u64, ty: Type) -> bool {
     i32::try_from(signed(u128::from(value), ty)).is_ok()
 }
@@ -329,7 +329,7 @@ fn twin_of(func: &mut Function, plan: &Plan, order: &Order) -> Copies {
 refusals! {
     /// Why there is no version of a loop for values that were recorded.
     enum Decline {
-        /// (L2) What a branch proves is not known where the processor runs ahead of it.
+        /// (L2) What a branch proves is not known where the processor speculates past it.
         Guarded => "guarded", "the function has Spectre guards, which have to see the values themselves";
         /// (P1) The loop was not run to its end.
         NeverRan => "never-ran", "the loop was never left when the profile was recorded";
@@ -340,8 +340,8 @@ refusals! {
         /// (P3) It would save little.
         LittleGain { gain: u64, insts: u64 } => "little-gain",
             "the values would save {gain} of {insts} instructions for each time that the loop is entered";
-        /// (P4) A loop around it has two versions now.
-        Inside => "inside-of-version", "a loop around it has got a version, and versions of versions are too many";
+        /// (P4) An enclosing loop has two versions now.
+        Inside => "inside-of-version", "an enclosing loop has got a version, and versions of versions are too many";
         /// (P4) There is too much to copy.
         TooLarge { insts: usize, max: usize } => "too-large", "the loop has {insts} instructions, more than {max}",
             help "raise Options::specialize_max_insts if the loop is hot";

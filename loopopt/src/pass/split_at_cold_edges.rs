@@ -9,11 +9,11 @@
 //! join(v7: f64):                                                      brif v4, slow else join(v6)
 //! ```
 //!
-//! Cranelift's allocator (regalloc2 0.15) gives one place to all values that are passed on to each other, as far as it can. If one of them lives
+//! Cranelift's allocator (regalloc2 0.15) gives one place to values that are passed to each other as block arguments, as far as it can. If one of them lives
 //! across a call and gets no preserved register, as no float and no vector does, all of them are split at their uses: the sum of a fast loop is stored
 //! and loaded in each iteration, because the slow loop calls that leaves to the same block. Two values of different classes of registers cannot have
-//! one place. So what is cast to the other class and back, in the cold code, is a place of its own. What the cold code needs of the loop that it was left to
-//! from is cast where it begins, and cast back where it is used:
+//! one place. So what is cast to the other class and back, in the cold code, has a place of its own. What the cold code needs of the loop that it is entered
+//! from is cast where the cold code begins, and cast back where it is used:
 //!
 //! ```text
 //! fast:  ◄───┐                                 fast:  ◄───┐
@@ -26,12 +26,12 @@
 //!                                                  v3 = fadd v6, v4
 //! ```
 //!
-//! So is what a cold call gets that nothing comes back from, `panic(index, length)`: arguments have registers of their own, and the allocator takes these for the
+//! So is what a cold call gets that no path comes back from, `panic(index, length)`: arguments have registers of their own, and the allocator takes these for the
 //! values in the loop, which it moves there and back in each iteration.
 //!
 //! # Needs
 //!
-//! Nothing. Comes late: a value that is cast and cast back would be removed by all who look for such.
+//! Nothing. Comes late: a value that is cast and cast back would be removed by passes that look for such.
 //!
 //! # Legal when
 //!
@@ -40,7 +40,7 @@
 //! # Pays when
 //!
 //! (P1) The cold code calls. (P2) A float or a vector is passed from there to a loop that is not cold, or to where one is left, or is used there and comes
-//! from such a loop: none is in a register across a call. (P3) Integers are arguments of a call, behind which the function ends, in cold code that such a loop is left to.
+//! from such a loop: none is in a register across a call. (P3) Integers are arguments of a call, after which the function ends, in cold code that such a loop is left to.
 //!
 //! # Changes
 //!
@@ -118,7 +118,7 @@ impl Needed {
     fn find(ctx: &Context, forest: &LoopForest, calling: &EntitySet<Block>) -> Self {
         let Context { func, domtree, cfg, .. } = ctx;
         let mut needed = Self::default();
-        // The cold block behind which each of them is. A block comes after its dominators.
+        // The cold block that dominates each of them. A block comes after its dominators.
         let mut entries = SecondaryMap::<Block, Option<Block>>::new();
         for &block in domtree.cfg_rpo().filter(|&&block| calling.contains(block)) {
             let above = domtree.idom(block).and_then(|above| entries[above]);
@@ -163,7 +163,7 @@ impl Passed {
         let mut left_to = SecondaryMap::<Block, Option<Loop>>::new();
         for lp in forest.loops().filter(|&lp| !func.is_effectively_cold(forest.data(lp).header)) {
             for exit in &forest.data(lp).exits {
-                // The exit block may be this loop's own, in front of where ways meet.
+                // The exit block may be this loop's own, before the block where paths meet.
                 let onwards = std::iter::successors(Some(exit.target(func)), |&block| jump_target(func, block));
                 let outside = onwards.take(MAX_ONWARDS).take_while(|&block| !forest.contains(lp, block));
                 outside.for_each(|block| left_to[block] = Some(lp));
@@ -188,8 +188,8 @@ impl Passed {
     }
 }
 
-/// Saves `value` in the other class of registers where `entry` begins, and gives it back in front of each of these uses, which are in their order. Those
-/// of one block share what is given back up to the next call.
+/// Saves `value` in the other class of registers where `entry` begins, and casts it back before each of these uses, which are in their order. Those
+/// of one block share what is cast back up to the next call.
 fn cast_from(func: &mut Function, entry: Block, value: Value, uses: &[Inst]) {
     let saved = Saved::new(&mut FuncCursor::new(func).at_first_insertion_point(entry), value);
     let mut shared: Option<(Inst, Value)> = None;
@@ -203,7 +203,7 @@ fn cast_from(func: &mut Function, entry: Block, value: Value, uses: &[Inst]) {
     }
 }
 
-/// Whether `last` is in the block of `first`, not far behind it, and nothing from `first` on to there calls.
+/// Whether `last` is in the block of `first`, not far after it, and nothing from `first` on to there calls.
 fn no_call_between(func: &Function, first: Inst, last: Inst) -> bool {
     /// Instructions that are looked at for each use, so that the time is linear.
     const MAX_INSTS: usize = 64;
@@ -214,8 +214,8 @@ fn no_call_between(func: &Function, first: Inst, last: Inst) -> bool {
 
 /// Whether the value is a float or a vector, and no constant, nor in a place of its own already.
 fn is_split(func: &Function, value: Value) -> bool {
-    let is_apart = |inst| is_constant(func, inst) || is_cast(func, inst);
-    is_float_class(func.dfg.value_type(value)) && !func.dfg.value_def(value).inst().is_some_and(is_apart)
+    let is_disjoint = |inst| is_constant(func, inst) || is_cast(func, inst);
+    is_float_class(func.dfg.value_type(value)) && !func.dfg.value_def(value).inst().is_some_and(is_disjoint)
 }
 
 /// Whether the value is an integer that can be saved, and no constant.
@@ -234,7 +234,7 @@ fn split(func: &mut Function, edge: Edge, place: usize) {
     set_edge(func, edge, target, &args);
 }
 
-/// The cold blocks that a call is in, or that no other blocks than cold ones are between and one with a call.
+/// The cold blocks that have a call, or that only cold blocks connect with one that has a call.
 fn cold_code_that_calls(ctx: &Context) -> EntitySet<Block> {
     let func = &ctx.func;
     let mut found = EntitySet::new();

@@ -18,7 +18,7 @@
 //! ```
 //!
 //! The first loop does not test: before each of its iterations, the test that ends the loop has said enough. It has one test, and is counted by it. The second
-//! one is the loop as it was, for all that is left; mostly `elide_checks` finds that its test goes the other way each time. So
+//! one is the loop as it was, for the remaining iterations; mostly `elide_checks` finds that its branch takes the other edge each time. So
 //! loops of which the last iterations differ (`i < n - 1`, a separator after each element but the last) lose the test that asks for them. A branch that leaves
 //! the loop is one like that: a loop with two limits has one.
 //!
@@ -29,23 +29,23 @@
 //! # Legal when
 //!
 //! The loop goes on, at the end of an iteration, as long as `t < n` ([`plan`]). In the next iteration, a branch in the middle compares `t + c` with `m`, where `c` is a
-//! constant, not negative, and `n` and `m` do not change. With `l = max(m, c) - c`, which does not wrap, (L1) `t < l` says that `t + c` does not wrap and is less than `m`:
-//! then it is known which way the branch goes, whether it asks for less, not less, equal or not equal. For `at most`, `m` is one more, unless it is the
+//! constant, not negative, and `n` and `m` are invariant. With `l = max(m, c) - c`, which does not wrap, (L1) `t < l` says that `t + c` does not wrap and is less than `m`:
+//! then it is known which edge the branch takes, whether it asks for less, not less, equal or not equal. For `at most`, `m` is one more, unless it is the
 //! largest number, for which the loop is left for the second one earlier. (L2) The first loop goes on if `t < min(n, l)`, so that the loop as it was would have
 //! gone on too. (L3) Where it does not go on although `t < l`, `t < n` does not hold, and the loop ends. Everywhere else the second loop
 //! is entered if `t < n`; it is the loop as it was, and asks all that this has asked. The first loop is entered if the branch of the first iteration, which nothing
-//! was tested for, goes the way that is known. What would have been tested before is not asked: it may wrap. (L4) Each instruction may be copied.
+//! was tested for, takes the edge that is known. What would have been tested before is not asked: it may wrap. (L4) Each instruction may be copied.
 //!
 //! # Pays when
 //!
-//! (P1) there is no loop inside; (P2) neither way of the branch leads to a trap or is cold: checks are `version`'s; (P3) a branch that asks
-//! whether it is equal is one of the last iterations: others are asked for in half of them still; (P4) the loop is small, times the versions that there are of it
+//! (P1) there is no inner loop; (P2) neither edge of the branch leads to a trap or is cold: checks are `version`'s; (P3) a branch that asks
+//! for equality asks for one of the last iterations: others are tested in half of them still; (P4) the loop is small, times the versions that there are of it
 //! already; (P5) it runs more than a few times, as far as is known, before the branch changes: the first few iterations are `peel`'s; (P6) the loop is not
 //! cold. (P7) The function may not grow without limit.
 //!
 //! # Changes
 //!
-//! Blocks and edges. Canonical form has to be made anew.
+//! Blocks and edges. Canonical form has to be rebuilt.
 //!
 //! # Not done
 //!
@@ -119,7 +119,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
 /// Where the first loop ends.
 #[derive(Clone, Copy)]
 struct Limits {
-    /// Below it, the way of the branch is known.
+    /// Below it, the edge that the branch takes is known.
     split: Value,
     /// Below it, the loop goes on as well.
     both: Value,
@@ -133,10 +133,10 @@ impl Plan {
         let limits = self.limits(func);
         self.enter(func, rest);
         unused.push(self.leave(func, limits, rest));
-        let Split { branch, way, .. } = self.split;
-        assert_takes(func, branch, Claim::BranchTaken, way);
+        let Split { branch, arm, .. } = self.split;
+        assert_takes(func, branch, Claim::BranchTaken, arm);
         unused.extend_from_slice(func.dfg.inst_args(branch));
-        settle(func, branch, way);
+        settle(func, branch, arm);
         rest
     }
 
@@ -177,7 +177,7 @@ impl Plan {
         Limits { split, both: if fault!(SplitRunsOn) { split } else { both } }
     }
 
-    /// Lets the first loop be entered if the way of the branch is known in the first iteration.
+    /// Lets the first loop be entered if the edge that the branch takes is known in the first iteration.
     fn enter(&self, func: &mut Function, rest: Block) {
         let jump = self.entry.branch;
         let args: Vec<BlockArg> = self.entry.args(func).collect();
@@ -191,7 +191,7 @@ impl Plan {
 
     /// Lets the first loop go on below both limits. Otherwise the loop ends, or the second one goes on. Gives the condition of the loop as it was.
     ///
-    /// Its test is made anew where the second loop is entered, and not passed there, so that what it says is known.
+    /// Its test is recomputed where the second loop is entered, and not passed there, so that what it says is known.
     fn leave(&self, func: &mut Function, limits: Limits, rest: Block) -> Value {
         let (own, branch) = (&self.own, self.back_edge.branch);
         let latch = self.back_edge.source(func);
@@ -239,14 +239,14 @@ refusals! {
         /// Nothing counts it upwards.
         NotCounted => "not-counted", "no test at the end of each iteration asks whether a number that grows is less than one that does not change";
         /// (P2), (P3) No branch is decided by a counter.
-        NothingToSplit => "nothing-to-split", "no branch in it goes one way up to some iteration, and then the other way";
+        NothingToSplit => "nothing-to-split", "no branch in it takes one edge up to some iteration, and then the other one";
         /// (P4) Too much would be copied.
         TooLarge { insts: usize, versions: usize, max: usize }
             => "too-large", "it has {insts} instructions and {versions} versions; the product may be {max}",
             help "raise Options::split_iterations_max_insts if the loop is hot";
         /// (P5) The branch changes after a few iterations, or the loop ends.
         FewIterations { most: u128, min: usize }
-            => "few-iterations", "{most} iterations stand before or behind it at most; there should be {min}";
+            => "few-iterations", "there are {most} iterations before or after it at most; there should be {min}";
     }
     shared { NotInnermost, ColdLoop, NotDuplicable(opcode: Opcode) }
 }

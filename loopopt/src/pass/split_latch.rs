@@ -1,4 +1,4 @@
-//! Latch splitting: what an iteration passes on is used once, so that the loads that it is made of are operands.
+//! Latch splitting: what an iteration passes to the next one is used once, so that the loads that it is made of are operands.
 //!
 //! ```text
 //! block1(v1: i64, v2: i64):                     block1(v1: i64, v2: i64):
@@ -14,15 +14,15 @@
 //! On x86-64 a load can be an operand of the instruction that uses it, if nothing else does. Cranelift's lowering takes a value that is used twice for
 //! one that may be computed twice, and with it all that it is made of (`compute_use_states` in its `lower.rs`): a sum that the back edge and the exit
 //! both pass keeps each load of its iteration in an instruction and a register of its own. A parameter of a block ends that: it has many uses, and
-//! what is passed for it has one. The block costs nothing: it stands behind the latch, and the parameter is in the register of the value.
+//! the block argument has one. The block costs nothing: it is placed after the latch, and the parameter is in the register of the value.
 //!
 //! # Needs
 //!
-//! Nothing. Comes last: a parameter that is always the same value would be removed by all who look for such.
+//! Nothing. Comes last: a parameter that is always the same value would be removed by passes that look for such.
 //!
 //! # Legal when
 //!
-//! Always: the parameter is the value, and all other uses of the value are behind the latch.
+//! Always: the parameter is the value, and all other uses of the value are after the latch.
 //!
 //! # Pays when
 //!
@@ -31,7 +31,7 @@
 //!
 //! # Changes
 //!
-//! A block and an edge for each latch, parameters, arguments. What computes the other values that are passed on goes to the end of the latch with the test,
+//! A block and an edge for each latch, parameters, arguments. What computes the other block arguments is moved to the end of the latch with the test,
 //! as far as nothing else in the latch uses it: a folded load reads its address where it is used.
 //!
 //! # Not done
@@ -101,12 +101,12 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
 struct Plan {
     latch: Block,
     branch: Inst,
-    /// What goes to the end of the latch, in this order.
+    /// What is moved to the end of the latch, in this order.
     last: Vec<Inst>,
-    /// What it passes on through parameters of the new block.
+    /// What it passes through parameters of the new block.
     values: Vec<Value>,
-    /// Whether something behind the branch uses one of them.
-    has_uses_behind: bool,
+    /// Whether something after the branch uses one of them.
+    has_uses_after: bool,
 }
 
 impl Plan {
@@ -132,11 +132,11 @@ impl Plan {
             return None;
         }
         let last = last(func, (latch, uses), back_edge, &values);
-        Some(Self { latch, branch, last, values, has_uses_behind: all > passed })
+        Some(Self { latch, branch, last, values, has_uses_after: all > passed })
     }
 
     fn apply(&self, func: &mut Function, renames: &mut Renames) {
-        let Self { latch, branch, ref last, ref values, has_uses_behind } = *self;
+        let Self { latch, branch, ref last, ref values, has_uses_after } = *self;
         for &inst in last {
             func.layout.remove_inst(inst);
             func.layout.insert_inst(inst, branch);
@@ -156,7 +156,7 @@ impl Plan {
             let param = func.dfg.append_block_param(block, ty);
             copy_labels(func, value, param);
             rename_uses(func, branch, |used| if used == value { param } else { used });
-            if has_uses_behind {
+            if has_uses_after {
                 renames.insert(value, param);
             }
         }

@@ -17,12 +17,12 @@
 //!
 //! A value that lives across a call and gets no preserved register is on the stack there. Cranelift's allocator (regalloc2 0.15) splits its live
 //! range at the call and at uses, not where the inner loop is entered, and then often loads the value in each iteration and stores it again,
-//! though it does not change. A parameter that the loop passes to itself has a live range without the call: it is loaded once, where the loop
+//! though it is loop-invariant. A parameter that the loop passes to itself has a live range without the call: it is loaded once, where the loop
 //! is entered. Where it can share the register of the value, it costs nothing.
 //!
 //! # Needs
 //!
-//! Nothing. Comes last: a parameter that is always the same value would be removed by all who look for such.
+//! Nothing. Comes last: a parameter that is always the same value would be removed by passes that look for such.
 //!
 //! # Legal when
 //!
@@ -31,7 +31,7 @@
 //! # Pays when
 //!
 //! (P1) The loop does not call, and is the outermost such loop in one that does, in cold code or not. (P2) It uses values from outside of that one, which
-//! are no constants: these are made again where they are used. (P3) There are registers for them in the loop.
+//! are no constants: these are recomputed where they are used. (P3) There are registers for them in the loop.
 //!
 //! # Changes
 //!
@@ -83,7 +83,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     Ok(change)
 }
 
-/// For each loop whether it calls, be it in a loop inside.
+/// For each loop whether it calls, be it in an inner loop.
 fn loops_that_call(func: &Function, forest: &LoopForest) -> SecondaryMap<Loop, bool> {
     let mut found = SecondaryMap::new();
     for lp in forest.loops().rev() {
@@ -96,7 +96,7 @@ fn loops_that_call(func: &Function, forest: &LoopForest) -> SecondaryMap<Loop, b
 }
 
 struct Plan {
-    /// What the loop uses from outside of the one around.
+    /// What the loop uses from outside of the outer loop.
     values: Vec<Value>,
 }
 
@@ -120,10 +120,10 @@ impl Plan {
 }
 
 refusals! {
-    /// Why a loop uses the values of the loop around.
+    /// Why a loop uses the values of the outer loop.
     enum Decline {
         /// (P2) Nothing from outside is used.
-        NothingLives => "nothing-lives", "it uses no value that lives across the calls of the loop around";
+        NothingLives => "nothing-lives", "it uses no value that is live across the calls of the enclosing loop";
         /// (P3) There are not enough registers.
         Pressure => "pressure", "more lives through the loop than there are registers";
     }

@@ -18,13 +18,13 @@
 //! ```
 //!
 //! The inner loop has no call, so that memory is loaded once, cells live in registers, checks leave it, and it is unrolled. HotSpot C2
-//! strip-mines counted loops for its safepoints; its slow path leaves by deoptimization. Here the loop around the strips is that path.
+//! strip-mines counted loops for its safepoints; its slow path leaves by deoptimization. Here the loop of strips is that path.
 //!
 //! [`fuse_exit_tests`](crate::pass::fuse_exit_tests) makes one test of the one that counts the strip and the one that ends the loop.
 //!
 //! # Needs
 //!
-//! Canonical form, and makes it again.
+//! Canonical form, and rebuilds it.
 //!
 //! # Legal when
 //!
@@ -32,10 +32,10 @@
 //! would have taken its usual edge.
 //!
 //! (L1) **Flags**: what others write may be seen later than it was written, by no more than the embedder allows
-//! ([`Embedder::poll_latency`](crate::Embedder::poll_latency), in instructions): as many iterations as surely take no longer are in one strip. A loop inside counts
+//! ([`Embedder::poll_latency`](crate::Embedder::poll_latency), in instructions): as many iterations as surely take no longer are in one strip. An inner loop counts
 //! with the most iterations that it can have. The condition is the same until somebody else writes: nothing in an iteration writes
 //! to what it is loaded from, and nothing is called (what is called polls itself). After a rare edge the strip has one iteration, after one for
-//! fuel as well: what is called there may set a flag, or change what the next look compares with, even if the look of this iteration, behind that
+//! fuel as well: what is called there may set a flag, or change what the next poll compares with, even if the poll of this iteration, after that
 //! edge, still compares with what there was before. So only what others
 //! write in the meantime makes a difference: as long as nobody does, a flag is found set as often as before. A loop that surely ends
 //! within one strip needs no counter: it polls when it is entered, and if it finds something, it runs as it was.
@@ -47,21 +47,21 @@
 //! room for `(n - 1) * most` when it is entered, no poll finds anything; if not, it runs as it was. A loop, or a nest, that [waits](crate::analysis::memory::exit_polls)
 //! for what it loads itself gets strips as short as flags ask for: what ends a strip is a count, so that the load may leave it.
 //!
-//! (L3) What the polls compute and the iteration uses is computed again in the strip: it is pure. What they load is used by them only. What an
+//! (L3) What the polls compute and the iteration uses is recomputed in the strip: it is pure. What they load is used by them only. What an
 //! iteration gets from the polls is known at the end of the one before.
 //!
-//! (L4) **Nests**: where loops inside poll as well, a strip leaves their polls out too, as long as each of them asks what one of the loop asks: the same operations
+//! (L4) **Nests**: where inner loops poll as well, a strip leaves their polls out too, as long as each of them asks what one of the loop asks: the same operations
 //! on the same values, if no rare edge is taken, and loads of the same memory, to which nothing in an iteration writes. So none of them would have taken its rare edge
-//! unless somebody else wrote, and (L1) bounds how late that is seen: loops inside count with the most iterations that they can have. If the loop's own poll
+//! unless somebody else wrote, and (L1) bounds how late that is seen: inner loops count with the most iterations that they can have. If the loop's own poll
 //! finds something, the iteration runs as it was, with all its polls, in a copy that comes back to the poll.
 //!
-//! (L5) **Nests with fuel**: what an iteration takes, all iterations of the loops inside with it, is at most `most`, and each poll inside asks for the same number, of which no more is enough for
-//! any of them than for the strip. If there is room for `n * most` when a strip of `n` iterations begins, no poll of these, outside or inside, finds anything. Here the last
-//! iteration counts as well, which polls inside. If there is not fuel for one, the iteration runs as it was.
+//! (L5) **Nests with fuel**: what an iteration takes, all iterations of the inner loops included, is at most `most`, and each inner poll asks for the same number, of which no more is enough for
+//! any of them than for the strip. If there is room for `n * most` when a strip of `n` iterations begins, no poll of these, outer or inner, finds anything. Here the last
+//! iteration counts as well, which polls in inner loops. If there is not fuel for one, the iteration runs as it was.
 //!
 //! # Pays when
 //!
-//! (P1) The loop is not cold; (P2) more than one iteration fits into a strip; (P3) for flags, a recurrence may end the loop, of a constant step if there is no loop inside, as
+//! (P1) The loop is not cold; (P2) more than one iteration fits into a strip; (P3) for flags, a recurrence may end the loop, of a constant step if there is no inner loop, as
 //! [`fuse_exit_tests`](crate::pass::fuse_exit_tests) wants it, and nothing else does, or the number of iterations is known. In other loops the counter of the strip
 //! takes as long as the poll did, and most of them search something near: with strips, `string-search`, `dijkstra` and `utf8` of
 //! `bench-programs/wasm` take 1.05 to 1.06 of their time with epochs, and 0.89 to 1.00 without. With strips in loops that a count may end as well, `json-o1`
@@ -74,7 +74,7 @@
 //!
 //! # Changes
 //!
-//! Blocks and edges. The rare blocks become cold. The loop of the strips stays as it is from then on.
+//! Blocks and edges. The rare blocks become cold. The loop of strips stays as it is from then on.
 //!
 //! # Not done
 //!
@@ -193,7 +193,7 @@ struct Plans {
     all: Vec<Plan>,
     /// The blocks that they copy.
     copied: EntitySet<Block>,
-    /// Their loops, and those around them.
+    /// Their loops, and the enclosing ones.
     around: EntitySet<Loop>,
 }
 
@@ -208,7 +208,7 @@ impl Plans {
     }
 }
 
-/// Plans for the outermost loops that can be strips of which the loops inside do not poll, and why others cannot.
+/// Plans for the outermost loops that can be strips of which the inner loops do not poll, and why others cannot.
 fn plan_nests(ctx: &Context, cx: &mut PassCx<'_>, shared: &mut Shared) -> (Plans, FxHashMap<Loop, Decline>) {
     let forest = cx.forest(ctx);
     let view = View { ctx, forest: &forest };
@@ -245,7 +245,7 @@ enum Strip {
 /// A loop to be strip-mined.
 struct Plan {
     polls: Polls,
-    /// The polls of loops inside, which strips leave out too.
+    /// The polls of inner loops, which strips leave out too.
     inner: Vec<Polls>,
     back_edge: Edge,
     /// The blocks of the loop in an order in which they can be copied, if they are to be.
@@ -264,13 +264,13 @@ impl Plan {
         self.polls.all[0].block
     }
 
-    /// The headers of which the copies are those of loops that run when a poll has found something. Around strips, only an iteration is copied.
+    /// The headers of which the copies are those of loops that run when a poll has found something. For a loop of strips, only an iteration is copied.
     fn slow_headers(&self) -> Vec<Block> {
         let is_iterated = matches!(self.strip, Strip::Whole { .. });
         self.headers.iter().copied().filter(|&header| is_iterated || header != self.header()).collect()
     }
 
-    /// (P4) A loop around strips is not for one that ends soon, as far as a profile or an estimate says.
+    /// (P4) A loop of strips is not for one that ends soon, as far as a profile or an estimate says.
     fn runs_often(self, (view, lp): (View<'_>, Loop), cx: &PassCx<'_>) -> Result<Self, Decline> {
         let min = if matches!(self.strip, Strip::Counted { .. }) { cx.options.strip_mine_min_iterations } else { 0 };
         match cx.usually_short(view, lp, min) {
@@ -283,7 +283,7 @@ impl Plan {
         let polls = self.describe_strip();
         match self.inner.len() {
             0 => polls,
-            inner => format!("{polls}, and not in the loops inside, {inner} of which did"),
+            inner => format!("{polls}, and not in the inner loops, {inner} of which did"),
         }
     }
 

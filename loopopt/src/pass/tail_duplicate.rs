@@ -10,7 +10,7 @@
 //!              brif …, header, exit
 //! ```
 //!
-//! Rotation puts one test behind all latches. Where several blocks jump to it, each iteration takes two jumps, one to the
+//! Rotation puts one test after all latches. Where several blocks jump to it, each iteration takes two jumps, one to the
 //! test and one back to the header; a loop that tests at the top takes one. With a copy of the test in each of these
 //! blocks, rotated loops take one, too. A block that branches to the test gains nothing and keeps the shared one.
 //!
@@ -20,16 +20,16 @@
 //!
 //! # Legal when
 //!
-//! (L1) The test may be copied. Each way through the loop passes through the same instructions as before. Values of the
-//! test are used behind the loop only, since the header does not follow from the test alone, and there they become
+//! (L1) The test may be copied. Each path through the loop passes through the same instructions as before. Values of the
+//! test are used after the loop only, since the header is not entered from the test alone, and there they become
 //! parameters of the exit block.
 //!
 //! # Pays when
 //!
 //! (P1) The test is small, (P2) several edges enter it, of which at least one is a jump and not too many are, cold ones not counted,
-//! and (P3) the loop is an innermost one: in others, the loop inside mostly takes the time.
+//! and (P3) the loop is an innermost one: in others, the inner loops mostly take the time.
 //!
-//! Where one block jumps to the test and others branch to it, no jump is saved: the block would fall through. But each way
+//! Where one block jumps to the test and others branch to it, no jump is saved: the block would fall through. But each path
 //! through the iteration has a branch of its own then, and what depends on data seems to be predicted otherwise, mostly better:
 //! over the 25 programs in Wasmtime that have such loops alone, the mean is 0.971, and 0.985 without the pass, single ones
 //! from 0.85 (`floyd-warshall-o2`) to 1.13 (`floyd-warshall-o2-memory64`, the same loop with a longer address) of that.
@@ -118,8 +118,8 @@ impl SharedTest {
         let header = forest.data(lp).header;
         let block = forest.latch(func, lp).filter(|&latch| latch != header)?;
         let branch = func.layout.last_inst(block)?;
-        let mut ways = edges_from(func, block);
-        let (first, second) = (ways.next()?, ways.next()?);
+        let mut edges = edges_from(func, block);
+        let (first, second) = (edges.next()?, edges.next()?);
         let exit = [first, second].into_iter().find(|edge| !forest.contains(lp, edge.target(func)))?;
         let (jumps, others): (Vec<_>, Vec<_>) = edges_into(func, &ctx.cfg, block).partition(|edge| {
             let source = edge.source(func);
@@ -194,8 +194,8 @@ fn apply(func: &mut Function, plans: &[SharedTest]) {
 }
 
 /// Lets the values of the tests leave the loops through parameters of the exit blocks. If a value of a test is used in
-/// another block, the exit block is entered from the test alone and dominates the use: the only other way on is the header,
-/// which does not follow from the test alone.
+/// another block, the exit block is entered from the test alone and dominates the use: the only other successor is the header,
+/// which is not entered from the test alone.
 fn close_over_exits(func: &mut Function, plans: &[SharedTest]) {
     let exits: BTreeMap<_, _> = plans.iter().map(|plan| (plan.block, plan.exit)).collect();
     let mut of_tests = EntitySet::with_capacity(func.dfg.num_values());

@@ -9,7 +9,7 @@
 //!     brif v3, block4, block5
 //! ```
 //!
-//! A front end that makes values of `a && b` and `a || b` joins both ways and tests what it has got, and so does one that sets a flag and asks for it next. The
+//! A front end that makes values of `a && b` and `a || b` joins both paths and tests the result, and so does one that sets a flag and tests it next. The
 //! header of `while (a && b)` does not leave the loop then, and nobody can tell how often that runs.
 //!
 //! # Needs
@@ -18,17 +18,17 @@
 //!
 //! # Legal when
 //!
-//! (L1) The edge decides the branch: by the constants that it passes, by what the branches on the only way to it have tested
-//! ([`tested`](crate::analysis::facts::tested)), and by what the block computes from these. Of nothing else it is said what it is, so that nothing of an iteration
+//! (L1) The edge decides the branch: by the constants that it passes, by what the branches on the only path to it have tested
+//! ([`tested`](crate::analysis::facts::tested)), and by what the block computes from these. Nothing else is taken for known, so that nothing of an iteration
 //! before is taken for one of this. (L2) The edge gets a copy of the block that jumps: the same instructions run, which may be copied, and where values of the
-//! block are used behind it, they [meet](crate::edit::ssa::repair) those of the copy. (L3) No Spectre guard sees another number, and the processor runs nothing that it could not run before: a way that a
+//! block are used after it, they [meet](crate::edit::ssa::repair) those of the copy. (L3) No Spectre guard sees another number, and the processor runs nothing that it could not run before: a path that a
 //! mispredicted branch opens led through the block to the same place.
 //!
 //! # Pays when
 //!
-//! (P1) The block is small. Where it is behind others that only jump, they are copied with it. (P2) Neither it nor the edge is cold. (P3) It enters no loop behind its header: a header is threaded only to where its loop is left, such as
-//! from a back edge behind `done = true`. All other blocks of a loop are entered from the loop alone, and so is what they branch to. (P4) A test that each iteration
-//! makes, and that may end the loop, is what counts it: there it has to be what the edge passes that decides. (P5) Not too many values of the block are used behind it.
+//! (P1) The block is small. Where it is after others that only jump, they are copied with it. (P2) Neither it nor the edge is cold. (P3) It enters no loop except at its header: a header is threaded only to where its loop is left, such as
+//! from a back edge after `done = true`. All other blocks of a loop are entered from the loop alone, and so is what they branch to. (P4) A test that each iteration
+//! makes, and that may end the loop, is what counts it: there the block argument of the edge has to decide. (P5) Not too many values of the block are used after it.
 //!
 //! # Changes
 //!
@@ -36,7 +36,7 @@
 //!
 //! # Not done
 //!
-//! Interpreters and automata, of which the next state is known at the end of each way: that would be a cycle with many entries.
+//! Interpreters and automata, of which the next state is known at the end of each path: that would be a cycle with many entries.
 //!
 //! # References
 //!
@@ -84,7 +84,7 @@ pub(crate) const PASS: Pass = Pass {
 /// Values of blocks that may meet those of copies. 256: for each of them, the blocks between are walked through.
 const MAX_MEETING: usize = 256;
 
-/// How often it is tried again. 3: once one way sets no flag any more, the others may say what it is; more than that is a state.
+/// How often it is tried again. 3: once one path sets no flag any more, the others may say what it is; more than that is a state.
 const MAX_ROUNDS: usize = 3;
 
 /// Threads all edges in loops where it pays. Linear in the size of the function.
@@ -96,7 +96,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
             break;
         }
         thread(ctx, cx, plans)?;
-        // What one edge enters now has other names for what is passed to it.
+        // What one edge enters now has other names for its block arguments.
         canon::merge_blocks(ctx, cx);
     }
     Ok(Change::Nothing)
@@ -110,7 +110,7 @@ fn thread(ctx: &mut Context, cx: &mut PassCx<'_>, mut plans: Vec<Plan>) -> Codeg
     }
     let homes = homes(&ctx.func, &plans);
     let conditions: Vec<_> = plans.iter().map(|plan| ctx.func.dfg.inst_args(plan.path.branch)[0]).collect();
-    // Where one threaded block leads to another, the copy of the first one goes on by the edge that is threaded already.
+    // Where one threaded block leads to another, the copy of the first one takes the edge that is threaded already.
     let order = Order::of(&ctx.func, &ctx.domtree);
     plans.sort_by_key(|plan| std::cmp::Reverse(order.position(plan.path.blocks[0])));
     let mut copies = FxHashMap::<Block, Vec<Copies>>::default();
@@ -212,7 +212,7 @@ fn used_elsewhere(func: &Function, domtree: &DominatorTree, homes: &Homes) -> BT
     used
 }
 
-/// Lets what is used behind threaded blocks be that of the block, or of the copy that ran instead. `copies` are those of each block.
+/// Lets what is used after threaded blocks be that of the block, or of the copy that ran instead. `copies` are those of each block.
 fn repair(ctx: &mut Context, homes: &Homes, copies: &FxHashMap<Block, Vec<Copies>>) -> Result<(), TooManyParams> {
     let mut levels = Levels::default();
     for (value, (home, users)) in used_elsewhere(&ctx.func, &ctx.domtree, homes) {
@@ -228,18 +228,18 @@ fn repair(ctx: &mut Context, homes: &Homes, copies: &FxHashMap<Block, Vec<Copies
 impl Plan {
     fn describe(&self) -> String {
         let block = self.path.last();
-        match self.ways.len() {
-            0 => format!("{block} branches one way only"),
+        match self.threaded.len() {
+            0 => format!("{block} always takes one edge"),
             1 => format!("an edge goes straight to where {block} would branch"),
             edges => format!("{edges} edges go straight to where {block} would branch"),
         }
     }
 
-    /// Gives each edge a copy of the path that goes on by its way. Returns the copies of each block. What a block uses of one behind it is of another iteration,
+    /// Gives each edge a copy of the path that goes on to its successor. Returns the copies of each block. What a block uses of one after it is of another iteration,
     /// so they are copied one by one.
     fn apply(&self, func: &mut Function) -> Vec<(Block, Copies)> {
         let mut made = Vec::new();
-        for &(edge, slot) in &self.ways {
+        for &(edge, slot) in &self.threaded {
             let mut next = None;
             for &block in self.path.blocks.iter().rev() {
                 let copies = clone_blocks(func, &[block]);
@@ -258,7 +258,7 @@ impl Plan {
         made
     }
 
-    /// Lets the block itself go on by the way that all edges decide on, once no edge of its branch is looked for any more.
+    /// Lets the block itself go on to the successor that all edges decide on, once no edge of its branch is looked for any more.
     fn settle_rest(&self, func: &mut Function) {
         if let Some(slot) = self.rest {
             assert_takes(func, self.path.branch, Claim::BranchTaken, slot);
@@ -268,7 +268,7 @@ impl Plan {
 }
 
 refusals! {
-    /// Why no edge of a loop goes on by itself.
+    /// Why no edge of a loop is threaded.
     enum Decline {
         /// (L1) No edge decides how the block that it enters branches.
         NothingDecided => "nothing-decided", "no edge decides how the block that it enters branches";
@@ -276,13 +276,13 @@ refusals! {
         TooLarge { block: Block, insts: usize, max: usize } => "too-large",
             "an edge decides how {block} branches, which holds {insts} instructions, more than {max}",
             help "raise Options::thread_jumps_max_insts, or test the condition before the rest";
-        /// (P3) The way leads into a loop.
+        /// (P3) The path leads into a loop.
         EntersLoop(block: Block) => "enters-loop", "an edge decides how {block} branches, which is the header of a loop that it would enter elsewhere";
         /// (P4) The loop would no longer be counted by its test.
         EachIteration(block: Block) => "each-iteration", "an edge decides how {block} branches, where each iteration tests whether there is another one";
         /// (P5) Too many values would meet those of a copy.
         TooManyValues(block: Block) => "too-many-values",
-            "an edge decides how {block} branches, and of the values that are used behind it, too many would meet those of copies";
+            "an edge decides how {block} branches, and of the values that are used after it, too many would meet those of copies";
     }
     shared { NotDuplicable(opcode: Opcode), Withheld }
 }

@@ -1,7 +1,7 @@
 //! Loop transfer: a rare part of a loop is moved out of it, so that its effects no longer prevent optimizations of the rest.
 //!
 //! ```text
-//! header:                              outer:              ◄── what does not change is loaded here
+//! header:                              outer:              ◄── what is loop-invariant is loaded here
 //!     v1 = load v0     invariant?          jump header
 //!     brif v2, rare, next              header:
 //! rare cold:                               brif v2, rare', next
@@ -17,10 +17,10 @@
 //!
 //! A call in a cold block may write any memory, so that nothing can be loaded once before the loop, and no cell can stay in a
 //! register. Without it, the loop is fast. An iteration that needs the rare part leaves the fast loop, is finished in a copy
-//! of the remainder, and enters the loop anew: [`crate::edit::copy::reroute_cold_path`].
+//! of the remainder, and enters the loop again: [`crate::edit::copy::reroute_cold_path`].
 //!
 //! OMR ("loop transfer") goes to a slow copy of the loop and stays there until that is left. Its header dispatches by a
-//! number to where the fast loop was left, since an edge into the middle would make a cycle with two entries. Here only loops inside the
+//! number to where the fast loop was left, since an edge into the middle would make a cycle with two entries. Here only inner loops of the
 //! one that is made fast have such a header in the copy. The loop itself needs none: its copy goes back to the fast loop,
 //! which is entered at its header like at first. That is legal for the same reason, takes less code, and one rare call in a thousand iterations
 //! costs one iteration, not all that follow.
@@ -35,9 +35,9 @@
 //! decides alone whether a rare part is reached ([`waits`]), or whether the loop ends ([`polls`](crate::analysis::memory::exit_polls)),
 //! is kept in the loop by the call in it, and has to stay. So that rare part stays as well, while others leave; and what decides whether the loop ends needs
 //! a call that stays with it. A load of a region that others write ([`Writers::Others`](crate::Writers)) stays
-//! without one: no pass moves it. So the fast loop polls in each iteration, as the loop did. Where something else that changes decides as well, in the
-//! same condition or in one behind it, the loop does not wait: it comes to the rare part or to its end without anybody's help. Such a load may leave the
-//! fast loop, and then what others write is seen when that is entered anew. Who has to see it earlier says so of its region, or loads atomically. (L3) The loop has no cycle inside
+//! without one: no pass moves it. So the fast loop polls in each iteration, as the loop did. Where something else that varies decides as well, in the
+//! same condition or in one after it, the loop does not wait: it reaches the rare part or its end without anybody's help. Such a load may leave the
+//! fast loop, and then what others write is seen when that is entered again. Who has to see it earlier says so of its region, or loads atomically. (L3) The loop has no cycle inside
 //! that can be entered at two blocks. Apart from that each execution passes through the same instructions in the same order.
 //!
 //! # Pays when
@@ -45,13 +45,13 @@
 //! (P1) An edge leads to a cold block, and (P2) the back edge can be taken without; (P3) there is a load or a store of one place
 //! that nothing but the cold blocks keeps in the loop, or a value that a call in them may give: an operation of a dynamic language gives what its instruction
 //! gives or what a call gives, and what is known of the first (its tag) is not known of both; (P4) what is copied is not too large; (P5) the loop is not cold itself.
-//! (P6) If the rare part is in a loop inside, that one runs a few times only: if not, it is the one to be made fast.
+//! (P6) If the rare part is in an inner loop, that one runs a few times only: if not, it is the one to be made fast.
 //! (P7) The function may not grow without limit.
 //!
 //! # Changes
 //!
-//! Blocks and edges. Wants another round, so that `licm` sees the fast loop before `peel` does. The loop around the fast one is marked slow: it
-//! is the one of before.
+//! Blocks and edges. Wants another round, so that `licm` sees the fast loop before `peel` does. The outer loop of the fast one is marked slow: it
+//! is the original one.
 //!
 //! # Not done
 //!
@@ -64,10 +64,11 @@
 mod gain;
 mod why;
 
-use crate::analysis::cfg::edges::{Edge, code_size, copied_size, edges_from, ways_from};
+use crate::analysis::cfg::edges::{Edge, code_size, copied_size, edges_and_targets, edges_from};
 use crate::analysis::cfg::jumps::jump_target;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::cfg::must_execute::Order;
+use crate::analysis::inst::effects::calls;
 use crate::analysis::memory::alias::{Access, LoopStores, PrivateSlots};
 use crate::analysis::memory::loop_polls::LoopPolls;
 use crate::analysis::scev::exit_count;
@@ -84,9 +85,9 @@ use cranelift_codegen::{CodegenResult, Context, FxHashSet};
 use gain::{Gain, Values, is_asynchronous, waits};
 use why::Decline;
 
-/// Rare ways of one loop. 32: each gets blocks of its own, and later passes look at each exit: a table with 100 cold entries takes 5.9 times as long as
+/// Rare edges of one loop. 32: each gets blocks of its own, and later passes look at each exit: a table with 100 cold entries takes 5.9 times as long as
 /// Cranelift alone, one with 2,000 34 times as long.
-const MAX_WAYS: usize = 32;
+const MAX_COLD_EDGES: usize = 32;
 
 /// The name of this pass.
 pub(crate) const NAME: &str = "transfer";
@@ -104,7 +105,7 @@ pub(crate) const PASS: Pass = Pass {
 /// Jumps that are followed to a cold block.
 const MAX_JUMPS: usize = 8;
 
-/// Takes rare parts out of all loops in which they stand in the way.
+/// Takes rare parts out of all loops in which they are an obstacle.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
     let plans = granted(ctx, cx, NAME, plan, |plan| (plan.header, plan.copied))?;
     if plans.is_empty() {
@@ -144,7 +145,7 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
     plans
 }
 
-/// A loop without its rare ways.
+/// A loop without its rare edges.
 struct Shape {
     entry: Edge,
     rare: Vec<RareEdge>,
@@ -184,15 +185,20 @@ impl Look<'_> {
         if !blocks.iter().any(|&block| func.layout.is_cold(block)) {
             let stays = |edge: &Edge| forest.contains(lp, edge.target(func)) && edge.target(func) != data.header;
             let forks = |&block: &Block| edges_from(func, block).filter(stays).count() > 1;
-            return Err(if blocks.iter().any(forks) { Decline::NoRareWay } else { Decline::OneWay });
+            let has_call = || blocks.iter().any(|&block| calls(func, block));
+            return Err(match blocks.iter().any(forks) {
+                true if has_call() => Decline::NoColdEdge,
+                true => Decline::NoCall,
+                false => Decline::OnePath,
+            });
         }
         if func.is_effectively_cold(data.header) {
             return Err(Decline::ColdLoop);
         }
         let rare = self.rare_edges();
-        let ([entry], false) = (&data.entries[..], rare.is_empty()) else { return Err(Decline::NoRareWay) };
-        if rare.len() > MAX_WAYS {
-            return Err(Decline::ManyRareWays { ways: rare.len(), max: MAX_WAYS });
+        let ([entry], false) = (&data.entries[..], rare.is_empty()) else { return Err(Decline::NoColdEdge) };
+        if rare.len() > MAX_COLD_EDGES {
+            return Err(Decline::ManyColdEdges { edges: rare.len(), max: MAX_COLD_EDGES });
         }
         let shape = self.without(*entry, rare);
         let comes_back = data.back_edges.iter().any(|edge| shape.is_hot.contains(edge.source(func)));
@@ -237,7 +243,7 @@ impl Look<'_> {
             if !matches!(last, Some(Opcode::Brif | Opcode::BrTable)) {
                 continue;
             }
-            for (edge, target) in ways_from(func, block) {
+            for (edge, target) in edges_and_targets(func, block) {
                 let header = forest.loop_of_header(target);
                 let goes_back = header.is_some_and(|header| forest.contains(header, block));
                 if forest.contains(lp, target) && !goes_back && leads_to_cold(func, target) {
@@ -248,7 +254,7 @@ impl Look<'_> {
         rare
     }
 
-    /// The headers of the loops inside that hold both blocks, from the outside in.
+    /// The headers of the inner loops that hold both blocks, from the outside in.
     fn around(&self, source: Block, target: Block) -> Vec<Block> {
         let mut headers = Vec::new();
         let mut next = self.forest.innermost(source);
@@ -269,7 +275,7 @@ impl Look<'_> {
         reached.extend(starts.iter().copied());
         let mut stack = starts.to_vec();
         while let Some(block) = stack.pop() {
-            for (edge, target) in ways_from(&self.ctx.func, block) {
+            for (edge, target) in edges_and_targets(&self.ctx.func, block) {
                 let goes_on = target != header && self.forest.contains(self.lp, target) && allowed(edge);
                 if goes_on && reached.insert(target) {
                     stack.push(target);
@@ -287,9 +293,9 @@ impl Look<'_> {
             return Err(Decline::Irreducible);
         }
         // With more in the loop, there is no more to win. That is asked first, as it takes less time.
-        let (gain, ways) = (self.gain_of(&shape, facts)?, shape.rare.len());
+        let (gain, edges) = (self.gain_of(&shape, facts)?, shape.rare.len());
         let shape = self.without_awaited(shape)?;
-        let gain = if shape.rare.len() == ways { gain } else { self.gain_of(&shape, facts)? };
+        let gain = if shape.rare.len() == edges { gain } else { self.gain_of(&shape, facts)? };
         let starts: Vec<_> = shape.rare.iter().map(|rare| rare.edge.target(func)).collect();
         let rest = self.reach(&starts, |_| true);
         let rest: Vec<_> = blocks.iter().copied().filter(|&block| rest.contains(block)).collect();
@@ -327,7 +333,7 @@ impl Look<'_> {
         if gain.is_nothing(options) { Err(Decline::NothingToWin) } else { Ok(gain) }
     }
 
-    /// (L2) No load that decides whether the loop ends, or one inside, loses what keeps it there.
+    /// (L2) No load that decides whether the loop ends, or an inner one, loses what keeps it there.
     fn prove_patience(&self, shape: &Shape, facts: &mut Facts) -> Result<(), Decline> {
         let Self { ctx, forest, lp, options } = *self;
         let func = &ctx.func;
@@ -393,7 +399,7 @@ struct Plan {
     hot: Vec<Block>,
     /// What is copied, in reverse postorder.
     rest: Vec<Block>,
-    /// The headers of the loops inside.
+    /// The headers of the inner loops.
     inner: Vec<Block>,
     gain: Gain,
     /// Instructions in the copy, without constants and jumps.
@@ -405,11 +411,11 @@ struct Plan {
 impl Plan {
     fn describe(&self) -> String {
         let Gain { loads, stores, values: Values { all: values, .. } } = self.gain;
-        let ways = self.rare.len();
+        let edges = self.rare.len();
         let depth = self.rare.iter().map(|rare| rare.around.len()).max().unwrap_or(0);
         let through = if depth == 0 { String::new() } else { format!(", through {depth} headers of slow loops") };
         format!(
-            "rare ways: {ways}{through}; they leave the loop, which can do without loads: {loads}, stores: {stores}, \
+            "cold edges: {edges}{through}; they leave the loop, which can do without loads: {loads}, stores: {stores}, \
              values that meet others there: {values} (instructions in the copy: {})",
             self.size
         )
@@ -422,7 +428,7 @@ fn apply(ctx: &mut Context, cx: &mut PassCx<'_>, plans: &[Plan]) -> CodegenResul
     for plan in plans {
         // For `licm`, which needs no copy; `peel` waits for it.
         cx.look_again(ctx, plan.header);
-        // A branch that the rare part came back in front of, and asked again, follows now from the one that leads there.
+        // A branch before which the rare part came back, and that asked again, follows now from the one that leads there.
         cx.reopen_checks(&ctx.func, &plan.hot);
         cx.retract(NAME, plan.header);
         cx.fired(&ctx.func, &PASS, plan.header, plan.describe());
@@ -438,13 +444,13 @@ fn apply(ctx: &mut Context, cx: &mut PassCx<'_>, plans: &[Plan]) -> CodegenResul
         return Ok(());
     }
     cx.invalidate_and_prune(ctx)?;
-    // What only the rare part changed does not change in the fast loop.
+    // What only the rare part changed is loop-invariant in the fast loop.
     remove_redundant_params(ctx);
     cx.keep_form(Form::Any);
     Ok(())
 }
 
-/// Marks the loop around the fast one, and the loops in the copy.
+/// Marks the outer loop of the fast one, and the loops in the copy.
 fn mark_slow(cx: &mut PassCx<'_>, plan: &Plan, rerouted: &Rerouted) {
     cx.marks.header_moved(plan.header, rerouted.outer);
     cx.marks.add_around(rerouted.outer);

@@ -1,4 +1,4 @@
-//! Unswitching: a branch that goes the same way in each iteration is decided once, before the loop.
+//! Unswitching: a branch that takes the same edge in each iteration is decided once, before the loop.
 //!
 //! ```text
 //! preheader                      preheader: v1?
@@ -15,16 +15,16 @@
 //!    exit
 //! ```
 //!
-//! Each way of the branch gets a version of the loop that holds what can be reached that way. The largest of them is the loop
+//! Each arm of the branch gets a version of the loop that holds what can be reached through it. The largest of them is the loop
 //! itself, the others are copies of just what they need: a branch that leaves the loop at once costs no copy at all (LLVM calls
 //! that trivial). All versions are equal: none is slow, and the other passes go on with each.
 //!
-//! A `br_table` gets one version for each of its ways, and a `select` two, if it pays. A branch on what a branch before the loop
+//! A `br_table` gets one version for each of its targets, and a `select` two, if it pays. A branch on what a branch before the loop
 //! has tested already is settled without a copy.
 //!
 //! Other branches on the same condition are settled along with the first.
 //!
-//! Of a branch on `a & b` or `a | b`, of which one side does not change, one version asks for the other side, and the other one for nothing.
+//! Of a branch on `a & b` or `a | b`, of which one side is loop-invariant, one version asks for the other side, and the other one for nothing.
 //!
 //! # Needs
 //!
@@ -32,18 +32,18 @@
 //!
 //! # Legal when
 //!
-//! (L1) The condition is computed outside the loop, or by a few pure instructions that can go in front of it. Computing it early
-//! is no effect: there is no undefined value in CLIF. A condition that hangs on a load in the loop waits for `licm`. (L2) What is in
+//! (L1) The condition is computed outside the loop, or by a few pure instructions that can move before it. Computing it early
+//! is no effect: there is no undefined value in CLIF. A condition that depends on a load in the loop waits for `licm`. (L2) What is in
 //! more than one version may be copied. (L3) A `select` of which a Spectre guard asks stays, unless guards may be dropped: the branch that would decide it
 //! can be mispredicted, and a choice by data cannot ([`asked_by_guards`]). (L4) A part of a condition decides it if both parts are 0 or 1: `a & b` is 0 if `a` is, and
 //! `b` if not; `a | b` is 1 if `a` is, and `b` if not.
 //!
 //! # Pays when
 //!
-//! (P1) both ways go on normally: a branch to a trap is a check, and checks are `version`'s, which keeps the loop that traps out
+//! (P1) both arms go on normally: a branch to a trap is a check, and checks are `version`'s, which keeps the loop that traps out
 //! of the way; (P2) the instructions that the versions add, times the versions that the loop has already, are not many:
 //! so they cannot multiply; (P3) there are not too many versions; (P4) neither the loop nor the branch is cold; (P5) a `select` is
-//! enough to do without: the instructions for the other value go as well. (P6) If there is a loop inside, the branch stands
+//! enough to do without: the instructions for the other value are deleted as well. (P6) If there is an inner loop, the branch is
 //! in it, or costs nothing to decide: beside a loop it takes no time. (P7) The function may not grow without limit. (P8) The search
 //! may not take long: of each loop some branches are looked at, and each look takes blocks of an allowance that grows with the function.
 //!
@@ -51,7 +51,7 @@
 //!
 //! # Changes
 //!
-//! Blocks and edges. What the decisions have left for nothing goes at once.
+//! Blocks and edges. What the decisions have left unused is removed at once.
 //!
 //! # Not done
 //!
@@ -75,7 +75,7 @@ use crate::options::Options;
 use crate::pass::copying::{Denied, granted};
 use crate::pass::{Pass, PassCx};
 use apply::apply;
-use candidates::{Candidate, Deciders, Decision, Found, MAX_CANDIDATES, candidates, known_way};
+use candidates::{Candidate, Deciders, Decision, Found, MAX_CANDIDATES, candidates, known_arm};
 use cranelift_codegen::entity::{EntitySet, SecondaryMap};
 use cranelift_codegen::ir::{Block, Function, Inst};
 use cranelift_codegen::{CodegenResult, Context, FxHashSet};
@@ -114,7 +114,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     Ok(pending)
 }
 
-/// The loops to unswitch, none inside another. If there are any `touched`, only these headers' loops and those around them: for the
+/// The loops to unswitch, none inside another. If there are any `touched`, only these headers' loops and their enclosing loops: for the
 /// others, the answer is what it was.
 fn plan(ctx: &Context, cx: &mut PassCx<'_>, touched: Option<&FxHashSet<Block>>) -> Vec<Plan> {
     let mut plans = Vec::new();
@@ -158,7 +158,7 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>, touched: Option<&FxHashSet<Block>>) 
     plans
 }
 
-/// The loops of these headers, and all loops around them.
+/// The loops of these headers, and all enclosing loops.
 fn with_loops_around(forest: &LoopForest, headers: &FxHashSet<Block>) -> EntitySet<Loop> {
     let mut loops = EntitySet::with_capacity(forest.len());
     for lp in forest.loops().filter(|&lp| headers.contains(&forest.data(lp).header)) {
@@ -221,16 +221,16 @@ impl Looks<'_> {
             return Err(why);
         }
         let max = options.unswitch_max_versions.max(MAX_CANDIDATES);
-        if candidate.ways() > max {
-            return Err(Decline::TooManyVersions { versions: candidate.ways(), max });
+        if candidate.arms() > max {
+            return Err(Decline::TooManyVersions { versions: candidate.arms(), max });
         }
         let header = forest.data(lp).header;
         let decision = Decision::of(func, self.search.deciders, &candidate, |block| forest.contains(lp, block));
-        let known = known_way(ctx, &candidate, entry.source(func));
-        let ways: Vec<usize> = known.map_or_else(|| (0..candidate.ways()).collect(), |way| vec![way]);
-        let mut parts: Vec<Part> = ways.into_iter().map(|way| Part::new(func, way, header)).collect();
+        let known = known_arm(ctx, &candidate, entry.source(func));
+        let arms: Vec<usize> = known.map_or_else(|| (0..candidate.arms()).collect(), |arm| vec![arm]);
+        let mut parts: Vec<Part> = arms.into_iter().map(|arm| Part::new(func, arm, header)).collect();
         let growth = self.walk(&mut parts, &decision, least)?;
-        let stays = (0..parts.len()).rev().max_by_key(|&index| parts[index].copied).expect("a branch has a way");
+        let stays = (0..parts.len()).rev().max_by_key(|&index| parts[index].copied).expect("a branch has an arm");
         parts.swap(0, stays);
         let blocks = forest.blocks(lp);
         let twice = |&&block: &&Block| parts.iter().filter(|part| part.blocks.contains(block)).count() > 1;
@@ -258,7 +258,7 @@ impl Looks<'_> {
         })
     }
 
-    /// Walks through the loop in each of these ways, and returns by how many instructions the loop grows: by what the ways have in
+    /// Walks through the loop for each of these arms, and returns by how many instructions the loop grows: by what the arms have in
     /// common. They go side by side, so that much in common is found early, and a large loop is not walked through for nothing.
     fn walk(&self, parts: &mut [Part], decision: &Decision, least: usize) -> Result<usize, Decline> {
         let Search { ctx, options, sizes, left, .. } = self.search;
@@ -307,11 +307,11 @@ impl Looks<'_> {
     }
 }
 
-/// What can be reached in a loop if a branch goes one way.
+/// What can be reached in a loop if a branch takes one arm.
 struct Part {
-    way: usize,
+    arm: usize,
     blocks: EntitySet<Block>,
-    /// Blocks of it from which it was not gone on yet.
+    /// Blocks of it from which the walk has not gone on yet.
     stack: Vec<Block>,
     /// Whether its back edge stays.
     loops: bool,
@@ -322,10 +322,10 @@ struct Part {
 }
 
 impl Part {
-    fn new(func: &Function, way: usize, header: Block) -> Self {
+    fn new(func: &Function, arm: usize, header: Block) -> Self {
         let mut blocks = EntitySet::with_capacity(func.dfg.num_blocks());
         blocks.insert(header);
-        Self { way, blocks, stack: vec![header], loops: false, size: 0, copied: 0 }
+        Self { arm, blocks, stack: vec![header], loops: false, size: 0, copied: 0 }
     }
 
     /// Goes on from a block of it.
@@ -334,7 +334,7 @@ impl Part {
         let header = forest.data(lp).header;
         self.size += sizes[block].counted as usize;
         self.copied += sizes[block].all as usize;
-        decision.ways_from(&ctx.func, block, self.way, |next| {
+        decision.successors_in_arm(&ctx.func, block, self.arm, |next| {
             self.loops |= next == header;
             if forest.contains(lp, next) && self.blocks.insert(next) {
                 self.stack.push(next);
@@ -372,11 +372,11 @@ struct Plan {
     /// The jump of the preheader.
     entry: Edge,
     all_blocks: Vec<Block>,
-    /// The loop and the loops inside it.
+    /// The loop and its inner loops.
     inner: Vec<Loop>,
     candidate: Candidate,
     decision: Decision,
-    /// The versions of the loop, the loop itself first. One only if the way is known.
+    /// The versions of the loop, the loop itself first. One only if the arm is known.
     parts: Vec<Part>,
     /// Instructions in the loop, without constants and jumps.
     size: usize,
@@ -395,7 +395,7 @@ impl Plan {
         let added = self.parts[1..].iter().map(|part| part.size).sum::<usize>();
         let _ = match self.parts.len() {
             1 => write!(text, "decided before the loop already"),
-            ways => write!(text, "decided before the loop, with {ways} ways on"),
+            arms => write!(text, "decided before the loop, with {arms} successors"),
         };
         if added > 0 {
             let _ = write!(text, " (instructions: {} before, {added} in copies)", self.size);

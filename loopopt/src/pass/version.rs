@@ -19,8 +19,8 @@
 //! checks kept in place. No exact trap is lost: where a check would fail in some iteration, that iteration, and all
 //! before it, run in the slow loop.
 //!
-//! What has to hold in front of a loop for a check to hold in each iteration is found in [`crate::analysis::scev::predication`]; with the
-//! same reasoning it is found for the loop around, from what was found for the loop inside. The test goes to the
+//! What has to hold before a loop for a check to hold in each iteration is found in [`crate::analysis::scev::predication`]; with the
+//! same reasoning it is found for the outer loop, from what was found for the inner loop. The test goes before the
 //! outermost loop at which most of the checks can be tested, and that whole nest has a fast and a slow version, not each
 //! loop of it.
 //!
@@ -31,9 +31,9 @@
 //! That an address of 32 bits does not wrap is tested like a check ([`extension`]): in the fast loop it is one of 64 bits, which `widen_indices`
 //! gives one base for all that lies next to each other, and guards are consolidated by.
 //!
-//! So is that a cell, such as `*sum` or `s->scale`, is nowhere where the loop loads and stores else ([`overlap`]): in the fast loop, `promote` and `licm`
+//! It is tested that a cell, such as `*sum` or `s->scale`, overlaps no other access of the loop ([`overlap`]): in the fast loop, `promote` and `licm`
 //! keep it in a register. And that a store is far from what several iterations load ([`reloads`]), so that `load_elimination` loads it once in an
-//! unrolled loop. They are told by [`crate::analysis::memory::told_apart`]. One test and one slow loop are for all of these.
+//! unrolled loop. These passes know that from [`crate::analysis::memory::disjoint`]. One test and one slow loop are for all of these.
 //!
 //! # Needs
 //!
@@ -44,32 +44,32 @@
 //! (L1) each instruction of the loop may be copied; (L2) for a check, what has to hold before the loop can be said in sums.
 //!
 //! A loop that polls is looked at twice. Before it runs in [strips](crate::pass::strip_mine), its address sums are tested, if there is nothing else and it counts up: one
-//! test for the whole loop, often the same in each iteration of the one around. All else waits for the strips, in which what is loaded stays the same.
+//! test for the whole loop, often the same in each iteration of the outer one. All else waits for the strips, in which what is loaded stays the same.
 //!
 //! What is an address because of the test is one in the fast loop: accesses at it stay there, whatever their flags say.
 //!
 //! # Pays when
 //!
-//! (P1) most of what is checked in the nest goes, an inner loop counting for more than the one around, and most of that would be
-//! tested anew in each iteration if it were tested in front of a loop inside: a test that does not change is hoisted from there
+//! (P1) most of what is checked in the nest is removed, an inner loop counting for more than the outer one, and most of that would be
+//! tested again in each iteration if it were tested before an inner loop: a test that is loop-invariant is hoisted from there
 //! by `licm`, and less is copied; (P2) the loop is not too
 //! large, and (P3) the test is not; (P4) the loop is not cold, (P5) runs more than a few times, as far as is known: of
 //! an innermost loop that something else than its count can end, such as a search, nothing is, and the test must not compare more often
 //! than one iteration does; and (P6) is not a version
 //! already, nor holds one: copies do not multiply. (P7) The function may not grow without limit. (P8) If guards are consolidated, fewer
-//! are executed afterwards, or something else goes than guards: of the programs of `bench-programs/wasm` that this rule changes, `as-nbody-o2` takes 0.990 of its
-//! time and not 1.063, `json-o0` 0.965 and not 1.058, `radix-sort-o0` 0.856 and not 0.910. If nothing is copied for it, no more guards are executed. (P9) If nothing goes but that addresses are added up in 32 bits, these are many of the
-//! instructions. (P10) A cell has a load that may leave the loop, is not likely to be one of the places that it is told apart from, and
-//! is told apart from all of them, or from none; loads that come back are many of the instructions of a loop that is going to be unrolled.
+//! are executed afterwards, or something else than guards is removed: of the programs of `bench-programs/wasm` that this rule changes, `as-nbody-o2` takes 0.990 of its
+//! time and not 1.063, `json-o0` 0.965 and not 1.058, `radix-sort-o0` 0.856 and not 0.910. If nothing is copied for it, no more guards are executed. (P9) If nothing is removed but sums of addresses in 32 bits, these are many of the
+//! instructions. (P10) A cell has a load that may leave the loop, is not likely to be one of the places that it is proved disjoint from, and
+//! is proved disjoint from all of them, or from none; loads that come back are many of the instructions of a loop that is going to be unrolled.
 //!
 //! # Changes
 //!
-//! Blocks and edges. The test uses what is computed in front of the loop already. Canonical form has to be made anew: the exits are entered from both versions.
+//! Blocks and edges. The test uses what is computed before the loop already. Canonical form has to be rebuilt: the exits are entered from both versions.
 //!
 //! # Not done
 //!
-//! A division that traps by itself stays: CLIF has no division that does not. Checks that compare two numbers of which both change
-//! in other ways than along lines. Loops that are counted by nothing but a condition on memory. Two arrays that move are told apart
+//! A division that traps by itself stays: CLIF has no division that does not. Checks that compare two numbers of which both vary
+//! in other ways than linearly. Loops that are counted by nothing but a condition on memory. Two arrays that move are proved disjoint
 //! for the length of an unrolled group alone.
 //!
 //! # References
@@ -81,12 +81,12 @@
 mod assumed;
 mod check;
 mod extension;
-mod in_front;
 mod judge;
 mod known;
 mod lengths;
 mod overlap;
 mod plan;
+mod preheader_loads;
 mod reloads;
 mod returning_guards;
 mod why;
@@ -139,7 +139,7 @@ pub(crate) const OF_ASSUMING: Pass = Pass { run: run_assuming, keeps: Form::Cano
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Which {
     All,
-    /// Loops inside others that poll and count up: the test of the whole loop takes the place of one for each strip.
+    /// Inner loops that poll and count up: the test of the whole loop takes the place of one for each strip.
     Polling,
 }
 
@@ -199,7 +199,7 @@ fn run_for(ctx: &mut Context, cx: &mut PassCx<'_>, which: Which) -> CodegenResul
     let order = Order::of(&ctx.func, &ctx.domtree);
     for plan in &plans {
         plan.make(ctx, cx, &order, (plan.describe(), plan.overlaps().next().is_some()));
-        plan.tell_apart(Rc::make_mut(&mut cx.told_apart));
+        plan.note_disjoint(Rc::make_mut(&mut cx.disjoint));
     }
     finish(ctx, cx, &plans)?;
     Ok(Change::Insts)
@@ -223,7 +223,7 @@ fn finish(ctx: &mut Context, cx: &mut PassCx<'_>, plans: &[Plan]) -> CodegenResu
     }
     let tests: Vec<_> = plans.iter().map(|plan| plan.entry.source(&ctx.func)).collect();
     cx.invalidate_and_prune(ctx)?;
-    // What one plan settles can be the way to the loop of another.
+    // What one plan settles can be the path to the loop of another.
     let stays = |block: &Block| ctx.func.layout.is_block_inserted(*block);
     let mut blocks: Vec<_> = plans.iter().flat_map(|plan| plan.blocks.iter().copied()).filter(stays).collect();
     let tests: Vec<_> = tests.into_iter().filter(stays).collect();
@@ -236,7 +236,7 @@ fn finish(ctx: &mut Context, cx: &mut PassCx<'_>, plans: &[Plan]) -> CodegenResu
     Ok(())
 }
 
-/// What an extension is only where nothing wraps, and a guard where its condition holds: in the fast loops, but not in front of their tests.
+/// What an extension is only where nothing wraps, and a guard where its condition holds: in the fast loops, but not before their tests.
 fn changed(func: &Function, plans: &[Plan]) -> Vec<Value> {
     let checks = plans.iter().flat_map(|plan| &plan.checks).filter(|check| check.leaves_alias());
     checks.map(|check| func.dfg.first_result(check.inst)).collect()
@@ -250,7 +250,7 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>, lengths: &Lengths, which: Which) -> 
     let mut plans: Vec<Plan> = Vec::new();
     for lp in forest.loops() {
         if !plans.is_empty() && cx.form < Form::Canonical {
-            // All are made anew once there is canonical form.
+            // All are rebuilt once there is canonical form.
             break;
         }
         let header = forest.data(lp).header;
@@ -277,7 +277,7 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>, lengths: &Lengths, which: Which) -> 
     plans
 }
 
-/// Whether passes leave one of the loops inside alone.
+/// Whether passes leave one of the inner loops unchanged.
 fn holds_left_alone(cx: &PassCx<'_>, forest: &LoopForest, lp: Loop) -> bool {
     cx.marks.has_left_alone() && forest.blocks(lp).iter().any(|&block| cx.marks.is_left_alone(block))
 }

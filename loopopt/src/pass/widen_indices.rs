@@ -17,9 +17,9 @@
 //! ```
 //!
 //! A front end with 32-bit indices, above all one of WebAssembly, adds up in 32 bits what a 64-bit machine would add up in an
-//! addressing mode. If the sum does not wrap, it is the sum of its extended parts: what does not change in the loop is added to the base
-//! in front of it, constants become the offset of the access, and a counter counts in 64 bits from the start, so that nothing has
-//! to be extended. One instruction for each access goes, and often the register of a part that does not change.
+//! addressing mode. If the sum does not wrap, it is the sum of its extended parts: what is loop-invariant is added to the base
+//! before the loop, constants become the offset of the access, and a counter counts in 64 bits from the start, so that nothing has
+//! to be extended. One instruction for each access is removed, and often the register of a part that is loop-invariant.
 //!
 //! # Needs
 //!
@@ -41,16 +41,16 @@
 //! (P1) fewer instructions remain in the loop, if an addressing mode is taken to be `base + index * {1, 2, 4, 8} + offset`, and an
 //! `ireduce` or the extension of what an instruction of 32 bits computes to be free; (P2) there is a register for each base that is
 //! new, those that are no longer needed in the loop counted; (P3) in a loop with a cold call, such as that of a poll, there is one that the call
-//! preserves, or several instructions go for each base. The accesses to one base and counter share it, whatever
+//! preserves, or several instructions are removed for each base. The accesses to one base and counter share it, whatever
 //! their offsets are.
 //!
 //! # Changes
 //!
-//! Instructions, and parameters of headers. Which accesses are apart for what they extend is remembered ([`told_apart`](crate::analysis::memory::told_apart)).
+//! Instructions, and parameters of headers. Which accesses are disjoint for what they extend is noted ([`disjoint`](crate::analysis::memory::disjoint)).
 //!
 //! # Not done
 //!
-//! Sums that may wrap are tested in front of the loop by [`version`](crate::pass::version), if at all. Pointers that are counted up without a bound that is known stay 32-bit counters.
+//! Sums that may wrap are tested before the loop by [`version`](crate::pass::version), if at all. Pointers that are counted up without a bound that is known stay 32-bit counters.
 //! Targets with 32-bit addresses have nothing to win.
 //!
 //! # References
@@ -68,8 +68,8 @@ use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::facts::known::Place;
 use crate::analysis::facts::nowrap::Extents;
 use crate::analysis::memory::alias::Access;
-use crate::analysis::memory::told_apart::ToldApart;
-use crate::analysis::scev::extent::are_apart_within;
+use crate::analysis::memory::disjoint::Disjoint;
+use crate::analysis::scev::extent::are_disjoint_within;
 use crate::analysis::scev::view::View;
 use crate::change::Change;
 use crate::claim::Claim;
@@ -106,7 +106,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
 /// What is to be done.
 struct Planned {
     plans: Vec<Plan>,
-    /// The loops in which something is extended that may go, and whether no address of these could be added up otherwise.
+    /// The loops in which something is extended that may be removed, and whether no address of these could be added up otherwise.
     extending: Vec<(Loop, bool)>,
 }
 
@@ -143,8 +143,8 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>, forest: &LoopForest) -> Planned {
     }
     // Once nothing is asked of the counters any more: without questions, less is found out about them, and remembered.
     if let Some(extents) = extents.as_mut() {
-        let told_apart = Rc::make_mut(&mut cx.told_apart);
-        plans.iter().for_each(|plan| tell_apart(view, plan.lp, extents, told_apart));
+        let disjoint = Rc::make_mut(&mut cx.disjoint);
+        plans.iter().for_each(|plan| note_disjoint(view, plan.lp, extents, disjoint));
     }
     Planned { plans, extending }
 }
@@ -152,8 +152,8 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>, forest: &LoopForest) -> Planned {
 /// Accesses to cells of a loop, times its other accesses, that are compared. 1,024: 32 of each, more cells than there are registers for.
 const MAX_TOLD: usize = 1_024;
 
-/// Remembers which cells of `lp` other accesses never come to, which is seen no more once what they extend is a number of 64 bits.
-fn tell_apart<'a>(view: View<'a>, lp: Loop, extents: &mut Extents<'a>, told_apart: &mut ToldApart) {
+/// Remembers which cells of `lp` other accesses never touch, which is seen no more once what they extend is a number of 64 bits.
+fn note_disjoint<'a>(view: View<'a>, lp: Loop, extents: &mut Extents<'a>, disjoint: &mut Disjoint) {
     let func = view.func();
     let insts = view.forest.blocks(lp).iter().flat_map(|&block| func.layout.block_insts(block));
     let accesses = insts.filter_map(|inst| Access::of(func, inst)).filter(|access| access.address.ty() == types::I64);
@@ -168,8 +168,8 @@ fn tell_apart<'a>(view: View<'a>, lp: Loop, extents: &mut Extents<'a>, told_apar
     for (cell, other) in cells.iter().flat_map(|cell| others.iter().map(move |other| (cell, other))) {
         let far = other.address.minus(&cell.address).filter(|_| !cell.is_kept_apart(other));
         let bounds = far.and_then(|far| extents.everywhere(&far, Place::Before(other.inst)));
-        if bounds.is_some_and(|bounds| are_apart_within(bounds, cell.address.bits(), (other.size, cell.size))) {
-            told_apart.add(cell.inst, other.inst);
+        if bounds.is_some_and(|bounds| are_disjoint_within(bounds, cell.address.bits(), (other.size, cell.size))) {
+            disjoint.add(cell.inst, other.inst);
         }
     }
 }

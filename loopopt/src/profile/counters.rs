@@ -137,7 +137,7 @@ impl Emitter<'_> {
         self.cursor.ins().store(flags, value, address, offset);
     }
 
-    /// Counters have regions of their own, so that they are told apart from what the program has regions for, and are carried in registers.
+    /// Counters have regions of their own, so that they are proved disjoint from what the program has regions for, and are carried in registers.
     fn flags(&mut self, region: Region) -> MemFlagsData {
         let (user_id, description) = match region {
             Region::Single => (0x6c70_7265, "loopopt: counters"),

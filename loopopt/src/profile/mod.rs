@@ -16,8 +16,8 @@
 //!
 //! * How often each loop was left, and how often it had taken its back edge then ([`LoopProfile::exit_counts`]).
 //! * How often the blocks of a loop ran that not each iteration runs through ([`LoopProfile::blocks`]).
-//! * The values of what a loop does not change and would be faster to know ([`LoopProfile::values`]): divisors, factors, shifts, steps, bounds of loops
-//!   inside, what branches and tables ask.
+//! * The values of what is loop-invariant and would be faster to know ([`LoopProfile::values`]): divisors, factors, shifts, steps, bounds of inner
+//!   loops, what branches and tables ask.
 //!
 //! A call that traps, or leaves a loop by an exception past the function, is not counted for the loops that it is in. Counters are not atomic: threads
 //! that run the same function at once may lose counts.
@@ -101,7 +101,7 @@ pub struct Profile {
     pub functions: BTreeMap<String, FunctionProfile>,
 }
 
-/// What was recorded of one function: its loops, those around others first.
+/// What was recorded of one function: its loops, outer ones first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "profile", derive(serde::Serialize, serde::Deserialize))]
 pub struct FunctionProfile {
@@ -113,27 +113,27 @@ pub struct FunctionProfile {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "profile", derive(serde::Serialize, serde::Deserialize))]
 pub struct LoopProfile {
-    /// What the loop is: a hash of its instructions with those of the loops inside it, and how many loops before it in the function have the same. Code outside of
+    /// What the loop is: a hash of its instructions with those of its inner loops, and how many loops before it in the function have the same. Code outside of
     /// the loop does not matter, nor do numbers of blocks and values.
     pub key: String,
     /// How often the back edge was taken, in all.
     pub back_edges: u64,
     /// How often the loop was left, by how often it had taken its back edge then: never, once, 2 to 3 times, 4 to 7 times and so on, the last with all above.
     pub exit_counts: [u64; EXIT_COUNT_CLASSES],
-    /// How often the blocks ran that not each iteration comes through, loops inside not counted, in an order of their own.
+    /// How often the blocks ran that not each iteration runs through, inner loops not counted, in an order of their own.
     pub blocks: Vec<u64>,
     /// What was recorded of values, in an order of their own.
     pub values: Vec<ValueProfile>,
 }
 
-/// What was recorded of one value that a loop uses and does not change.
+/// What was recorded of one loop-invariant value that a loop uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "profile", derive(serde::Serialize, serde::Deserialize))]
 pub struct ValueProfile {
     /// How often the loop was entered.
     pub total: u64,
     /// Values, as unsigned numbers, and how often each was seen. The last place is for newcomers: it counts down for each value that has no place, and is
-    /// free at 0. So its count is what is surely not too large.
+    /// free at 0. So its count is a lower bound.
     pub top: [(u64, u64); TOP_VALUES],
 }
 

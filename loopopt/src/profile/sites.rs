@@ -8,13 +8,13 @@ pub(crate) struct LoopSites {
     pub(crate) header: Block,
     /// [`LoopProfile::key`](super::LoopProfile::key).
     pub(crate) key: String,
-    /// The blocks that not each iteration runs through, those of loops inside not counted.
+    /// The blocks that not each iteration runs through, those of inner loops not counted.
     pub(crate) blocks: Vec<Block>,
     /// The values.
     pub(crate) values: Vec<ValueSite>,
 }
 
-/// A number that does not change while a loop runs.
+/// A loop-invariant number.
 #[derive(Clone, Debug)]
 pub(crate) struct ValueSite {
     pub(crate) value: Value,
@@ -33,13 +33,13 @@ pub(crate) enum Use {
     Shift,
     /// The step of a number of the loop.
     Step,
-    /// What a comparison has on one side, of which a branch of the loop is made.
+    /// One side of a comparison that a branch of the loop is made of.
     Compared,
-    /// The start, or the bound, of what ends a loop inside.
+    /// The start, or the bound, of what ends an inner loop.
     Bound,
     /// What a branch or a `select` asks.
     Asked,
-    /// What a table of ways asks.
+    /// What a `br_table` asks.
     Table,
 }
 

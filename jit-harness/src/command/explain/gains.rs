@@ -10,7 +10,7 @@ const GAINS: &[&str] = &[
      what other passes can find out about values they can find out about these too",
     "rotate: the loop tests at its end, so an iteration has one jump where it had two. A first test decides whether \
      the loop runs at all: values that are computed before the loop are computed only if it runs",
-    "elide_checks: a check that the tests before it imply cannot fail. It is removed, and the code behind it is free to move",
+    "elide_checks: a check that the tests before it imply cannot fail. It is removed, and the code after it is free to move",
     "guard_to_trap: an access does not wait for a guard to select its address. Behind a check that traps, the condition of the \
      check is known to hold",
     "licm: a value that is the same in each iteration is computed once, before the loop, and is kept in a register. A \
@@ -21,7 +21,7 @@ const GAINS: &[&str] = &[
      the loop runs as it was, with its checks, so that it traps where it did. Without the checks, loads and stores of the \
      fast loop are free to move; addresses that do not wrap have one base for all that lies next to each other",
     "record_profile: the loop counts what it does, for the next compilation",
-    "apply_profile: what hardly ever ran when the profile was recorded is cold, and stands in the way of nothing",
+    "apply_profile: what hardly ever ran when the profile was recorded is cold, and hinders nothing",
     "specialize: where the values are those that were recorded, the loop knows them: divisions become shifts or multiplications, and \
      short loops inside are unrolled. One test in front of the loop says which version runs",
     "strip_mine: the loop polls once before many iterations, and these run without a call",
@@ -54,7 +54,7 @@ const GAINS: &[&str] = &[
      done again",
     "extend_loads: a number of 8, 16 or 32 bits that is loaded is extended by the load itself, and not once more for each use as an \
      index",
-    "tail_duplicate: each way through the loop ends in a test of its own, and not in a jump to a common one",
+    "tail_duplicate: each path through the loop ends in a test of its own, and not in a jump to a common one",
     "layout: the code of the loop is in one piece, and goes on without a jump as long as the loop does",
     "order_latch: the old value is not needed any more when the new one is made, so both can be in the same register, \
      and no iteration moves one to the other",

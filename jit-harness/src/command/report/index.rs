@@ -9,6 +9,7 @@ use crate::listing::count;
 use crate::report::json::{Bench, Measured, Record};
 use anyhow::Result;
 use maud::{Markup, html};
+use std::collections::BTreeMap;
 
 /// The page.
 pub(super) fn page(bench: &Bench, programs: &[Program<'_>], args: &ReportArgs) -> Result<String> {
@@ -35,6 +36,7 @@ pub(super) fn page(bench: &Bench, programs: &[Program<'_>], args: &ReportArgs) -
                 span.noise { "Grey" } " with ≈: it may be noise. Instructions are those of an iteration, of each innermost loop."
             }
         }
+        (filters(&rows))
         div.box tabindex="0" { (table(&rows, is_timed)) }
     };
     Ok(whole("loopopt report", &body))
@@ -53,6 +55,13 @@ impl<'a> Row<'a, '_> {
 
     fn measured(&self) -> Option<&'a Measured> {
         self.record?.measured.as_ref()
+    }
+
+    /// The tags of the program.
+    fn tags(&self) -> impl Iterator<Item = &str> {
+        let subjects = &self.program.source.subjects;
+        let subject = subjects.iter().find(|subject| subject.name == self.name()).or(subjects.first());
+        subject.into_iter().flat_map(|subject| &subject.tags).map(String::as_str)
     }
 
     fn point(&self) -> Option<Point<'a>> {
@@ -74,6 +83,23 @@ fn rows<'a, 'b>(programs: &'b [Program<'a>]) -> Vec<Row<'a, 'b>> {
         ratio(a).total_cmp(&ratio(b))
     });
     rows
+}
+
+/// Links to the programs with a tag. What a link leads to is selected, and the style sheet below hides the other programs: no script is needed.
+fn filters(rows: &[Row<'_, '_>]) -> Markup {
+    let mut counts = BTreeMap::<&str, usize>::new();
+    for tag in rows.iter().flat_map(Row::tags) {
+        *counts.entry(tag).or_default() += 1;
+    }
+    let hide = |tag: &&str| format!("#{tag}:target ~ .box tbody tr:not(.t-{tag}) {{ display: none; }}");
+    let hide: Vec<String> = counts.keys().map(hide).collect();
+    html! {
+        @if !counts.is_empty() {
+            style { (hide.join("\n")) }
+            @for tag in counts.keys() { i id=(tag) {} }
+            p.filters { "Only " @for (tag, count) in &counts { a href={ "#" (tag) } { (tag) " " small { (count) } } " " } a href="#" { "all" } }
+        }
+    }
 }
 
 fn means(bench: &Bench) -> Markup {
@@ -144,7 +170,7 @@ fn line(row: &Row<'_, '_>, is_timed: bool) -> Markup {
     );
     let size = row.program.bytes().and_then(|[before, after]| quotient(before as f64, after as f64));
     html! {
-        tr {
+        tr class=(row.tags().map(|tag| format!("t-{tag}")).collect::<Vec<_>>().join(" ")) {
             td { a href=(row.program.source.page) { (row.name()) } }
             @if is_timed { (figures(row)) }
             td.n { (shown) }

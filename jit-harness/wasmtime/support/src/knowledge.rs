@@ -153,7 +153,7 @@ impl Embedder for Knowledge {
         }
     }
 
-    fn bytes_behind(&self, region: &AliasRegionData) -> u64 {
+    fn dereferenceable_bytes(&self, region: &AliasRegionData) -> u64 {
         match region.description.as_ref() {
             "VMMemoryDefinition+0x0" => *self.memory_bytes.start(),
             _ => 0,

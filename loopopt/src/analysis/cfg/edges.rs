@@ -36,7 +36,7 @@ impl Edge {
         self.block_call(func).args(&func.dfg.value_lists)
     }
 
-    /// What the edge passes for `value`, if that is a parameter of its target.
+    /// The block argument for `value`, if that is a parameter of the edge's target.
     pub fn passed_for(self, func: &Function, value: Value) -> Option<Value> {
         let ValueDef::Param(block, index) = func.dfg.value_def(value) else { return None };
         self.args(func).nth(index).filter(|_| block == self.target(func))?.as_value()
@@ -56,7 +56,7 @@ pub fn destinations(func: &Function, inst: Inst) -> &[BlockCall] {
     data.branch_destination(&func.dfg.jump_tables, &func.dfg.exception_tables)
 }
 
-/// How large a copy of `inst` is, in instructions: each way of a table beyond two counts as one.
+/// How large a copy of `inst` is, in instructions: each target of a `br_table` beyond two counts as one.
 pub fn copied_size(func: &Function, inst: Inst) -> usize {
     match func.dfg.insts[inst].opcode() {
         Opcode::BrTable => 1 + destinations(func, inst).len().saturating_sub(2),
@@ -87,7 +87,7 @@ pub fn each_use(func: &Function, inst: Inst, mut visit: impl FnMut(Value)) {
     }
 }
 
-/// What `inst` uses besides what its edges pass: its operands, and the contexts in which its exceptions are looked up.
+/// What `inst` uses besides its block arguments: its operands, and the contexts in which its exceptions are looked up.
 pub fn own_uses(func: &Function, inst: Inst) -> impl Iterator<Item = Value> + use<'_> {
     let dfg = &func.dfg;
     let items = dfg.insts[inst].exception_table().into_iter().flat_map(|table| dfg.exception_tables[table].items());
@@ -117,11 +117,11 @@ pub fn edges_from(func: &Function, block: Block) -> impl Iterator<Item = Edge> +
 }
 
 /// The edges that leave `block` with the blocks that they enter.
-pub fn ways_from(func: &Function, block: Block) -> impl Iterator<Item = (Edge, Block)> + use<'_> {
+pub fn edges_and_targets(func: &Function, block: Block) -> impl Iterator<Item = (Edge, Block)> + use<'_> {
     let branch = func.layout.last_inst(block);
     branch.into_iter().flat_map(move |branch| {
-        let ways = destinations(func, branch).iter().enumerate();
-        ways.map(move |(slot, call)| (Edge { branch, slot }, call.block(&func.dfg.value_lists)))
+        let edges = destinations(func, branch).iter().enumerate();
+        edges.map(move |(slot, call)| (Edge { branch, slot }, call.block(&func.dfg.value_lists)))
     })
 }
 
@@ -139,7 +139,7 @@ pub fn edges_into<'a>(
     cfg.pred_iter(block).flat_map(move |pred| edges_between(func, pred.inst, block))
 }
 
-/// Edges by the block that they enter, in the order of [`edges_into`]. To make it takes one look at each edge, where [`edges_into`] looks at each destination of
+/// Edges by the block that they enter, in the order of [`edges_into`]. Making it takes one look at each edge, where [`edges_into`] looks at each destination of
 /// each branch into a block: of a `br_table`, for each of the blocks that it goes to.
 #[derive(Clone, Debug)]
 pub struct EdgesByTarget {
@@ -153,9 +153,10 @@ impl EdgesByTarget {
     pub fn new(func: &Function, wanted: impl Fn(Block) -> bool) -> Self {
         let mut ranges = SecondaryMap::<Block, (u32, u32)>::new();
         ranges.resize(func.dfg.num_blocks());
-        let ways = || func.layout.blocks().flat_map(|block| ways_from(func, block)).filter(|&(_, to)| wanted(to));
+        let edges =
+            || func.layout.blocks().flat_map(|block| edges_and_targets(func, block)).filter(|&(_, to)| wanted(to));
         let mut found = Vec::with_capacity(func.dfg.num_blocks());
-        for (edge, target) in ways() {
+        for (edge, target) in edges() {
             ranges[target].1 += 1;
             found.push((edge, target));
         }
@@ -172,7 +173,7 @@ impl EdgesByTarget {
             *end += 1;
         }
         for &(start, end) in ranges.values() {
-            // A flow graph has predecessors by the numbers of their branches.
+            // A flow graph lists predecessors by the numbers of their branches.
             edges[start as usize..end as usize].sort_unstable();
         }
         Self { ranges, edges }
@@ -194,7 +195,7 @@ pub fn only_edge_into(func: &Function, cfg: &ControlFlowGraph, block: Block) -> 
     Some(edge)
 }
 
-/// What the only edge into its block passes for `value`, if that is a parameter.
+/// The block argument for `value` on the only edge into its block, if it is a parameter.
 pub(crate) fn passed_alone(func: &Function, cfg: &ControlFlowGraph, value: Value) -> Option<Value> {
     let ValueDef::Param(block, _) = func.dfg.value_def(value) else { return None };
     only_edge_into(func, cfg, block)?.passed_for(func, value)
@@ -214,6 +215,6 @@ pub(in crate::analysis) fn edges_between(
 ) -> impl Iterator<Item = Edge> + use<'_> {
     let most = if fault!(OneEdgePerBranch) { 1 } else { usize::MAX };
     let enters = move |(_, call): &(usize, &BlockCall)| call.block(&func.dfg.value_lists) == block;
-    let ways = destinations(func, branch).iter().enumerate().filter(enters);
-    ways.map(move |(slot, _)| Edge { branch, slot }).take(most)
+    let edges = destinations(func, branch).iter().enumerate().filter(enters);
+    edges.map(move |(slot, _)| Edge { branch, slot }).take(most)
 }

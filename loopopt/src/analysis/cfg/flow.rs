@@ -1,7 +1,7 @@
 //! The flow graph, brought up to date where edges have changed.
 //!
-//! Most passes change the edges of a few blocks. Which, the branches tell: what each block ended in when the graph was made is
-//! compared with what it ends in now, which takes less than to make the graph anew.
+//! Most passes change the edges of a few blocks. The branches tell which: what each block ended in when the graph was made is
+//! compared with what it ends in now, which costs less than to rebuild the graph.
 
 use crate::analysis::cfg::edges::destinations;
 use cranelift_codegen::entity::{SecondaryMap, packed_option::PackedOption};
@@ -13,13 +13,13 @@ use std::ops::Range;
 #[derive(Default)]
 pub(crate) struct KnownEdges {
     ends: SecondaryMap<Block, End>,
-    /// What branches go to, one after the other.
+    /// The targets of the branches, one after the other.
     targets: Vec<Block>,
-    /// The same at the look before.
+    /// The same at the previous look.
     before: Vec<Block>,
     /// How many edges enter each block.
     entering: SecondaryMap<Block, u32>,
-    /// The blocks that ended otherwise at the look before, and their targets then.
+    /// The blocks that ended differently at the previous look, and their targets then.
     changed: Vec<(Block, Range<usize>)>,
     /// How often the branches were looked at. Nothing is known as long as they were not.
     looks: u32,
@@ -29,7 +29,7 @@ pub(crate) struct KnownEdges {
 #[derive(Clone, Default)]
 struct End {
     branch: PackedOption<Inst>,
-    /// Which of the targets are its.
+    /// Which of the targets are those of the block.
     targets: Range<usize>,
     /// At which look the block was in the layout last.
     look: u32,
@@ -53,8 +53,8 @@ impl KnownEdges {
         debug_assert!(is_graph_of(func, cfg), "an edge is not known");
     }
 
-    /// Finds the blocks that end otherwise than when this was asked last, or are not there any more. Returns how many edges the flow
-    /// graph looks at to bring them up to date: for each that is taken away, all into the block that it enters.
+    /// Finds the blocks that end differently than at the previous look, or are not there any more. Returns how many edges the flow
+    /// graph looks at to bring them up to date: for each that is removed, all into the block that it enters.
     fn look(&mut self, func: &Function) -> usize {
         self.looks += 1;
         self.ends.resize(func.dfg.num_blocks());
@@ -87,7 +87,7 @@ impl KnownEdges {
     }
 }
 
-/// Whether `cfg` is what would be made of `func`.
+/// Whether `cfg` is what would be computed for `func`.
 fn is_graph_of(func: &Function, cfg: &ControlFlowGraph) -> bool {
     let made = ControlFlowGraph::with_function(func);
     func.layout.blocks().all(|block| {

@@ -12,10 +12,10 @@
 //! A runtime that finds the address in memory resumes there, as long as the call is on the stack. When that is, nobody can tell from the
 //! function: the address may have been stored in any block before, and in an earlier iteration. So the call has to be where the
 //! name says: a block that is named is not merged into another one, and not copied, for each copy would resume at the
-//! handler of the first. The instruction itself is a constant, and may be copied and moved as all are. What the edges of the call lead to may
+//! handler of the first. The instruction itself is a constant, and may be copied and moved like any other. What the edges of the call lead to may
 //! change: the address is that of the edge.
 //!
-//! What cannot be reached may go, named or not: the call is never on the stack then (`edit/cfg/unreachable.rs`).
+//! What cannot be reached may be removed, named or not: the call is never on the stack then (`edit/cfg/unreachable.rs`).
 
 use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{Block, Function, Inst, InstructionData};
@@ -26,7 +26,7 @@ use std::rc::Rc;
 pub struct NamedBlocks(Rc<EntitySet<Block>>);
 
 impl NamedBlocks {
-    /// Those that any instruction has named, one that was removed since included. Linear in the instructions of a function that has
+    /// Those that any instruction has named, even one that was removed since. Linear in the instructions of a function that has
     /// handlers.
     pub fn of(func: &Function) -> Self {
         let mut named = EntitySet::new();

@@ -25,7 +25,7 @@ pub fn ends_in_trap(func: &Function, block: Block) -> bool {
     func.layout.last_inst(block).is_some_and(|last| func.dfg.insts[last].opcode() == Opcode::Trap)
 }
 
-/// Jumps in a row that are followed to see whether a way ends in a trap. 4: funnels of canonical form, one in another.
+/// Jumps in a row that are followed to see whether a path ends in a trap. 4: funnels of canonical form, one in another.
 const MAX_JUMPS: usize = 4;
 
 /// Whether from `block` nothing is reached but a trap, or code that is cold: what a check leaves a loop for.

@@ -22,7 +22,7 @@
 //! A cycle that can be entered at more than one block has no header. Such irreducible cycles are found, named by their
 //! entries, and are no loops of the forest.
 
-use crate::analysis::cfg::edges::{Edge, EdgesByTarget, destinations, edges_between, edges_into, ways_from};
+use crate::analysis::cfg::edges::{Edge, EdgesByTarget, destinations, edges_and_targets, edges_between, edges_into};
 use crate::analysis::cfg::handlers::NamedBlocks;
 use crate::analysis::cfg::jumps::jump_target;
 use crate::analysis::cfg::jumps::leads_to_failure;
@@ -48,9 +48,9 @@ entity_impl!(Loop, "loop");
 pub struct LoopData {
     /// The block that dominates the loop and that all back edges enter.
     pub header: Block,
-    /// The loop around this one.
+    /// The next outer loop.
     pub parent: Option<Loop>,
-    /// 1 for an outermost loop, one more for each loop around.
+    /// 1 for an outermost loop, one more for each enclosing loop.
     pub depth: u32,
     /// The edges that enter the header from outside.
     pub entries: Vec<Edge>,
@@ -64,11 +64,11 @@ pub struct LoopData {
 /// Numbers of blocks, while loops are laid out.
 #[derive(Clone, Copy, Default)]
 struct Size {
-    /// Blocks of a loop that are in no loop inside it.
+    /// Blocks of a loop that are in no inner loop.
     own: usize,
     /// All of its blocks.
     total: usize,
-    /// Where the next loop inside it starts.
+    /// Where its next inner loop starts.
     next_free: usize,
 }
 
@@ -81,7 +81,7 @@ pub fn def_block(func: &Function, value: Value) -> Option<Block> {
     }
 }
 
-/// The values that `block` defines: its parameters, and what its instructions give.
+/// The values that `block` defines: its parameters, and the results of its instructions.
 pub fn defined_in(func: &Function, block: Block) -> impl Iterator<Item = Value> + use<'_> {
     let results = func.layout.block_insts(block).flat_map(|inst| func.dfg.inst_results(inst));
     func.dfg.block_params(block).iter().chain(results).copied()
@@ -90,7 +90,7 @@ pub fn defined_in(func: &Function, block: Block) -> impl Iterator<Item = Value> 
 /// All natural loops of a function.
 #[derive(Clone, Debug)]
 pub struct LoopForest {
-    /// Outer loops before the loops inside them.
+    /// Outer loops before their inner loops.
     loops: PrimaryMap<Loop, LoopData>,
     innermost: SecondaryMap<Block, PackedOption<Loop>>,
     /// The blocks inside loops, those of a loop contiguous.
@@ -126,7 +126,7 @@ impl LoopForest {
     ) -> Self {
         let mut forest = Self::with_headers(func, (cfg, domtree), named.clone(), skipped);
         forest.find_members(func, cfg);
-        // Where a cycle with two entries has lost one of them, it is a loop, and what was skipped inside of it is one that no analysis may overlook.
+        // If a cycle with two entries has lost one of them, it is a loop, and no analysis may overlook a loop that was skipped inside of it.
         if skipped.iter().any(|&header| forest.innermost(header).is_some()) {
             let rest = skipped.iter().copied().filter(|&header| forest.innermost(header).is_none()).collect();
             forest = Self::with_headers(func, (cfg, domtree), named, &rest);
@@ -139,7 +139,7 @@ impl LoopForest {
         forest
     }
 
-    /// All loops, those with which this forest was not made as well: the program may wait in one of them. The graphs must be those of `func` still.
+    /// All loops, also those that were left out of this forest: the program may wait in one of them. The graphs must still be those of `func`.
     pub fn whole(&self, func: &Function, (cfg, domtree): (&ControlFlowGraph, &DominatorTree)) -> &Self {
         if !self.is_part {
             return self;
@@ -237,7 +237,7 @@ impl LoopForest {
         }
     }
 
-    /// The outermost of the loops around `lp` that are known by now, itself if there is none.
+    /// The outermost of the enclosing loops of `lp` that are known by now, itself if there is none.
     pub fn outermost(&self, lp: Loop) -> Loop {
         let mut outermost = lp;
         while let Some(parent) = self.loops[outermost].parent {
@@ -286,7 +286,7 @@ impl LoopForest {
     fn find_exits(&mut self, func: &Function) {
         for index in 0..self.blocks.len() {
             let innermost = self.innermost(self.blocks[index]);
-            for (edge, target) in ways_from(func, self.blocks[index]) {
+            for (edge, target) in edges_and_targets(func, self.blocks[index]) {
                 let mut lp = innermost;
                 while let Some(left) = lp.filter(|&lp| !self.contains(lp, target)) {
                     self.loops[left].exits.push(edge);
@@ -311,7 +311,7 @@ impl LoopForest {
         self.irreducible_in[lp].expand()
     }
 
-    /// All loops, outer loops before the loops inside them.
+    /// All loops, outer loops before their inner loops.
     pub fn loops(&self) -> impl DoubleEndedIterator<Item = Loop> + ExactSizeIterator + use<> {
         self.loops.keys()
     }
@@ -352,7 +352,7 @@ impl LoopForest {
         self.innermost(block).filter(|&lp| self.loops[lp].header == block)
     }
 
-    /// Whether `block` is in `lp` or in a loop inside it.
+    /// Whether `block` is in `lp` or in one of its inner loops.
     pub fn contains(&self, lp: Loop, block: Block) -> bool {
         self.innermost(block).is_some_and(|inner| self.encloses(lp, inner))
     }
@@ -362,7 +362,7 @@ impl LoopForest {
         self.loops[outer].range.contains(&self.loops[inner].range.start)
     }
 
-    /// Whether `value` is defined in `lp`, or in a loop inside it.
+    /// Whether `value` is defined in `lp`, or in one of its inner loops.
     pub fn defines(&self, func: &Function, lp: Loop, value: Value) -> bool {
         def_block(func, value).is_some_and(|home| self.contains(lp, home))
     }
@@ -372,23 +372,23 @@ impl LoopForest {
         def_block(func, value).is_some_and(|home| !self.contains(lp, home))
     }
 
-    /// The blocks of a loop and of the loops inside it. The header comes first.
+    /// The blocks of a loop and of its inner loops. The header comes first.
     pub fn blocks(&self, lp: Loop) -> &[Block] {
         &self.blocks[self.loops[lp].range.clone()]
     }
 
-    /// The blocks of a loop that are in no loop inside it.
+    /// The blocks of a loop that are in no inner loop.
     pub fn own_blocks(&self, lp: Loop) -> impl Iterator<Item = Block> + '_ {
         self.blocks(lp).iter().copied().take_while(move |&block| self.innermost(block) == Some(lp))
     }
 
-    /// Whether there is no loop inside.
+    /// Whether there is no inner loop.
     pub fn is_innermost(&self, lp: Loop) -> bool {
-        // Those of loops inside stand behind its own.
+        // Those of inner loops come after its own.
         self.blocks(lp).last().is_none_or(|&block| self.innermost(block) == Some(lp))
     }
 
-    /// Whether an edge to `block` leaves all loops for a trap or for cold code, as that of a check does. What is rare and comes back to a loop around does not.
+    /// Whether an edge to `block` leaves all loops for a trap or for cold code, as that of a check does. A rare path back to an enclosing loop does not.
     pub fn fails_at(&self, func: &Function, block: Block) -> bool {
         self.innermost(block).is_none() && leads_to_failure(func, block)
     }
@@ -401,8 +401,8 @@ impl LoopForest {
         branches.any(|branch| Some(branch) != first)
     }
 
-    /// The edges that enter `block`, in the order of [`edges_into`]. To ask for the first takes a look at each edge; from then on, it does
-    /// not matter how many ways a branch has.
+    /// The edges that enter `block`, in the order of [`edges_into`]. The first call looks at each edge; from then on, it does
+    /// not matter how many targets a branch has.
     pub fn edges_into(&self, func: &Function, cfg: &ControlFlowGraph, block: Block) -> &[Edge] {
         let edges = self.edges.get_or_init(|| EdgesByTarget::new(func, |_| true)).entering(block);
         debug_assert!(
@@ -460,8 +460,8 @@ impl LoopForest {
 
     /// Whether a cycle without a header may go through `block`. One that a loop of the forest contains as a whole is [in that](Self::irreducible_in).
     ///
-    /// Around a cycle, an edge goes back in the traversal over each block, or comes back to it. If the target of one of these dominates its source, the
-    /// cycle is in the loop of that one. So it is in a loop, or each block is between both ends of an edge that enters an irreducible cycle.
+    /// For each block of a cycle, an edge of it goes back in the traversal past the block, or to it. If the target of one of these dominates its source, the
+    /// cycle is in the loop of that edge. So it is in a loop, or each block is between both ends of an edge that enters an irreducible cycle.
     pub fn may_be_in_irreducible(&self, block: Block) -> bool {
         self.around_irreducible.contains(block)
     }
@@ -472,7 +472,7 @@ impl LoopForest {
     }
 }
 
-/// The blocks between both ends of edges that go back to a `target` from a `source` behind it in the traversal, these ends included.
+/// The blocks between both ends of edges that go back to a `target` from a `source` after it in the traversal, these ends included.
 fn between(domtree: &DominatorTree, edges: &[(Block, Block)]) -> EntitySet<Block> {
     let mut found = EntitySet::new();
     if edges.is_empty() {
@@ -494,13 +494,13 @@ fn between(domtree: &DominatorTree, edges: &[(Block, Block)]) -> EntitySet<Block
     found
 }
 
-/// The back edges of all loops with the headers that they enter, inner loops before the loops around them. Needs no forest.
+/// The back edges of all loops with the headers that they enter, inner loops before outer ones. Needs no forest.
 pub fn back_edges(func: &Function, domtree: &DominatorTree) -> Vec<(Block, Edge)> {
     let mut places = SecondaryMap::<Block, u32>::with_capacity(func.dfg.num_blocks());
     let mut found = Vec::new();
     for (place, &block) in (1..).zip(domtree.cfg_rpo()) {
         places[block] = place;
-        for (edge, target) in ways_from(func, block) {
+        for (edge, target) in edges_and_targets(func, block) {
             // What has no place yet comes later.
             if places[target] != 0 && domtree.block_dominates(target, block) {
                 found.push((target, edge));
@@ -526,7 +526,7 @@ pub fn may_have_cycle(func: &Function) -> bool {
     let mut seen = EntitySet::<Block>::with_capacity(func.dfg.num_blocks());
     for block in &func.layout {
         seen.insert(block);
-        if ways_from(func, block).any(|(_, target)| seen.contains(target)) {
+        if edges_and_targets(func, block).any(|(_, target)| seen.contains(target)) {
             return true;
         }
     }

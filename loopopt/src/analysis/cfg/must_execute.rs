@@ -32,9 +32,9 @@ pub struct FirstIteration<'a> {
     lp: Loop,
     /// The nearest block that dominates the back edges and all blocks that leave.
     last_certain: Block,
-    /// The first thing on the way that someone can see.
+    /// The first instruction on the path that can be observed.
     observable: Option<Inst>,
-    /// The first thing on the way after which the rest may not run.
+    /// The first thing on the path after which the rest may not run.
     detour: Option<Detour>,
 }
 
@@ -71,7 +71,7 @@ impl<'a> FirstIteration<'a> {
         Self { forest, domtree, lp, last_certain, observable: None, detour: None }
     }
 
-    /// Goes on to `block`. Blocks have to come in reverse postorder.
+    /// Advances to `block`. Blocks have to come in reverse postorder.
     pub fn enter(&mut self, block: Block) {
         let inner = self.forest.loop_of_header(block).filter(|&inner| inner != self.lp);
         if inner.is_some() && self.detour.is_none() {
@@ -79,7 +79,7 @@ impl<'a> FirstIteration<'a> {
         }
     }
 
-    /// Goes on past `inst`, which stays where it is.
+    /// Advances past `inst`, which stays where it is.
     pub fn pass(&mut self, func: &Function, inst: Inst) {
         self.pass_effects(inst, Effects::of(func, inst));
     }

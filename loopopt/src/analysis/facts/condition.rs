@@ -27,7 +27,7 @@ pub(in crate::analysis) enum Condition {
     And([Value; 2]),
     /// If one of both is not.
     Or([Value; 2]),
-    /// Nothing else is known to say so.
+    /// Nothing more is known.
     Number,
 }
 

@@ -1,4 +1,4 @@
-//! What is known at a place: the branches and checks that have been passed on every way there.
+//! What is known at a place: the branches and checks that have been passed on every path there.
 //!
 //! ```text
 //! block1:
@@ -80,7 +80,7 @@ impl Sides {
     }
 }
 
-/// The lowest block that defines one of several values that are all defined on one way down the dominator tree.
+/// The lowest block that defines one of several values that are all defined on one path down the dominator tree.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::analysis) enum Home {
     /// There are no values.
@@ -175,7 +175,7 @@ impl<'a> Conditions<'a> {
         self
     }
 
-    /// From now on, looks only at what branches and checks say in so many words, or at all that follows from it.
+    /// From now on, looks only at what branches and checks state directly, or at all that follows from it.
     pub fn set_thorough(&mut self, thorough: bool) {
         self.thorough = thorough;
     }
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn facts_of_one_way() {
+    fn facts_of_one_edge() {
         let ctx = context(
             "function %f(i32, i32, i32) {
             block0(v0: i32, v1: i32, v2: i32):

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! The narrow sum is a sum of leaves modulo a power of two. If the same sum of what the leaves are, as exact integers, stays within
-//! the numbers of the narrow type, then it is what the extension gives, whatever wraps on the way. What a leaf can be follows from the
+//! the numbers of the narrow type, then it is what the extension gives, whatever wraps in between. What a leaf can be follows from the
 //! instruction that computes it (`crate::analysis::scev::value_range`); for a counter from how often its loop runs ([`crate::analysis::scev::exit_count`]); or
 //! from the comparisons that have been passed ([`crate::analysis::facts::known`]), which are asked whether it is far enough from one end of its type. Of a counter
 //! they are asked where its loop is entered: whether it starts below zero, and whether there is room for a step beyond its start and its bound.
@@ -62,7 +62,7 @@ pub struct Counter {
     pub lp: Loop,
     /// The header parameter.
     pub param: Value,
-    /// What the entry edge passes for it.
+    /// Its block argument on the entry edge.
     pub start: Value,
     /// What is added to it in each iteration.
     pub step: i64,
@@ -78,7 +78,7 @@ pub struct Extents<'a> {
     conditions: Conditions<'a>,
     /// The counters of the loops that were looked at.
     counters: FxHashMap<Value, Counter>,
-    /// What other parameters of their headers are, read without sign and with it: those that a counter of a loop inside starts from, and comes back to.
+    /// What other parameters of their headers are, read without sign and with it: those that a counter of an inner loop starts from, and comes back to.
     carried: FxHashMap<Value, [Option<Bounds>; 2]>,
     looked_at: FxHashSet<Loop>,
     /// The numbers that leaves are not known to be on one side of: at most the largest of these, or at least the least.
@@ -112,7 +112,7 @@ impl<'a> Extents<'a> {
     pub fn new(view: View<'a>) -> Self {
         let ctx = view.ctx;
         let mut conditions = Conditions::new(&ctx.func, &ctx.cfg, &ctx.domtree);
-        // What is not said in so many words is seldom known.
+        // What is not stated directly is seldom known.
         conditions.set_thorough(false);
         Self {
             view,
@@ -240,7 +240,7 @@ impl<'a> Extents<'a> {
         counted.map_or(computed, |counted| common(counted, computed))
     }
 
-    /// The same of what `value` is another name for: what is passed on to a loop goes through parameters of blocks.
+    /// The same of what `value` is another name for: what is passed to a loop goes through block parameters.
     fn passed_bounds(&mut self, value: Value, signed: bool) -> Bounds {
         let Some(sum) = self.view.sum(value) else { return self.known_bounds(value, signed) };
         match (sum.terms(), sum.constant_part()) {
@@ -256,7 +256,7 @@ impl<'a> Extents<'a> {
         }
     }
 
-    /// What `sum` can be for what its terms can be: the distance of the counter of a loop around from a number, as in `j < n - i`. None if it may wrap.
+    /// What `sum` can be for what its terms can be: the distance of the counter of an enclosing loop from a number, as in `j < n - i`. None if it may wrap.
     fn added_bounds(&mut self, sum: &Sum, signed: bool) -> Option<Bounds> {
         let mut parts = Vec::new();
         for (term, factor) in sum.terms() {
@@ -369,7 +369,7 @@ fn not_beyond(is_most: bool, signed: bool) -> IntCC {
     }
 }
 
-/// Bounds in both readings, of one of which is known what is the same in the other: what is never negative.
+/// Bounds in both readings: those of one hold in the other, too, if they are never negative.
 fn in_both(bounds: [Option<Bounds>; 2], ty: Type) -> [Option<Bounds>; 2] {
     let positive = |bounds: &Bounds| is_within(*bounds, (0, limits(ty.bits(), true).1));
     let both = bounds.into_iter().flatten().filter(positive).reduce(common);

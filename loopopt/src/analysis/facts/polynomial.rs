@@ -1,4 +1,4 @@
-//! Values that are a polynomial of the number of the iteration, and how often a loop has run when it is left.
+//! Values that are a polynomial of the iteration number, and how often a loop has run when it is left.
 //!
 //! ```text
 //! block1(v1: i64, v2: i64):       v1: v0 + k            v2: v9 + v0 · k + k(k-1)/2
@@ -9,7 +9,7 @@
 //! ```
 //!
 //! A polynomial is written with the binomials `k over 0`, `k over 1`, …, as `c0 + c1 · k + c2 · k(k-1)/2 + c3 · k(k-1)(k-2)/6`: the
-//! binomials are integers, so that all of it is right modulo two to the bits of the value, and what is added up in each iteration moves on
+//! binomials are integers, so that all of it is right modulo two to the bits of the value, and what is added up in each iteration shifts
 //! by one place: if `v` grows by `a + b · k + …`, then it is `start + a · k + b · k(k-1)/2 + …`, since the sum of the first `k` binomials `j over n` is
 //! `k over n + 1`. A product of two polynomials is one again.
 //!
@@ -33,7 +33,7 @@ use cranelift_codegen::FxHashMap;
 use cranelift_codegen::ir::{Inst, Opcode, Value, ValueDef};
 use smallvec::{SmallVec, smallvec};
 
-/// The highest power of the number of the iteration. 3: a sum of squares.
+/// The highest power of the iteration number. 3: a sum of squares.
 const MAX_DEGREE: usize = 3;
 
 /// Values of one loop that are looked at. 256: more than a loop has that is nothing but a formula.
@@ -93,7 +93,7 @@ impl Polynomial {
         }
     }
 
-    /// What it is in an iteration of which the number is known. Nothing if that takes numbers of more than 128 bits.
+    /// What it is in an iteration whose number is known. Nothing if that takes numbers of more than 128 bits.
     pub fn at_constant(&self, iteration: u64) -> Option<Sum> {
         let mut total = Sum::constant(0, self.bits());
         let mut binomial = 1_u128;
@@ -176,7 +176,7 @@ impl<'a> Polynomials<'a> {
         Self { view, lp, extents, found: FxHashMap::default(), budget: BUDGET, keeps_extensions: false }
     }
 
-    /// The same, where extensions of sums stay: on a way that is not taken, what is added up may be far from the number that is extended.
+    /// The same, where extensions of sums stay: on a path that is not taken, what is added up may be far from the number that is extended.
     pub fn keeping_extensions(self, keeps_extensions: bool) -> Self {
         Self { keeps_extensions, ..self }
     }
@@ -205,7 +205,7 @@ impl<'a> Polynomials<'a> {
             return None;
         }
         self.budget -= 1;
-        // What follows from itself is none, but by what is added to it.
+        // What follows from itself is none, except by what is added to it.
         self.found.insert(value, None);
         let found = match func.dfg.value_def(value) {
             ValueDef::Param(..) => self.param(value, depth - 1),

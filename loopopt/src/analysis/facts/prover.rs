@@ -58,7 +58,7 @@ const PATIENCE: usize = 16;
 /// Goals that a question may look at once so many have found no answer. 32: see [`BUDGET`].
 const LATER_BUDGET: usize = 32;
 
-/// The same for questions that are seldom answered. 6: what a branch before says in so many words takes 4 at most.
+/// The same for questions that are seldom answered. 6: what an earlier branch states directly takes 4 at most.
 const SMALL_BUDGET: usize = 6;
 
 /// Questions that may use all of the one budget or the other, before those to come get the [`SMALL_BUDGET`]. 64: a loop with 200 checks that are not
@@ -128,7 +128,7 @@ impl Conditions<'_> {
 pub(in crate::analysis) struct Prover<'c, 'a> {
     conditions: &'c mut Conditions<'a>,
     budget: usize,
-    /// What is being proved of parameters, and so holds where their block has been passed before.
+    /// What is being proved of parameters, and so holds where their block has been passed earlier.
     hypotheses: Vec<(Block, Inequality)>,
     /// Goals that could not be proved, or not yet, and how deep the proof could be.
     open: FxHashMap<Question, usize>,
@@ -174,7 +174,7 @@ impl<'c, 'a> Prover<'c, 'a> {
         }
     }
 
-    /// Starts anew, with the whole budget.
+    /// Starts again, with the whole budget.
     fn start(&mut self) {
         self.budget = match self.conditions.exhausted {
             _ if !self.conditions.thorough => SMALL_BUDGET,
@@ -286,7 +286,7 @@ impl<'c, 'a> Prover<'c, 'a> {
         self.prove(spot, goal, depth)
     }
 
-    /// Whether the goal holds for more reasons than what is said in so many words.
+    /// Whether the goal holds for more reasons than what is stated directly.
     fn by_more(&mut self, spot: Spot, goal: Inequality, depth: usize) -> bool {
         if !self.conditions.thorough {
             // A constant often comes through one parameter after the other.
@@ -334,7 +334,7 @@ impl<'c, 'a> Prover<'c, 'a> {
         Some(Distance { near, far })
     }
 
-    /// Whether nothing wraps on the way down from `lower` to `upper`, which is below it, both with the same root.
+    /// Whether nothing wraps from `lower` down to `upper`, which is below it, both with the same root.
     fn is_near(&mut self, spot: Spot, [upper, lower]: [Option<Term>; 2], depth: usize) -> bool {
         let (Some(distance), Some(term)) = (self.distance(upper, lower), lower) else { return false };
         if distance.near == distance.far {

@@ -8,7 +8,7 @@
 //!     jump block4                  here as well: nothing else leads to block2
 //! ```
 //!
-//! A value is defined before a branch that tests it. From there to the edge, each block is entered from the one before alone, so that the value is not computed
+//! A value is defined before a branch that tests it. From there to the edge, each block is entered only from the one before, so that the value is not computed
 //! again in between.
 
 use crate::analysis::cfg::edges::{Edge, only_edge_into};
@@ -20,7 +20,7 @@ use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Function, Opcode, Value};
 
-/// Branches in front of an edge that are asked, its own included. 4: a way from one test to the next that has more of them on it is seldom one that nothing else
+/// Branches before an edge that are asked, its own included. 4: a path from one test to the next that has more of them on it is seldom one that nothing else
 /// enters.
 const MAX_BRANCHES: usize = 4;
 
@@ -52,13 +52,13 @@ pub(crate) fn said_by(func: &Function, edge: Edge, value: Value) -> Option<bool>
     (condition.number == asked.number).then_some(is)
 }
 
-/// Whether `value` is not zero on `edge`, if it is a constant, or a branch on the way there says.
+/// Whether `value` is not zero on `edge`, if it is a constant, or a branch on the path there says.
 pub(crate) fn is_true_on(func: &Function, cfg: &ControlFlowGraph, edge: Edge, value: Value) -> Option<bool> {
     let number = known(func, cfg, value).map(|number| number != 0);
     number.or_else(|| before(func, cfg, (edge, value)).find_map(|(edge, value)| said_by(func, edge, value)))
 }
 
-/// The number that `value` is on `edge`, if it is a constant, or a branch on the way there says.
+/// The number that `value` is on `edge`, if it is a constant, or a branch on the path there says.
 pub(crate) fn number_on(func: &Function, cfg: &ControlFlowGraph, edge: Edge, value: Value) -> Option<u128> {
     let is_told = |(edge, value)| equals(func, cfg, edge, value);
     known(func, cfg, value).or_else(|| before(func, cfg, (edge, value)).find_map(is_told))
@@ -77,7 +77,7 @@ fn equals(func: &Function, cfg: &ControlFlowGraph, edge: Edge, value: Value) -> 
     })
 }
 
-/// `edge` and a value there, and the edges before it by which alone it is reached, with what they pass for the value.
+/// `edge` and a value there, and the edges before it by which alone it is reached, with the block arguments for the value.
 fn before<'a>(
     func: &'a Function,
     cfg: &'a ControlFlowGraph,
@@ -90,7 +90,7 @@ fn before<'a>(
     std::iter::successors(Some(at), step).take(MAX_BRANCHES)
 }
 
-/// What the branch of `edge` tests, if it has two ways.
+/// What the branch of `edge` tests, if it has two successors.
 fn condition_of(func: &Function, edge: Edge) -> Option<Value> {
     let is_brif = func.dfg.insts[edge.branch].opcode() == Opcode::Brif;
     is_brif.then(|| func.dfg.inst_args(edge.branch)[0])

@@ -1,6 +1,6 @@
 //! What an instruction does besides computing its results.
 //!
-//! `Opcode::can_trap` is false for loads, stores and calls: whether those trap stands in their memory flags, or cannot
+//! `Opcode::can_trap` is false for loads, stores and calls: whether those trap is in their memory flags, or cannot
 //! be known. This module asks both, so that passes need not.
 
 use crate::analysis::inst::known_bits::KnownBits;
@@ -129,13 +129,13 @@ pub fn is_marker(func: &Function, inst: Inst) -> bool {
     matches!(func.dfg.insts[inst].opcode(), Opcode::SequencePoint | Opcode::Debugtrap)
 }
 
-/// Whether `inst` is a constant, which costs next to nothing wherever it stands.
+/// Whether `inst` is a constant, which costs next to nothing wherever it is.
 pub fn is_constant(func: &Function, inst: Inst) -> bool {
     use Opcode::{F16const, F32const, F64const, F128const, Iconst, Vconst};
     matches!(func.dfg.insts[inst].opcode(), Iconst | F16const | F32const | F64const | F128const | Vconst)
 }
 
-/// Whether `inst` is a constant that the egraph pass would make again. Vector constants are loaded from memory and stay where
+/// Whether `inst` is a constant that the egraph pass would rematerialize. Vector constants are loaded from memory and stay where
 /// they are.
 pub(crate) fn is_rematerialized(func: &Function, inst: Inst) -> bool {
     matches!(func.dfg.insts[inst].opcode(), Opcode::Iconst | Opcode::F32const | Opcode::F64const)
@@ -151,7 +151,7 @@ pub(crate) fn is_comparison(func: &Function, inst: Inst) -> bool {
     matches!(func.dfg.insts[inst].opcode(), Opcode::Icmp | Opcode::Fcmp)
 }
 
-/// Whether `inst` counts for the size of code: a constant is an operand mostly, and most jumps go with the order of blocks.
+/// Whether `inst` counts for the size of code: a constant is an operand mostly, and most jumps are removed by the order of blocks.
 pub fn counts_as_code(func: &Function, inst: Inst) -> bool {
     !is_constant(func, inst) && func.dfg.insts[inst].opcode() != Opcode::Jump
 }

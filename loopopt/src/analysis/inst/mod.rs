@@ -1,4 +1,4 @@
-//! What one instruction says by itself, wherever it stands.
+//! What one instruction says by itself, wherever it is.
 
 pub mod effects;
 pub mod known_bits;

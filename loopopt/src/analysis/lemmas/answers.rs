@@ -55,7 +55,7 @@ impl Answer {
 #[derive(Debug)]
 pub(super) struct Placed {
     pub(super) inst: Inst,
-    /// The way of the branch that this is about, or all.
+    /// The edge of the branch that this is about, or all.
     pub(super) slot: Option<usize>,
     /// The bits of what it is about.
     bits: u32,
@@ -222,7 +222,7 @@ fn of_comparisons(view: View<'_>, lp: Loop, dice: &mut Dice, answers: &mut Vec<P
     let func = view.func();
     let mut conditions = Conditions::new(func, &view.ctx.cfg, &view.ctx.domtree);
     let values: Vec<Value> = func.layout.blocks().flat_map(|block| defined_in(func, block)).collect();
-    let ways: Vec<(Block, Option<usize>)> = view
+    let places: Vec<(Block, Option<usize>)> = view
         .forest
         .blocks(lp)
         .iter()
@@ -230,7 +230,7 @@ fn of_comparisons(view: View<'_>, lp: Loop, dice: &mut Dice, answers: &mut Vec<P
         .collect();
     for number in 0..COMPARISONS {
         conditions.set_thorough(number % 4 != 0);
-        let (block, slot) = dice.pick(&ways);
+        let (block, slot) = dice.pick(&places);
         let dominates =
             |value: &Value| def_block(func, *value).is_some_and(|home| view.ctx.domtree.block_dominates(home, block));
         let known: Vec<Value> = values.iter().copied().filter(dominates).collect();

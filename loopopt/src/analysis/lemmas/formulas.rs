@@ -167,7 +167,7 @@ fn conditions(cond: IntCC, widths: Widths, all: &mut Vec<Formula>) {
 fn counts(widths: Widths, up: bool, all: &mut Vec<Formula>) {
     let mut logic = Logic::new(widths);
     let [last, rest, step] = ["last", "rest", "step"].map(|name| logic.any(name, widths.wide));
-    let (way, next) = match up {
+    let (direction, next) = match up {
         true => ("up", format!("(bvadd (bvsub {last} {rest}) {step})")),
         false => ("down", format!("(bvsub {rest} {step})")),
     };
@@ -177,7 +177,7 @@ fn counts(widths: Widths, up: bool, all: &mut Vec<Formula>) {
         // The numbers that are not in the arc.
         format!("(bvule {step} (bvnot {last}))"),
     ];
-    let name = format!("a number that steps {way} and has no room for a step leaves its arc");
+    let name = format!("a number that steps {direction} and has no room for a step leaves its arc");
     all.push(logic.formula(name, given, format!("(bvugt {next} {last})")));
 }
 

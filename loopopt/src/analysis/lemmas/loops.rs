@@ -15,7 +15,7 @@ use cranelift_codegen::Context;
 use cranelift_codegen::ir::{Block, Inst, InstructionData, Opcode};
 use std::time::Instant;
 
-/// Instructions that a run takes at most. Enough for three ways around the circle of a narrow counter.
+/// Instructions that a run takes at most. Enough for three turns around the circle of a narrow counter.
 const MAX_RUN: usize = 8_000;
 
 /// Numbers for the parameters: `count` of them, those at the edges first.

@@ -28,16 +28,16 @@ struct Step {
     bits: (u32, u32),
     constant: u64,
     is_watched: bool,
-    /// The block of each way, its parameters, and what they become.
-    ways: Vec<(usize, Vec<usize>, Vec<usize>)>,
+    /// The target of each edge, its parameters, and what they become.
+    edges: Vec<(usize, Vec<usize>, Vec<usize>)>,
 }
 
-/// Where a run is: before an instruction, and which way that takes if it is a branch.
+/// Where a run is: before an instruction, and which edge that takes if it is a branch.
 #[derive(Clone, Copy)]
 pub(super) struct Now<'a> {
     pub(super) inst: Inst,
     pub(super) slot: Option<usize>,
-    /// All values, those of before if they have not been computed again.
+    /// All values, earlier ones if they have not been computed again.
     pub(super) values: &'a [u64],
 }
 
@@ -51,7 +51,7 @@ impl Machine {
             for inst in func.layout.block_insts(block) {
                 let mut step = Step::new(func, inst, watched(inst));
                 if opcode_ends(step.opcode) {
-                    step.ways = edges_from(func, block)
+                    step.edges = edges_from(func, block)
                         .map(|edge| {
                             let passed = edge.args(func).map(|arg| arg.as_value().expect("a value").index()).collect();
                             (edge.target(func).index(), numbers(edge.target(func)), passed)
@@ -83,7 +83,7 @@ impl Machine {
                     return;
                 }
                 if let Some(slot) = slot {
-                    let (target, params, args) = &step.ways[slot];
+                    let (target, params, args) = &step.edges[slot];
                     passed.clear();
                     passed.extend(args.iter().map(|&arg| values[arg]));
                     for (&param, &number) in params.iter().zip(passed.iter()) {
@@ -126,11 +126,11 @@ impl Step {
             bits: (args.first().map_or(0, |&arg| bits_of(arg)), result.map_or(0, bits_of)),
             constant,
             is_watched,
-            ways: Vec::new(),
+            edges: Vec::new(),
         }
     }
 
-    /// Which way a branch goes.
+    /// Which edge a branch takes.
     fn slot(&self, values: &[u64]) -> Option<usize> {
         match self.opcode {
             Opcode::Jump => Some(0),

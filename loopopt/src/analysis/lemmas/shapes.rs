@@ -2,7 +2,7 @@
 //! directions, tested at the top or at the bottom, before or after the step; and something that is computed from the counters and
 //! compared.
 //!
-//! The first numbers of a shape are told apart by its number, so that all combinations of them come up; the others are thrown.
+//! The first numbers of a shape are decided by its number, so that all combinations of them come up; the others are thrown.
 
 mod writer;
 
@@ -105,7 +105,7 @@ struct Entered {
     limit: Number,
 }
 
-/// The way to the header with what is passed to it.
+/// The jump to the header with its block arguments.
 fn jump_to_header(first: Number, second: Option<Number>) -> String {
     let passed = [Some(first), second].into_iter().flatten();
     let passed: Vec<String> = passed.map(|number| format!("v{}", number.value)).collect();
@@ -192,8 +192,8 @@ impl Writer {
         let test = self.compare(plan.cond, sides);
         let leaves_if_true = plan.cond == "eq" || self.dice.one_in(4);
         if plan.is_top {
-            let ways = if leaves_if_true { "block3, block2" } else { "block2, block3" };
-            self.line(&format!("brif v{}, {ways}", test.value));
+            let targets = if leaves_if_true { "block3, block2" } else { "block2, block3" };
+            self.line(&format!("brif v{}, {targets}", test.value));
             writeln!(self.text, "block2:").expect("text");
             if plan.has_check && !checks_first {
                 self.check(entered);

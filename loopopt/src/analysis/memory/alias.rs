@@ -9,9 +9,9 @@
 //! | region | both carry an alias region, and not the same one |
 //! | slot | each is at a constant place in a stack slot, and these are two |
 //! | private slot | one is in a slot whose address never leaves the function, the other's address is not made from it |
-//! | distance | their addresses differ by a constant that is larger than the access below |
-//! | extent | they differ by constants and extended numbers, and are apart whatever these are ([`extent`](crate::analysis::scev::extent)) |
-//! | told apart | a test before their loop has said so, or their addresses before they were widened ([`ToldApart`]) |
+//! | distance | their addresses differ by a constant that is larger than the access at the lower address |
+//! | extent | they differ by constants and extended numbers, and are disjoint whatever these are ([`extent`](crate::analysis::scev::extent)) |
+//! | proved disjoint | a test before their loop has said so, or their addresses before they were widened ([`Disjoint`]) |
 //!
 //! In any other case they may. **An access without a region may overlap any access**: Cranelift 0.135 itself takes it for
 //! disjoint from accesses with one (wasmtime#14323 is open); this does not.
@@ -33,10 +33,10 @@
 
 use crate::analysis::cfg::loops::Loop;
 use crate::analysis::inst::effects::Effects;
+use crate::analysis::memory::disjoint::Disjoint;
 use crate::analysis::memory::slots::observed_slots;
-use crate::analysis::memory::told_apart::ToldApart;
-use crate::analysis::scev::extent::are_always_apart;
-use crate::analysis::scev::linear_expr::{Sum, Term, are_apart};
+use crate::analysis::scev::extent::are_always_disjoint;
+use crate::analysis::scev::linear_expr::{Sum, Term, are_disjoint};
 use crate::analysis::scev::view::View;
 use crate::embedder::Writers;
 use crate::fault::fault;
@@ -86,27 +86,27 @@ impl Access {
     /// Whether the two may touch the same byte, one of them in an earlier iteration of a loop than the other or not, as
     /// long as the values that their addresses are made of are the same for both.
     ///
-    /// What a test has [told apart](crate::analysis::memory::told_apart) is so in the iterations of the loop that was tested: where that loop is gone, two
-    /// addresses that change in the one around may be the same in different iterations of that.
+    /// What a test has [proved disjoint](crate::analysis::memory::disjoint) is so in the iterations of the tested loop: where that loop is removed, two
+    /// addresses that vary in the outer one may be the same in different iterations of that.
     pub fn may_alias(&self, other: &Self, private: &PrivateSlots) -> bool {
-        if self.is_kept_apart(other) || private.told_apart.are_apart(self.inst, other.inst) {
+        if self.is_kept_apart(other) || private.disjoint.are_disjoint(self.inst, other.inst) {
             return false;
         }
         let bits = self.address.bits();
-        let apart = |difference| are_apart(difference, bits, self.size, other.size);
+        let apart = |difference| are_disjoint(difference, bits, self.size, other.size);
         match self.distances(other, private) {
             Some(all) => !all.into_iter().all(apart),
-            None => !self.is_always_apart(other),
+            None => !self.is_always_disjoint(other),
         }
     }
 
     /// Whether the two do not overlap whatever the numbers are that their addresses extend.
-    pub fn is_always_apart(&self, other: &Self) -> bool {
+    pub fn is_always_disjoint(&self, other: &Self) -> bool {
         let (address, other_address) = (&self.address, &other.address);
         let extends = |sum: &Sum| sum.terms().iter().any(|(term, _)| matches!(term, Term::Extended { .. }));
         (extends(address) || extends(other_address))
             && address.bits() == other_address.bits()
-            && address.minus(other_address).is_some_and(|far| are_always_apart(&far, self.size, other.size))
+            && address.minus(other_address).is_some_and(|far| are_always_disjoint(&far, self.size, other.size))
     }
 
     /// Whether the flags of the two say that they do not overlap, whatever their addresses are.
@@ -182,7 +182,7 @@ pub fn memory_type(func: &Function, inst: Inst) -> Option<Type> {
 pub struct PrivateSlots {
     slots: EntitySet<StackSlot>,
     origins: SecondaryMap<Value, Origin>,
-    told_apart: Rc<ToldApart>,
+    disjoint: Rc<Disjoint>,
 }
 
 /// Which private slot a value is an address in.
@@ -218,13 +218,13 @@ impl PrivateSlots {
     }
 
     /// The same, with pairs of accesses that are known not to overlap besides.
-    pub fn with(self, told_apart: Rc<ToldApart>) -> Self {
-        Self { told_apart, ..self }
+    pub fn with(self, disjoint: Rc<Disjoint>) -> Self {
+        Self { disjoint, ..self }
     }
 
     /// These pairs.
-    pub fn told_apart(&self) -> Rc<ToldApart> {
-        self.told_apart.clone()
+    pub fn disjoint(&self) -> Rc<Disjoint> {
+        self.disjoint.clone()
     }
 
     /// Gets to know what a pass has added: a copy of an instruction that computes an address from values that are known.
@@ -299,7 +299,7 @@ impl PrivateSlots {
     }
 }
 
-/// All that a loop does to memory, the loops inside it included.
+/// All that a loop does to memory, its inner loops included.
 #[derive(Clone, Debug, Default)]
 pub struct LoopMemory {
     /// Its plain loads and stores.
@@ -334,7 +334,7 @@ impl LoopMemory {
     }
 }
 
-/// All by which a loop may change memory, the loops inside it included.
+/// All by which a loop may change memory, its inner loops included.
 #[derive(Clone, Debug, Default)]
 pub struct LoopStores {
     /// Its plain stores. Where they store to is found when the first load is compared with them: many loops have a fence.
@@ -365,13 +365,13 @@ impl LoopStores {
         all
     }
 
-    /// A store that `flags` do not keep apart from an access with them, if there is one.
+    /// A store that `flags` do not prove disjoint from an access with them, if there is one.
     pub fn not_kept_apart(&self, func: &Function, flags: MemFlagsData) -> Option<Inst> {
-        let is_apart = |store: Inst| {
+        let is_disjoint = |store: Inst| {
             let stored = func.dfg.insts[store].memflags().and_then(|flags| func.dfg.mem_flags[flags].alias_region());
             stored.zip(flags.alias_region()).is_some_and(|(a, b)| a != b)
         };
-        self.stores.iter().map(|(store, _)| *store).find(|&store| !is_apart(store))
+        self.stores.iter().map(|(store, _)| *store).find(|&store| !is_disjoint(store))
     }
 
     /// Something in the loop that may change what `load` reads, if there is anything.

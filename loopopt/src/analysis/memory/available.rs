@@ -1,22 +1,22 @@
-//! What memory holds, as far as it is known from the accesses before.
+//! What memory holds, as far as it is known from earlier accesses.
 //!
 //! ```text
 //! block1:
 //!     v1 = load.i64 v0       available: v1 is at v0
-//!     v2 = load.i64 v3       not any more behind the store, which may be to it
+//!     v2 = load.i64 v3       not any more after the store, which may be to it
 //!     store v4, v3           available: v4 is at v3
 //!     brif v5, block2, block9
 //! block2:                    entered from block1 alone
 //!     v6 = load.i64 v3       is v4
 //! ```
 //!
-//! An access is *available* at a place if each way from the entry to there passes it, and nothing after it may have written what it read
+//! An access is *available* at a place if each path from the entry to there executes it, and nothing after it may have written what it read
 //! or wrote. Its value is then what is in memory, and dominates the place.
 //!
 //! * At the start of a block, what is available at the end of all blocks before it is.
-//! * At the header of a loop, what is available on each way in is, unless the loop may write it: nothing is carried from one iteration to the
-//!   next. Each way to the header leads in from outside, where the access was passed, and then around inside the loop only.
-//! * At a block that a cycle enters in another way, nothing is.
+//! * At the header of a loop, what is available on each entry edge is, unless the loop may write it: nothing is carried from one iteration to the
+//!   next. Each path to the header enters the loop from outside, where the access was executed, and then stays inside the loop.
+//! * At a block that any other cycle enters, nothing is.
 //! * A store ends what it [may overlap](Access::may_alias), a fence or an atomic all but what nobody else can write, a call all but that
 //!   as well ([`Writers`]).
 //!
@@ -24,13 +24,13 @@
 //! [sums](crate::analysis::scev::linear_expr::Sum) are equal addresses. It cannot trap either, as the access did not.
 //!
 //! Regions that others write are left out on both sides. A [poll](crate::analysis::memory::exit_polls) is not what was known outside of its loop, what an
-//! iteration before it in a group of them has read, or what its loop has stored.
+//! earlier iteration in a group of them has read, or what its loop has stored.
 
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::inst::effects::Effects;
 use crate::analysis::memory::alias::{Access, LoopStores, PrivateSlots, written_region};
+use crate::analysis::memory::disjoint::Disjoint;
 use crate::analysis::memory::loop_polls::LoopPolls;
-use crate::analysis::memory::told_apart::ToldApart;
 use crate::analysis::scev::linear_expr::Sum;
 use crate::embedder::Writers;
 use crate::fault::fault;
@@ -44,7 +44,7 @@ use std::rc::Rc;
 /// Instructions that are looked at. A guard and the code before it that computes what it compares have fewer.
 const MAX_INSTS: usize = 64;
 
-/// The loads that are available at the end of `preheader`, that of `lp`, which the guard of a rotated loop has often done for the loop: found on the way up as long as each
+/// The loads that are available at the end of `preheader`, that of `lp`, which the guard of a rotated loop has often done for the loop: found walking up as long as each
 /// block has one predecessor. None of another loop, which would have to leave that through an exit parameter.
 pub fn available_loads(
     func: &Function,
@@ -84,7 +84,7 @@ pub fn available_loads(
 /// registers for. It bounds the time that a store takes.
 const MAX_AVAILABLE: usize = 32;
 
-/// Loops inside a loop with which something stays available in it. Each loop is looked at once for each level inside it.
+/// Levels of inner loops of a loop with which something stays available in it. Each loop is looked at once for each level inside it.
 const MAX_HEIGHT: usize = 16;
 
 /// The loads of a function of which the value is known.
@@ -93,11 +93,11 @@ pub struct KnownLoads<'a> {
     forest: &'a LoopForest,
     options: &'a Options,
     private: &'a PrivateSlots,
-    told_apart: Rc<ToldApart>,
+    disjoint: Rc<Disjoint>,
     heights: SecondaryMap<Loop, usize>,
     /// All accesses that are or were available.
     known: FxHashMap<Inst, Known>,
-    /// For the blocks passed.
+    /// For the blocks visited.
     at_end: SecondaryMap<Block, Option<Available>>,
     /// Of the loops of which a load may be one.
     polls: LoopPolls,
@@ -137,7 +137,7 @@ impl<'a> KnownLoads<'a> {
             forest,
             options,
             private,
-            told_apart: private.told_apart(),
+            disjoint: private.disjoint(),
             heights: SecondaryMap::new(),
             known: FxHashMap::default(),
             at_end: SecondaryMap::new(),
@@ -148,7 +148,7 @@ impl<'a> KnownLoads<'a> {
         }
     }
 
-    /// Those of the whole function, each with its value, in dominance order: the value of one may be the result of another one before it, which
+    /// Those of the whole function, each with its value, in dominance order: the value of one may be the result of an earlier one, which
     /// has a value itself. Linear in the size of the function.
     pub fn everywhere(mut self) -> Vec<(Inst, Value)> {
         self.heights = self.forest.heights();
@@ -282,12 +282,12 @@ impl<'a> KnownLoads<'a> {
 
     /// Whether `store` may write what is known.
     fn is_written(&self, known: &Known, store: &Access) -> bool {
-        if fault!(AvailableBehindStore) {
+        if fault!(AvailableAfterStore) {
             return false;
         }
         let is_writer =
             known.writers != Writers::Calls || store.flags.alias_region() == known.access.flags.alias_region();
-        let is_far = || self.scope != Scope::Function && self.told_apart.are_far(known.access.inst, store.inst);
+        let is_far = || self.scope != Scope::Function && self.disjoint.are_far(known.access.inst, store.inst);
         is_writer && !is_far() && store.may_alias(&known.access, self.private)
     }
 
@@ -316,7 +316,7 @@ impl<'a> KnownLoads<'a> {
     }
 
     /// Whether `load`, in `block`, would no longer poll for a loop if it became what is known from `source`: that is from before the loop, or from an
-    /// iteration before it in a group. Or the loop has stored it itself, and would never see what somebody else stores. Loops that no pass looks at poll as others do,
+    /// earlier iteration in a group. Or the loop has stored it itself, and would never see what somebody else stores. Loops that no pass looks at poll as others do,
     /// and cycles that are no loops may.
     fn stops_polling(&mut self, load: Inst, block: Block, source: Inst) -> bool {
         let Context { func, cfg, domtree, .. } = self.ctx;
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn where_ways_meet() {
+    fn where_paths_meet() {
         let diamond = |first: &str, second: &str| {
             known(&format!(
                 "v3 = load.i64 v0

@@ -1,4 +1,4 @@
-//! Memories of which a function guards each access, and by what: what is needed to guard them anew.
+//! Memories of which a function guards each access, and by what: what is needed to guard them again.
 //!
 //! ```text
 //! v2 = load.i64 notrap v0+64            the length
@@ -12,7 +12,7 @@
 //! ```
 //!
 //! A guard that compares an index with a length says where the memory ends: an index of at most `length - below`, added to the base and `start`,
-//! with an access of `size` bytes ends `start + size - below` behind the length, or before it.
+//! with an access of `size` bytes ends `start + size - below` after the length, or before it.
 //!
 //! # Which memories
 //!
@@ -23,7 +23,7 @@
 //! * at a constant distance from the base, within the least length,
 //!
 //! and if nothing but an access uses what a guard of that base and length gives, or one of which is not known what it is of, and if the length does not get smaller.
-//! Guards of other memories stay, and so do not matter: those of objects of a garbage collector, of which fields are accessed behind the address that was guarded.
+//! Guards of other memories stay, and so do not matter: those of objects of a garbage collector, of which fields are accessed after the address that was guarded.
 //!
 //! A length is loaded at one time, an access that a guard has let through is made later, and a new guard may load it later still. So a length that is
 //! loaded is one that is constant in the function, or of which the embedder says that it [never shrinks](crate::Embedder::never_shrinks). That
@@ -69,12 +69,12 @@ impl<'a> Roots<'a> {
         Self { func: &ctx.func, cfg: &ctx.cfg, options }
     }
 
-    /// Whether `value` is what a guard gives, passed on or not. One that gives its address whatever happens is none.
+    /// Whether `value` is what a guard gives, passed as a block argument or not. One that gives its address whatever happens does not count.
     pub fn is_guarded(self, value: Value) -> bool {
         self.stays_guarded(value, &|_| false)
     }
 
-    /// The same once guards are gone.
+    /// The same once guards are removed.
     fn stays_guarded(self, value: Value, is_gone: &dyn Fn(Inst) -> bool) -> bool {
         let Self { func, cfg, .. } = self;
         let (mut open, mut seen) = (vec![value], FxHashSet::default());
@@ -98,7 +98,7 @@ impl<'a> Roots<'a> {
     }
 }
 
-/// Parameters of blocks that are followed to a guard: one for each loop that it leaves and each join on the way, and a bound on time.
+/// Parameters of blocks that are followed to a guard: one for each loop that it leaves and each join on the path, and a bound on time.
 const MAX_PASSED: usize = 16;
 
 /// A number that can be had anywhere in the function.
@@ -112,7 +112,7 @@ pub enum Root {
     Load {
         /// Its flags. It does not trap.
         flags: MemFlags,
-        /// How far behind the address.
+        /// How far after the address.
         offset: Offset32,
         /// The address.
         address: Box<Self>,
@@ -158,7 +158,7 @@ impl Root {
         Some((root, added.checked_add(constant)?))
     }
 
-    /// What all edges into `block` pass for its parameter, if that is the same.
+    /// The block argument of all edges into `block` for its parameter, if that is the same.
     fn passed_by_all(roots: Roots<'_>, (block, param): (Block, Value), steps: usize) -> Option<(Self, i64)> {
         let Roots { func, cfg, .. } = roots;
         let edges: SmallVec<[Edge; MAX_EDGES]> = edges_into(func, cfg, block).take(MAX_EDGES + 1).collect();
@@ -235,7 +235,7 @@ pub struct CheckedMemory {
     pub base: Root,
     /// Its length.
     pub length: Root,
-    /// How far behind the length the last byte of a guarded access may be. Of constant lengths, the length is 0, and this is all.
+    /// How far after the length the last byte of a guarded access may be. Of constant lengths, the length is 0, and this is all.
     pub excess: i64,
     /// The least that the length can be.
     pub least: u64,
@@ -263,7 +263,7 @@ impl CheckedMemory {
 struct Shape {
     base: Root,
     length: Root,
-    /// How far behind the length an access at its address ends that has no bytes.
+    /// How far after the length an access at its address ends that has no bytes.
     excess: i64,
 }
 
@@ -338,7 +338,7 @@ impl Found<'_> {
         } else {
             self.others.extend(region.map(|region| (inst, region)));
         }
-        // What else is made of one would not be guarded anew.
+        // What else is made of one would not be guarded again.
         let shape = |value| func.dfg.value_def(value).inst().and_then(|guard| Shape::of(self.roots, guard));
         self.derived.extend(guards.into_iter().map(|value| (inst, shape(value))));
     }
@@ -438,7 +438,7 @@ impl CheckedMemories {
         self.known.iter().find(|memory| memory.regions.contains(&region))
     }
 
-    /// Whether what `guard` guards can be guarded anew.
+    /// Whether what `guard` guards can be guarded again.
     pub fn covers(&self, roots: Roots<'_>, guard: Inst) -> bool {
         !self.is_empty()
             && Shape::of(roots, guard).is_some_and(|shape| {
@@ -451,7 +451,7 @@ impl CheckedMemories {
         self.unguarded_without(roots, inst, &|_| None)
     }
 
-    /// The same once guards are gone, in the place of which is what `gone` says.
+    /// The same once guards are removed, in the place of which is what `gone` says.
     pub fn unguarded_without(
         &self,
         roots: Roots<'_>,
@@ -479,7 +479,7 @@ impl CheckedMemories {
 /// Bytes at address 0 at which nothing is: the least page of x86-64, AArch64, s390x and riscv64.
 pub const NULL_PAGE: u64 = 4096;
 
-/// How far behind the base of `memory` an access is, if that is a constant.
+/// How far after the base of `memory` an access is, if that is a constant.
 fn distance(roots: Roots<'_>, access: &Access, memory: &CheckedMemory) -> Option<u64> {
     let &[(Term::Value(base), 1)] = access.address.terms() else { return None };
     (Root::of(roots, base)? == memory.base).then_some(access.address.constant_part())

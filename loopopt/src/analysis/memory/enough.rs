@@ -13,11 +13,11 @@ pub const MAX_COST: u64 = 1 << 32;
 pub enum Enough {
     /// A number below zero. It counts up.
     BelowZero,
-    /// A number that is not less than this one, which is no more than [`MAX_COST`] and not 0 without a sign. It counts down.
+    /// A number that is not less than this one, which is no more than [`MAX_COST`] and not 0 if unsigned. It counts down.
     AtLeast {
         /// The least number.
         least: u64,
-        /// Whether the numbers have a sign.
+        /// Whether the numbers are signed.
         is_signed: bool,
     },
 }
@@ -38,7 +38,7 @@ impl Enough {
             IntCC::SignedGreaterThan => at_least(bound.wrapping_add(1), true),
             IntCC::UnsignedGreaterThanOrEqual => at_least(bound, false),
             IntCC::UnsignedGreaterThan => at_least(bound.checked_add(1)?, false),
-            // So Cranelift writes that it is 1 at least, without a sign.
+            // Cranelift writes an unsigned `>= 1` like this.
             IntCC::NotEqual if bound == 0 => at_least(1, false),
             _ => None,
         }?;

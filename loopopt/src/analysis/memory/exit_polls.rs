@@ -1,4 +1,4 @@
-//! Polls: loads on which a way out of a loop hangs, and on nothing else that changes. The loop may be waiting for someone to write there.
+//! Polls: loads that an exit of a loop depends on, where it depends on nothing else that varies. The loop may be waiting for someone to write there.
 //!
 //! ```text
 //! header:
@@ -14,23 +14,23 @@
 //! # Which loads
 //!
 //! A value is *steady* if it would be the same in each iteration, from some iteration on, as long as nobody writes to memory: if it comes from
-//! outside, is made of steady values by an instruction that neither writes nor calls, is loaded from a steady address, or is a parameter for
+//! outside the loop, is made of steady values by an instruction that neither writes nor calls, is loaded from a steady address, or is a parameter for
 //! which each edge passes a steady value. A counter is not: it is made of itself by an addition. What is made of itself by anything but that, or a quotient, comes
-//! to rest or takes turns ([`settles`]): a flag that an iteration passes on to the next once it has been seen.
+//! to rest or alternates ([`settles`]): a flag that an iteration passes to the next once it has been seen.
 //!
-//! Polls are, first, the loads that the steady condition of a way out is made of; where any of several conditions is enough, each is a way out. A steady branch that
-//! decides whether an iteration reaches such a way out belongs to its condition, and so do the steady conditions that choose what a parameter or a `select` among these values
+//! Polls are, first, the loads that the steady condition of an exit is made of; where any of several conditions is enough, each is an exit. A steady branch that
+//! decides whether an iteration reaches such an exit belongs to its condition, and so do the steady conditions that choose what a parameter or a `select` among these values
 //! gets.
 //!
-//! Second, if no way out is sure (`standing`), those that any way out is made of, or what decides in an iteration without being another in the next one:
-//! a loop counts only once a flag is set, a consumer waits for the producer to be another number than its own. So it is, too, for ways out that not each iteration comes
-//! to.
+//! Second, if no exit is sure (`standing`), those that any exit is made of, or what decides in an iteration without being different in the next one:
+//! a loop counts only once a flag is set, a consumer waits for the producer to be another number than its own. So it is, too, for exits that not each iteration
+//! reaches.
 //!
 //! Third, if a poll may load what the loop itself stores, all of it or a part, those that decide what is stored, where, and whether.
 //!
-//! What traps is a way out, too, of a loop that nothing else surely ends: conditional traps, divisions by what may be zero, sums that may overflow. So is what
+//! What traps is an exit, too, of a loop that nothing else surely ends: conditional traps, divisions by what may be zero, sums that may overflow. So is what
 //! leaves all loops for a trap or for cold code, as a check of a tag or a length does: in a loop that counts to its end, that is no wait. Only accesses
-//! are none: nobody waits for an address to become one that faults, and nearly every loop would.
+//! are not: nobody waits for an address to become one that faults, and nearly every loop would.
 //!
 //! In a loop with a cycle that can be entered at several blocks, each load may be one: nothing says what that cycle waits for.
 //!
@@ -41,11 +41,11 @@
 //!
 //! A poll may be copied with its iteration, into a guard, a peeled or an unrolled iteration: each copy is done when the original was. It may
 //! be what another load of the same iteration has just read, as if both had been done at once. It may not be what the loop has stored, though the
-//! store is in the same iteration: where a loop was rotated, that is the iteration before. It may not leave the loop, nor become what was known before the
-//! iteration began: a loop that polls goes on to poll.
+//! store is in the same iteration: where a loop was rotated, that is the previous iteration. It may not leave the loop, nor become what was known before the
+//! iteration began: a loop that polls keeps polling.
 //!
-//! A loop that counts to an end does not wait, whatever it loads on the way. A plain load may leave it, and what is written in the meantime is seen
-//! behind it: CLIF promises no more of a plain load, and the end of the loop bounds how late that is.
+//! A loop that counts to an end does not wait, whatever it loads meanwhile. A plain load may leave it, and what is written in the meantime is seen
+//! after it: CLIF promises no more of a plain load, and the end of the loop bounds how late that is.
 //!
 //! Regions that others write ([`Writers::Others`](crate::Writers)) are stricter: each load there stays what it is.
 
@@ -53,7 +53,7 @@ mod asked;
 mod passed;
 mod standing;
 
-use crate::analysis::cfg::edges::{Edge, ways_from};
+use crate::analysis::cfg::edges::{Edge, edges_and_targets};
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::inst::effects::Effects;
 use crate::fault::fault;
@@ -83,7 +83,7 @@ pub fn polls(
     let exits = &forest.data(lp).exits[..];
     let new = || Search::new(func, (cfg, domtree), forest, lp);
     let mut search = new();
-    let (mut conditions, waits) = search.conditions(&search.ways_out(exits));
+    let (mut conditions, waits) = search.conditions(&search.exit_conditions(exits));
     if waits {
         conditions.extend(search.conditions(&search.traps()).0);
     }
@@ -97,7 +97,7 @@ pub fn polls(
         return polls;
     }
     let mut search = new();
-    let (conditions, waits) = search.conditions(&search.ways_out(&ends));
+    let (conditions, waits) = search.conditions(&search.exit_conditions(&ends));
     if waits { polls } else { search.behind(conditions) }
 }
 
@@ -109,10 +109,10 @@ fn loads_of(func: &Function, blocks: &[Block]) -> Vec<Inst> {
     loads
 }
 
-/// What is known of a value on the way through what a condition is made of.
+/// What is known of a value during the search through what a condition is made of.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Seen {
-    /// Not known yet, the value of this number among those.
+    /// Not known yet: the open value of this number.
     Open {
         number: usize,
     },
@@ -120,8 +120,8 @@ enum Seen {
     Changing,
 }
 
-/// A value on the way itself.
-struct OnTheWay {
+/// A value on the stack of the search.
+struct OnStack {
     number: usize,
     /// The lowest number of an open value that it is made of.
     lowest: usize,
@@ -129,9 +129,9 @@ struct OnTheWay {
     operands: Operands,
 }
 
-/// Lets the last value on the way be made of the open value of this number.
-fn reach(way: &mut [OnTheWay], number: usize) {
-    if let Some(last) = way.last_mut() {
+/// Lets the last value on the stack be made of the open value of this number.
+fn reach(stack: &mut [OnStack], number: usize) {
+    if let Some(last) = stack.last_mut() {
         last.lowest = last.lowest.min(number);
     }
 }
@@ -147,11 +147,11 @@ struct Search<'a> {
     deciding: Vec<Value>,
     /// Blocks of which the conditions have been among these.
     decided: EntitySet<Block>,
-    /// Blocks with parameters that were seen, and what is passed to each: by each edge, for each parameter.
+    /// Blocks with parameters that were seen, and the block arguments of each: by each edge, for each parameter.
     passed: FxHashMap<Block, Vec<Option<Value>>>,
     /// Whether values are made of a load, as far as that was asked.
     loaded: FxHashMap<Value, bool>,
-    /// The loads that none of the ways out can do without, of those that are not steady.
+    /// The loads that none of the exits can do without, of those that are not steady.
     awaited: Vec<Inst>,
     /// What decides what an iteration does, once that was asked for.
     deciders: Option<Vec<Decider>>,
@@ -161,15 +161,15 @@ struct Search<'a> {
     states: usize,
 }
 
-/// A way out of the loop: a block, and what is asked there. It is taken only if each of these is as it has to be.
-type WayOut = (Block, Operands);
+/// An exit of the loop: a block, and what is asked there. It is taken only if each of these is as it has to be.
+type ExitCondition = (Block, Operands);
 
-/// The branches that stand before ways out.
+/// The branches before exits.
 #[derive(Default)]
 struct Guards {
     /// Their conditions, which are steady.
     conditions: Vec<Value>,
-    /// Whether such a branch stands before a block, as far as that is known.
+    /// Whether there is such a branch before a block, as far as that is known.
     known: FxHashMap<Block, bool>,
 }
 
@@ -202,8 +202,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// These exits, and for each of several conditions of which any is enough a way out of its own.
-    fn ways_out(&self, exits: &[Edge]) -> Vec<WayOut> {
+    /// These exits: one for each condition, where any of several is enough.
+    fn exit_conditions(&self, exits: &[Edge]) -> Vec<ExitCondition> {
         let func = self.func;
         exits
             .iter()
@@ -211,10 +211,10 @@ impl<'a> Search<'a> {
             .collect()
     }
 
-    /// What these ways out ask and the steady conditions that they stand behind, and whether none of them is sure to be taken.
-    fn conditions(&mut self, ways_out: &[WayOut]) -> (Vec<Value>, bool) {
-        let mut conditions = ways_out.iter().flat_map(|(_, asked)| asked.clone()).collect();
-        let waits = self.add_guards(ways_out, &mut conditions);
+    /// What these exits ask and the steady conditions that guard them, and whether none of them is sure to be taken.
+    fn conditions(&mut self, exit_conditions: &[ExitCondition]) -> (Vec<Value>, bool) {
+        let mut conditions = exit_conditions.iter().flat_map(|(_, asked)| asked.clone()).collect();
+        let waits = self.add_guards(exit_conditions, &mut conditions);
         (conditions, waits)
     }
 
@@ -227,7 +227,7 @@ impl<'a> Search<'a> {
             }
             conditions.append(&mut self.deciding);
         }
-        let mut loads = self.loads_behind(steady, &mut FxHashSet::default());
+        let mut loads = self.source_loads(steady, &mut FxHashSet::default());
         loads.append(&mut self.awaited);
         loads.sort_unstable();
         loads.dedup();
@@ -235,7 +235,7 @@ impl<'a> Search<'a> {
     }
 
     /// What traps and neither calls nor accesses memory: conditional traps, divisions by what may be zero, sums that may overflow.
-    fn traps(&self) -> Vec<WayOut> {
+    fn traps(&self) -> Vec<ExitCondition> {
         use Opcode::{Sdiv, Srem, Udiv, Urem};
         let func = self.func;
         let traps_in = |block| {
@@ -256,12 +256,12 @@ impl<'a> Search<'a> {
         self.forest.blocks(self.lp).iter().flat_map(|&block| traps_in(block)).collect()
     }
 
-    /// Adds the steady conditions of the branches that stand before the ways out: of those with a condition that changes only if none of these is
-    /// [sure](Self::is_sure), and then what they wait for as well. Returns whether that is so: perhaps none is taken if what is loaded does not change.
-    fn add_guards(&mut self, ways_out: &[WayOut], guards: &mut Vec<Value>) -> bool {
+    /// Adds the steady conditions of the branches before the exits: of exits with a condition that varies only if none of these is
+    /// [sure](Self::is_sure), and then what they wait for as well. Returns whether that is so: perhaps none is taken if what is loaded stays the same.
+    fn add_guards(&mut self, exit_conditions: &[ExitCondition], guards: &mut Vec<Value>) -> bool {
         let (mut of_steady, mut of_changing) = (Guards::default(), Guards::default());
-        let (steady, changing): (Vec<&WayOut>, Vec<&WayOut>) =
-            ways_out.iter().partition(|(_, asked)| self.are_steady(asked));
+        let (steady, changing): (Vec<&ExitCondition>, Vec<&ExitCondition>) =
+            exit_conditions.iter().partition(|(_, asked)| self.are_steady(asked));
         for (block, _) in &steady {
             self.is_guarded(*block, &mut of_steady);
         }
@@ -270,12 +270,12 @@ impl<'a> Search<'a> {
             let decide = self.blocking();
             self.wait_for(decide);
         }
-        // Where each iteration comes to anyway, a branch before is the end of a loop inside, or decides nothing.
+        // In a block that each iteration reaches anyway, an earlier branch is the exit of an inner loop, or decides nothing.
         let mut is_guarded = |block| !self.is_in_each_iteration(block) && self.is_guarded(block, &mut of_changing);
         let guarded: Vec<_> = changing.iter().map(|(block, _)| is_guarded(*block)).collect();
-        // What the ways out that are sure are made of decides nothing.
+        // What the sure exits are made of decides nothing.
         let deciding = self.deciding.len();
-        let sure: Vec<_> = changing.iter().map(|way_out| self.is_sure(way_out)).collect();
+        let sure: Vec<_> = changing.iter().map(|exit_condition| self.is_sure(exit_condition)).collect();
         if sure.is_empty() || sure.contains(&true) {
             self.deciding.truncate(deciding);
         } else {
@@ -290,7 +290,7 @@ impl<'a> Search<'a> {
         waits
     }
 
-    /// Whether each iteration that goes on comes to `block`.
+    /// Whether each iteration that stays in the loop executes `block`.
     fn is_in_each_iteration(&self, block: Block) -> bool {
         self.forest.is_in_each_iteration(self.func, self.domtree, self.lp, block)
     }
@@ -329,10 +329,10 @@ impl<'a> Search<'a> {
         (is_inside && matches!(func.dfg.insts[inst], InstructionData::Load { .. })).then_some(inst)
     }
 
-    /// Whether one way alone of a branch with a steady condition leads to `block`, and another one goes on in the loop. Adds the conditions of all such branches.
+    /// Whether one edge alone of a branch with a steady condition leads to `block`, and another one stays in the loop. Adds the conditions of all such branches.
     fn is_guarded(&mut self, block: Block, guards: &mut Guards) -> bool {
         let header = self.forest.data(self.lp).header;
-        let mut way = Vec::new();
+        let mut stack = Vec::new();
         let mut next = Some(block);
         let mut is_guarded = false;
         while let Some(block) = next {
@@ -340,14 +340,14 @@ impl<'a> Search<'a> {
                 is_guarded = known;
                 break;
             }
-            way.push(block);
+            stack.push(block);
             next = self.domtree.idom(block).filter(|_| block != header);
         }
-        for &block in way.iter().rev() {
+        for &block in stack.iter().rev() {
             if let [edge] = self.forest.edges_into(self.func, self.cfg, block)
                 && block != header
                 && let Some(condition) = condition(self.func, edge.branch)
-                && self.has_several_ways_on(edge.source(self.func))
+                && self.has_several_successors(edge.source(self.func))
                 && self.is_steady(condition)
             {
                 guards.conditions.push(condition);
@@ -358,31 +358,34 @@ impl<'a> Search<'a> {
         is_guarded
     }
 
-    /// Whether more than one way from `block` stays in the loop.
-    fn has_several_ways_on(&self, block: Block) -> bool {
-        ways_from(self.func, block).filter(|&(_, target)| self.forest.contains(self.lp, target)).nth(1).is_some()
+    /// Whether more than one edge from `block` stays in the loop.
+    fn has_several_successors(&self, block: Block) -> bool {
+        edges_and_targets(self.func, block)
+            .filter(|&(_, target)| self.forest.contains(self.lp, target))
+            .nth(1)
+            .is_some()
     }
 
     /// Whether `condition` is steady. What is made of each other is so together or not at all: Tarjan, "Depth-first search and linear graph algorithms", 1972.
     fn is_steady(&mut self, condition: Value) -> bool {
-        let (mut way, mut open) = (Vec::<OnTheWay>::new(), Vec::new());
+        let (mut stack, mut open) = (Vec::<OnStack>::new(), Vec::new());
         let mut next = Some(condition);
         loop {
             match next.map(|value| (value, self.seen.get(&value))) {
                 Some((_, Some(Seen::Steady))) => {}
                 Some((_, Some(Seen::Changing))) => break,
-                Some((_, Some(&Seen::Open { number }))) => reach(&mut way, number),
+                Some((_, Some(&Seen::Open { number }))) => reach(&mut stack, number),
                 Some((value, None)) => {
                     let number = open.len();
                     open.push(value);
                     let Some(operands) = self.operands(value) else { break };
                     self.seen.insert(value, Seen::Open { number });
-                    way.push(OnTheWay { number, lowest: number, operands });
+                    stack.push(OnStack { number, lowest: number, operands });
                 }
                 None => {
-                    let Some(OnTheWay { number, lowest, .. }) = way.pop() else { return true };
+                    let Some(OnStack { number, lowest, .. }) = stack.pop() else { return true };
                     if lowest < number {
-                        reach(&mut way, lowest);
+                        reach(&mut stack, lowest);
                     } else if self.moves(&open[number..]) {
                         break;
                     } else {
@@ -390,26 +393,34 @@ impl<'a> Search<'a> {
                     }
                 }
             }
-            let Some(last) = way.last_mut() else { return true };
+            let Some(last) = stack.last_mut() else { return true };
             next = last.operands.pop();
         }
-        // All that is open is made of what changes.
+        // All that is open is made of what varies.
         self.seen.extend(open.into_iter().map(|value| (value, Seen::Changing)));
         false
     }
 
-    /// Whether values that are made of each other are so from one iteration to the next, and not only by what [`settles`]. Around a cycle of parameters alone,
-    /// a value stays what it is, and a cycle of a loop inside begins anew in each iteration.
+    /// Whether values that are made of each other are so from one iteration to the next, and not only by what [`settles`]. Through a cycle of parameters alone,
+    /// a value stays what it is, and a cycle of an inner loop starts again in each iteration. What is subtracted from something else alternates: `x = c - x`.
     fn moves(&self, values: &[Value]) -> bool {
         let header = self.forest.data(self.lp).header;
         let def = |value: &Value| self.func.dfg.value_def(*value);
         let is_of_header = |value: &Value| matches!(def(value), ValueDef::Param(block, _) if block == header);
         let is_moved =
             |value: &Value| def(value).inst().is_some_and(|inst| !settles(self.func.dfg.insts[inst].opcode()));
-        values.len() > 1 && values.iter().any(is_of_header) && values.iter().any(is_moved)
+        let alternates = |value: &Value| {
+            let Some(inst) = def(value).inst().filter(|&inst| subtracts(self.func.dfg.insts[inst].opcode())) else {
+                return false;
+            };
+            let [minuend, subtrahends @ ..] = self.func.dfg.inst_args(inst) else { return false };
+            !values.contains(minuend) && subtrahends.iter().any(|value| values.contains(value))
+        };
+        let may_move = values.len() > 1 && values.iter().any(is_of_header) && values.iter().any(is_moved);
+        may_move && !values.iter().any(alternates)
     }
 
-    /// What `value` is made of in the loop, nothing if it is outside. `None` if it changes.
+    /// What `value` is made of in the loop, nothing if it is outside. `None` if it varies.
     fn operands(&mut self, value: Value) -> Option<Operands> {
         let func = self.func;
         if !self.forest.defines(func, self.lp, value) {
@@ -432,8 +443,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Takes note of what is passed to `block`, and, if it is not the header, of the conditions in the loop that the ways there stand
-    /// behind.
+    /// Takes note of the block arguments for `block`, and, if it is not the header, of the conditions in the loop that decide which edge to it is
+    /// taken.
     fn enter(&mut self, block: Block) {
         let edges = self.forest.edges_into(self.func, self.cfg, block).iter();
         let passed = edges.flat_map(|edge| edge.args(self.func)).map(|arg| arg.as_value()).collect();
@@ -455,7 +466,7 @@ impl<'a> Search<'a> {
     }
 
     /// The loads that the steady `values` are made of, but for what is made of those in `done`.
-    fn loads_behind(&mut self, mut values: Vec<Value>, done: &mut FxHashSet<Value>) -> Vec<Inst> {
+    fn source_loads(&mut self, mut values: Vec<Value>, done: &mut FxHashSet<Value>) -> Vec<Inst> {
         let mut loads = Vec::new();
         while let Some(value) = values.pop() {
             if !done.insert(value) {
@@ -471,16 +482,21 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Whether a value that is made of itself by such an instruction, and of others that stay the same, is the same from some iteration on, or takes turns.
-/// What is not known to move on does. A difference takes turns with itself as the second operand only, and a quotient is taken for a number of which the
+/// Whether a value that is made of itself by such an instruction, and of others that stay the same, is the same from some iteration on, or alternates.
+/// What is not known to advance does. A difference advances if the value is its first operand, and a quotient is taken for a number of which the
 /// digits are written: it ends at zero, as is asked there.
 pub fn settles(opcode: Opcode) -> bool {
-    use Opcode::{Fadd, Fdiv, Fsub, Iadd, Isub, SaddOverflow, Sdiv, SsubOverflow, UaddOverflow, UaddOverflowTrap};
-    use Opcode::{Fma, SaddOverflowCin, SsubOverflowBin, UaddOverflowCin, Udiv, UsubOverflow, UsubOverflowBin};
+    use Opcode::{Fadd, Fdiv, Fma, Iadd, SaddOverflow, SaddOverflowCin, Sdiv, UaddOverflow, UaddOverflowCin};
+    use Opcode::{UaddOverflowTrap, Udiv};
     let adds = matches!(opcode, Fadd | Fma | Iadd | SaddOverflow | SaddOverflowCin | UaddOverflow | UaddOverflowCin)
         || opcode == UaddOverflowTrap;
-    let subtracts = matches!(opcode, Fsub | Isub | SsubOverflow | SsubOverflowBin | UsubOverflow | UsubOverflowBin);
-    !(adds || subtracts || matches!(opcode, Fdiv | Sdiv | Udiv) || opcode.can_load() || opcode.is_call())
+    !(adds || subtracts(opcode) || matches!(opcode, Fdiv | Sdiv | Udiv) || opcode.can_load() || opcode.is_call())
+}
+
+/// Whether an instruction gives its first operand less the others.
+pub fn subtracts(opcode: Opcode) -> bool {
+    use Opcode::{Fsub, Isub, SsubOverflow, SsubOverflowBin, UsubOverflow, UsubOverflowBin};
+    matches!(opcode, Fsub | Isub | SsubOverflow | SsubOverflowBin | UsubOverflow | UsubOverflowBin)
 }
 
 /// Whether the first operand chooses between the others.
@@ -606,7 +622,7 @@ mod tests {
     }
 
     #[test]
-    fn before_the_ways_out() {
+    fn before_the_exits() {
         let guarded = |ends: &str| {
             polled(&format!(
                 "jump block1(v2)

@@ -25,19 +25,19 @@ pub struct Fuel {
     pub enough: Enough,
 }
 
-/// The loops inside one that polls for fuel.
+/// The inner loops of one that polls for fuel.
 #[derive(Clone, Debug, Default)]
 pub struct Inside {
-    /// What does not run while no rare edge is taken, in the loops inside.
+    /// What does not run while no rare edge is taken, in the inner loops.
     pub rare: EntitySet<Block>,
-    /// The most iterations of the loops inside, by their headers, as far as they are known.
+    /// The most iterations of the inner loops, by their headers, as far as they are known.
     pub most_iterations: FxHashMap<Block, u64>,
     /// The numbers that their polls ask for.
     pub asked: Vec<Value>,
 }
 
 impl Fuel {
-    /// What an iteration takes of `param`, if on each way that is a sum of constants, a loop inside takes as much as its most iterations, and what the polls inside ask
+    /// What an iteration takes of `param`, if on each path that is a sum of constants, an inner loop takes as much as its most iterations, and what the inner polls ask
     /// for is that number: one from before the loop is none, not even a
     /// parameter of the function, which no edge passes anything for. None if it is not known.
     pub fn of(
@@ -69,7 +69,7 @@ struct Around<'a> {
     polls: &'a Polls,
     inside: &'a Inside,
     enough: Enough,
-    /// What an iteration of a loop inside takes to a parameter of its header.
+    /// What an iteration of an inner loop takes of a parameter of its header.
     each: RefCell<FxHashMap<Value, u64>>,
 }
 
@@ -87,7 +87,7 @@ impl<'a> Sums<'a> {
         Self { around, param, left: None, most: FxHashMap::default() }
     }
 
-    /// The most that was taken of the number on the way to `value`. Recursive as deep as `depth` says.
+    /// The most that was taken of the number on the path to `value`. Recursive as deep as `depth` says.
     fn most(&mut self, value: Value, depth: usize) -> Option<u64> {
         let Around { ctx, forest, lp, polls, .. } = *self.around;
         let func = &ctx.func;
@@ -117,7 +117,7 @@ impl<'a> Sums<'a> {
         (most <= MAX_COST).then_some(most)
     }
 
-    /// The same for what these edges pass for `param`, those of rare code left out.
+    /// The same for the block arguments of these edges for `param`, those of rare code left out.
     fn most_of(&mut self, edges: impl Iterator<Item = Edge>, param: Value, depth: usize) -> Option<u64> {
         let func = &self.around.ctx.func;
         let runs = |edge: &Edge| !self.around.inside.rare.contains(edge.source(func));
@@ -125,7 +125,7 @@ impl<'a> Sums<'a> {
         passed.into_iter().try_fold(0, |most, passed| Some(self.most(passed?, depth)?.max(most)))
     }
 
-    /// The same for a parameter of the header of a loop inside: what it is entered with, and what all its iterations take.
+    /// The same for a parameter of the header of an inner loop: what it is entered with, and what all its iterations take.
     fn in_loop(&mut self, (inner, header): (Loop, Block), param: Value, depth: usize) -> Option<u64> {
         let Around { ctx, forest, inside, .. } = *self.around;
         let count = *inside.most_iterations.get(&header)?;

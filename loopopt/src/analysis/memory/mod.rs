@@ -3,6 +3,7 @@
 pub mod alias;
 pub mod available;
 pub mod checked_memory;
+pub mod disjoint;
 pub mod enough;
 pub mod exit_polls;
 pub mod fuel;
@@ -10,4 +11,3 @@ pub mod loop_polls;
 pub mod polls;
 pub(crate) mod slots;
 pub mod spectre_guard;
-pub mod told_apart;

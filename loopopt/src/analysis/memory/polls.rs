@@ -11,21 +11,21 @@
 //! body(v6):
 //! ```
 //!
-//! A poll is a branch with a *rare* edge, which leads to blocks that come back to where the other edge goes, or leave the loop. There are
+//! A poll is a branch with a *rare* edge, which leads to blocks that lead back to the target of the other edge, or leave the loop. There are
 //! two kinds.
 //!
 //! * **Flag**: the condition is made of loads of what [others write](crate::Writers::Others) or of atomic ones, and of values that are
 //!   the same in each iteration in which the rare edge is not taken. The rare edge leads to cold code.
 //! * **Fuel**: the condition is that a parameter of the header has reached zero from below, or that it is less than a constant and counts down ([`Enough`]). What an
 //!   iteration takes is [`Fuel`](crate::analysis::memory::fuel::Fuel). Its rare edge need not lead to cold code: a number that grows by constants passes zero once. But
-//!   it leads to code that calls and comes back, or to cold code outside of the loop: what does neither is a part of the program, and the number a counter.
+//!   it leads to code that calls and leads back, or to cold code outside of the loop: what does neither is a part of the program, and the number a counter.
 //!
 //! A conditional trap is no poll but a check, as is a branch to a block that does nothing but trap: Cranelift makes one of it.
 //!
-//! Several polls may stand in a row. Between them, and before the first one, there is nothing but pure instructions and the loads that
+//! Several polls may be in a row. Between them, and before the first one, there is nothing but pure instructions and the loads that
 //! they ask.
 
-use crate::analysis::cfg::edges::{Edge, edges_into, ways_from};
+use crate::analysis::cfg::edges::{Edge, edges_and_targets, edges_into};
 use crate::analysis::cfg::jumps::leads_to_failure;
 use crate::analysis::cfg::loops::{Loop, LoopForest, def_block};
 use crate::analysis::inst::effects::{Effects, calls};
@@ -80,7 +80,7 @@ impl Polls {
         Self::around(ctx, (forest, lp), &EntitySet::new(), is_asynchronous)
     }
 
-    /// The same, as long as `rare` blocks, those of polls in loops inside, do not run.
+    /// The same, as long as `rare` blocks, those of polls in inner loops, do not run.
     pub fn around(
         ctx: &Context,
         (forest, lp): (&LoopForest, Loop),
@@ -160,7 +160,7 @@ pub fn rare_region(ctx: &Context, forest: &LoopForest, lp: Loop, (rare, body): (
         if region.len() > MAX_RARE_BLOCKS || block == header || forest.innermost(block) != Some(lp) {
             return None;
         }
-        for (_, target) in ways_from(func, block) {
+        for (_, target) in edges_and_targets(func, block) {
             if target != body && forest.contains(lp, target) && !region.contains(&target) {
                 region.push(target);
             }
@@ -172,8 +172,8 @@ pub fn rare_region(ctx: &Context, forest: &LoopForest, lp: Loop, (rare, body): (
     entered.all(|block| ctx.cfg.pred_iter(block).all(|pred| is_inside(pred.block))).then_some(region)
 }
 
-/// What `value` is in an iteration of `lp` in which no rare block runs, if joins and the loops inside only pass it on: a parameter of the header of `lp`, what an
-/// instruction makes, or a value from before the loop. Parameters that pass each other on in a loop inside are what that loop is entered with.
+/// What `value` is in an iteration of `lp` in which no rare block runs, if joins and the inner loops only pass it: a parameter of the header of `lp`, what an
+/// instruction makes, or a value from before the loop. Parameters that are passed only to each other in an inner loop are what that loop is entered with.
 pub fn usual_value(
     ctx: &Context,
     (forest, lp): (&LoopForest, Loop),
@@ -208,7 +208,7 @@ struct Search<'a> {
     lp: Loop,
     back_edge: Edge,
     is_asynchronous: &'a dyn Fn(Inst) -> bool,
-    /// What does not run in the loops inside while no rare edge is taken.
+    /// What does not run in the inner loops while no rare edge is taken.
     rare_inside: &'a EntitySet<Block>,
     /// What is taken to be somewhere else.
     gone: &'a EntitySet<Inst>,
@@ -326,7 +326,7 @@ impl<'a> Search<'a> {
         true
     }
 
-    /// Whether the back edge passes for the parameter `param` of the header what it is, unless a rare block runs, those of `region` among them.
+    /// Whether the back edge passes the parameter `param` of the header to itself, unless a rare block runs, those of `region` among them.
     fn is_passed_on(&self, param: Value, region: &[Block]) -> bool {
         let Some(passed) = self.back_edge.passed_for(&self.ctx.func, param) else { return false };
         let is_rare =
@@ -344,7 +344,7 @@ impl<'a> Search<'a> {
             ValueDef::Result(inst, _) => {
                 added_constant(func, inst).is_some_and(|(_, added)| enough.taken(added) <= MAX_COST)
             }
-            // What several ways make of it.
+            // What several paths make of it.
             _ => next != param,
         };
         (self.has_fuel && (enough == Enough::BelowZero || runs_out)).then_some((param, enough))

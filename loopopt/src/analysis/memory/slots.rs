@@ -26,7 +26,7 @@ pub(crate) struct Access {
 }
 
 impl Access {
-    /// The byte behind the last one.
+    /// The byte after the last one.
     fn end(self) -> u32 {
         self.start + self.ty.bytes()
     }

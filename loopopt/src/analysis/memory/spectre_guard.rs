@@ -1,4 +1,4 @@
-//! Spectre guards: what stands between a check and an access, so that the processor cannot run ahead of the check.
+//! Spectre guards: what is placed between a check and an access, so that the processor cannot run ahead of the check.
 //!
 //! A guard is worth what its condition is computed from, as long as what it gives is computed from the same. What a branch has proved of a part of the
 //! one or the other does not hold where the processor has mispredicted the branch: a constant in the place of what is asked takes the guard away as much as
@@ -32,7 +32,7 @@ pub fn has_guards(func: &Function) -> bool {
 }
 
 /// The values that guards are computed from in registers, what they ask and what they give: of these, what branches prove stays as it is. None if guards
-/// may go for good. Linear in the size of the function.
+/// may be removed for good. Linear in the size of the function.
 pub fn asked_by_guards(ctx: &Context, options: &Options) -> EntitySet<Value> {
     match options.embedder.spectre_guards() {
         SpectreGuards::Drop => EntitySet::new(),

@@ -4,7 +4,7 @@ use crate::analysis::cfg::loops::{Loop, LoopForest};
 use cranelift_codegen::FxHashMap;
 use cranelift_codegen::ir::Function;
 
-/// A hash of the instructions of a loop and of the loops inside it, as their text is, with blocks, values and whatever else has a number counted as they come up.
+/// A hash of the instructions of a loop and of its inner loops, as their text is, with blocks, values and whatever else has a number renumbered as they come up.
 pub(super) fn hash(func: &Function, forest: &LoopForest, lp: Loop) -> u64 {
     let mut words = Words::default();
     for &block in forest.blocks(lp) {

@@ -13,14 +13,14 @@ use cranelift_codegen::{Context, FxHashMap};
 /// Values of one loop that are recorded: each takes 30 instructions where the loop is entered.
 const MAX_VALUES: usize = 6;
 
-/// Instructions of a loop, those of the loops inside counted, above which nothing is recorded of it. 1,000: nothing would be made of it, and each loop of a nest is
+/// Instructions of a loop, those of inner loops included, above which nothing is recorded of it. 1,000: nothing would be made of it, and each loop of a nest is
 /// hashed for itself, which takes time that grows with the square of the depth.
 pub(crate) const MAX_INSTS: usize = 1_000;
 
 /// How many instructions are looked through for what a value is computed from.
 pub(crate) const MAX_CHAIN: usize = 8;
 
-/// What is recorded of the loops of a function in canonical form, those around others first, and without those that are too large. Linear in the size of the function, but for the chains of
+/// What is recorded of the loops of a function in canonical form, outer loops first, and without those that are too large. Linear in the size of the function, but for the chains of
 /// instructions before loops, which are short.
 pub(crate) fn sites(ctx: &Context, forest: &LoopForest) -> Vec<LoopSites> {
     let func = &ctx.func;
@@ -57,7 +57,7 @@ fn is_too_large(func: &Function, forest: &LoopForest, lp: Loop) -> bool {
     insts.take(MAX_INSTS + 1).count() > MAX_INSTS
 }
 
-/// Adds a use in `lp` to the site of what `value` is computed from, which is one of the outermost loop that does not change it.
+/// Adds a use in `lp` to the site of what `value` is computed from, which is one of the outermost loop in which it is loop-invariant.
 fn add(
     func: &Function,
     forest: &LoopForest,
@@ -75,7 +75,7 @@ fn add(
     while let Some(around) = forest.data(home).parent.filter(|&around| forest.is_from_outside(func, around, root)) {
         home = around;
     }
-    // What an outer loop computes is recorded each time that it comes to the inner one, which may be a large part of what that one does.
+    // What an outer loop computes is recorded each time that the inner one is reached, which may be a large part of what that one does.
     if forest.data(home).parent.is_some() && !used.0.is_costly() {
         return;
     }
@@ -87,7 +87,7 @@ fn add(
     }
 }
 
-/// Whether `inst` is a branch or has an operand that `lp` changes. All else is computed once in front of it.
+/// Whether `inst` is a branch or has an operand that varies in `lp`. All else is computed once before the loop.
 fn changes(func: &Function, forest: &LoopForest, lp: Loop, inst: Inst) -> bool {
     func.dfg.insts[inst].opcode().is_branch()
         || func.dfg.inst_args(inst).iter().any(|&arg| !forest.is_from_outside(func, lp, arg))
@@ -134,7 +134,7 @@ fn each_use(func: &Function, forest: &LoopForest, lp: Loop, inst: Inst, mut visi
         BrTable => visit(args[0], Use::Table),
         _ => {}
     }
-    // Where a loop inside is entered, what it begins to count with may be what ends it.
+    // Where an inner loop is entered, what its counter starts from may be what ends it.
     for edge in edges_of(func, inst) {
         let Some(inner) = forest.loop_of_header(edge.target(func)).filter(|&inner| inner != lp) else { continue };
         if forest.data(inner).entries.contains(&edge) {
@@ -145,7 +145,7 @@ fn each_use(func: &Function, forest: &LoopForest, lp: Loop, inst: Inst, mut visi
     }
 }
 
-/// What `lp` passes to its header for `param` the next time.
+/// The block arguments for `param` on the back edges of `lp`.
 fn next_of(func: &Function, forest: &LoopForest, lp: Loop, param: Value) -> impl Iterator<Item = Value> {
     forest.data(lp).back_edges.iter().filter_map(move |edge| edge.passed_for(func, param))
 }

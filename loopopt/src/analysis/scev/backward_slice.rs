@@ -53,7 +53,7 @@ impl BackwardSlice {
         &self.loads
     }
 
-    /// Whether what it depends on is made, in the iteration before, of one of `chosen`. Yes, if that is too much to see.
+    /// Whether what it depends on is computed, in the iteration before, from one of `chosen`. Yes, if that is too much to see.
     pub(crate) fn waits_for(
         &self,
         (view, lp): (View<'_>, Loop),

@@ -5,13 +5,13 @@
 //! says what follows from that.
 //!
 //! A block parameter is known if all edges pass the same. Those of loop headers are unknown, unless assumed or if all edges
-//! pass one constant: what the back edge passes is of another iteration.
+//! pass one constant: the argument on the back edge is of another iteration.
 //!
 //! # What is assumed holds in one iteration only
 //!
 //! Of a value inside the loop in question, it is said what it is each time that it is computed in this iteration; of a value outside, what it
-//! is each time at all. So nothing outside may follow from something inside. It could, along a cycle around the loop: where that is a natural
-//! loop, its header's parameters stop it, but an irreducible cycle has no header. What the loop passes on then comes back by one of
+//! is each time at all. So nothing outside may follow from something inside. It could, along a cycle that encloses the loop: where that is a natural
+//! loop, its header's parameters stop it, but an irreducible cycle has no header. What leaves the loop then comes back by one of
 //! the entries of that cycle, while the first iteration may have been entered by the other. That is why a value outside with an input inside is
 //! unknown (`Evaluator::leaves`), whatever the cycle is.
 //!
@@ -30,7 +30,7 @@ use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstructionData, Opcode, Type, Value, ValueDef, types};
 
-/// Edges into a block above which its parameters count as unknown. 8: joins of more ways seldom carry one constant, and
+/// Edges into a block above which its parameters count as unknown. 8: joins of more edges seldom carry one constant, and
 /// this bounds the work.
 const MAX_EDGES: usize = 8;
 
@@ -59,7 +59,7 @@ impl<'f> Evaluator<'f> {
         Self { func, cfg, forest, inside: None, known, stack: Vec::with_capacity(8), budget }
     }
 
-    /// Follows few values outside of `lp`, so that time does not depend on what stands before the loop. Once they are used up,
+    /// Follows few values outside of `lp`, so that time does not depend on what is before the loop. Once they are used up,
     /// what comes from there is a constant or unknown.
     pub fn inside(self, lp: Loop) -> Self {
         Self { inside: Some((lp, MAX_OUTSIDE)), ..self }
@@ -183,7 +183,7 @@ impl<'f> Evaluator<'f> {
         }
     }
 
-    /// What the edges into `block` pass for its parameter number `index`.
+    /// The arguments on the edges into `block` for its parameter number `index`.
     fn param_args(&self, block: Block, index: usize) -> Option<Inputs> {
         let args = self.args_for(block, index);
         if args.len == 0 || self.forest.loop_of_header(block).is_none() {
@@ -196,7 +196,7 @@ impl<'f> Evaluator<'f> {
         others.all(|other| other == only).then(|| Inputs::of([Some(*only)].into_iter()))
     }
 
-    /// The values that the edges into `block` pass, none if they are too many or if one passes something else.
+    /// The arguments on the edges into `block`, none if they are too many or if one is something else.
     fn args_for(&self, block: Block, index: usize) -> Inputs {
         Inputs::of(
             edges_into(self.func, self.cfg, block)
@@ -204,7 +204,7 @@ impl<'f> Evaluator<'f> {
         )
     }
 
-    /// The constant that all edges into a header pass.
+    /// The constant that is the argument on all edges into a header.
     fn same_constant(&self, block: Block, index: usize) -> Option<u128> {
         let args = self.args_for(block, index);
         let mut constants = args.as_slice().iter().map(|&arg| known(self.func, self.cfg, arg));

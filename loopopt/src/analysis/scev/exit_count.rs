@@ -90,8 +90,8 @@ pub fn simulate(ctx: &Context, forest: &LoopForest, lp: Loop, most: usize) -> Op
     run(ctx, (forest, lp), (entered, *back_edge, most), (&mut evaluator, true))
 }
 
-/// Which way the branch at the end of the header goes in the first iteration, if that is known.
-pub fn first_way(ctx: &Context, forest: &LoopForest, lp: Loop) -> Option<usize> {
+/// Which edge the branch at the end of the header takes in the first iteration, if that is known.
+pub fn first_edge(ctx: &Context, forest: &LoopForest, lp: Loop) -> Option<usize> {
     let func = &ctx.func;
     let data = forest.data(lp);
     let [entry] = data.entries[..] else { return None };
@@ -151,7 +151,7 @@ fn run(
     None
 }
 
-/// Whether the way that `branch` takes is not known to any evaluator that knows but parameters of blocks: a look that saves
+/// Whether the edge that `branch` takes is not known to any evaluator that knows only parameters of blocks: a look that saves
 /// one most of its work, since most loops end by a comparison with what the function was given or has loaded.
 fn is_unpredictable(func: &Function, branch: Inst) -> bool {
     match func.dfg.insts[branch] {
@@ -244,7 +244,7 @@ pub fn estimate(view: View<'_>, lp: Loop) -> Option<u64> {
     tests.filter_map(steps).min()
 }
 
-/// Whether the loop accesses memory at an address that moves on by a multiple of `by`: it works on so many elements at a time, and what is left of them is counted down, as in
+/// Whether the loop accesses memory at an address that advances by a multiple of `by`: it works on so many elements at a time, and what is left of them is counted down, as in
 /// `while (n >= 8) { … p[7] …; p += 8; n -= 8; }`.
 fn moves_by(view: View<'_>, lp: Loop, (recurrences, by): (&Recurrences, u64)) -> bool {
     let func = view.func();

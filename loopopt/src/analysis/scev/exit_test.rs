@@ -99,8 +99,8 @@ impl CountedTest {
         Some(steps.div_ceil(2))
     }
 
-    /// What is subtracted as long as no less is left, from a number that is not known, if it is more than one: then the loop takes a remainder, or what whole bytes there are of some bits, and
-    /// few steps do.
+    /// What is subtracted as long as no less is left, from a number that is not known, if it is more than one: then the loop takes a remainder, or the whole bytes of some bits, and
+    /// makes few steps.
     pub fn remainder_by(&self) -> Option<u64> {
         let bits = self.step.bits();
         let by = self.step.as_constant()?.wrapping_neg() & mask(bits);

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! base + unsigned(4 * i) + 0x169e0          a store to an array
-//! base + 0x10980                            a load of a variable in front of it
+//! base + 0x10980                            a load of a variable before it
 //! unsigned(4 * i) + 0x6060                  how far they are apart: 0x6060 at least
 //! ```
 
@@ -14,14 +14,15 @@ use crate::analysis::scev::value_range::{Bounds, limits};
 /// Levels of extensions that are followed.
 const MAX_DEPTH: usize = 4;
 
-/// Whether `size` bytes at one address and `other_size` bytes at another are apart, whatever is extended in `difference`, which is what the first address is
+/// Whether `size` bytes at one address and `other_size` bytes at another are disjoint, whatever is extended in `difference`, which is what the first address is
 /// above the second.
-pub fn are_always_apart(difference: &Sum, size: u32, other_size: u32) -> bool {
-    extent(difference, MAX_DEPTH).is_some_and(|bounds| are_apart_within(bounds, difference.bits(), (size, other_size)))
+pub fn are_always_disjoint(difference: &Sum, size: u32, other_size: u32) -> bool {
+    extent(difference, MAX_DEPTH)
+        .is_some_and(|bounds| are_disjoint_within(bounds, difference.bits(), (size, other_size)))
 }
 
-/// Whether accesses of these sizes are apart if what the first address is above the second lies within these bounds, modulo two to `bits`.
-pub(crate) fn are_apart_within((least, largest): Bounds, bits: u32, (size, other_size): (u32, u32)) -> bool {
+/// Whether accesses of these sizes are disjoint if what the first address is above the second lies within these bounds, modulo two to `bits`.
+pub(crate) fn are_disjoint_within((least, largest): Bounds, bits: u32, (size, other_size): (u32, u32)) -> bool {
     debug_assert!(bits <= 64, "an address has 64 bits at most");
     let (size, other_size, around) = (i128::from(size), i128::from(other_size), 1 << bits);
     let is_above = least >= other_size && largest <= around - size;
@@ -80,13 +81,14 @@ mod tests {
             return
         }";
 
-    /// Whether 4 bytes at `address + offset` and 8 bytes at v0 are apart.
+    /// Whether 4 bytes at `address + offset` and 8 bytes at v0 are disjoint.
     fn apart(func: &Function, address: u32, offset: i64) -> bool {
         let sum = |number| Sum::of(func, Value::from_u32(number));
-        let is_apart = |a: &Sum, b: &Sum, sizes: (u32, u32)| are_always_apart(&a.minus(b).unwrap(), sizes.0, sizes.1);
+        let is_disjoint =
+            |a: &Sum, b: &Sum, sizes: (u32, u32)| are_always_disjoint(&a.minus(b).unwrap(), sizes.0, sizes.1);
         let (address, base) = (sum(address).offset(offset), sum(0));
-        assert_eq!(is_apart(&address, &base, (4, 8)), is_apart(&base, &address, (8, 4)));
-        is_apart(&address, &base, (4, 8))
+        assert_eq!(is_disjoint(&address, &base, (4, 8)), is_disjoint(&base, &address, (8, 4)));
+        is_disjoint(&address, &base, (4, 8))
     }
 
     #[test]
@@ -113,8 +115,8 @@ mod tests {
                 let sum = Sum::constant(constant, 8).plus(&wide, factor).expect("one term");
                 let number = |bits: u64| if by_sign { signed(bits, 4).cast_unsigned() } else { bits };
                 let mut all = (0..16).map(|bits| number(bits).wrapping_mul(factor).wrapping_add(constant) & 0xff);
-                let is_apart = all.all(|d| d >= 3 && (d.wrapping_neg() & 0xff) >= 2);
-                assert!(!are_always_apart(&sum, 2, 3) || is_apart, "{factor} {constant} {by_sign}");
+                let is_disjoint = all.all(|d| d >= 3 && (d.wrapping_neg() & 0xff) >= 2);
+                assert!(!are_always_disjoint(&sum, 2, 3) || is_disjoint, "{factor} {constant} {by_sign}");
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Values of a loop that are computed from what it does not change.
+//! Values of a loop that are computed from what is loop-invariant.
 
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::inst::effects::Effects;
@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 /// Instructions of one such value. A comparison of two fields with a mask has five.
 const MAX_INSTS: usize = 16;
 
-/// The instructions of `lp` that compute `value` from what the loop does not change, operands first. Nothing if it changes, or
+/// The instructions of `lp` that compute `value` from what is loop-invariant, operands first. Nothing if it varies, or
 /// cannot be computed before the loop, or takes more than a few.
 pub fn invariant_chain(func: &Function, forest: &LoopForest, lp: Loop, value: Value) -> Option<Vec<Inst>> {
     let is_inside = |block: Option<Block>| block.is_some_and(|block| forest.contains(lp, block));

@@ -389,9 +389,9 @@ impl Sum {
     }
 }
 
-/// Whether `size` bytes at one address and `other_size` bytes at another are apart if `difference`, modulo two to `bits`, is
+/// Whether `size` bytes at one address and `other_size` bytes at another are disjoint if `difference`, modulo two to `bits`, is
 /// what the first address is above the second.
-pub fn are_apart(difference: u64, bits: u32, size: u32, other_size: u32) -> bool {
+pub fn are_disjoint(difference: u64, bits: u32, size: u32, other_size: u32) -> bool {
     let below = difference.wrapping_neg() & mask(bits);
     difference >= u64::from(other_size) && below >= u64::from(size)
 }
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_address_in_two_ways() {
+    fn the_same_address_as_two_sums() {
         let sums = addresses(
             "function %f(i64, i32) {
             block0(v0: i64, v1: i32):
@@ -464,9 +464,9 @@ mod tests {
         assert_eq!(sums[0].differences(&sums[2]), Some(vec![16]));
         assert_eq!(sums[0].differences(&sums[1]), None);
         assert!(sums[3].slot().is_some() && sums[0].slot().is_none());
-        assert!(are_apart(16, 64, 8, 8) && are_apart(8, 64, 8, 8) && !are_apart(7, 64, 8, 8));
-        assert!(are_apart(8_u64.wrapping_neg(), 64, 8, 8) && !are_apart(4_u64.wrapping_neg(), 64, 8, 4));
-        assert!(!are_apart(u64::MAX, 64, 2, 1) && are_apart(u64::MAX, 64, 1, 1));
+        assert!(are_disjoint(16, 64, 8, 8) && are_disjoint(8, 64, 8, 8) && !are_disjoint(7, 64, 8, 8));
+        assert!(are_disjoint(8_u64.wrapping_neg(), 64, 8, 8) && !are_disjoint(4_u64.wrapping_neg(), 64, 8, 4));
+        assert!(!are_disjoint(u64::MAX, 64, 2, 1) && are_disjoint(u64::MAX, 64, 1, 1));
     }
 
     #[test]

@@ -10,19 +10,19 @@
 //!   i + 1 < n ───┘
 //! ```
 //!
-//! A comparison with something that does not change holds for an arc of the circle of all numbers ([`crate::analysis::scev::wrap_arc::arc`]).
+//! A comparison with something loop-invariant holds for an arc of the circle of all numbers ([`crate::analysis::scev::wrap_arc::arc`]).
 //! What moves upwards from a number in the arc, by no more than the room to its end, stays in it, and has not wrapped; the
 //! same downwards. How far a sum moves follows from how often the loop runs (`symbolic_count`): `|step| · times`,
 //! if that does not overflow, which is asked for, too. So three things are enough: the comparison holds at the start,
 //! the distance does not overflow, and there is room for it.
 //!
 //! Inside an extension, a narrower sum moves in its own arc, that of all numbers: it must not wrap there. A product with
-//! something that does not change moves by that times as much.
+//! something loop-invariant moves by that times as much.
 //!
-//! A loop inside that starts where the loop around is, `for j = i + 1; j < m`, comes to `m - 1` at the most, wherever it starts: there the counter is
-//! taken for anything from 0 to its end, which is the same in each iteration of the loop around.
+//! An inner loop that starts where the outer loop is, `for j = i + 1; j < m`, comes to `m - 1` at the most, wherever it starts: there the counter is
+//! taken for anything from 0 to its end, which is the same in each iteration of the outer loop.
 //!
-//! What changes in no known way, but is one of a few numbers, such as `x & 255`, is taken for all of them. What is shifted to the right, such as the index of a
+//! What varies in no known way, but is one of a few numbers, such as `x & 255`, is taken for all of them. What is shifted to the right, such as the index of a
 //! word of bits, `i >> 5`, or a coordinate with a fraction, `x >> 16`, is between zero and the largest that is shifted, divided by the power of two.
 //!
 //! A sum of numbers that are extended without sign, such as the address of an access to the memory of WebAssembly, has bits to spare:
@@ -35,7 +35,7 @@
 //! Starts are numbers modulo two to their bits, and distances are true integers (`integer`): what is added to them, or what they
 //! are multiplied by, is required not to overflow, whatever cancels.
 //!
-//! What is asked for is again made of sums and comparisons, so that it can be asked for before the loop around.
+//! What is asked for is again made of sums and comparisons, so that it can be asked for before the outer loop.
 //!
 //! # References
 //!
@@ -68,7 +68,7 @@ use moves::{MIN_BITS_OF_LENGTHS, Moves, least};
 /// Why nothing before a loop is enough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Obstacle {
-    /// This value changes in a way that no formula tells.
+    /// This value varies in a way that no formula tells.
     Changes(Value),
     /// No test says how often the loop runs.
     NoCount,
@@ -140,7 +140,7 @@ impl<'a> Predication<'a> {
     }
 
     /// The branch of the check by which [`before`](Self::before) counts `lp` where it is asked of `check`, if no other exit says how often the loop runs.
-    /// That one has to stay: if both went, neither check would end the loop, and what is required for each is that the other one does.
+    /// That one has to stay: if both were removed, neither check would end the loop, and what is required for each is that the other one does.
     pub fn counting_check(&mut self, lp: Loop, check: (Inst, Block)) -> Option<Inst> {
         let ctx = self.view.ctx;
         self.counted(lp).failing_exit(ctx, check).map(|exit| exit.branch)
@@ -305,8 +305,8 @@ impl Walk<'_> {
 
     /// Requires that what starts between `from` and `to` stays there.
     fn has_room(&mut self, moves: &Moves, from: &Sum, to: &Sum) -> Result<(), Obstacle> {
-        let ways = [(&moves.up, to.minus(&moves.start)), (&moves.down, moves.start.minus(from))];
-        for (distances, room) in ways {
+        let directions = [(&moves.up, to.minus(&moves.start)), (&moves.down, moves.start.minus(from))];
+        for (distances, room) in directions {
             if distances.is_empty() || fault!(OnlyTheFirstValue) {
                 continue;
             }
@@ -319,7 +319,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// What is in the way of following `sum`.
+    /// What prevents following `sum`.
     fn obstacle(&self, sum: &Sum) -> Obstacle {
         self.view.changing(self.lp, sum).map_or(Obstacle::TooLong, Obstacle::Changes)
     }

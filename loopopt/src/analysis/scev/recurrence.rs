@@ -3,7 +3,7 @@
 //! ```text
 //! block1(v1: i32):                {v0, +, 3}
 //!     v2 = ishl v1, 3             {8 · v0, +, 24}
-//!     v3 = iadd v9, v2            {8 · v0 + v9, +, 24}, as v9 does not change
+//!     v3 = iadd v9, v2            {8 · v0 + v9, +, 24}, as v9 is loop-invariant
 //!     v4 = uextend.i64 v3         none: the sum may wrap
 //!     v5 = iadd v1, 3
 //!     brif v6, block1(v5), block2
@@ -62,7 +62,7 @@ impl Step {
 pub struct Induction {
     /// The parameter.
     pub param: Value,
-    /// What the entry edge passes for it.
+    /// Its block argument on the entry edge.
     pub start: Value,
     /// What it is in each iteration.
     pub recurrence: Recurrence,
@@ -127,7 +127,7 @@ impl Recurrences {
         step(address).or_else(|| extended.next()).filter(|&stride| stride != 0)
     }
 
-    /// What a sum that changes is in each iteration. A step that is no constant is that of one induction variable alone.
+    /// What a sum that varies is in each iteration. A step that is no constant is that of one induction variable alone.
     pub fn of_sum(&self, view: View<'_>, sum: &Sum) -> Option<Recurrence> {
         let bits = sum.bits();
         let (mut start, moving) = self.split(view, sum)?;
@@ -139,7 +139,7 @@ impl Recurrences {
         Some(Recurrence { start, step })
     }
 
-    /// The loop-invariant part of a sum, and the induction variables in it, each with a factor, if nothing else changes.
+    /// The loop-invariant part of a sum, and the induction variables in it, each with a factor, if nothing else varies.
     fn split(&self, view: View<'_>, sum: &Sum) -> Option<(Sum, Moving<'_>)> {
         let (fixed, moving) = view.split(self.lp, sum);
         let find = |(term, factor): (&Term, u64)| match term {
@@ -180,7 +180,7 @@ impl Recurrences {
 }
 
 impl Induction {
-    /// What a parameter is, for which the entry edge and the back edge pass these.
+    /// What a parameter is whose block arguments on the entry edge and the back edge are these.
     fn find(
         view: View<'_>,
         lp: Loop,

@@ -70,15 +70,15 @@ impl Requirement {
     }
 }
 
-/// Fewer comparisons that are enough for these, where they stand for each other.
+/// Fewer comparisons that are enough for these, where they imply each other.
 ///
-/// * `a <= r` goes if `e <= r` and `a <= r - e`: nothing wraps there, and `r - e` is not more than `r`.
-/// * `a <= n - 1`, `a != n` and `0 < n` go if `a < n`.
-/// * `1 < n` goes if `3 < n`; and then `a <= n - 2` goes if `a <= n - 4`, as neither wraps.
-/// * `a <= 9` goes if `a + 1 <= n` and `n <= 10`, and `a + 1` cannot wrap.
+/// * `a <= r` is removed if `e <= r` and `a <= r - e`: nothing wraps there, and `r - e` is not more than `r`.
+/// * `a <= n - 1`, `a != n` and `0 < n` are removed if `a < n`.
+/// * `1 < n` is removed if `3 < n`; and then `a <= n - 2` is removed if `a <= n - 4`, as neither wraps.
+/// * `a <= 9` is removed if `a + 1 <= n` and `n <= 10`, and `a + 1` cannot wrap.
 /// * `0 < n` and `a <= n - 1` together are `a < n`.
 ///
-/// Before, bounds of what is next to each other become one (the modules `gathered`, `indices` and `summands`), which may be more than what was required.
+/// Before that, bounds of what is next to each other become one (the modules `gathered`, `indices` and `summands`), which may be more than what was required.
 ///
 /// Time grows with the square of their number: each is compared with each other one, and with a third one only if these two are next to each other.
 pub fn simplified(required: Vec<Requirement>) -> Vec<Requirement> {
@@ -107,7 +107,7 @@ pub fn simplified(required: Vec<Requirement>) -> Vec<Requirement> {
 pub fn needed_beside(mut required: Vec<Requirement>, given: Vec<Requirement>) -> Vec<Requirement> {
     let mut count = required.len();
     required.extend(given);
-    // One after the other: of two that stand for each other, one stays. What does not follow from others does not follow from fewer of them.
+    // One after the other: of two that imply each other, one stays. What does not follow from others does not follow from fewer of them.
     let mut index = 0;
     while index < count {
         if is_implied(&required, index) {
@@ -145,7 +145,7 @@ fn is_implied(required: &[Requirement], index: usize) -> bool {
     others.imply_by_room(asked) || others.imply_by_less(asked) || others.imply_by_cap(asked)
 }
 
-/// All that is required but the one of which it is asked whether it can go: nothing stands for itself. `x < x + 1` and `x <= 100` say that `x + 1`
+/// All that is required but the one of which it is asked whether it can be removed: none is its own reason. `x < x + 1` and `x <= 100` say that `x + 1`
 /// is at most 101, and so that `x` is at most 100; without `x <= 100`, they do not.
 #[derive(Clone, Copy)]
 struct Others<'r> {

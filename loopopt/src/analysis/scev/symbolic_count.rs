@@ -4,7 +4,7 @@
 //! guard: t0 - b < n                     The test compares t, which is t0 + k · b in iteration k, with n, which is loop-invariant.
 //!   │                                   The loop goes on as long as t is in an arc of the circle of all numbers: 0 … n - 1
 //! header ◄───┐                          for an unsigned `<`, n + 1 … n - 1 for `!=` ([`crate::analysis::scev::wrap_arc::arc`]).
-//!   │        │                          If the arc holds t0, and b cannot step across what is not in it, then t moves on
+//!   │        │                          If the arc holds t0, and b cannot step across what is not in it, then t advances
 //!  check     │                          inside the arc, without wraparound, until it has left it: the room from t0 to the
 //!   │        │                          end of the arc is by how much t can grow, and room / |b| how often.
 //!  t < n ────┘
@@ -16,7 +16,7 @@
 //!
 //! All of it is modular arithmetic: no sum has to be free of overflow, and none is taken to be. What comes out of it, how far a number
 //! moves on the circle, is an integer, less than two to the bits of what is tested (`integer`). That the start is below the end is
-//! not said by it: with `!=`, the way from one to the other may lead through 0.
+//! not said by it: with `!=`, counting from one to the other may lead through 0.
 
 use crate::analysis::cfg::edges::{Edge, edge_dominates};
 use crate::analysis::cfg::jumps::leads_to_failure;
@@ -52,7 +52,7 @@ pub(in crate::analysis) struct Times {
 
 impl Times {
     /// What a counter is at least and at most while it moves no further than what is tested does, both modulo two to `bits`: if it does not
-    /// wrap on the way, which is so if the first is not above the second.
+    /// wrap in between, which is so if the first is not above the second.
     pub(in crate::analysis) fn ends(&self, counter: &Recurrence, bits: u32) -> Option<[Sum; 2]> {
         let (step, is_down) = magnitude(&counter.step.reduced(counter.start.bits())?);
         if !(1..=self.by).contains(&step) || self.room.most() > mask(bits) {
@@ -175,7 +175,7 @@ impl CountedTest {
             let whole = (room_is / by).checked_add(1)?.checked_mul(by).filter(|whole| *whole <= mask(bits))?;
             (room, is_exact) = (Sum::constant(whole, bits), true);
         }
-        // On the circle, from a number in the arc to the end of the arc: less than once around.
+        // On the circle, from a number in the arc to the end of the arc: less than one turn.
         let room = Integer::of(room);
         Some(match (self.counter, distance.as_constant()) {
             (None, Some(by)) => Iterations { times: Some(Times { room, by, is_exact }), moved: None, needs },

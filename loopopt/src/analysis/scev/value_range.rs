@@ -141,7 +141,7 @@ struct RootData {
     opaque: bool,
 }
 
-/// Roots and values that there is room for from the first on: as many as a function with a loop has that is asked about.
+/// Roots and values that there is room for at the start: as many as a function with a loop has that is asked about.
 const FIRST: usize = 56;
 
 /// All roots that were asked for, and what is known of them.

@@ -33,7 +33,7 @@ impl<'a> View<'a> {
 
     /// The sum that `value` is, if it is an integer of at most 64 bits.
     ///
-    /// A parameter is what all edges pass for it, if that is the same, unless an edge leaves a loop: a value of a loop is used outside
+    /// A parameter is its block argument on all edges, if that is the same, unless an edge leaves a loop: a value of a loop is used outside
     /// of it through that parameter only, so that what copies the loop need not look for others.
     pub fn sum(self, value: Value) -> Option<Sum> {
         let ty = self.func().dfg.value_type(value);
@@ -46,7 +46,7 @@ impl<'a> View<'a> {
         let func = self.func();
         let sum = Sum::with_leaves(func, value, &mut |leaf| {
             let renamed = self.renamed(leaf);
-            // The number counts, not the value: that may stand in a block that does not dominate.
+            // The number counts, not the value: that may be in a block that does not dominate.
             if let Some(number) = constant_of(func, renamed) {
                 return Some(Sum::constant(number, func.dfg.value_type(renamed).bits()));
             }
@@ -66,7 +66,7 @@ impl<'a> View<'a> {
         value
     }
 
-    /// Goes on from parameters of blocks that are entered by one edge only.
+    /// Follows parameters of blocks that are entered by one edge only.
     fn passed_by_one(self, mut value: Value) -> Value {
         for _ in 0..MAX_RENAMINGS {
             let mut passed = self.passed(value);
@@ -76,7 +76,7 @@ impl<'a> View<'a> {
         value
     }
 
-    /// What all edges into its block pass for a parameter, if it is the same value or the same constant.
+    /// The block argument for a parameter, if it is the same value or the same constant on all edges.
     fn passed_by_all(self, value: Value) -> Option<Value> {
         let constant = |value| constant_of(self.func(), value);
         let mut found = None;
@@ -93,7 +93,7 @@ impl<'a> View<'a> {
         found
     }
 
-    /// What each edge into its block passes for a parameter; nothing for an edge that leaves a loop.
+    /// The block argument for a parameter on each edge into its block; nothing for an edge that leaves a loop.
     fn passed(self, value: Value) -> impl Iterator<Item = Option<Value>> + 'a {
         let func = self.func();
         let param = match func.dfg.value_def(value) {
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn a_constant_that_does_not_dominate_is_a_number() {
-        // v20 is 8 whichever way is taken, at any depth of sums of renamed sums.
+        // v20 is 8 whichever edge is taken, at any depth of sums of renamed sums.
         let ctx = context(
             "function %f(i64) -> i64 {
             block0(v0: i64):

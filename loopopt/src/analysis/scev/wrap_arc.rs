@@ -1,7 +1,7 @@
-//! Numbers that grow by the same step and wrap around, and when they get where.
+//! Numbers that grow by the same step and wrap around, and when they enter an arc.
 //!
 //! A comparison holds for an arc of the circle of all numbers of a type ([`interval`]): the question how often a loop runs is the
-//! question when its counter enters such an arc. It is answered exactly for the first way around the circle, whatever the step, its sign
+//! question when its counter enters such an arc. It is answered exactly for the first turn around the circle, whatever the step, its sign
 //! and the width; a lower bound holds in any case.
 
 use crate::analysis::inst::number::least_number;
@@ -106,7 +106,7 @@ impl Progression {
         Self { start: self.at(steps), ..self }
     }
 
-    /// After how many steps the number is in `arc` for the first time. None if that takes more than one way around the
+    /// After how many steps the number is in `arc` for the first time. None if that takes more than one turn around the
     /// circle, or never happens.
     pub fn first_in(self, arc: Arc) -> Option<u128> {
         // With the arc at the bottom of the circle, to be in it is to be at most `arc.more`.

@@ -9,8 +9,8 @@
 //!     return v4
 //! ```
 //!
-//! Cranelift does not merge blocks, and a test that stands in a block of its own hides from rotation. A cold and a hot
-//! block stay apart, and a block that an instruction names stays a block ([`crate::analysis::cfg::handlers`]).
+//! Cranelift does not merge blocks, and rotation does not see a test in a block of its own. A cold and a hot
+//! block stay separate, and a block that an instruction names stays a block ([`crate::analysis::cfg::handlers`]).
 
 use crate::analysis::cfg::edges::Edge;
 use crate::analysis::cfg::handlers::NamedBlocks;
@@ -21,7 +21,7 @@ use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::{Block, BlockArg, Function};
 
-/// Merges all that can be merged. What was passed stands in `replaced` for the parameters. Returns whether there was any.
+/// Merges all that can be merged. The block arguments stand in `replaced` for the parameters. Returns whether there was any.
 ///
 /// Afterwards `cfg` and `domtree` are those of the function before.
 pub(crate) fn merge_all(
@@ -51,7 +51,7 @@ fn lonely_successor(func: &Function, cfg: &ControlFlowGraph, block: Block) -> Op
     (cfg.pred_iter(next).take(2).count() == 1).then_some(next)
 }
 
-/// Merges `next`, which no other block enters and nothing names, into `block` if that jumps to it and both are as hot. What was passed stands in
+/// Merges `next`, which no other block enters and nothing names, into `block` if that jumps to it and both are as hot. The block arguments stand in
 /// `replaced` for its parameters. Returns whether it was merged.
 pub(crate) fn join(func: &mut Function, block: Block, next: Block, replaced: &mut Replaced) -> bool {
     let same_heat = func.layout.is_cold(block) == func.layout.is_cold(next);

@@ -8,7 +8,7 @@
 //!                                  target
 //! ```
 //!
-//! The new block takes the parameters of the target and passes them on. This one edit splits an edge, makes a
+//! The new block takes the parameters of the target and passes them as block arguments. This one edit splits an edge, makes a
 //! preheader, merges latches and makes an exit block that belongs to one loop alone. Edges of `br_table` and `try_call`,
 //! with arguments that only a `try_call` can pass, need nothing special: the arguments stay on the edge.
 
@@ -17,7 +17,7 @@ use crate::edit::inst::labels::copy_labels;
 use crate::edit::inst::rename::Replaced;
 use cranelift_codegen::ir::{Block, BlockArg, BlockCall, Function, InstructionData, Opcode, Value, ValueDef};
 
-/// Makes the funnel in front of `target` for `edges`, all of which enter `target`. It is cold if nothing hot passes it.
+/// Makes the funnel before `target` for `edges`, all of which enter `target`. It is cold if nothing hot passes it.
 pub(crate) fn funnel(func: &mut Function, edges: &[Edge], target: Block) -> Block {
     let block = func.dfg.make_block();
     func.layout.insert_block(block, target);
@@ -43,7 +43,7 @@ pub(crate) fn funnel(func: &mut Function, edges: &[Edge], target: Block) -> Bloc
     block
 }
 
-/// Gives an edge that passes values only a block of its own, which passes them on. It is placed by the order of the blocks.
+/// Gives an edge that passes values only a block of its own, which passes them. It is placed by the order of the blocks.
 pub(crate) fn split(func: &mut Function, edge: Edge) -> Block {
     let (target, args) = (edge.target(func), edge.args(func).collect::<Vec<_>>());
     let block = func.dfg.make_block();
@@ -73,7 +73,7 @@ pub(crate) fn append_arg(func: &mut Function, edge: Edge, arg: Value) {
     calls[edge.slot].append_argument(arg, &mut dfg.value_lists);
 }
 
-/// Lets the edge `to` go where `from` goes, with the same arguments: for a fault, nothing that is right needs it.
+/// Lets the edge `to` enter the target of `from`, with the same arguments: for a fault, nothing that is right needs it.
 pub(crate) fn copy_edge(func: &mut Function, from: Edge, to: Edge) {
     let target = from.target(func);
     let args: Vec<_> = from.args(func).collect();

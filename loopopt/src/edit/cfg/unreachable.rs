@@ -2,9 +2,9 @@
 //!
 //! An instruction that was replaced stays in the data-flow graph, and can share the argument lists of its branch with the
 //! instruction that replaced it: Cranelift's egraph pass makes a `jump` of a `brif` like that. Once the list of the one
-//! grows or shrinks, that of the other is gone, and `resolve_all_aliases`, which looks at all instructions, panics.
+//! grows or shrinks, that of the other is invalid, and `resolve_all_aliases`, which looks at all instructions, panics.
 //!
-//! The address of a handler stays where it is when the block that it names cannot be reached and goes. The call of
+//! The address of a handler stays where it is when the block that it names cannot be reached and is removed. The call of
 //! that block is never on the stack, so nobody resumes there, and any number will do; lowering the address would panic. It becomes one that
 //! is not null, as addresses of code are not, and where there is no code.
 

@@ -1,4 +1,4 @@
-//! Copy the blocks of a loop, one iteration behind the other.
+//! Copy the blocks of a loop, one iteration after the other.
 //!
 //! ```text
 //!   header ◄─┐              header'         header''
@@ -34,7 +34,7 @@ pub(crate) fn copied_edge(func: &Function, copies: &Copies, edge: Edge) -> Edge 
     Edge { branch, slot: edge.slot }
 }
 
-/// Makes a jump along its edge number `slot` of a branch that passes values only.
+/// Replaces a branch that passes values only by a jump along its edge number `slot`.
 pub(crate) fn settle(func: &mut Function, branch: Inst, slot: usize) {
     let edge = Edge { branch, slot };
     let target = edge.target(func);

@@ -1,4 +1,4 @@
-//! A loop twice, and a branch in front that says which of the two runs.
+//! A loop twice, and a branch before them that says which of the two runs.
 //!
 //! ```text
 //! preheader              preheader

@@ -1,4 +1,4 @@
-//! Take a rare part of a loop out of it: an iteration that gets there is finished in a copy, and then the loop is entered anew.
+//! Take a rare part of a loop out of it: an iteration that reaches it is finished in a copy, and then the loop is entered again.
 //!
 //! ```text
 //! preheader                     preheader
@@ -21,26 +21,26 @@
 //! ```
 //!
 //! The copy is no loop: it is left for `outer`, from where the loop starts with the values of the next iteration. So the loop
-//! can be entered at its header only, as before, and what is hoisted from it is computed anew after each detour.
+//! can be entered at its header only, as before, and what is hoisted from it is recomputed after each detour.
 //!
-//! # Loops inside
+//! # Inner loops
 //!
-//! If the rare part is in a loop inside the one that it is taken out of, then that one runs in the copy as well, and must
+//! If the rare part is in an inner loop of the one that it is taken out of, then that one runs in the copy as well, and must
 //! not be entered in the middle. Its copy gets a header of its own:
 //!
 //! ```text
-//!  from the loop: number of the way       around the copied loop: 0
+//!  from the loop: number of the edge      back edge of the copy: 0
 //!                           \            /
 //!                            ▼          ▼
 //!                      head(values, number): br_table number, header', [header', rare1', rare2', …]
 //! ```
 //!
-//! and if there are several loops around the rare part, the heads pass the number on, from the outermost to the innermost.
+//! and if several such loops enclose the rare part, the heads pass the number, from the outermost to the innermost.
 //!
 //! # Values
 //!
-//! What is defined before the rare part and used in the copy is that of the loop, or of the copy if it passed there:
-//! [`crate::edit::ssa::construct`] finds out, and makes parameters where both meet. On ways that are never taken the values are zero.
+//! What is defined before the rare part and used in the copy is that of the loop, or of the copy if it was executed there:
+//! [`crate::edit::ssa::construct`] finds out, and makes parameters where both meet. On paths that are never taken the values are zero.
 
 use crate::analysis::cfg::edges::{Edge, edges_from};
 use crate::analysis::cfg::loops::def_block;
@@ -56,12 +56,12 @@ use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::{Block, BlockArg, BlockCall, Function, Inst, InstBuilder, JumpTableData, Value, types};
 use std::collections::BTreeMap;
 
-/// A way into the rare part.
+/// An edge into the rare part.
 #[derive(Clone, Debug)]
 pub(crate) struct RareEdge {
     /// An edge of a branch that passes values only.
     pub(crate) edge: Edge,
-    /// The headers of the loops inside that hold both ends of it, from the outside in.
+    /// The headers of the inner loops that hold both ends of it, from the outside in.
     pub(crate) around: Vec<Block>,
 }
 
@@ -78,7 +78,7 @@ pub(crate) struct Detour<'a> {
 /// What has become of it.
 pub(crate) struct Rerouted {
     pub(crate) copies: Copies,
-    /// The header of the loop around the fast one and the copy.
+    /// The header of the loop that encloses the fast one and the copy.
     pub(crate) outer: Block,
     /// The heads of copied loops, each with the header that it was.
     pub(crate) heads: Vec<(Block, Block)>,
@@ -90,8 +90,8 @@ pub(crate) struct Rerouted {
 struct Head {
     block: Block,
     number: Value,
-    /// Where it goes on for each number, if that is not to the header.
-    ways: BTreeMap<usize, Block>,
+    /// Its target for each number, if that is not the header.
+    paths: BTreeMap<usize, Block>,
 }
 
 /// Makes the copy and leads the edges there. Values in the copy are to be [repaired](repair) afterwards.
@@ -169,23 +169,23 @@ fn make_head(func: &mut Function, header: Block, copied: &[Block]) -> Head {
         retarget(func, edge, block);
         append_arg(func, edge, none);
     }
-    Head { block, number, ways: BTreeMap::new() }
+    Head { block, number, paths: BTreeMap::new() }
 }
 
-/// Lets an edge, or the heads on its way, go to `landing`.
+/// Lets an edge, or the heads on its path, lead to `landing`.
 fn lead(func: &mut Function, rare: &RareEdge, (number, landing): (usize, Block), heads: &mut BTreeMap<Block, Head>) {
-    let mut way = landing;
+    let mut path = landing;
     for (depth, header) in rare.around.iter().enumerate().rev() {
         let head = heads.get_mut(header).expect("it was made");
-        head.ways.insert(number, way);
+        head.paths.insert(number, path);
         let to = head.block;
         let passed = depth.checked_sub(1).map(|outer| heads[&rare.around[outer]].number);
-        way = step(func, to, (number, passed));
+        path = step(func, to, (number, passed));
     }
-    retarget(func, rare.edge, way);
+    retarget(func, rare.edge, path);
 }
 
-/// A block that goes to a head with a number, the one that was passed to it if it has got one, and with nothing else.
+/// A block that jumps to a head with a number, the one that was passed to it if it has got one, and with nothing else.
 fn step(func: &mut Function, head: Block, (number, passed): (usize, Option<Value>)) -> Block {
     let block = func.dfg.make_block();
     func.layout.insert_block(block, head);
@@ -210,8 +210,8 @@ fn finish_head(func: &mut Function, head: &Head, header: Block, last: usize) {
     let lists = &mut func.dfg.value_lists;
     let mut calls = Vec::new();
     for number in 0..=last {
-        calls.push(match head.ways.get(&number) {
-            Some(&way) => BlockCall::new(way, [], lists),
+        calls.push(match head.paths.get(&number) {
+            Some(&path) => BlockCall::new(path, [], lists),
             None => BlockCall::new(header, args.iter().copied(), lists),
         });
     }

@@ -2,7 +2,7 @@
 //!
 //! Copied are the instructions with their results, block parameters, coldness, jump tables and exception tables (one
 //! per instruction, as Cranelift demands), source locations, debug tags, the stack maps of calls, and value labels. Edges
-//! between copied blocks go to the copies; all others go where they went. A value defined in a copied block is replaced
+//! between copied blocks go to the copies; all others keep their targets. A value defined in a copied block is replaced
 //! by its copy in the copies; all others are used as they are.
 //!
 //! `cranelift_codegen::inline` is the model; unlike the inliner, this copies source locations.
@@ -38,7 +38,7 @@ impl Copies {
     }
 }
 
-/// Copies `blocks`, which must not hold the entry block. The copies stand right before the first of them.
+/// Copies `blocks`, which must not hold the entry block. The copies are placed right before the first of them.
 ///
 /// Values must be defined before they are used in the order of `blocks`, except for block parameters, which may be used
 /// anywhere: dominance order, and thus any reverse postorder, has this property.
@@ -93,7 +93,7 @@ fn clone_inst(func: &mut Function, inst: Inst, copies: &mut Copies) -> Inst {
     copy
 }
 
-/// Makes the single result of `inst`, which is pure, once more right before `before`, with the source location of `inst`.
+/// Recomputes the single result of `inst`, which is pure, right before `before`, with the source location of `inst`.
 pub(crate) fn repeat_before(func: &mut Function, inst: Inst, before: Inst) -> Value {
     let copy = copy_before(func, inst, before);
     func.dfg.first_result(copy)

@@ -4,7 +4,7 @@ use crate::fault::fault;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::{Function, Inst, InstBuilder, InstructionData, Opcode, Type, Value, types};
 
-/// What `inst` extends, to 64 bits at most, and whether by the sign.
+/// What `inst` extends, to 64 bits at most, and whether it is a sign extension.
 pub(crate) fn extended_by(func: &Function, inst: Inst) -> Option<(Value, bool)> {
     let InstructionData::Unary { opcode, arg } = func.dfg.insts[inst] else { return None };
     let signed = match opcode {
@@ -26,14 +26,14 @@ pub(crate) fn extending(func: &Function, load: Inst, signed: bool) -> Option<Opc
         (Opcode::Load, types::I16, true) => Opcode::Sload16,
         (Opcode::Load, types::I8, false) => Opcode::Uload8,
         (Opcode::Load, types::I8, true) => Opcode::Sload8,
-        // Without a sign, it is the same number by either extension.
+        // A zero-extended number is the same by either extension.
         (Opcode::Uload8 | Opcode::Uload16, ..) | (Opcode::Sload8 | Opcode::Sload16, _, true) => opcode,
         _ => return None,
     })
 }
 
 /// Lets `load` give a number of type `ty`, by the opcode that [`extending`] has said. What it gave is the low part of that. Gives all of it, which is
-/// `wide` if that is a value: one without a definition, used behind the load only.
+/// `wide` if that is a value: one without a definition, used after the load only.
 pub(crate) fn extend_load(func: &mut Function, load: Inst, (opcode, ty): (Opcode, Type), wide: Option<Value>) -> Value {
     let narrow = func.dfg.first_result(load);
     let narrow_ty = func.dfg.value_type(narrow);

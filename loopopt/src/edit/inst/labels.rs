@@ -26,7 +26,7 @@ pub(crate) fn replace_labels(func: &mut Function, from: Value, to: Value) {
     copy_labels(func, from, to);
 }
 
-/// Lets `to` carry the labels of `from`, which goes, unless it has labels of its own.
+/// Lets `to` carry the labels of `from`, which is removed, unless it has labels of its own.
 pub(crate) fn leave_labels(func: &mut Function, from: Value, to: Value) {
     let is_free = func.dfg.values_labels.as_ref().is_some_and(|labels| !labels.contains_key(&to));
     if is_free {

@@ -122,7 +122,7 @@ fn uses_any(func: &Function, inst: Inst, instead: &SecondaryMap<Value, PackedOpt
     any
 }
 
-/// Values that have gone, and what stands for them everywhere: as aliases do, but only instructions that are in a block are looked
+/// Values that were removed, and what stands for them everywhere: as aliases do, but only instructions that are in a block are looked
 /// at, and those that use none of them stay untouched.
 #[derive(Default)]
 pub(crate) struct Replaced(SecondaryMap<Value, PackedOption<Value>>);
@@ -134,7 +134,7 @@ impl Replaced {
         self.0[old] = new.into();
     }
 
-    /// What stands for `value`, itself if it has not gone.
+    /// What stands for `value`, itself if it was not removed.
     pub(crate) fn resolve(&self, value: Value) -> Value {
         let mut resolved = value;
         while let Some(next) = self.0[resolved].expand() {
@@ -148,7 +148,7 @@ impl Replaced {
         self.0.is_empty()
     }
 
-    /// What has gone, each with what stands for it.
+    /// What was removed, each with what stands for it.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Value, Value)> {
         self.0.iter().filter_map(|(old, new)| Some((old, new.expand()?)))
     }

@@ -1,6 +1,6 @@
 //! Writes [claims](crate::claim) down as run-time checks, in functions in which they are asserted; does nothing in others.
 //!
-//! An assertion stands in front of the instruction that the claim is about, and is made of pure instructions, a load that repeats one of
+//! An assertion is placed before the instruction that the claim is about, and is made of pure instructions, a load that repeats one of
 //! the program, and a `trapz` or `trapnz`.
 
 use crate::analysis::cfg::edges::{Edge, edges_of};
@@ -18,14 +18,14 @@ use cranelift_codegen::ir::{
     Endianness, Function, Inst, InstBuilder, InstructionData, MemFlagsData, Opcode, Type, Value, types,
 };
 
-/// Asserts in front of `before` that `condition` is not zero, or that it is.
+/// Asserts right before `before` that `condition` is not zero, or that it is.
 pub(crate) fn assert_truth(func: &mut Function, before: Inst, claim: Claim, (condition, holds): (Value, bool)) {
     if is_marked(func) {
         trap_unless(&mut at(func, before), claim, (condition, holds));
     }
 }
 
-/// Asserts that `branch`, a `brif` or `br_table`, goes by its edge number `slot`.
+/// Asserts that `branch`, a `brif` or `br_table`, takes its edge number `slot`.
 pub(crate) fn assert_takes(func: &mut Function, branch: Inst, claim: Claim, slot: usize) {
     if !is_marked(func) {
         return;
@@ -42,10 +42,10 @@ pub(crate) fn assert_takes(func: &mut Function, branch: Inst, claim: Claim, slot
     }
 }
 
-/// Edges of one `br_table` that an assertion tells from the others: more are not compared, for it would be as long as the table.
+/// Edges of one `br_table` that an assertion distinguishes from the others: more are not compared, for it would be as long as the table.
 const MAX_SLOTS: usize = 16;
 
-/// The edges of `branch` that go where this one goes, with the same arguments.
+/// The edges of `branch` that have the target of this one, with the same arguments.
 fn slots_like(func: &Function, branch: Inst, slot: usize) -> Vec<usize> {
     let edge = |slot| Edge { branch, slot };
     let goes = |slot| (edge(slot).target(func), edge(slot).args(func).collect::<Vec<_>>());
@@ -72,12 +72,12 @@ fn assert_index(func: &mut Function, branch: Inst, claim: Claim, (index, slots):
 }
 
 /// Asserts that `select` gives the one of its two values that has this number.
-pub(crate) fn assert_chooses(func: &mut Function, select: Inst, way: usize) {
+pub(crate) fn assert_chooses(func: &mut Function, select: Inst, arm: usize) {
     let condition = func.dfg.inst_args(select)[0];
-    assert_truth(func, select, Claim::ConditionKnown, (condition, way == 0));
+    assert_truth(func, select, Claim::ConditionKnown, (condition, arm == 0));
 }
 
-/// Asserts in front of `before` that an operation with an overflow flag, which has become a plain one, does not overflow.
+/// Asserts right before `before` that an operation with an overflow flag, which has become a plain one, does not overflow.
 pub(crate) fn assert_fits(func: &mut Function, before: Inst, opcode: Opcode, [a, b]: [Value; 2]) {
     use IntCC::{Equal, SignedGreaterThanOrEqual, UnsignedGreaterThanOrEqual};
     let ty = func.dfg.value_type(a);
@@ -116,7 +116,7 @@ pub(crate) fn assert_fits(func: &mut Function, before: Inst, opcode: Opcode, [a,
     trap_unless(&mut cursor, Claim::NoWrap, (fits, true));
 }
 
-/// Asserts in front of `before` that two values of one type are the same, bit by bit.
+/// Asserts right before `before` that two values of one type are the same, bit by bit.
 pub(crate) fn assert_equal(func: &mut Function, before: Inst, claim: Claim, [a, b]: [Value; 2]) {
     if is_marked(func) && a != b {
         let mut cursor = at(func, before);
@@ -126,7 +126,7 @@ pub(crate) fn assert_equal(func: &mut Function, before: Inst, claim: Claim, [a, 
     }
 }
 
-/// Asserts in front of `before` that `load`, a plain one of which the address is there, would give `value`: it is done once more. Nothing of a load
+/// Asserts right before `before` that `load`, a plain one of which the address is there, would give `value`: it is done once more. Nothing of a load
 /// that [need not be where it says](need_not_be_there).
 pub(crate) fn assert_loads(func: &mut Function, before: Inst, load: Inst, value: Value) {
     if !is_marked(func) {
@@ -157,7 +157,7 @@ pub(crate) fn assert_same_place(func: &mut Function, access: Inst, (address, off
     assert_equal(func, access, Claim::SamePlace, [now, then]);
 }
 
-/// Whether an access may have been moved to where the program does not get to it, so that it need not be in the region that it says: then what it
+/// Whether an access may have been moved to where the program does not execute it, so that it need not be in the region that it says: then what it
 /// gives is not used. Whoever has moved it knows no more.
 fn region_need_not_hold(flags: MemFlagsData) -> bool {
     flags.can_move() && flags.alias_region().is_some()
@@ -169,9 +169,9 @@ fn need_not_be_there(func: &Function, load: Inst, flags: MemFlagsData) -> bool {
     region_need_not_hold(flags) || flags.can_move() && Access::of(func, load).is_some_and(is_at_index)
 }
 
-/// Asserts in front of `before` that the two accesses, whose addresses are there, have no byte in common. Nothing of two that are told apart by their
+/// Asserts right before `before` that the two accesses, whose addresses are there, have no byte in common. Nothing of two that are proved disjoint by their
 /// regions, one of which [need not hold](region_need_not_hold).
-pub(crate) fn assert_apart(func: &mut Function, before: Inst, [a, b]: [&Access; 2]) {
+pub(crate) fn assert_disjoint(func: &mut Function, before: Inst, [a, b]: [&Access; 2]) {
     let by_region = [a, b].iter().any(|access| region_need_not_hold(access.flags)) && a.is_kept_apart(b);
     if !is_marked(func) || by_region {
         return;
@@ -181,21 +181,21 @@ pub(crate) fn assert_apart(func: &mut Function, before: Inst, [a, b]: [&Access; 
         let offset = cursor.func.dfg.insts[access.inst].load_store_offset().unwrap_or(0);
         start(&mut cursor, (access.operand, offset))
     });
-    trap_unless_apart(&mut cursor, (start_a, a.size), (start_b, b.size));
+    trap_unless_disjoint(&mut cursor, (start_a, a.size), (start_b, b.size));
 }
 
-/// Asserts in front of `access` that it has no byte in common with so many bytes at this address, of which the values are there.
-pub(crate) fn assert_apart_from(func: &mut Function, access: Inst, (address, size): (&Sum, u32)) {
+/// Asserts right before `access` that it has no byte in common with so many bytes at this address, of which the values are there.
+pub(crate) fn assert_disjoint_from(func: &mut Function, access: Inst, (address, size): (&Sum, u32)) {
     let Some(access) = Access::of(func, access).filter(|_| is_marked(func)) else { return };
     let place = emit(func, access.inst, address);
     let offset = func.dfg.insts[access.inst].load_store_offset().unwrap_or(0);
     let mut cursor = at(func, access.inst);
     let own = start(&mut cursor, (access.operand, offset));
-    trap_unless_apart(&mut cursor, (own, access.size), (place, size));
+    trap_unless_disjoint(&mut cursor, (own, access.size), (place, size));
 }
 
 /// Traps unless two ranges of bytes have none in common. Does nothing if their addresses are not of one type.
-fn trap_unless_apart(cursor: &mut FuncCursor<'_>, (a, size_a): (Value, u32), (b, size_b): (Value, u32)) {
+fn trap_unless_disjoint(cursor: &mut FuncCursor<'_>, (a, size_a): (Value, u32), (b, size_b): (Value, u32)) {
     let ty = cursor.func.dfg.value_type(a);
     if cursor.func.dfg.value_type(b) != ty {
         return;

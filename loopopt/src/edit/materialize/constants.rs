@@ -1,4 +1,4 @@
-//! Make constants again in each block that uses them.
+//! Rematerialize constants in each block that uses them.
 //!
 //! Cranelift's egraph pass leaves functions like that (`remat.isle`): a constant costs nothing as an immediate and next to
 //! nothing in a register, but a register that holds one across a loop is lost to the loop. Edits that move arguments from

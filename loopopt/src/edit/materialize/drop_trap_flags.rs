@@ -20,7 +20,7 @@ pub(crate) fn trust_checked(func: &mut Function, options: &Options) {
     });
 }
 
-/// Guards that are gone, of which the embedder may know what that means for accesses.
+/// Guards that were removed, of which the embedder may know what that means for accesses.
 #[derive(Default)]
 pub(crate) struct GoneGuards {
     results: EntitySet<Value>,
@@ -54,7 +54,7 @@ pub(crate) fn trust_at(func: &mut Function, inst: Inst, address: Value) {
     *func.dfg.inst_args_mut(inst).last_mut().expect("an access has an address") = address;
 }
 
-/// The same flags without the trap, unless there are too many flags. And without `can_move`: what does not trap where it stands may trap
+/// The same flags without the trap, unless there are too many flags. And without `can_move`: what does not trap where it is may trap
 /// elsewhere, where nothing has been checked.
 fn without_trap(func: &mut Function, flags: MemFlags) -> Option<MemFlags> {
     let new = pinned(func.dfg.mem_flags[flags]).with_notrap();

@@ -29,7 +29,7 @@ pub(crate) fn emit(func: &mut Function, before: Inst, sum: &Sum) -> Value {
 /// Computes what `polynomial` is in the iteration of this number, right before `before`. The values in both must be defined there.
 ///
 /// Of `k` and `k - 1` one is even: `k(k-1)/2` is `(k >> 1) · ((k-1) | 1)`, without a division and without a wider type. `k(k-1)(k-2)/6` is that times
-/// `k - 2`, divided by 3, which goes into it: modulo a power of two that is a product with the inverse of 3.
+/// `k - 2`, divided by 3, without a remainder: modulo a power of two that is a product with the inverse of 3.
 pub(crate) fn emit_polynomial(func: &mut Function, before: Inst, polynomial: &Polynomial, number: &Sum) -> Value {
     let mut cursor = at(func, before);
     let coefficients = polynomial.coefficients();
@@ -144,7 +144,7 @@ pub(crate) fn emit_multiple(cursor: &mut FuncCursor<'_>, value: Value, factor: u
     cursor.ins().imul(value, factor)
 }
 
-/// `value` without sign divided by `number`, which is not 0: a machine takes many cycles for a division, and no egraph pass may run any more that would replace it.
+/// `value`, unsigned, divided by `number`, which is not 0: a machine takes many cycles for a division, and no egraph pass may run any more that would replace it.
 /// Shifted, if that is a power of two; otherwise a product with its [`reciprocal`].
 pub(crate) fn emit_quotient(cursor: &mut FuncCursor<'_>, value: Value, number: u64) -> Value {
     let ty = cursor.func.dfg.value_type(value);

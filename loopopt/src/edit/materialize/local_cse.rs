@@ -7,8 +7,8 @@
 //!     v9 = icmp ult v8, v3             v9 = icmp ult v2, v3
 //! ```
 //!
-//! A test in front of a loop repeats what the program has computed, and a loop whose checks are gone has room for what they kept
-//! apart. Cranelift's egraph pass would find that too, and look at the whole function for it.
+//! A test before a loop repeats what the program has computed, and a loop whose checks were removed can share what they kept
+//! separate. Cranelift's egraph pass would find that too, and look at the whole function for it.
 
 use crate::analysis::inst::effects::{Effects, is_constant};
 use crate::edit::inst::rename::Replaced;
@@ -19,7 +19,7 @@ use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Type};
 use std::collections::hash_map::Entry;
 
 /// Lets the pure instructions in `blocks` be those that computed the same before, in a block that dominates. `domtree` must be that
-/// of `func`. Constants and what has to stand [beside its use](crate::edit::materialize::neighbours) stay where they are. Linear in the size of the
+/// of `func`. Constants and what has to be [beside its use](crate::edit::materialize::neighbours) stay where they are. Linear in the size of the
 /// function.
 pub(crate) fn reuse(func: &mut Function, domtree: &DominatorTree, mut blocks: Vec<Block>) {
     blocks.sort_unstable();

@@ -11,8 +11,8 @@
 //! ```
 //!
 //! The low bits of a sum, a difference, a product, and of what is done to each bit by itself, follow from the low bits of the operands. A cell of 8 bits
-//! that is counted in 32 is extended before the operation and cut off behind it, in each iteration: the one costs nothing, but the
-//! other is part of what the next iteration waits for.
+//! that is counted in 32 is extended before the operation and truncated after it, in each iteration: the one costs nothing, but the
+//! other is part of what the next iteration depends on.
 //!
 //! # References
 //!
@@ -32,7 +32,7 @@ use cranelift_codegen::ir::{Function, Inst, InstBuilder, InstructionData, Opcode
 /// Operations inside operations that are computed in fewer bits. 4: a sum of a few summands.
 const MAX_DEPTH: usize = 4;
 
-/// Computes in fewer bits what `reductions`, instructions that cut numbers off, are made of, where nothing asks for the other bits and something is extended for
+/// Computes in fewer bits what `reductions`, truncating instructions, are made of, where nothing asks for the other bits and something is extended for
 /// that. Linear in the size of the function.
 pub(crate) fn narrow(func: &mut Function, reductions: &[Inst]) {
     if reductions.is_empty() {
@@ -49,7 +49,7 @@ pub(crate) fn narrow(func: &mut Function, reductions: &[Inst]) {
 /// What is known of the uses of values.
 struct Narrowing {
     uses: SecondaryMap<Value, u32>,
-    /// Stores of what is cut off, or of a part of it.
+    /// Stores of what is truncated, or of a part of it.
     stores: FxHashMap<Value, Vec<Inst>>,
 }
 
@@ -67,7 +67,7 @@ impl Narrowing {
         }
         let place = func.dfg.value_def(wide).unwrap_inst();
         let args = args.map(|arg| self.narrowed(func, (arg, place), ty, MAX_DEPTH));
-        // Stores behind the operation, but before the reduction, need it.
+        // Stores after the operation, but before the reduction, need it.
         func.layout.remove_inst(reduction);
         func.layout.insert_inst(reduction, place);
         func.replace(reduction).Binary(opcode, ty, args[0], args[1]);
@@ -87,7 +87,7 @@ impl Narrowing {
         inside.is_some_and(|(_, args)| args.iter().any(|&arg| self.is_extended(func, arg, ty, depth - 1)))
     }
 
-    /// The low bits of `value`, computed in front of `place`.
+    /// The low bits of `value`, computed before `place`.
     fn narrowed(&self, func: &mut Function, (value, place): (Value, Inst), ty: Type, depth: usize) -> Value {
         if let Some(number) = constant_of(func, value) {
             return at(func, place).ins().iconst(ty, (number & mask(ty.bits())).cast_signed());
@@ -127,7 +127,7 @@ fn operation(func: &Function, value: Value, ty: Type) -> Option<(Opcode, [Value;
     (has_it && func.dfg.value_type(value).is_int()).then_some((opcode, args))
 }
 
-/// The stores of what `reductions` cut off, or of a part of it.
+/// The stores of what `reductions` truncate, or of a part of it.
 fn narrow_stores(func: &Function, reductions: &[Inst]) -> FxHashMap<Value, Vec<Inst>> {
     let cut = reductions.iter().map(|&reduction| (func.dfg.inst_args(reduction)[0], Vec::new()));
     let mut stores: FxHashMap<Value, Vec<Inst>> = cut.collect();

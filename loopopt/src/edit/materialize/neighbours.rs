@@ -2,8 +2,8 @@
 //!
 //! x86-64 has no instruction that narrows 64-bit lanes. Cranelift lowers `snarrow` and `uunarrow` of them only if it sees the
 //! conversion from floats that makes the first operand and the `vconst` that is the second one, and fails if one of them is
-//! the parameter of a block. Passes make parameters of values that leave a loop or come from two copies of one. What stands
-//! in one block is copied and left together.
+//! the parameter of a block. Passes make parameters of values that leave a loop or come from two copies of one. What is
+//! in one block is copied and stays together.
 
 use crate::edit::inst::clone::repeat_before;
 use crate::edit::inst::rename::rename_uses;
@@ -15,7 +15,7 @@ pub(crate) fn needs_neighbours(func: &Function, inst: Inst) -> bool {
         && func.dfg.inst_args(inst).iter().any(|&arg| func.dfg.value_type(arg) == types::I64X2)
 }
 
-/// Makes the operands of such instructions anew right before them.
+/// Recomputes the operands of such instructions right before them.
 pub(crate) fn keep_neighbours(func: &mut Function) {
     // Without a constant of the function, none of them can be lowered anyway.
     if func.dfg.constants.iter().next().is_none() {

@@ -7,7 +7,7 @@
 //!     v6 = load.i64 v5                 v6 = load.i64 v9+8
 //! ```
 //!
-//! While a check needs the index, Cranelift keeps it and makes the address of it. With the check gone, neighbours can share
+//! While a check needs the index, Cranelift keeps it and computes the address from it. With the check removed, neighbours can share
 //! an address, and an addressing mode takes the offset.
 
 use crate::analysis::cfg::loops::def_block;
@@ -61,7 +61,7 @@ impl Offsets {
         for (_, indexed) in &self.found {
             *folded.entry(indexed.parts[0]).or_default() += 1;
         }
-        // What all users of a value go without, is used by nothing.
+        // What all users of a value no longer need is used by nothing.
         for [user, used] in [[0, 1], [1, 2]] {
             let mut seen = FxHashSet::default();
             for (_, Indexed { parts, .. }) in &self.found {
@@ -87,7 +87,7 @@ impl Offsets {
         self.found.len()
     }
 
-    /// Lets them be. Gives the addresses that they had.
+    /// Folds them. Gives the addresses that they had.
     pub(crate) fn fold(self, func: &mut Function) -> Vec<Value> {
         let fold = |(inst, indexed): (Inst, Indexed)| {
             let [before, ..] = indexed.parts;

@@ -1,6 +1,6 @@
 //! Values that are saved in the other class of registers.
 //!
-//! Cranelift's allocator (regalloc2 0.15) gives one place to all values that are passed on to each other, as far as it can. Two of different classes of registers
+//! Cranelift's allocator (regalloc2 0.15) gives one place to all values that are passed to each other, as far as it can. Two of different classes of registers
 //! cannot have one. So a value that is cast, and cast back, has a place of its own.
 
 use cranelift_codegen::cursor::{Cursor, FuncCursor};

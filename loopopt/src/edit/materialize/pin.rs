@@ -6,7 +6,7 @@
 //!     v1 = load.i64 notrap can_move v0+8    ──►        v1 = load.i64 notrap 0+8
 //! ```
 //!
-//! `can_move` says of an access that it may be done wherever its address is there: at that address. What a branch has proved takes the place of an
+//! `can_move` says of an access that it may be done wherever its address is available: at that address. What a branch has proved takes the place of an
 //! operand where it is proved, and so, through instructions without effect, of an address. That is another address elsewhere
 //! ([`pin_accesses_at`]).
 //!
@@ -17,12 +17,12 @@
 //! block1 cold:
 //!     jump block2(v1)
 //! block2(v2: i64):
-//!     v3 = load.i64 notrap can_move v2+8      wherever v2 is there, and that is here; v0 may be null
+//!     v3 = load.i64 notrap can_move v2+8      wherever v2 is available, and that is here; v0 may be null
 //! ```
 //!
-//! An address that depends on how control has come to a place is there at that place. Many passes let what is chosen be all that there is: one way
-//! of a branch gets a loop of its own, a rare way leaves the loop, a check decides a branch, an iteration becomes a copy, a sum that traps is proved not
-//! to. Then the address is what was one of several, and that is there long before the choice. So an access at an address that is made
+//! An address that depends on how control has come to a place is available at that place. Many passes let what is chosen be all that there is: one arm
+//! of a branch gets a loop of its own, a cold path leaves the loop, a check decides a branch, an iteration becomes a copy, a sum that traps is proved not
+//! to. Then the address is what was one of several, and that is available long before the choice. So an access at an address that is made
 //! of a choice is pinned before all passes, whichever of them may decide it ([`pin_chosen`]). Choices are parameters of blocks; results of comparisons,
 //! of what selects, and of operations that may trap or tell if they overflow; and what is loaded, unless it is the same anywhere: `readonly` and
 //! `can_move`. A load that loses this permission is the same anywhere no longer, and what is at addresses made of it is pinned with it.
@@ -33,11 +33,11 @@
 //! block2:
 //!     store notrap v5, v0+64
 //!     v2 = load.i64 notrap v0                     is v1, for one that sees that the store is elsewhere
-//!     v3 = load.i64 notrap can_move v2+8          wherever v2 is there, and that is here
+//!     v3 = load.i64 notrap can_move v2+8          wherever v2 is available, and that is here
 //! ```
 //!
-//! A load may become what was loaded or stored before, and that is there above a test that the load, or the store, is behind. One from a stack slot may
-//! become a parameter. Not so arithmetic: nothing is left of it that is there earlier than its operands.
+//! A load may become what was loaded or stored earlier, and that is available above a test that comes before the load, or the store. One from a stack slot may
+//! become a parameter. Not so arithmetic: nothing is left of it that is available earlier than its operands.
 
 use crate::analysis::cfg::edges::{each_use, edges_of};
 use crate::analysis::memory::alias::{Access, address_operand};
@@ -139,7 +139,7 @@ fn is_in_slot(func: &Function, inst: Inst) -> bool {
     !func.sized_stack_slots.is_empty() && Access::of(func, inst).is_some_and(|access| access.address.slot().is_some())
 }
 
-/// Whether a pass may put in the place of a result of `inst` what is there before it.
+/// Whether a pass may put in the place of a result of `inst` what is available before it.
 fn may_be_replaced(func: &Function, inst: Inst) -> bool {
     use Opcode::{Fcmp, Icmp, Select, SelectSpectreGuard};
     match func.dfg.insts[inst].opcode() {
@@ -185,7 +185,7 @@ pub(crate) fn pin_accesses_at(func: &mut Function, values: impl IntoIterator<Ite
                     open.extend(passed.map(|(param, _)| param));
                 }
             }
-            // What is computed from a load that stays does not come before it, unless it was there wherever another load of the same is.
+            // What is computed from a load that stays does not come before it, unless it was available wherever another load of the same is.
             if !opcode.can_load() || was_same_anywhere {
                 open.extend_from_slice(func.dfg.inst_results(inst));
             }
@@ -208,7 +208,7 @@ pub(super) fn loads_the_same_anywhere(func: &Function, inst: Inst) -> Option<Val
     is_same_anywhere(func, inst).then(|| func.dfg.inst_results(inst).first().copied()).flatten()
 }
 
-/// Says of these accesses that they do not trap, and may be done wherever there is their address. Of none of which the flags would be too many.
+/// Says of these accesses that they do not trap, and may be done wherever their address is available. Of none of which the flags would be too many.
 pub(super) fn let_move(func: &mut Function, accesses: Vec<Inst>) {
     let mut movable = FxHashMap::<MemFlags, Option<MemFlags>>::default();
     for inst in accesses {

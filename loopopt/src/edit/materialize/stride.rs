@@ -13,7 +13,7 @@
 //! be counted up from copy to copy, nor its products: one addition makes it, or the offset of an access. What does more than to compute
 //! a number, such as a sum that traps, stays in each copy.
 //!
-//! Where the number is added to what the iterations wait for, such as a sum that is carried around, it is computed by a subtraction. Cranelift
+//! Where the number is added to what the next iteration depends on, such as a loop-carried sum, it is computed by a subtraction. Cranelift
 //! would make one `lea` of three parts of two additions, and that takes a cycle more than an addition, in each iteration
 //! (`downward` on an AMD EPYC: 1.12 of Cranelift's time, and 1.00 with a number of its own; `jit-harness bench --filter downward`). The first
 //! iteration may have such a number as well, which the second one starts with (`numbered`: 1.06, and 1.00).
@@ -34,7 +34,7 @@ use cranelift_codegen::FxHashSet;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::{Block, Function, Inst, InstBuilder, Opcode, Value, types};
 
-/// Does it in `copies` of the loop of `blocks` with this back edge, each entered from the one before and the first from the loop itself. `always` says
+/// Does it in `copies` of the loop of `blocks` with this back edge, each entered from the previous one and the first from the loop itself. `always` says
 /// which blocks of the loop come before each of its back edges. Gives what the copies may need no longer.
 pub(crate) fn stride(
     func: &mut Function,
@@ -106,7 +106,7 @@ fn wanted(func: &Function, insts: &[Inst], steps: &Steps) -> FxHashSet<Value> {
     wanted
 }
 
-/// The numbers that are added to what is computed from a number carried around by the loop of `header` that does not grow by the same
+/// The numbers that are added to what is computed from a loop-carried number of the loop of `header` that does not grow by the same
 /// step. Through loads, which take longer than an addition anyway, and through parameters of other blocks it is not followed.
 fn added_to_carried(
     func: &Function,
@@ -128,7 +128,7 @@ fn added_to_carried(
         }
         carried.extend(func.dfg.inst_results(inst));
     }
-    // In a copy, a parameter is what the iteration before has passed on.
+    // In a copy, a parameter is what the previous iteration has passed.
     let passed = params.iter().zip(back_edge.args(func)).filter(|(param, _)| added.contains(*param));
     let passed: Vec<_> = passed.filter_map(|(_, arg)| arg.as_value()).collect();
     added.extend(passed);
@@ -162,21 +162,21 @@ impl Base {
             return None;
         }
         let old = i64::from(func.dfg.insts[inst].load_store_offset()?);
-        let way = self.plus.wrapping_add(stride.wrapping_mul(times)).cast_signed();
-        i32::try_from(old.checked_add(way)?).ok()
+        let distance = self.plus.wrapping_add(stride.wrapping_mul(times)).cast_signed();
+        i32::try_from(old.checked_add(distance)?).ok()
     }
 
-    /// Lets `inst` add `way` to what it is computed from, `apart` from what is added to it.
-    fn replace(&self, func: &mut Function, inst: Inst, (way, apart): (u64, bool)) {
+    /// Lets `inst` add `distance` to what it is computed from, `apart` from what is added to it.
+    fn replace(&self, func: &mut Function, inst: Inst, (distance, apart): (u64, bool)) {
         let counted = is_marked(func).then(|| repeat_before(func, inst, inst));
         let ty = func.dfg.value_type(self.value);
-        let way = self.plus.wrapping_add(way);
-        let way = if apart { way.wrapping_neg() } else { way } & mask(ty.bits());
+        let distance = self.plus.wrapping_add(distance);
+        let distance = if apart { distance.wrapping_neg() } else { distance } & mask(ty.bits());
         let srcloc = func.srcloc(inst);
-        let way = FuncCursor::new(func).at_inst(inst).with_srcloc(srcloc).ins().iconst(ty, way.cast_signed());
+        let distance = FuncCursor::new(func).at_inst(inst).with_srcloc(srcloc).ins().iconst(ty, distance.cast_signed());
         match apart {
-            true => func.replace(inst).isub(self.value, way),
-            false => func.replace(inst).iadd(self.value, way),
+            true => func.replace(inst).isub(self.value, distance),
+            false => func.replace(inst).iadd(self.value, distance),
         };
         if let (Some(counted), Some(next)) = (counted, func.layout.next_inst(inst)) {
             assert_equal(func, next, Claim::Recurrence, [counted, func.dfg.first_result(inst)]);

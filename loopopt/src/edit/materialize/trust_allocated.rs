@@ -1,15 +1,15 @@
-//! Accesses at constant distances from memory that the embedder says is always there: [`bytes_behind`](crate::Embedder::bytes_behind).
+//! Accesses at constant distances from memory that the embedder says is always there: [`dereferenceable_bytes`](crate::Embedder::dereferenceable_bytes).
 //!
 //! ```text
-//! v1 = load.i64 notrap readonly can_move region0 v0+56      64 KiB are behind what `region0` gives
+//! v1 = load.i64 notrap readonly can_move region0 v0+56      64 KiB start at what `region0` gives
 //! v2 = iconst.i64 0x1980
 //! v3 = iadd v1, v2
 //! v4 = load.f32 little v3                           ──►    v4 = load.f32 notrap can_move little v3
 //! ```
 //!
-//! A variable of a program in WebAssembly is at such a place, and may be carried in a register then, whether each iteration comes to it or not.
+//! A variable of a program in WebAssembly is at such a place, and may be carried in a register then, whether each iteration executes it or not.
 //!
-//! The load has to be `readonly`: memory that moves may be gone behind a call, and its old address with it.
+//! The load has to be `readonly`: memory that moves may be gone after a call, and its old address with it.
 
 use crate::analysis::inst::number::constant_of;
 use crate::analysis::memory::alias::memory_type;
@@ -18,10 +18,10 @@ use crate::ir::{all_insts, all_mem_flags};
 use crate::options::Options;
 use cranelift_codegen::ir::{Function, Inst, InstructionData, MemFlagsData, Opcode, types};
 
-/// Says of these accesses that they do not trap, and may be done wherever there is their address. Linear in the size of the function if it loads such an
+/// Says of these accesses that they do not trap, and may be done wherever their address is available. Linear in the size of the function if it loads such an
 /// address, and nothing if not.
 pub(crate) fn trust_allocated(func: &mut Function, options: &Options) {
-    if !all_mem_flags(func).any(|flags| options.bytes_behind(func, func.dfg.mem_flags[flags]) > 0) {
+    if !all_mem_flags(func).any(|flags| options.dereferenceable_bytes(func, func.dfg.mem_flags[flags]) > 0) {
         return;
     }
     let insts = all_insts(func);
@@ -29,14 +29,14 @@ pub(crate) fn trust_allocated(func: &mut Function, options: &Options) {
     let_move(func, found);
 }
 
-/// Whether all bytes of an access are behind what a load gives.
+/// Whether all bytes of an access are after what a load gives.
 fn is_allocated(func: &Function, inst: Inst, options: &Options) -> bool {
     let Some((flags, distance)) = fixed_address(func, inst) else { return false };
     let end = memory_type(func, inst).and_then(|ty| distance.checked_add(ty.bytes().into()));
-    flags.readonly() && end.is_some_and(|end| end <= options.bytes_behind(func, flags))
+    flags.readonly() && end.is_some_and(|end| end <= options.dereferenceable_bytes(func, flags))
 }
 
-/// The flags of a load of 64 bits, and how far behind what it gives an access is, if that is a constant.
+/// The flags of a load of 64 bits, and how far after what it gives an access is, if that is a constant.
 fn fixed_address(func: &Function, inst: Inst) -> Option<(MemFlagsData, u64)> {
     /// Additions that are looked through.
     const MAX_ADDITIONS: usize = 3;

@@ -5,7 +5,7 @@
 //! v1 = load.i64 notrap region0 v0+8        ──►    v1 = load.i64 notrap can_move region0 v0+8
 //! ```
 //!
-//! Said before all passes, of the addresses that the program itself has. From then on it is known of these loads as of others that may move: one at an
+//! This is said before all passes, of the addresses that the program itself has. From then on it is known of these loads as of others that may move: one at an
 //! address that is chosen, or that a pass makes another one, loses the permission ([`pin`](crate::edit::materialize::pin)). Of a constant nobody says
 //! that it is an address: it may be what a branch has found one to be equal to.
 

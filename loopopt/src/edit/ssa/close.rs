@@ -12,7 +12,7 @@
 //! call it LCSSA.)
 //!
 //! A scalar constant needs no parameter either: it moves to the entry block, which is in no loop. As a parameter it would be
-//! unknown to whatever asks what a value is; and it costs no register, as it is made again beside its uses in the end
+//! unknown to whatever asks what a value is; and it costs no register, as it is rematerialized beside its uses in the end
 //! ([`crate::edit::materialize::constants`]).
 //!
 //! Needs dedicated exits: all edges into an exit block come from its loop. An exit block that the definition does not
@@ -58,7 +58,7 @@ pub(crate) fn close_loops(
     let mut escapes = escapes(closer.func, domtree, forest);
     let changed = !escapes.is_empty();
     escapes.retain(|&value, _| !move_constant(closer.func, value));
-    // What leaves an inner loop may be defined in, and escape from, the loop around it. Each step goes outwards.
+    // What leaves an inner loop may be defined in, and escape from, the outer loop. Each step goes outwards.
     while let Some((value, users)) = escapes.pop_first() {
         let uses = closer.close(value, &users)?;
         made += uses.len();

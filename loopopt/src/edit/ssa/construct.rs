@@ -118,7 +118,7 @@ impl EndValues {
             passed += 1;
             next = domtree.idom(here);
         };
-        // Each block is passed once only.
+        // Each block is visited once only.
         next = Some(block);
         for _ in 0..passed {
             let here = next.expect("it was passed");

@@ -6,7 +6,7 @@
 //!     brif v3, block1(v4, v5), block2             brif v3, block1(v4), block2
 //! ```
 //!
-//! A parameter is needed if an instruction has it as an operand, or an edge passes it for one that is needed. One that only goes around a loop
+//! A parameter is needed if an instruction has it as an operand, or an edge passes it for one that is needed. One that only circulates in a loop
 //! is not, and takes a move on each edge all the same.
 
 use crate::analysis::cfg::edges::{EdgesByTarget, own_uses};
@@ -63,7 +63,7 @@ impl Needed {
 
     /// Adds what they come from by edges, and the parameters that calls pass something for.
     fn follow(&mut self, func: &Function, edges: &EdgesByTarget) {
-        // What is passed for parameters that are not needed as far as is known.
+        // The block arguments for parameters that are not needed as far as is known.
         let mut passed = FxHashMap::<Value, SmallVec<[Value; 2]>>::default();
         let mut open = Vec::new();
         for block in func.layout.blocks() {

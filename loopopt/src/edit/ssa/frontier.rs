@@ -8,7 +8,7 @@
 //!
 //! The frontier of a block holds the blocks that it does not dominate, but one of whose predecessors it does (Cytron et
 //! al., "Efficiently computing static single assignment form and the control dependence graph", 1991; computed from the
-//! blocks where ways meet, as in Cooper, Harvey and Kennedy, "A simple, fast dominance algorithm", 2001).
+//! blocks where paths meet, as in Cooper, Harvey and Kennedy, "A simple, fast dominance algorithm", 2001).
 //!
 //! For one variable, [`meets_of_one`] finds the iterated frontier without the frontiers of all blocks, which in a nest are as large as the square of its
 //! depth (Sreedhar and Gao, "A linear time algorithm for placing phi-nodes", 1995).
@@ -85,17 +85,17 @@ pub(crate) struct Levels(FxHashMap<Block, usize>);
 
 impl Levels {
     fn of(&mut self, domtree: &DominatorTree, block: Block) -> usize {
-        let (mut way, mut next) = (Vec::new(), Some(block));
+        let (mut path, mut next) = (Vec::new(), Some(block));
         let mut level = 0;
         while let Some(block) = next {
             if let Some(&found) = self.0.get(&block) {
                 level = found + 1;
                 break;
             }
-            way.push(block);
+            path.push(block);
             next = domtree.idom(block);
         }
-        for block in way.into_iter().rev() {
+        for block in path.into_iter().rev() {
             self.0.insert(block, level);
             level += 1;
         }
@@ -111,7 +111,7 @@ pub(crate) fn meets_of_one(
     defs: impl IntoIterator<Item = Block>,
     live: &FxHashSet<Block>,
 ) -> BTreeSet<Block> {
-    // What is not live may be much more: the ways of a table that do not use the variable.
+    // What is not live may be much more: the targets of a `br_table` that do not use the variable.
     let mut nexts = FxHashMap::<Block, SmallVec<[Block; 2]>>::default();
     let mut children = nexts.clone();
     for &block in live {
@@ -120,7 +120,7 @@ pub(crate) fn meets_of_one(
     }
     let mut roots: BinaryHeap<_> = defs.into_iter().map(|def| (levels.of(domtree, def), def)).collect();
     let (mut meets, mut visited) = (BTreeSet::new(), FxHashSet::default());
-    // What is deepest in the dominator tree comes first, so that each block is visited once: what meets behind it is found for the nearest root above it.
+    // What is deepest in the dominator tree comes first, so that each block is visited once: what meets after it is found for the nearest root above it.
     while let Some((_, root)) = roots.pop() {
         let mut open = vec![root];
         while let Some(block) = open.pop().filter(|_| !fault!(NoMeet)) {

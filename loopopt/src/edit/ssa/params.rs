@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A parameter that gets the same value on each edge, itself aside, is that value: the value dominates the sources of all
-//! of these edges, and so the block. `Context::remove_constant_phis`, which `Context::optimize` runs, does the same around
+//! of these edges, and so the block. `Context::remove_constant_phis`, which `Context::optimize` runs, does the same for
 //! cycles of several parameters, but only for values that are no parameters themselves; closed form makes many that are.
 
 use crate::analysis::cfg::edges::{Edge, EdgesByTarget};
@@ -34,7 +34,7 @@ pub(crate) fn detach_redundant_params(
     replaced: &mut Replaced,
     stays: &dyn Fn(&Function, &[Edge], Value) -> bool,
 ) {
-    /// Parameters that wait for each other through more back edges than this stay: a bound on time, not on correctness.
+    /// Parameters that depend on each other through more back edges than this stay: a bound on time, not on correctness.
     const MAX_ROUNDS: usize = 4;
     let Context { func, domtree, .. } = ctx;
     let entry = func.layout.entry_block();
@@ -60,7 +60,7 @@ pub(crate) fn detach_redundant_params(
     }
 }
 
-/// Removes the parameters of `block` that are not to be kept, by their places, and what the edges into it pass for them. Nothing may use them.
+/// Removes the parameters of `block` that are not to be kept, by their places, and their block arguments. Nothing may use them.
 pub(crate) fn keep_params(func: &mut Function, (block, edges): (Block, &[Edge]), keeps: &[bool]) {
     let params = func.dfg.detach_block_params(block);
     for (index, _) in keeps.iter().enumerate().filter(|(_, keeps)| **keeps) {
@@ -83,7 +83,7 @@ fn keep_args(func: &mut Function, edge: Edge, keeps: impl Fn(usize) -> bool) {
     call.extend(kept, &mut dfg.value_lists);
 }
 
-/// What the edges into a block pass for one of its parameters, the parameter itself aside.
+/// The block arguments for one of the parameters of a block, the parameter itself aside.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Passed {
     Nothing,
@@ -136,7 +136,7 @@ impl Remover<'_> {
         if !passed.iter().any(|passed| passed.is_one()) {
             return false;
         }
-        // All at once: to remove one takes time for all behind it.
+        // All at once: to remove one takes time for all after it.
         let params = func.dfg.detach_block_params(block);
         for (index, passed) in passed.iter().enumerate() {
             let param = params.get(index, &func.dfg.value_lists).expect("a parameter for each place");
@@ -151,7 +151,7 @@ impl Remover<'_> {
         true
     }
 
-    /// Finds what the edges into `block` pass.
+    /// Finds the block arguments of the edges into `block`.
     fn find(&mut self, block: Block) {
         let Self { func, edges, replaced, passed, .. } = self;
         let params = func.dfg.block_params(block);

@@ -77,7 +77,7 @@ impl<'a> Repair<'a> {
     /// Lets `users`, none of them above a definition in its block, use what reaches them. A definition has to reach each of them.
     /// Returns all uses that were made, those by edges to new parameters included.
     pub(crate) fn run(mut self, users: &[Inst]) -> Result<Vec<NewUse>, TooManyParams> {
-        // A definition that dominates all users meets no other one on the way to them.
+        // A definition that dominates all users meets no other one on the paths to them.
         if let [(def, value)] = self.defs[..]
             && users.iter().all(|&user| self.domtree.block_dominates(def, self.block_of(user)))
         {

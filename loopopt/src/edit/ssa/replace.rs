@@ -1,4 +1,4 @@
-//! Take parameters away from a block, with what the edges pass for them.
+//! Remove parameters of a block, with their block arguments.
 
 use crate::analysis::cfg::edges::Edge;
 use crate::edit::cfg::split_edges::set_edge;
@@ -10,16 +10,16 @@ pub(crate) enum Replacement {
     /// It stays.
     #[default]
     Keep,
-    /// It goes. Nothing uses it but edges that pass it for a parameter that goes too.
+    /// It is removed. Nothing uses it but edges that pass it for a parameter that is removed too.
     Drop,
-    /// It goes, and is another name for this value from now on: aliases have to be resolved afterwards.
+    /// It is removed, and is another name for this value from now on: aliases have to be resolved afterwards.
     By(Value),
 }
 
 /// Does so for all parameters of `block`, in their order. `edges` are all edges into the block.
 pub(crate) fn replace_params(func: &mut Function, block: Block, edges: &[Edge], by: &[Replacement]) {
     let params = func.dfg.block_params(block).to_vec();
-    // All at once: to remove one takes time for all behind it.
+    // All at once: to remove one takes time for all after it.
     func.dfg.detach_block_params(block);
     for (&param, replacement) in params.iter().zip(by) {
         match *replacement {

@@ -3,7 +3,7 @@
 
 use super::features::Shape;
 use super::memory::{IMAGE, LOW};
-use super::outline::{Draft, End, On, Way};
+use super::outline::{Draft, End, On, Successor};
 use cranelift_codegen::cursor::Cursor;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Value, types};
@@ -66,10 +66,10 @@ impl Draft<'_, '_, '_> {
             let tag = self.pos.ins().uload8(types::I64, tag_flags, image, tags);
             let store = self.block();
             behind = self.block();
-            self.finish(outer.header, End::Branch(On::Just(tag), [Way::to(store), Way::to(behind)]));
+            self.finish(outer.header, End::Branch(On::Just(tag), [Successor::to(store), Successor::to(behind)]));
             self.pos.goto_bottom(store);
             self.pos.ins().store(flags, outer.counter, place, 0);
-            self.finish(store, End::Jump(Way::to(behind)));
+            self.finish(store, End::Jump(Successor::to(behind)));
         }
         let inner = self.small_loop(behind, 7);
         let latch = self.tagged_load(inner.header, (inner.counter, tags), place);
@@ -103,7 +103,7 @@ impl Draft<'_, '_, '_> {
         self.outline.private.push(address);
         let tag = self.pos.ins().uload8(types::I64, tag_flags, address, tags);
         let (load, meet) = (self.block(), self.block());
-        self.finish(at, End::Branch(On::Just(tag), [Way::to(load), Way::to(meet)]));
+        self.finish(at, End::Branch(On::Just(tag), [Successor::to(load), Successor::to(meet)]));
         self.pos.goto_bottom(load);
         let loaded = self.pos.ins().load(types::I64, may_move, place, 0);
         self.absorb(load, loaded);
@@ -112,7 +112,7 @@ impl Draft<'_, '_, '_> {
             let more = self.pos.ins().iadd_imm_s(loaded, 1);
             self.pos.ins().store(flags, more, place, 0);
         }
-        self.finish(load, End::Jump(Way::to(meet)));
+        self.finish(load, End::Jump(Successor::to(meet)));
         self.some(meet, 25)
     }
 

@@ -39,13 +39,13 @@ impl Fill<'_, '_, '_> {
             return self.new_cells();
         }
         let from = if depth > 0 && self.random.chance(70) {
-            self.known.in_front(depth - 1).cells
+            self.known.preheader_loads(depth - 1).cells
         } else {
             self.known.cells.len()
         };
         let Some(youngest) = from.checked_sub(1) else { return };
         let cell = self.known.cells[youngest - self.random.below(from.min(4))];
-        let is_invariant = depth > 0 && from == self.known.in_front(depth - 1).cells;
+        let is_invariant = depth > 0 && from == self.known.preheader_loads(depth - 1).cells;
         match self.random.below(10) {
             0..=4 => self.update(cell, is_invariant),
             5 | 6 => self.overwrite(cell, is_invariant),

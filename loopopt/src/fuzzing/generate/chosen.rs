@@ -5,7 +5,7 @@
 
 use super::features::Shape;
 use super::memory::{LOW, SLOT_REGION};
-use super::outline::{Draft, End, On, Way};
+use super::outline::{Draft, End, On, Successor};
 use super::pointers::Small;
 use crate::edit::materialize::pin::pin_all;
 use cranelift_codegen::cursor::Cursor;
@@ -77,18 +77,18 @@ impl Draft<'_, '_, '_> {
 
     /// Two ways that the address decides, each with some statements. Gives the block in which they meet, where an address may be passed, and whether
     /// both come there.
-    fn ways(&mut self, at: Block, on: Value, passed: Option<[Value; 2]>) -> (Block, bool) {
+    fn arms(&mut self, at: Block, on: Value, passed: Option<[Value; 2]>) -> (Block, bool) {
         let [yes, no, meet] = [(); 3].map(|()| self.block());
         if self.random.chance(40) {
             self.pos.func.layout.set_cold(no);
         }
-        self.finish(at, End::Branch(On::Just(on), [Way::to(yes), Way::to(no)]));
+        self.finish(at, End::Branch(On::Just(on), [Successor::to(yes), Successor::to(no)]));
         let mut meeting = 0;
         for (index, block) in [yes, no].into_iter().enumerate() {
             if let Some(end) = self.some(block, 25) {
                 meeting += usize::from(self.reaches(block, end));
                 let args = passed.map(|values| Some(BlockArg::Value(values[index])));
-                self.finish(end, End::Jump(Way { block: meet, args: args.into_iter().collect() }));
+                self.finish(end, End::Jump(Successor { block: meet, args: args.into_iter().collect() }));
             }
         }
         (meet, meeting == 2)
@@ -109,7 +109,7 @@ impl Draft<'_, '_, '_> {
         if is_early {
             self.load_chosen(at, address);
         }
-        let (meet, _) = self.ways(at, condition, None);
+        let (meet, _) = self.arms(at, condition, None);
         if !is_early {
             self.load_chosen(meet, address);
         }
@@ -124,7 +124,7 @@ impl Draft<'_, '_, '_> {
             let code = cranelift_codegen::ir::TrapCode::unwrap_user(code);
             self.pos.ins().trapz(pointer, code);
         }
-        let (meet, is_chosen) = self.ways(at, pointer, Some([pointer, other]));
+        let (meet, is_chosen) = self.arms(at, pointer, Some([pointer, other]));
         let address = self.first_param(meet);
         // If one way alone comes here, Cranelift puts what that one passes in the place of the parameter: that may be null, and is there everywhere.
         if is_chosen {
@@ -144,11 +144,11 @@ impl Draft<'_, '_, '_> {
         let flags = self.trusted(SLOT_REGION);
         let (_, variable) = self.zeroed_slot(at, 8);
         let [yes, no, meet] = [(); 3].map(|()| self.block());
-        self.finish(at, End::Branch(On::Just(pointer), [Way::to(yes), Way::to(no)]));
+        self.finish(at, End::Branch(On::Just(pointer), [Successor::to(yes), Successor::to(no)]));
         for (block, address) in [(yes, pointer), (no, other)] {
             self.pos.goto_bottom(block);
             self.pos.ins().store(flags, address, variable, 0);
-            self.finish(block, End::Jump(Way::to(meet)));
+            self.finish(block, End::Jump(Successor::to(meet)));
         }
         let meet = self.some(meet, 25)?;
         self.pos.goto_bottom(meet);
@@ -161,7 +161,7 @@ impl Draft<'_, '_, '_> {
     /// One address in the first iteration, and the other in all others. The loop runs if the first is there.
     fn first_chosen(&mut self, at: Block, pointer: Value, other: Value) -> Option<Block> {
         let [before, behind] = [(); 2].map(|()| self.block());
-        self.finish(at, End::Branch(On::Just(pointer), [Way::to(before), Way::to(behind)]));
+        self.finish(at, End::Branch(On::Just(pointer), [Successor::to(before), Successor::to(behind)]));
         let lp = self.small_loop(before, 7);
         let address = self.carry(before, lp.header, pointer);
         self.outline.private.push(address);
@@ -173,7 +173,7 @@ impl Draft<'_, '_, '_> {
         }
         if let Some(exit) = self.end_nest(latch, &lp) {
             self.pass(latch.unwrap_or(lp.header), lp.header, other);
-            self.finish(exit, End::Jump(Way::to(behind)));
+            self.finish(exit, End::Jump(Successor::to(behind)));
         }
         Some(behind)
     }

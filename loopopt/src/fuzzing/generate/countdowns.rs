@@ -2,7 +2,7 @@
 //! that count as a strip does. The last of them may leave the loop in its middle.
 
 use super::features::Shape;
-use super::outline::{Draft, End, On, Way};
+use super::outline::{Draft, End, On, Successor};
 use cranelift_codegen::cursor::Cursor;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, BlockArg, InstBuilder, Opcode, Value, types};
@@ -26,7 +26,7 @@ impl Draft<'_, '_, '_> {
         let (header, body, out) = (self.block(), self.block(), self.block());
         self.outline.headers.insert(header);
         let [index, sum] = [(); 2].map(|()| self.pos.func.dfg.append_block_param(header, types::I64));
-        let to = |block: Block, values: &[Value]| Way {
+        let to = |block: Block, values: &[Value]| Successor {
             block,
             args: values.iter().map(|&value| Some(BlockArg::Value(value))).collect(),
         };
@@ -39,7 +39,7 @@ impl Draft<'_, '_, '_> {
         self.pos.goto_bottom(header);
         let next = self.pos.ins().iadd_imm_s(index, step);
         let stays = self.pos.ins().icmp(IntCC::UnsignedLessThan, next, numbers[1]);
-        self.finish(header, End::Branch(On::Just(stays), [Way::to(body), Way::to(out)]));
+        self.finish(header, End::Branch(On::Just(stays), [Successor::to(body), Successor::to(out)]));
 
         let count = self.random.pick(&[2, 3, 5, 8, 20, 60, 150, 300]);
         let first = self.down(body, count, index, sum);
@@ -63,7 +63,7 @@ impl Draft<'_, '_, '_> {
         self.outline.headers.insert(header);
         let [left, up, carry] = [(); 3].map(|()| self.pos.func.dfg.append_block_param(header, types::I64));
         let args = [count, index, carried].map(|value| Some(BlockArg::Value(value)));
-        self.finish(at, End::Jump(Way { block: header, args: args.into() }));
+        self.finish(at, End::Jump(Successor { block: header, args: args.into() }));
         Down { header, left, up, carried: carry }
     }
 
@@ -87,15 +87,16 @@ impl Draft<'_, '_, '_> {
             value = dfg.first_result(inst);
         }
         let more = self.pos.ins().iadd_imm_s(up, 1);
-        let back = Way { block: header, args: [fewer, more, value].map(|value| Some(BlockArg::Value(value))).into() };
+        let back =
+            Successor { block: header, args: [fewer, more, value].map(|value| Some(BlockArg::Value(value))).into() };
         let (Some(test), Some((limit, out))) = (test, early) else {
-            self.finish(header, End::Branch(On::Just(fewer), [back, Way::to(exit)]));
+            self.finish(header, End::Branch(On::Just(fewer), [back, Successor::to(exit)]));
             return (exit, value);
         };
-        self.finish(header, End::Branch(On::Just(fewer), [Way::to(test), Way::to(exit)]));
+        self.finish(header, End::Branch(On::Just(fewer), [Successor::to(test), Successor::to(exit)]));
         let condition = self.random.pick(&[IntCC::UnsignedLessThan, IntCC::UnsignedLessThan, IntCC::NotEqual]);
         let goes_on = self.pos.ins().icmp(condition, more, limit);
-        self.finish(test, End::Branch(On::Just(goes_on), [back, Way::to(out)]));
+        self.finish(test, End::Branch(On::Just(goes_on), [back, Successor::to(out)]));
         (exit, carried)
     }
 }

@@ -8,7 +8,7 @@
 use super::features::{Feature, Shape};
 use super::fill::Fill;
 use super::memory::{HIGH, Pointer, SLOT_REGION};
-use super::outline::{Draft, End, On, Way};
+use super::outline::{Draft, End, On, Successor};
 use cranelift_codegen::cursor::Cursor;
 use cranelift_codegen::ir::{
     Block, BlockArg, InstBuilder, MemFlagsData, StackSlot, StackSlotData, StackSlotKind, Value, types,
@@ -35,10 +35,10 @@ impl Draft<'_, '_, '_> {
         let arms = addresses.map(|address| {
             let block = self.block();
             if let Some(end) = self.region(block, 1) {
-                let way = Way { block: join, args: vec![Some(BlockArg::Value(address))] };
-                self.finish(end, End::Jump(way));
+                let successor = Successor { block: join, args: vec![Some(BlockArg::Value(address))] };
+                self.finish(end, End::Jump(successor));
             }
-            Way::to(block)
+            Successor::to(block)
         });
         self.finish(at, End::Branch(On::Data, arms));
         Some(join)

@@ -19,8 +19,8 @@ impl Dominance {
         let position: HashMap<Block, usize> = order.iter().enumerate().map(|(index, &block)| (block, index)).collect();
         let mut before = vec![Vec::new(); order.len()];
         for (index, block) in order.iter().enumerate() {
-            for way in outline.ends[block].ways() {
-                before[position[&way.block]].push(index);
+            for successor in outline.ends[block].successors() {
+                before[position[&successor.block]].push(index);
             }
         }
         let parents = immediate_dominators(&before);
@@ -36,11 +36,11 @@ fn reverse_postorder(ends: &BTreeMap<Block, End>, entry: Block) -> Vec<Block> {
     let mut seen = std::collections::HashSet::from([entry]);
     let mut stack = vec![(entry, 0)];
     while let Some((block, next)) = stack.pop() {
-        match ends[&block].ways().get(next) {
-            Some(way) => {
+        match ends[&block].successors().get(next) {
+            Some(successor) => {
                 stack.push((block, next + 1));
-                if seen.insert(way.block) {
-                    stack.push((way.block, 0));
+                if seen.insert(successor.block) {
+                    stack.push((successor.block, 0));
                 }
             }
             None => order.push(block),

@@ -4,13 +4,13 @@
 use super::features::{Feature, Shape};
 use super::loops::few;
 use super::memory::{HIGH, LOW};
-use super::outline::{Draft, End, Frame, On, Way};
+use super::outline::{Draft, End, Frame, On, Successor};
 use cranelift_codegen::cursor::Cursor;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, BlockArg, InstBuilder, MemFlagsData, Value, types};
 
-fn with(block: Block, values: &[Value]) -> Way {
-    Way { block, args: values.iter().map(|&value| Some(BlockArg::Value(value))).collect() }
+fn with(block: Block, values: &[Value]) -> Successor {
+    Successor { block, args: values.iter().map(|&value| Some(BlockArg::Value(value))).collect() }
 }
 
 impl Draft<'_, '_, '_> {
@@ -56,7 +56,7 @@ impl Draft<'_, '_, '_> {
         let left = self.pos.ins().iadd_imm_s(join_params[0], -1);
         let again = self.block();
         let stays = self.pos.ins().icmp_imm_u(IntCC::NotEqual, left, 0);
-        self.finish(last, End::Branch(On::Just(stays), [Way::to(again), Way::to(exit)]));
+        self.finish(last, End::Branch(On::Just(stays), [Successor::to(again), Successor::to(exit)]));
         let bound = if self.random.chance(60) { next } else { self.numbers_at(again, [2])[0] };
         self.pos.goto_bottom(again);
         let odd = self.pos.ins().band_imm_u(left, 1);
@@ -78,7 +78,7 @@ impl Draft<'_, '_, '_> {
         self.tick(header);
         let latch = if self.random.chance(30) { self.block() } else { header };
         if latch != header {
-            self.finish(header, End::Jump(Way::to(latch)));
+            self.finish(header, End::Jump(Successor::to(latch)));
         }
         self.frames.pop();
         self.pos.goto_bottom(latch);
@@ -87,7 +87,7 @@ impl Draft<'_, '_, '_> {
             0 => self.pos.ins().icmp(IntCC::UnsignedLessThan, next, bound),
             _ => self.pos.ins().icmp(IntCC::NotEqual, params[0], bound),
         };
-        self.finish(latch, End::Branch(On::Just(stays), [with(header, &[next]), Way::to(exit)]));
+        self.finish(latch, End::Branch(On::Just(stays), [with(header, &[next]), Successor::to(exit)]));
         (exit, next)
     }
 
@@ -127,19 +127,19 @@ impl Draft<'_, '_, '_> {
         let condition = self.random.pick(&[IntCC::UnsignedLessThan, IntCC::NotEqual, IntCC::SignedLessThan]);
         self.pos.goto_bottom(header);
         let stays = self.pos.ins().icmp(condition, params[0], bound);
-        self.finish(header, End::Branch(On::Just(stays), [Way::to(body), with(x, &[fuel])]));
-        self.finish(body, End::Branch(On::Data, [with(y, &[fuel]), Way::to(latch)]));
+        self.finish(header, End::Branch(On::Just(stays), [Successor::to(body), with(x, &[fuel])]));
+        self.finish(body, End::Branch(On::Data, [with(y, &[fuel]), Successor::to(latch)]));
         self.pos.goto_bottom(latch);
         let next = self.pos.ins().iadd_imm_s(params[0], 1);
         self.finish(latch, End::Jump(with(header, &[next])));
 
         self.tick(x);
-        self.finish(x, End::Branch(On::Data, [with(y, &x_params), Way::to(exit)]));
+        self.finish(x, End::Branch(On::Data, [with(y, &x_params), Successor::to(exit)]));
         self.tick(y);
         self.pos.goto_bottom(y);
         let left = self.pos.ins().iadd_imm_s(y_params[0], -1);
         let stays = self.pos.ins().icmp_imm_u(IntCC::NotEqual, left, 0);
-        self.finish(y, End::Branch(On::Just(stays), [with(x, &[left]), Way::to(exit)]));
+        self.finish(y, End::Branch(On::Just(stays), [with(x, &[left]), Successor::to(exit)]));
         exit
     }
 }

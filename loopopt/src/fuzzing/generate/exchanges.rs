@@ -3,7 +3,7 @@
 
 use super::features::Shape;
 use super::memory::LOW;
-use super::outline::{Draft, End, On, Way};
+use super::outline::{Draft, End, On, Successor};
 use cranelift_codegen::cursor::Cursor;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Value, types};
@@ -40,7 +40,7 @@ impl Draft<'_, '_, '_> {
     /// The branch, and the ways on which the pair is stored. Gives the block in which they meet.
     fn exchange_if(&mut self, at: Block, condition: Value, flags: MemFlagsData, pair: &Pair) -> Block {
         let [yes, no, meet] = [(); 3].map(|()| self.block());
-        self.finish(at, End::Branch(On::Just(condition), [Way::to(yes), Way::to(no)]));
+        self.finish(at, End::Branch(On::Just(condition), [Successor::to(yes), Successor::to(no)]));
         for (block, likely) in [(yes, 85), (no, 25)] {
             self.pos.goto_bottom(block);
             if self.random.chance(likely) {
@@ -55,7 +55,7 @@ impl Draft<'_, '_, '_> {
                 let offset = pair.distance * self.random.pick(&[2, -1]);
                 self.pos.ins().store(flags, pair.loaded[0], pair.place, offset);
             }
-            self.finish(block, End::Jump(Way::to(meet)));
+            self.finish(block, End::Jump(Successor::to(meet)));
         }
         meet
     }

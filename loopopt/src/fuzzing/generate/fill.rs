@@ -9,7 +9,7 @@ use super::features::{Feature, Features, Shape};
 use super::interface::{Interface, value_type};
 use super::known::{Known, Outer};
 use super::memory::{Pointer, Regions};
-use super::outline::{End, On, Outline, Way};
+use super::outline::{End, On, Outline, Successor};
 use super::plan::Progress;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::entity::EntityRef;
@@ -107,8 +107,8 @@ impl<'a, 'u, 'd> Fill<'a, 'u, 'd> {
     /// Gives blocks parameters for data.
     fn add_params(&mut self, entry: Block) {
         let mut entries = HashMap::<Block, usize>::new();
-        for way in self.outline.ends.values().flat_map(End::ways) {
-            *entries.entry(way.block).or_default() += 1;
+        for successor in self.outline.ends.values().flat_map(End::successors) {
+            *entries.entry(successor.block).or_default() += 1;
         }
         for &block in self.outline.ends.keys().filter(|&&block| block != entry) {
             let most = if entries.get(&block).is_some_and(|&count| count > 1) { 4 } else { 2 };
@@ -175,9 +175,9 @@ impl<'a, 'u, 'd> Fill<'a, 'u, 'd> {
     /// parameters still.
     fn recur(&mut self, block: Block) {
         let outline = self.outline;
-        for way in outline.ends[&block].ways() {
-            for (index, param) in self.pos.func.dfg.block_params(way.block).to_vec().into_iter().enumerate() {
-                let is_open = way.args.get(index).is_none_or(Option::is_none);
+        for successor in outline.ends[&block].successors() {
+            for (index, param) in self.pos.func.dfg.block_params(successor.block).to_vec().into_iter().enumerate() {
+                let is_open = successor.args.get(index).is_none_or(Option::is_none);
                 if is_open && self.known.values.contains(&param) && self.random.chance(30) {
                     let next = self.next(param);
                     self.nexts.insert(param, next);
@@ -214,13 +214,13 @@ impl<'a, 'u, 'd> Fill<'a, 'u, 'd> {
     }
 
     /// How many of the known values and addresses are not changed by the loop, or by one around it.
-    pub(super) fn in_front(&mut self) -> Option<Outer> {
+    pub(super) fn preheader_loads(&mut self) -> Option<Outer> {
         let depth = self.known.depth();
         if !self.is_invariant || depth == 0 {
             return None;
         }
         let level = if self.random.chance(70) { depth - 1 } else { self.random.below(depth) };
-        Some(self.known.in_front(level))
+        Some(self.known.preheader_loads(level))
     }
 
     fn instructions(&mut self, most: usize) {
@@ -279,7 +279,7 @@ impl<'a, 'u, 'd> Fill<'a, 'u, 'd> {
 
     /// A value of this type.
     pub(super) fn any(&mut self, ty: Type) -> Value {
-        let outer = self.in_front();
+        let outer = self.preheader_loads();
         let dfg = &self.pos.func.dfg;
         let known = &self.known.values[..outer.map_or(self.known.values.len(), |outer| outer.values)];
         let fitting: Vec<Value> = known.iter().copied().filter(|&value| dfg.value_type(value) == ty).collect();
@@ -309,29 +309,29 @@ impl<'a, 'u, 'd> Fill<'a, 'u, 'd> {
         self.any(ty)
     }
 
-    fn call(&mut self, way: &Way) -> BlockCall {
-        let params = self.pos.func.dfg.block_params(way.block).to_vec();
+    fn call(&mut self, successor: &Successor) -> BlockCall {
+        let params = self.pos.func.dfg.block_params(successor.block).to_vec();
         let mut args = Vec::with_capacity(params.len());
         for (index, param) in params.into_iter().enumerate() {
-            let arg = match way.args.get(index) {
+            let arg = match successor.args.get(index) {
                 Some(&Some(arg)) => arg,
-                _ => BlockArg::Value(self.argument(param, way.block)),
+                _ => BlockArg::Value(self.argument(param, successor.block)),
             };
             args.push(arg);
         }
-        BlockCall::new(way.block, args, &mut self.pos.func.dfg.value_lists)
+        BlockCall::new(successor.block, args, &mut self.pos.func.dfg.value_lists)
     }
 
     fn end(&mut self, block: Block) {
         match &self.outline.ends[&block] {
-            End::Jump(way) => {
-                let call = self.call(way);
+            End::Jump(successor) => {
+                let call = self.call(successor);
                 let inst = self.pos.ins().Jump(Opcode::Jump, types::INVALID, call).0;
                 self.keep(inst);
             }
-            End::Branch(on, ways) => self.branch(*on, ways),
-            End::Table(on, ways) => self.table(*on, ways),
-            End::TryCall(host, ways) => self.try_call(*host, ways),
+            End::Branch(on, successors) => self.branch(*on, successors),
+            End::Table(on, successors) => self.table(*on, successors),
+            End::TryCall(host, successors) => self.try_call(*host, successors),
             End::Return => {
                 let types: Vec<Type> = self.pos.func.signature.returns.iter().map(|ret| ret.value_type).collect();
                 let values: Vec<Value> = types.into_iter().map(|ty| self.any(ty)).collect();
@@ -345,7 +345,7 @@ impl<'a, 'u, 'd> Fill<'a, 'u, 'd> {
         }
     }
 
-    fn branch(&mut self, on: On, ways: &[Way; 2]) {
+    fn branch(&mut self, on: On, successors: &[Successor; 2]) {
         let condition = match on {
             On::Data => self.condition(),
             On::Just(value) => value,
@@ -361,7 +361,7 @@ impl<'a, 'u, 'd> Fill<'a, 'u, 'd> {
             On::Poll => self.poll(),
             On::Rare => self.rare(),
         };
-        let [first, second] = ways.each_ref().map(|way| self.call(way));
+        let [first, second] = successors.each_ref().map(|successor| self.call(successor));
         let ty = self.pos.func.dfg.value_type(condition);
         let inst = self.pos.ins().Brif(Opcode::Brif, ty, first, second, condition).0;
         // A branch to a block that only traps is lowered as one trap, at the place of the branch. So these places are the
@@ -371,22 +371,22 @@ impl<'a, 'u, 'd> Fill<'a, 'u, 'd> {
         }
     }
 
-    fn table(&mut self, on: Option<Value>, ways: &[Way]) {
+    fn table(&mut self, on: Option<Value>, successors: &[Successor]) {
         let index = on.unwrap_or_else(|| {
             let index = self.any(types::I32);
             if self.random.chance(70) { self.pos.ins().band_imm_u(index, 7) } else { index }
         });
-        let calls: Vec<BlockCall> = ways.iter().map(|way| self.call(way)).collect();
+        let calls: Vec<BlockCall> = successors.iter().map(|successor| self.call(successor)).collect();
         let table = self.pos.func.create_jump_table(JumpTableData::new(calls[0], &calls[1..]));
         let inst = self.pos.ins().br_table(index, table);
         self.keep(inst);
     }
 
-    fn try_call(&mut self, host: usize, ways: &[Way]) {
+    fn try_call(&mut self, host: usize, successors: &[Successor]) {
         let callee = self.interface.import_host(self.pos.func, host);
         let signature = self.pos.func.dfg.ext_funcs[callee].signature;
         let args = self.call_args(&self.interface.hosts[host].params.clone());
-        let calls: Vec<BlockCall> = ways.iter().map(|way| self.call(way)).collect();
+        let calls: Vec<BlockCall> = successors.iter().map(|successor| self.call(successor)).collect();
         let items = (0..).zip(&calls[1..]).map(|(tag, &call)| match tag {
             1 => ExceptionTableItem::Default(call),
             _ => ExceptionTableItem::Tag(ExceptionTag::from_u32(tag), call),

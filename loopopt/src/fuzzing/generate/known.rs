@@ -46,7 +46,7 @@ impl Known {
     }
 
     /// What was known in front of the loop that has so many loops around.
-    pub(super) fn in_front(&self, depth: usize) -> Outer {
+    pub(super) fn preheader_loads(&self, depth: usize) -> Outer {
         self.outer[depth]
     }
 

@@ -1,7 +1,7 @@
 //! Links: numbers of 32 bits and less that an iteration loads, and at which the next one loads, as in lists and trees of a memory of 32 bits.
 
 use super::features::Shape;
-use super::outline::{Draft, End, On, Way};
+use super::outline::{Draft, End, On, Successor};
 use cranelift_codegen::cursor::Cursor;
 use cranelift_codegen::ir::{Block, BlockArg, InstBuilder, MemFlagsData, Type, Value, types};
 
@@ -106,7 +106,7 @@ impl Draft<'_, '_, '_> {
     /// One of the links of the node, or what it was, or a constant. Gives the block behind that, too.
     fn one_of_two(&mut self, at: Block, links: &Links, (node, link): (Value, Value)) -> (Block, Value) {
         let [left, right, behind] = [(); 3].map(|()| self.block());
-        self.finish(at, End::Branch(On::Data, [Way::to(left), Way::to(right)]));
+        self.finish(at, End::Branch(On::Data, [Successor::to(left), Successor::to(right)]));
         let first = self.next(left, links, node, 0);
         let second = match self.random.below(4) {
             0 => link,
@@ -118,8 +118,8 @@ impl Draft<'_, '_, '_> {
         };
         let next = self.pos.func.dfg.append_block_param(behind, links.ty);
         self.outline.private.push(next);
-        for (way, value) in [(left, first), (right, second)] {
-            self.finish(way, End::Jump(Way { block: behind, args: vec![Some(BlockArg::Value(value))] }));
+        for (successor, value) in [(left, first), (right, second)] {
+            self.finish(successor, End::Jump(Successor { block: behind, args: vec![Some(BlockArg::Value(value))] }));
         }
         (behind, next)
     }

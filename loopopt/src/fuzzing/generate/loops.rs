@@ -2,7 +2,7 @@
 
 use super::choices::Choices;
 use super::features::Feature;
-use super::outline::{Draft, End, Frame, On, Way};
+use super::outline::{Draft, End, Frame, On, Successor};
 use super::plan::{Bound, Control, Fuel, Next, Plan, Shape};
 use cranelift_codegen::cursor::Cursor;
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -49,9 +49,9 @@ impl Draft<'_, '_, '_> {
         let leaves = !self.frames.is_empty() && self.random.chance(10);
         let exit = if leaves { None } else { Some(self.block()) };
         let starts = plan.starts.iter().map(|&start| Some(BlockArg::Value(start)));
-        let enter = Way { block: header, args: vec![None; front].into_iter().chain(starts).collect() };
+        let enter = Successor { block: header, args: vec![None; front].into_iter().chain(starts).collect() };
         let end = match exit {
-            Some(exit) if self.random.chance(15) => End::Branch(On::Data, [enter, Way::to(exit)]),
+            Some(exit) if self.random.chance(15) => End::Branch(On::Data, [enter, Successor::to(exit)]),
             _ => End::Jump(enter),
         };
         self.finish(at, end);
@@ -74,12 +74,12 @@ impl Draft<'_, '_, '_> {
         let values: Vec<Value> = plan.controls.iter().map(|control| control.param).collect();
         let (at, stay) = self.test(at, plan, &values);
         let body = self.block();
-        let out = self.way_out(at);
-        self.branch(at, stay, Way::to(body), out);
+        let out = self.exit(at);
+        self.branch(at, stay, Successor::to(body), out);
         self.frame().again = Some((header, true));
         if let Some(latch) = self.region(body, 3) {
             let frame = self.frame().clone();
-            let back = Way { block: header, args: self.next_args(latch, &frame) };
+            let back = Successor { block: header, args: self.next_args(latch, &frame) };
             let end = if self.random.chance(5) { End::Branch(On::Data, [back.clone(), back]) } else { End::Jump(back) };
             self.finish(latch, end);
         }
@@ -92,20 +92,20 @@ impl Draft<'_, '_, '_> {
         let end = self.region(header, 3);
         let latch = match (bottom, end) {
             (Some(bottom), Some(end)) => {
-                self.finish(end, End::Jump(Way::to(bottom)));
+                self.finish(end, End::Jump(Successor::to(bottom)));
                 bottom
             }
             (Some(block), None) | (None, Some(block)) => block,
             (None, None) => return,
         };
         let frame = self.frame().clone();
-        let back = Way { block: header, args: self.next_args(latch, &frame) };
+        let back = Successor { block: header, args: self.next_args(latch, &frame) };
         let nexts: Vec<Value> = back.args[frame.front..]
             .iter()
             .map(|arg| arg.as_ref().and_then(BlockArg::as_value).expect("controls have next values"))
             .collect();
         let (latch, stay) = self.test(latch, plan, &nexts);
-        let out = self.way_out(latch);
+        let out = self.exit(latch);
         self.branch(latch, stay, back, out);
     }
 
@@ -114,20 +114,20 @@ impl Draft<'_, '_, '_> {
     }
 
     /// The way that a failed test takes.
-    fn way_out(&mut self, at: Block) -> Way {
+    fn exit(&mut self, at: Block) -> Successor {
         match self.frame().exit {
-            Some(exit) => Way::to(exit),
+            Some(exit) => Successor::to(exit),
             None => {
                 let frame = self.frames.pop().expect("inside of a loop");
-                let way = self.leave(at);
+                let successor = self.leave(at);
                 self.frames.push(frame);
-                way
+                successor
             }
         }
     }
 
     /// Ends a block with a test: `stay` if the value is not zero.
-    fn branch(&mut self, at: Block, value: Option<Value>, stay: Way, out: Way) {
+    fn branch(&mut self, at: Block, value: Option<Value>, stay: Successor, out: Successor) {
         let Some(value) = value else {
             self.outline.endless = true;
             return self.finish(at, End::Branch(On::Data, [stay, out]));
@@ -189,8 +189,8 @@ impl Draft<'_, '_, '_> {
         let mut fuel = fuel;
         if let (Some(left), true) = (fuel, self.random.chance(30)) {
             let next = self.block();
-            let out = if self.random.chance(50) { self.way_out(at) } else { self.leave_early(at) };
-            self.finish(at, End::Branch(On::Just(left), [Way::to(next), out]));
+            let out = if self.random.chance(50) { self.exit(at) } else { self.leave_early(at) };
+            self.finish(at, End::Branch(On::Just(left), [Successor::to(next), out]));
             (at, fuel) = (next, None);
         }
         let bound = match bound {
@@ -207,11 +207,11 @@ impl Draft<'_, '_, '_> {
     }
 
     /// A way out of the loop that is not to its next iteration.
-    fn leave_early(&mut self, at: Block) -> Way {
+    fn leave_early(&mut self, at: Block) -> Successor {
         let frame = self.frames.pop().expect("inside of a loop");
-        let way = self.leave(at);
+        let successor = self.leave(at);
         self.frames.push(frame);
-        way
+        successor
     }
 
     fn test_fuel(&mut self, at: Block, fuel: Fuel, values: &[Value]) -> Option<Value> {

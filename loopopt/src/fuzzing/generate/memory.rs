@@ -284,7 +284,7 @@ impl Fill<'_, '_, '_> {
             self.known.pointers.push(pointer);
             return Some(pointer);
         }
-        let outer = self.in_front();
+        let outer = self.preheader_loads();
         let known = &self.known.pointers[..outer.map_or(self.known.pointers.len(), |outer| outer.pointers)];
         let fitting: Vec<Pointer> = known.iter().copied().filter(|pointer| pointer.writable || !writes).collect();
         if !fitting.is_empty() && self.random.chance(60) {

@@ -6,7 +6,7 @@
 
 use super::features::Shape;
 use super::memory::{HIGH, IMAGE};
-use super::outline::{Draft, End, On, Way};
+use super::outline::{Draft, End, On, Successor};
 use cranelift_codegen::cursor::Cursor;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, BlockArg, InstBuilder, Value, types};
@@ -35,7 +35,7 @@ impl Draft<'_, '_, '_> {
         let tested = self.tested(inner.header, outer.counter, inner.counter);
         let stays = self.pos.ins().icmp_imm_u(IntCC::UnsignedLessThan, tested, limit);
         let next = self.block();
-        self.finish(inner.header, End::Branch(On::Just(stays), [Way::to(next), Way::to(out)]));
+        self.finish(inner.header, End::Branch(On::Just(stays), [Successor::to(next), Successor::to(out)]));
         self.pos.goto_bottom(next);
         let loaded = self.pos.ins().load(types::I64, flags.with_can_move(), place, 0);
         self.outline.private.push(loaded);
@@ -81,11 +81,11 @@ impl Draft<'_, '_, '_> {
     fn end_outer(&mut self, at: Block, out: Block, outer: super::pointers::Small) {
         if self.random.chance(50) {
             let behind = self.end_small_loop(at, &outer);
-            return self.finish(behind, End::Jump(Way::to(out)));
+            return self.finish(behind, End::Jump(Successor::to(out)));
         }
         self.frames.pop();
         self.pos.goto_bottom(at);
         let next = self.pos.ins().iadd_imm_s(outer.counter, 1);
-        self.finish(at, End::Jump(Way { block: outer.header, args: vec![Some(BlockArg::Value(next))] }));
+        self.finish(at, End::Jump(Successor { block: outer.header, args: vec![Some(BlockArg::Value(next))] }));
     }
 }

@@ -4,7 +4,7 @@
 
 use super::features::Shape;
 use super::memory::{IMAGE, STAGE};
-use super::outline::{Draft, End, On, Way};
+use super::outline::{Draft, End, On, Successor};
 use super::pointers::Small;
 use cranelift_codegen::cursor::Cursor;
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -49,7 +49,7 @@ impl Draft<'_, '_, '_> {
         let latch = if is_early { body } else { self.counted(body, &object, (&nest.inner, exit)) };
         // Nothing else comes into the loop: it could be another object at this place.
         let behind = self.end_small_loop(latch, &nest.inner);
-        self.finish(behind, End::Jump(Way::to(exit)));
+        self.finish(behind, End::Jump(Successor::to(exit)));
         self.tell(exit, &object, places[0]);
         self.end_around(Some(exit), &nest)
     }
@@ -104,7 +104,7 @@ impl Draft<'_, '_, '_> {
         let stays = self.pos.ins().icmp(IntCC::UnsignedLessThan, lp.counter, wide);
         self.outline.private.push(wide);
         let next = self.block();
-        self.finish(at, End::Branch(On::Just(stays), [Way::to(next), Way::to(exit)]));
+        self.finish(at, End::Branch(On::Just(stays), [Successor::to(next), Successor::to(exit)]));
         next
     }
 

@@ -37,13 +37,13 @@ pub(super) enum On {
 
 /// An edge to be.
 #[derive(Clone, Debug)]
-pub(super) struct Way {
+pub(super) struct Successor {
     pub(super) block: Block,
     /// Arguments for the first parameters; `None`, and those that are missing, can be any value.
     pub(super) args: Vec<Option<BlockArg>>,
 }
 
-impl Way {
+impl Successor {
     /// An edge that says nothing about its arguments.
     pub(super) fn to(block: Block) -> Self {
         Self { block, args: Vec::new() }
@@ -53,23 +53,23 @@ impl Way {
 /// How a block ends.
 #[derive(Clone, Debug)]
 pub(super) enum End {
-    Jump(Way),
-    Branch(On, [Way; 2]),
+    Jump(Successor),
+    Branch(On, [Successor; 2]),
     /// A `br_table` on this value or any other. The first way is the default.
-    Table(Option<Value>, Vec<Way>),
+    Table(Option<Value>, Vec<Successor>),
     /// A `try_call` of this host function. The first way is the normal return.
-    TryCall(usize, Vec<Way>),
+    TryCall(usize, Vec<Successor>),
     Return,
     Trap,
 }
 
 impl End {
     /// All edges.
-    pub(super) fn ways(&self) -> &[Way] {
+    pub(super) fn successors(&self) -> &[Successor] {
         match self {
-            Self::Jump(way) => std::slice::from_ref(way),
-            Self::Branch(_, ways) => ways,
-            Self::Table(_, ways) | Self::TryCall(_, ways) => ways,
+            Self::Jump(successor) => std::slice::from_ref(successor),
+            Self::Branch(_, successors) => successors,
+            Self::Table(_, successors) | Self::TryCall(_, successors) => successors,
             Self::Return | Self::Trap => &[],
         }
     }
@@ -245,16 +245,16 @@ impl<'a, 'u, 'd> Draft<'a, 'u, 'd> {
     }
 
     /// A way out of what `at` is in: to the next iteration of a loop, behind a loop, or out of the function.
-    pub(super) fn leave(&mut self, at: Block) -> Way {
+    pub(super) fn leave(&mut self, at: Block) -> Successor {
         let frames = self.frames.len();
         if frames > 0 && self.random.below(8) > 0 {
             let frame = self.frames[frames - 1 - self.random.below(frames.min(3))].clone();
             match (frame.again, frame.exit) {
                 (Some((block, passes)), exit) if exit.is_none() || self.random.chance(40) => {
                     let args = if passes { self.next_args(at, &frame) } else { Vec::new() };
-                    return Way { block, args };
+                    return Successor { block, args };
                 }
-                (_, Some(exit)) => return Way::to(exit),
+                (_, Some(exit)) => return Successor::to(exit),
                 _ => {}
             }
         }
@@ -262,6 +262,6 @@ impl<'a, 'u, 'd> Draft<'a, 'u, 'd> {
         self.outline.depths.insert(block, 0);
         let traps = self.features().has(Feature::Traps) && self.random.chance(40);
         self.finish(block, if traps { End::Trap } else { End::Return });
-        Way::to(block)
+        Successor::to(block)
     }
 }

@@ -3,7 +3,7 @@
 
 use super::features::{Feature, Shape};
 use super::memory::{HIGH, IMAGE, LOW, SLOT_REGION};
-use super::outline::{Draft, End, Frame, On, Way};
+use super::outline::{Draft, End, Frame, On, Successor};
 use cranelift_codegen::cursor::Cursor;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
@@ -33,7 +33,7 @@ impl Draft<'_, '_, '_> {
         self.outline.depths.insert(header, self.depth() + 1);
         self.outline.headers.insert(header);
         let counter = self.pos.func.dfg.append_block_param(header, types::I64);
-        self.finish(at, End::Jump(Way { block: header, args: vec![Some(BlockArg::Value(zero))] }));
+        self.finish(at, End::Jump(Successor { block: header, args: vec![Some(BlockArg::Value(zero))] }));
         let frame = Frame { again: None, exit: None, front: 0, controls: Vec::new(), is_loop: true, walk: None };
         self.frames.push(frame);
         Small { header, counter, bound }
@@ -57,8 +57,8 @@ impl Draft<'_, '_, '_> {
         self.pos.goto_bottom(latch);
         let next = self.pos.ins().iadd_imm_s(small.counter, 1);
         let stays = self.pos.ins().icmp(IntCC::UnsignedLessThan, next, small.bound);
-        let back = Way { block: small.header, args: vec![Some(BlockArg::Value(next))] };
-        self.finish(latch, End::Branch(On::Just(stays), [back, Way::to(exit)]));
+        let back = Successor { block: small.header, args: vec![Some(BlockArg::Value(next))] };
+        self.finish(latch, End::Branch(On::Just(stays), [back, Successor::to(exit)]));
         exit
     }
 
@@ -130,7 +130,7 @@ impl Draft<'_, '_, '_> {
             self.write_field(outer.header, base, outer.counter);
         }
         let before = self.block();
-        self.finish(outer.header, End::Jump(Way::to(before)));
+        self.finish(outer.header, End::Jump(Successor::to(before)));
         let inner = self.small_loop(before, 7);
         let field = 8 * self.random.below(4) as i32;
         let (address, offset) = self.field(inner.header, base, field);
@@ -179,16 +179,16 @@ impl Draft<'_, '_, '_> {
     /// A way that never returns: a loop that a trap ends. Gives the block after the branch to it.
     pub(super) fn doomed(&mut self, at: Block) -> Block {
         self.note(Shape::Doomed);
-        let (way, next) = (self.block(), self.block());
-        self.finish(at, End::Branch(On::Data, [Way::to(way), Way::to(next)]));
-        let small = self.small_loop(way, 7);
+        let (successor, next) = (self.block(), self.block());
+        self.finish(at, End::Branch(On::Data, [Successor::to(successor), Successor::to(next)]));
+        let small = self.small_loop(successor, 7);
         self.frames.pop();
         let code = TrapCode::unwrap_user(1 + self.random.below(4) as u8);
         self.pos.goto_bottom(small.header);
         let counted = self.pos.ins().iadd_imm_s(small.counter, 1);
         let stays = self.pos.ins().icmp(IntCC::UnsignedLessThan, counted, small.bound);
         self.pos.ins().trapz(stays, code);
-        let back = Way { block: small.header, args: vec![Some(BlockArg::Value(counted))] };
+        let back = Successor { block: small.header, args: vec![Some(BlockArg::Value(counted))] };
         self.finish(small.header, End::Jump(back));
         next
     }

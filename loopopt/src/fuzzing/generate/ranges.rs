@@ -10,7 +10,7 @@ use super::expr::{Expr, Values};
 use super::features::{Feature, Shape};
 use super::induction::{condition, holds};
 use super::memory::{HIGH, LOW};
-use super::outline::{Draft, End, Frame, On, Way};
+use super::outline::{Draft, End, Frame, On, Successor};
 use super::plan::{Control, Next};
 use cranelift_codegen::cursor::Cursor;
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -123,7 +123,7 @@ impl Draft<'_, '_, '_> {
             controls.push(Control { param, next: Next::Step(*step), outside: None });
         }
         let args = starts.into_iter().map(|start| Some(BlockArg::Value(start))).collect();
-        self.finish(at, End::Jump(Way { block: header, args }));
+        self.finish(at, End::Jump(Successor { block: header, args }));
         let work = self.work;
         self.work /= counting.limit + 1;
         self.frames.push(Frame { again: None, exit: Some(exit), front: 0, controls, is_loop: true, walk: None });
@@ -149,7 +149,7 @@ impl Draft<'_, '_, '_> {
         let Some(mut latch) = body else { return };
         let args = self.next_args(latch, &frame);
         let nexts: Vec<Value> = (args.iter().flatten()).filter_map(BlockArg::as_value).collect();
-        let back = Way { block: header, args };
+        let back = Successor { block: header, args };
         let Some((last, others)) = bottom.split_last() else { return self.finish(latch, End::Jump(back)) };
         for test in others {
             let counters = if test.stage == Stage::Next { &nexts } else { &now };
@@ -157,7 +157,7 @@ impl Draft<'_, '_, '_> {
         }
         let counters = if last.stage == Stage::Next { &nexts } else { &now };
         let leaves = self.compared(latch, last, Values { params, counters });
-        self.finish(latch, End::Branch(On::Just(leaves), [Way::to(exit), back]));
+        self.finish(latch, End::Branch(On::Just(leaves), [Successor::to(exit), back]));
     }
 
     fn compared(&mut self, at: Block, test: &Test, values: Values<'_, Value>) -> Value {
@@ -186,7 +186,7 @@ impl Draft<'_, '_, '_> {
                 if test.how == How::Branch {
                     self.finish(out, End::Trap);
                 }
-                self.finish(at, End::Branch(On::Just(leaves), [Way::to(out), Way::to(next)]));
+                self.finish(at, End::Branch(On::Just(leaves), [Successor::to(out), Successor::to(next)]));
                 next
             }
         };

@@ -5,7 +5,7 @@
 
 use super::features::Feature;
 use super::memory::{IMAGE, STAGE};
-use super::outline::{Draft, End, Way};
+use super::outline::{Draft, End, Successor};
 use cranelift_codegen::cursor::Cursor;
 use cranelift_codegen::ir::{
     AbiParam, AliasRegion, AliasRegionData, Block, BlockArg, ExtFuncData, ExternalName, FuncRef, InstBuilder,
@@ -131,8 +131,8 @@ impl Draft<'_, '_, '_> {
                 return true;
             }
             if seen.insert(block) {
-                let ways = self.outline.ends.get(&block).map_or(&[][..], End::ways);
-                open.extend(ways.iter().map(|way| way.block));
+                let successors = self.outline.ends.get(&block).map_or(&[][..], End::successors);
+                open.extend(successors.iter().map(|successor| successor.block));
             }
         }
         false
@@ -148,14 +148,14 @@ impl Draft<'_, '_, '_> {
 
     /// Passes another argument on the edges from a block that ends to another one.
     pub(super) fn pass(&mut self, from: Block, to: Block, value: Value) {
-        let add = |way: &mut Way| {
-            if way.block == to {
-                way.args.push(Some(BlockArg::Value(value)));
+        let add = |successor: &mut Successor| {
+            if successor.block == to {
+                successor.args.push(Some(BlockArg::Value(value)));
             }
         };
         match self.outline.ends.get_mut(&from) {
-            Some(End::Jump(way)) => add(way),
-            Some(End::Branch(_, ways)) => ways.iter_mut().for_each(add),
+            Some(End::Jump(successor)) => add(successor),
+            Some(End::Branch(_, successors)) => successors.iter_mut().for_each(add),
             _ => {}
         }
     }

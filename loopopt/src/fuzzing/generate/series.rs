@@ -39,8 +39,8 @@ impl Series {
         let size = i128::from(ty.bytes());
         let scale = random.pick(&[size, size, size, 4, 8, 1, 2]);
         let stride = scale.checked_mul(progress.step)?;
-        let way = stride.checked_mul(progress.count.into())?;
-        let (below, above) = (AWAY * stride.abs() - way.min(0), AWAY * stride.abs() + way.max(0) + WIDEST);
+        let successor = stride.checked_mul(progress.count.into())?;
+        let (below, above) = (AWAY * stride.abs() - successor.min(0), AWAY * stride.abs() + successor.max(0) + WIDEST);
         let (start, end) = (i128::from(part.start) + below, i128::from(part.start + part.len) - above);
         if start > end {
             return None;

@@ -3,7 +3,7 @@
 
 use super::features::Shape;
 use super::memory::LOW;
-use super::outline::{Draft, End, On, Way};
+use super::outline::{Draft, End, On, Successor};
 use cranelift_codegen::cursor::Cursor;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, BlockArg, InstBuilder, Type, Value, types};
@@ -46,18 +46,20 @@ impl Draft<'_, '_, '_> {
         let limit = self.pos.ins().iconst(ty, constant & ones(ty));
         let right = if self.random.chance(50) { limit } else { values[1] };
         let condition = self.pos.ins().icmp(cond, values[0], right);
-        let ways = [85, 40].map(|likely| match self.random.chance(likely) {
+        let successors = [85, 40].map(|likely| match self.random.chance(likely) {
             true => (self.block(), true),
             false => (meet, false),
         });
         let arguments = |values: Pair| values.map(|value| Some(BlockArg::Value(value))).to_vec();
-        let to =
-            |(block, is_side): (Block, bool)| Way { block, args: if is_side { Vec::new() } else { arguments(values) } };
-        self.finish(at, End::Branch(On::Just(condition), ways.map(to)));
-        for (side, _) in ways.into_iter().filter(|(_, is_side)| *is_side) {
+        let to = |(block, is_side): (Block, bool)| Successor {
+            block,
+            args: if is_side { Vec::new() } else { arguments(values) },
+        };
+        self.finish(at, End::Branch(On::Just(condition), successors.map(to)));
+        for (side, _) in successors.into_iter().filter(|(_, is_side)| *is_side) {
             self.pos.goto_bottom(side);
             let changed = [self.changed(values, ty), self.changed([values[1], values[0]], ty)];
-            self.finish(side, End::Jump(Way { block: meet, args: arguments(changed) }));
+            self.finish(side, End::Jump(Successor { block: meet, args: arguments(changed) }));
         }
         let chosen = [(); 2].map(|()| self.pos.func.dfg.append_block_param(meet, ty));
         (meet, chosen)

@@ -3,7 +3,7 @@
 use super::features::{Feature, Shape};
 use super::loops::few;
 use super::memory::{HIGH, IMAGE};
-use super::outline::{Draft, End, Frame, On, Way};
+use super::outline::{Draft, End, Frame, On, Successor};
 use cranelift_codegen::cursor::Cursor;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, BlockArg, InstBuilder, MemFlagsData, Opcode, Value, types};
@@ -73,7 +73,7 @@ impl Draft<'_, '_, '_> {
     pub(super) fn region(&mut self, at: Block, most: usize) -> Option<Block> {
         let mut at = at;
         if self.is_quiet && self.depth() > 0 && self.room > 0 && self.random.chance(50) {
-            at = self.rare_way(at, On::Rare);
+            at = self.rare_path(at, On::Rare);
         }
         for _ in 0..self.random.below(most + 1) {
             if self.room == 0 {
@@ -96,7 +96,7 @@ impl Draft<'_, '_, '_> {
             Statement::Switch if features.has(Feature::Tables) => self.switch(at),
             Statement::Jump => {
                 let next = self.block();
-                self.finish(at, End::Jump(Way::to(next)));
+                self.finish(at, End::Jump(Successor::to(next)));
                 Some(next)
             }
             Statement::MayLeave => self.may_leave(at),
@@ -157,39 +157,39 @@ impl Draft<'_, '_, '_> {
     }
 
     /// The block of an arm, filled, and on to `join` or out of what it is in.
-    fn arm(&mut self, join: Block) -> Way {
+    fn arm(&mut self, join: Block) -> Successor {
         let block = self.block();
         if let Some(end) = self.region(block, 2) {
-            let way = if self.random.chance(15) { self.leave(end) } else { Way::to(join) };
-            self.finish(end, End::Jump(way));
+            let successor = if self.random.chance(15) { self.leave(end) } else { Successor::to(join) };
+            self.finish(end, End::Jump(successor));
         }
-        Way::to(block)
+        Successor::to(block)
     }
 
     fn branching(&mut self, at: Block) -> Option<Block> {
         let join = self.block();
         let first = self.arm(join);
-        let second = if self.random.chance(50) { self.arm(join) } else { Way::to(join) };
-        let ways = if self.random.chance(50) { [first, second] } else { [second, first] };
+        let second = if self.random.chance(50) { self.arm(join) } else { Successor::to(join) };
+        let successors = if self.random.chance(50) { [first, second] } else { [second, first] };
         let on = self.on_data();
-        self.finish(at, End::Branch(on, ways));
+        self.finish(at, End::Branch(on, successors));
         Some(join)
     }
 
     fn switch(&mut self, at: Block) -> Option<Block> {
         let join = self.block();
-        let mut ways = Vec::<Way>::new();
+        let mut successors = Vec::<Successor>::new();
         for _ in 0..2 + self.random.below(4) {
-            let way = match self.random.below(6) {
-                0 => Way::to(join),
+            let successor = match self.random.below(6) {
+                0 => Successor::to(join),
                 1 => self.leave(at),
-                2 if !ways.is_empty() => ways[self.random.below(ways.len())].clone(),
+                2 if !successors.is_empty() => successors[self.random.below(successors.len())].clone(),
                 _ => self.arm(join),
             };
-            ways.push(way);
+            successors.push(successor);
         }
         let index = self.invariant_index(at);
-        self.finish(at, End::Table(index, ways));
+        self.finish(at, End::Table(index, successors));
         Some(join)
     }
 
@@ -207,9 +207,9 @@ impl Draft<'_, '_, '_> {
     fn may_leave(&mut self, at: Block) -> Option<Block> {
         let out = self.leave(at);
         let next = self.block();
-        let ways = if self.random.chance(50) { [out, Way::to(next)] } else { [Way::to(next), out] };
+        let successors = if self.random.chance(50) { [out, Successor::to(next)] } else { [Successor::to(next), out] };
         let on = self.on_data();
-        self.finish(at, End::Branch(on, ways));
+        self.finish(at, End::Branch(on, successors));
         Some(next)
     }
 
@@ -227,7 +227,7 @@ impl Draft<'_, '_, '_> {
         let end = self.region(at, 3);
         self.frames.pop();
         if let Some(end) = end {
-            self.finish(end, End::Jump(Way::to(exit)));
+            self.finish(end, End::Jump(Successor::to(exit)));
         }
         Some(exit)
     }
@@ -237,25 +237,25 @@ impl Draft<'_, '_, '_> {
         // The last one throws.
         let host = if self.random.chance(60) { hosts - 1 } else { self.random.below(hosts) };
         let next = self.block();
-        let mut normal = Way::to(next);
+        let mut normal = Successor::to(next);
         for (index, ret) in (0..).zip(&self.interface.hosts[host].returns) {
             self.pos.func.dfg.append_block_param(next, ret.value_type);
             normal.args.push(Some(BlockArg::TryCallRet(index)));
         }
-        let mut ways = vec![normal];
+        let mut successors = vec![normal];
         for _ in 0..self.random.below(3) {
-            let way = if self.random.chance(40) {
+            let successor = if self.random.chance(40) {
                 self.leave(at)
             } else {
                 let handler = self.block();
                 self.pos.func.dfg.append_block_param(handler, types::I64);
-                let out = if self.random.chance(50) { Way::to(next) } else { self.leave(handler) };
+                let out = if self.random.chance(50) { Successor::to(next) } else { self.leave(handler) };
                 self.finish(handler, End::Jump(out));
-                Way { block: handler, args: vec![Some(BlockArg::TryCallExn(0))] }
+                Successor { block: handler, args: vec![Some(BlockArg::TryCallExn(0))] }
             };
-            ways.push(way);
+            successors.push(successor);
         }
-        self.finish(at, End::TryCall(host, ways));
+        self.finish(at, End::TryCall(host, successors));
         next
     }
 
@@ -271,17 +271,17 @@ impl Draft<'_, '_, '_> {
     /// A flag in memory, or something that changes, is looked at. If it is set, which is rare, a host function is called.
     fn poll(&mut self, at: Block) -> Block {
         let on = if self.random.chance(50) { On::Poll } else { On::Rare };
-        self.rare_way(at, on)
+        self.rare_path(at, on)
     }
 
-    fn rare_way(&mut self, at: Block, on: On) -> Block {
+    fn rare_path(&mut self, at: Block, on: On) -> Block {
         let (rare, next) = (self.block(), self.block());
         self.pos.func.layout.set_cold(rare);
         self.outline.calling.insert(rare);
         self.outline.quiet.remove(&rare);
-        let out = if self.random.chance(25) { self.leave(rare) } else { Way::to(next) };
+        let out = if self.random.chance(25) { self.leave(rare) } else { Successor::to(next) };
         self.finish(rare, End::Jump(out));
-        self.finish(at, End::Branch(on, [Way::to(rare), Way::to(next)]));
+        self.finish(at, End::Branch(on, [Successor::to(rare), Successor::to(next)]));
         next
     }
 
@@ -293,7 +293,8 @@ impl Draft<'_, '_, '_> {
         let amount = self.constant(at, types::I32, amount);
         let blocks = [self.block(), self.block()];
         let fuel = blocks.map(|block| self.pos.func.dfg.append_block_param(block, types::I32));
-        let to = |index: usize, fuel: Value| Way { block: blocks[index], args: vec![Some(BlockArg::Value(fuel))] };
+        let to =
+            |index: usize, fuel: Value| Successor { block: blocks[index], args: vec![Some(BlockArg::Value(fuel))] };
         self.finish(at, End::Branch(On::Data, [to(0, amount), to(1, amount)]));
 
         let exit = self.block();
@@ -315,7 +316,7 @@ impl Draft<'_, '_, '_> {
             let one = self.constant(end, types::I32, -1);
             let left = self.pos.ins().iadd(fuel[1], one);
             let stay = self.pos.ins().icmp_imm_u(IntCC::NotEqual, left, 0);
-            self.finish(end, End::Branch(On::And(stay), [to(0, left), Way::to(exit)]));
+            self.finish(end, End::Branch(On::And(stay), [to(0, left), Successor::to(exit)]));
         }
         self.frames.pop();
         self.work = work;
@@ -332,7 +333,7 @@ impl Draft<'_, '_, '_> {
         let size = self.constant(at, types::I64, size);
         let inside = self.pos.ins().icmp(IntCC::UnsignedLessThan, index, size);
         let (block, out) = (self.block(), self.leave(at));
-        self.finish(at, End::Branch(On::Just(inside), [Way::to(block), out]));
+        self.finish(at, End::Branch(On::Just(inside), [Successor::to(block), out]));
 
         self.pos.goto_bottom(block);
         let address = self.pos.ins().iadd(memory, index);
@@ -365,8 +366,8 @@ impl Draft<'_, '_, '_> {
     /// A block that nothing branches to, but that branches to others.
     fn unreachable(&mut self, at: Block) -> Block {
         let (block, next) = (self.block(), self.block());
-        self.finish(at, End::Jump(Way::to(next)));
-        self.finish(block, End::Jump(Way::to(next)));
+        self.finish(at, End::Jump(Successor::to(next)));
+        self.finish(block, End::Jump(Successor::to(next)));
         next
     }
 }

@@ -3,7 +3,7 @@
 
 use super::features::Shape;
 use super::memory::{IMAGE, STAGE};
-use super::outline::{Draft, End, On, Way};
+use super::outline::{Draft, End, On, Successor};
 use cranelift_codegen::cursor::Cursor;
 use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Value, types};
 
@@ -35,20 +35,20 @@ impl Draft<'_, '_, '_> {
         self.outline.private.push(place);
         let tag = self.pos.ins().uload8(types::I64, tags, place, TAGS);
         let [other, this, meet] = [(); 3].map(|()| self.block());
-        self.finish(inner.header, End::Branch(On::Just(tag), [Way::to(other), Way::to(this)]));
+        self.finish(inner.header, End::Branch(On::Just(tag), [Successor::to(other), Successor::to(this)]));
 
         if self.random.chance(70) {
             self.update(other, fields[0], idle, inner.counter);
         } else {
             self.read(other, fields[0], idle);
         }
-        self.finish(other, End::Jump(Way::to(meet)));
+        self.finish(other, End::Jump(Successor::to(meet)));
         if self.random.chance(30) {
             self.update(this, fields[0], runs, inner.counter);
         } else {
             self.read(this, fields[0], runs);
         }
-        self.finish(this, End::Jump(Way::to(meet)));
+        self.finish(this, End::Jump(Successor::to(meet)));
         let latch = self.some(meet, 25);
         let exit = self.end_nest(latch, &inner);
         self.end_nest(exit, &outer)

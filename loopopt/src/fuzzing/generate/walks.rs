@@ -8,7 +8,7 @@
 use super::features::{Feature, Shape};
 use super::guarded_code;
 use super::memory::{HIGH, LOW, Part};
-use super::outline::{Draft, End, On, Way};
+use super::outline::{Draft, End, On, Successor};
 use super::plan::{Plan, Progress, Unknown};
 use cranelift_codegen::cursor::Cursor;
 use cranelift_codegen::ir::condcodes::IntCC;
@@ -276,7 +276,7 @@ impl Draft<'_, '_, '_> {
                 self.pos.goto_bottom(next.0);
                 self.access(&walk, wide, None);
                 if let Some(join) = next.1 {
-                    self.finish(next.0, End::Jump(Way::to(join)));
+                    self.finish(next.0, End::Jump(Successor::to(join)));
                 }
                 next.1.unwrap_or(next.0)
             }
@@ -370,10 +370,10 @@ impl Draft<'_, '_, '_> {
         let join = matches!(form, Form::Rejoin).then(|| self.block());
         let failed = match form {
             Form::Leave => self.leave(at),
-            _ => Way::to(self.failure(form, join)),
+            _ => Successor::to(self.failure(form, join)),
         };
-        let ways = if is_inside { [Way::to(inside), failed] } else { [failed, Way::to(inside)] };
-        self.finish(at, End::Branch(On::Just(condition), ways));
+        let successors = if is_inside { [Successor::to(inside), failed] } else { [failed, Successor::to(inside)] };
+        self.finish(at, End::Branch(On::Just(condition), successors));
         (inside, join)
     }
 
@@ -389,7 +389,7 @@ impl Draft<'_, '_, '_> {
             Form::Call => Shape::CheckCall,
             _ => Shape::CheckBranch,
         });
-        self.finish(block, join.map_or(End::Trap, |join| End::Jump(Way::to(join))));
+        self.finish(block, join.map_or(End::Trap, |join| End::Jump(Successor::to(join))));
         block
     }
 
@@ -478,8 +478,8 @@ impl Draft<'_, '_, '_> {
         let (rare, next) = (self.block(), self.block());
         self.pos.func.layout.set_cold(rare);
         self.outline.calling.insert(rare);
-        self.finish(rare, End::Jump(Way::to(next)));
-        self.finish(at, End::Branch(On::Data, [Way::to(rare), Way::to(next)]));
+        self.finish(rare, End::Jump(Successor::to(next)));
+        self.finish(at, End::Branch(On::Data, [Successor::to(rare), Successor::to(next)]));
         next
     }
 }

@@ -1,4 +1,4 @@
-//! Takes out of the sight of Cranelift's egraph pass what it goes wrong with in functions that passes have changed.
+//! Takes out of the sight of Cranelift's egraph pass what it handles wrongly in functions that passes have changed.
 //!
 //! ```text
 //!     v2 = load.i64 v1+8                     v2 = call fn0(v1)
@@ -13,10 +13,10 @@
 //! pass's alias analysis has nothing to say. What belongs to the instruction (its results, source location, debug tags, stack map) is
 //! known by its number, which it keeps. Nobody asks for the callee: the verifier, which would, runs when all is back.
 //!
-//! Two kinds of instructions are more than meets the eye:
+//! Two kinds of instructions are special:
 //!
 //! * A load that is `readonly`, `notrap` and `can_move` stays in sight. It is a function of its address, as the author of the program says:
-//!   no store changes it, and it may stand wherever its address is known. The pass does nothing else with it.
+//!   no store changes it, and it may be placed wherever its address is known. The pass does nothing else with it.
 //! * A `select` of 128 bits goes out of sight as well: of one with its comparison, the pass makes a minimum or a maximum,
 //!   which x86-64 cannot lower.
 

@@ -2,9 +2,9 @@
 //!
 //! Of a branch to a block that does nothing but trap, the pass makes a `trapnz` at the location of the branch
 //! (`branch_to_trap.rs`). In the program as it came in that is done already, whatever location it has given the trap. A block of which
-//! passes have left only the trap, because its store went or moved, is new: there the trap had its own location. A branch needs none
-//! for itself, as it never traps, so it takes that of the trap. If both ways do nothing but trap, the second one becomes conditional.
-//! A block that does more may come to do nothing else while the egraph pass runs, so it counts where no other way does.
+//! passes have left only the trap, because its store was removed or moved, is new: there the trap had its own location. A branch needs none
+//! for itself, as it never traps, so it takes that of the trap. If both successors do nothing but trap, the second one becomes conditional.
+//! A block that does more may come to do nothing else while the egraph pass runs, so it counts where no other successor does.
 
 use crate::analysis::cfg::edges::edges_of;
 use crate::analysis::cfg::jumps::ends_in_trap;

@@ -1,4 +1,4 @@
-//! Which accesses one guard is for: what [`consolidate_guards`](super) makes, and what `version` asks before it takes guards away.
+//! Which accesses one guard is for: what [`consolidate_guards`](super) makes, and what `version` asks before it removes guards.
 
 use crate::analysis::cfg::edges::edges_from;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
@@ -22,7 +22,7 @@ pub(crate) struct Group<'a> {
     pub(crate) block: Block,
     /// The loop of which each iteration runs through the block.
     pub(crate) always_in: Option<Loop>,
-    /// From where to where, in bytes behind the operand.
+    /// From where to where, in bytes from the operand.
     pub(crate) start: i64,
     pub(crate) end: i64,
     pub(crate) accesses: SmallVec<[Access; 4]>,
@@ -37,7 +37,7 @@ pub(crate) struct Finder<'a, 'c> {
     pub(crate) forest: &'c LoopForest,
     /// What needs a guard.
     pub(crate) unguarded: &'c mut Unguarded<'a, 'c>,
-    /// Whether what is behind an instruction need not be reached.
+    /// Whether what is after an instruction need not be reached.
     pub(crate) is_barrier: &'c dyn Fn(Inst) -> bool,
 }
 
@@ -53,7 +53,7 @@ impl<'a> Finder<'a, '_> {
             let lp = forest.innermost(block);
             let always_in = lp.filter(|&lp| always_executes(ctx, forest, lp, block));
             let mut open = always_in.map_or(found.groups.len(), |lp| floors[lp]);
-            // A loop inside need not end.
+            // An inner loop need not end.
             let around = lp.and_then(|lp| forest.data(lp).parent);
             all_around(forest, around).for_each(|around| floors[around] = found.groups.len());
             for inst in func.layout.block_insts(block) {
@@ -75,7 +75,7 @@ impl<'a> Finder<'a, '_> {
     }
 }
 
-/// A loop and those around it.
+/// A loop and its enclosing loops.
 fn all_around(forest: &LoopForest, lp: Option<Loop>) -> impl Iterator<Item = Loop> {
     std::iter::successors(lp, |&lp| forest.data(lp).parent)
 }
@@ -85,7 +85,7 @@ fn always_executes(ctx: &Context, forest: &LoopForest, lp: Loop, block: Block) -
     forest.irreducible().is_empty() && forest.is_in_each_iteration(&ctx.func, &ctx.domtree, lp, block)
 }
 
-/// Whether what is behind `inst` need not be reached.
+/// Whether what is after `inst` need not be reached.
 pub(crate) fn is_barrier(func: &Function, inst: Inst) -> bool {
     let effects = Effects::of(func, inst);
     effects.traps || effects.diverges

@@ -39,7 +39,7 @@ enum Made {
     Root(Root),
     /// The length less a constant.
     Limit(Root, i64),
-    /// How far behind a base a value is, and a constant.
+    /// How far a value is from a base, and a constant.
     Distance {
         base: Value,
         value: Value,
@@ -94,7 +94,7 @@ impl Guarding<'_> {
         }
     }
 
-    /// Where the span of a group starts, and how far behind the base that is, computed from each other so that they take as few instructions
+    /// Where the span of a group starts, and how far from the base that is, computed from each other so that they take as few instructions
     /// as a front end needs for one access.
     fn addresses(&mut self, group: &Group<'_>, places: &Places) -> (Value, Value) {
         if let Some(index) = self.index(group) {
@@ -106,7 +106,7 @@ impl Guarding<'_> {
             let start = self.behind(places.guard, group.address, group.start);
             return (start, at(&mut self.ctx.func, places.guard).ins().isub(start, base));
         };
-        // The part of the distance that does not change in the loop takes the place of that of the address.
+        // The part of the distance that is loop-invariant takes the place of that of the address.
         let made = Made::Distance { base, value: fixed, plus: group.start };
         let fixed = self.once(jump, made, |guarding| {
             let distance = guarding.distance(jump, fixed, base);
@@ -117,7 +117,7 @@ impl Guarding<'_> {
         (cursor.ins().iadd(base, distance), distance)
     }
 
-    /// How far `value` is behind `base`, computed before `place`: what is added to the base, if that is what it is.
+    /// How far `value` is from `base`, computed before `place`: what is added to the base, if that is what it is.
     fn distance(&mut self, place: Inst, value: Value, base: Value) -> Value {
         let view = View { ctx: self.ctx, forest: self.forest };
         let known = view.sum(value).zip(view.sum(base)).and_then(|(value, base)| {
@@ -134,7 +134,7 @@ impl Guarding<'_> {
         }
     }
 
-    /// An address as a sum of what the innermost loop around its guard does not change, as it does not change the base, and of what it does; and
+    /// An address as a sum of what is invariant in the innermost loop that encloses its guard, as the base is, and of what varies there; and
     /// the end of the preheader.
     fn parts(&self, address: Value, base: Value, guard: Inst) -> Option<(Inst, Value, Value)> {
         let func = &self.ctx.func;
@@ -151,7 +151,7 @@ impl Guarding<'_> {
         }
     }
 
-    /// The null address. One for all guards of a block, which are made in the order in which they stand there.
+    /// The null address. One for all guards of a block, which are made in the order in which they are placed there.
     fn zero(&mut self, place: Inst) -> Value {
         let func = &mut self.ctx.func;
         let block = func.layout.inst_block(place).expect("a place in the function");
@@ -166,7 +166,7 @@ impl Guarding<'_> {
         }
     }
 
-    /// Where the guard of a group goes, and what it compares with: in front of as many loops as do not change it.
+    /// Where the guard of a group is placed, and what it compares with: before as many loops as it is invariant in.
     fn places(&mut self, group: &Group<'_>, first: Inst) -> Places {
         let mut places = Places { guard: first, limit: first };
         let mut around = self.forest.innermost(group.block);
@@ -297,7 +297,7 @@ impl Guarding<'_> {
     }
 }
 
-/// Loads of one root that are remembered, none of which dominates another. 8: one in front of each of the loops that need it.
+/// Loads of one root that are remembered, none of which dominates another. 8: one before each of the loops that need it.
 const MAX_LOADS: usize = 8;
 
 /// The loads of a function that give roots. Linear in its size.

@@ -42,7 +42,7 @@ impl Dead {
         dead
     }
 
-    /// The values without which, and so for which alone, an operation that is not needed is there. Linear in the size of the loop.
+    /// The values that are computed from an operation that is not needed. Linear in the size of the loop.
     pub(super) fn what_needs_it(&self, flow: &Flow<'_>) -> FxHashSet<Value> {
         let func = flow.view.func();
         let params = self.params.iter().flat_map(|(block, _, stays)| func.dfg.block_params(*block).iter().zip(stays));
@@ -85,7 +85,7 @@ impl Dead {
 pub(super) struct Flow<'a> {
     view: View<'a>,
     lp: Loop,
-    /// What is passed for the parameters of blocks.
+    /// The block arguments for each parameter.
     passed: FxHashMap<Value, SmallVec<[Value; 2]>>,
 }
 
@@ -107,7 +107,7 @@ impl<'a> Flow<'a> {
         Self { view, lp, passed }
     }
 
-    /// What `value`, which is defined in the loop, is computed from at once.
+    /// What `value`, which is defined in the loop, is computed from directly.
     fn each_source(&self, value: Value, visit: impl FnMut(Value)) {
         let func = self.view.func();
         match func.dfg.value_def(value) {

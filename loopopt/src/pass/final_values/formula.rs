@@ -1,4 +1,4 @@
-//! What a value has come to when the loop ends, as a formula of what is known before it.
+//! What a value is when the loop ends, as a formula of what is known before it.
 
 use crate::analysis::cfg::edges::Edge;
 use crate::analysis::facts::polynomial::Polynomial;
@@ -16,7 +16,7 @@ pub(super) struct Final {
 }
 
 impl Final {
-    /// What the value is behind the loop.
+    /// What the value is after the loop.
     pub(super) fn param(&self, func: &Function) -> Value {
         func.dfg.block_params(self.exit.target(func))[self.index]
     }
@@ -30,7 +30,7 @@ pub(super) enum Formula {
 }
 
 impl Formula {
-    /// What is constant, or a plain sum, is none, unless cost does not count: tests see the formula then.
+    /// What is constant, or a plain sum, is no `Polynomial`, unless cost does not count: tests see the formula then.
     pub(super) fn new(polynomial: Polynomial, number: &Sum, ignores_cost: bool) -> Self {
         match polynomial.at(number).filter(|_| !ignores_cost) {
             Some(sum) => Self::Sum(sum),

@@ -1,6 +1,6 @@
-//! Loops of which what is known in front of them says that they end after a few iterations.
+//! Loops for which what is known before them says that they end after a few iterations.
 //!
-//! The test at the end of each iteration compares `first + k * step` with something that does not change, in iteration `k`. If a branch or the range of the
+//! The test at the end of each iteration compares `first + k * step` with something loop-invariant, in iteration `k`. If a branch or the range of the
 //! bound says that this does not hold for some `k`, iteration `k` is the last one, if it is reached: whatever numbers wrap before.
 
 use super::size_up_to;
@@ -16,7 +16,7 @@ use cranelift_codegen::Context;
 use cranelift_codegen::ir::condcodes::CondCode;
 use std::collections::BTreeMap;
 
-/// What is known in front of the loops of a function.
+/// What is known before the loops of a function.
 pub(super) struct Few<'a> {
     conditions: Conditions<'a>,
     options: &'a Options,
@@ -29,7 +29,7 @@ impl<'a> Few<'a> {
         Self { conditions, options }
     }
 
-    /// The iterations of an innermost loop if it is known to end after a few of them: in the last one, it is known which way the test goes.
+    /// The iterations of an innermost loop if it is known to end after a few of them: in the last one, it is known which edge the test takes.
     pub(super) fn iterations(&mut self, view: View<'_>, lp: Loop) -> Option<Simulation> {
         let (func, forest) = (view.func(), view.forest);
         let data = forest.data(lp);

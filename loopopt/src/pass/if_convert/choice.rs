@@ -7,7 +7,7 @@
 //!
 //! Where the one value is the other one with something added, what is added is chosen. If `v2` is a sum that the loop carries, the choice can be made long before
 //! the sum of the iteration before is there. What is added may be nothing: 0, or all bits for `band`; or another constant. Constants that are a bit apart, as the fuel
-//! of two ways often is, are the smaller one and that bit, which the comparison is already: the fuel of `triples` then takes 0.83 of the time.
+//! of two arms often is, are the smaller one and that bit, which the comparison is already: the fuel of `triples` then takes 0.83 of the time.
 
 use crate::analysis::facts::tested::is_comparison;
 use crate::analysis::inst::number::{constant_of, mask};
@@ -104,7 +104,7 @@ pub(super) fn stepped(func: &Function, values: [Value; 2]) -> Option<(Value, [u1
         .then_some((base, [then, other]))
 }
 
-/// The operation that makes `value` of `base` and something else, with which nothing of `base` would change if that were nothing: that, and whether `base` comes
+/// The operation that makes `value` of `base` and something else, and would give `base` if that were its neutral element: that, and whether `base` comes
 /// first.
 fn added_to(func: &Function, value: Value, base: Value) -> Option<(Opcode, Value, bool)> {
     use Opcode::{Band, Bor, Bxor, Iadd, Isub};

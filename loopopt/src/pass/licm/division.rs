@@ -1,8 +1,8 @@
-//! Divisions that do not trap in front of their loop.
+//! Divisions that do not trap before their loop.
 //!
 //! Both operands are from outside of the loop, or pure and made of what is, so that they are there what they are in each iteration. What the branches and checks
-//! say on all ways to the end of the preheader holds there, whether or not the loop asks again; what the loop itself asks does not count. A division that does
-//! not trap has no effect, and may be done although no iteration would have come to it.
+//! say on all paths to the end of the preheader holds there, whether or not the loop asks again; what the loop itself asks does not count. A division that does
+//! not trap has no effect, and may be done although no iteration would have executed it.
 
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::facts::known::{Conditions, Place};
@@ -15,7 +15,7 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, Function, Inst, Opcode};
 use cranelift_codegen::{Context, FxHashSet};
 
-/// The divisions of a function that do not trap at the end of the preheader of a loop around them. Found before anything moves, in one go: what is known
+/// The divisions of a function that do not trap at the end of the preheader of an enclosing loop. Found before anything moves, in one go: what is known
 /// of a place is made of all that is known above.
 pub(super) struct Divisions {
     safe: FxHashSet<(Loop, Inst)>,
@@ -52,7 +52,7 @@ impl Divisions {
     }
 }
 
-/// The loops around a block of which `lp` is the innermost one.
+/// The enclosing loops of a block of which `lp` is the innermost one.
 fn levels(forest: &LoopForest, lp: Loop) -> impl Iterator<Item = Loop> + '_ {
     std::iter::successors(Some(lp), |&lp| forest.data(lp).parent).take(super::MAX_HEIGHT)
 }

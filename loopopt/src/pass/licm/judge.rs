@@ -10,14 +10,14 @@ use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode, Valu
 /// Candidates that find no register before the rest is not asked any more: it bounds the time.
 const MAX_SHORT: usize = 64;
 
-/// Instructions for which a value may be spilled. 4: two of the sums that a test in front of a loop compares are 9, and leave two values.
+/// Instructions for which a value may be spilled. 4: two of the sums that a test before a loop compares are 9, and leave two values.
 const INSTS_PER_SPILL: usize = 4;
 
-/// Loops inside loops that an instruction may leave. Each loop is looked at once for each level inside it.
+/// Nested loops that an instruction may leave. Each loop is looked at once for each level inside it.
 pub(crate) const MAX_HEIGHT: usize = 16;
 
 impl Motion<'_, '_> {
-    /// Whether it pays to hoist `inst`. Gives all that goes along, operands first.
+    /// Whether it pays to hoist `inst`. Gives all that is hoisted with it, operands first.
     pub(super) fn judge(&mut self, block: Block, inst: Inst) -> Result<Vec<Inst>, Decline> {
         if self.cx.options.ignore_cost {
             return Ok(self.chain(inst));
@@ -54,7 +54,7 @@ impl Motion<'_, '_> {
         self.pressure.get_or_insert_with(|| Pressure::of(func, forest, lp, cx.isa, &cx.use_counts));
     }
 
-    /// `inst`, behind all instructions of the loop that it needs.
+    /// `inst`, after all instructions of the loop that it needs.
     pub(super) fn chain(&self, inst: Inst) -> Vec<Inst> {
         let (mut chain, mut stack) = (Vec::new(), vec![(inst, false)]);
         let mut seen = FxHashSet::default();
@@ -75,7 +75,7 @@ impl Motion<'_, '_> {
 }
 
 /// Whether the branch at the end of `block` compares what `inst` masks with something that is no constant. How often the loop runs
-/// can only be told in front of it if that is there.
+/// can only be known before it if that is there.
 fn bounds_a_counter(func: &Function, (block, inst): (Block, Inst)) -> bool {
     let dfg = &func.dfg;
     let Some(InstructionData::Brif { arg, .. }) = func.layout.last_inst(block).map(|last| dfg.insts[last]) else {
@@ -94,7 +94,7 @@ fn bounds_a_counter(func: &Function, (block, inst): (Block, Inst)) -> bool {
 /// Whether what `inst` adds or subtracts is compared in its block: that takes an instruction, and a move if what it is made of lives on. So it is with the
 /// length of a memory, from which the size of an access is subtracted for its check.
 fn is_compared(func: &Function, inst: Inst) -> bool {
-    /// Instructions behind it that are looked at: a check stands next to what it asks.
+    /// Instructions after it that are looked at: a check stands next to what it asks.
     const LOOKED_AT: usize = 12;
     let dfg = &func.dfg;
     if !matches!(dfg.insts[inst].opcode(), Opcode::Iadd | Opcode::Isub) {
@@ -107,7 +107,7 @@ fn is_compared(func: &Function, inst: Inst) -> bool {
 }
 
 /// Whether `inst` costs nothing where its result is used: as a part of an addressing mode, as an operation with an immediate
-/// that Cranelift makes again in each block anyway, as the comparison of a branch, or as another name for a register.
+/// that Cranelift rematerializes in each block anyway, as the comparison of a branch, or as another name for a register.
 fn folds(func: &Function, inst: Inst) -> bool {
     use Opcode::{Band, Bnot, Bor, Bxor, Fcmp, Iadd, Icmp, Iconcat, Ireduce, Ishl, Isplit, Isub, StackAddr, Uextend};
     let has_constant = || {

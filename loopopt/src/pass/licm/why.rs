@@ -39,7 +39,7 @@ refusals! {
             help "check before the loop, if a trap may come earlier";
         /// (L2), (L3) The same, for this reason.
         MayBeSkipped { inst: Inst, detour: Detour } => "not-certain", "{inst} may not run, because of {detour}";
-        /// (P1) It stands in a cold block.
+        /// (P1) It is in a cold block.
         Cold { inst: Inst } => "cold", "{inst} is in a cold block";
         /// (P2) It costs nothing where it is.
         Folds => "folds", "what is the same in each iteration costs nothing where it is";

@@ -12,7 +12,7 @@ use cranelift_codegen::Context;
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::{Endianness, Function, InstBuilder, InstructionData, MemFlagsData, Opcode, Type, Value};
 
-/// Rewrites all accesses. Leaves aliases behind.
+/// Rewrites all accesses. Leaves aliases.
 pub(super) fn rewrite(ctx: &mut Context, ends: &mut EndValues, variable: &Variable, native: Endianness) {
     let func = &mut ctx.func;
     if !variable.accesses.iter().any(|access| is_load(func, access.inst)) {

@@ -18,7 +18,7 @@ use cranelift_codegen::cursor::{Cursor, FuncCursor};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{BlockArg, Function, Inst, InstBuilder, InstructionData, Opcode, Value};
 
-/// What the branch of a latch tests, if it is a `band` that it also passes on.
+/// What the branch of a latch tests, if it is a `band` that it also passes as a block argument.
 pub(super) struct Bits {
     /// The result of the `band`.
     bits: Value,

@@ -30,7 +30,7 @@ pub(super) struct Graph {
     readers: FxHashMap<Value, Vec<usize>>,
     /// The comparison that is folded into the branch.
     compare: Option<usize>,
-    /// For each parameter in order, the node that makes the value that the branch passes on for it.
+    /// For each parameter in order, the node that makes the value that the branch passes for it.
     last: FxHashMap<Value, usize>,
 }
 
@@ -38,7 +38,7 @@ struct Node {
     item: Item,
     /// Nodes that come first. Some of them may be in it more than once.
     after: Vec<usize>,
-    /// Where the node stands in the old order.
+    /// Where the node is in the old order.
     rank: usize,
 }
 
@@ -86,7 +86,7 @@ impl Graph {
     }
 
     /// Demands that `next` comes after all readers of `param`. Returns whether that can be; if not, demands nothing. A sum that many
-    /// of them would have to come before is computed again instead, if it can be: `max_early` says how many are not.
+    /// of them would have to come before is recomputed instead, if it can be: `max_early` says how many are not.
     pub(super) fn put_last(&mut self, func: &Function, (param, next): (Value, Value), max_early: usize) -> bool {
         let def = self.index.get(&next).copied();
         let readers: Vec<_> = self.readers(param).filter(|&reader| Some(reader) != def && reader != BRANCH).collect();
@@ -101,7 +101,7 @@ impl Graph {
         true
     }
 
-    /// How many of `readers` would come before a load, store or the like that stands before them now, if they came before `def`.
+    /// How many of `readers` would come before a load, store or the like that is before them now, if they came before `def`.
     fn early(&self, func: &Function, def: usize, readers: &[usize]) -> usize {
         let mut needs_def = vec![false; self.nodes.len()];
         for node in def + 1..self.nodes.len() {
@@ -206,7 +206,7 @@ fn is_in_order(effects: Effects) -> bool {
     !effects.is_pure() && !is_ignored
 }
 
-/// Calls `visit` with the values that `inst` reads where it stands: its operands, what they are the low halves of, and, for a load or
+/// Calls `visit` with the values that `inst` reads where it is: its operands, what they are the low halves of, and, for a load or
 /// a store, what its address is summed up from in this block.
 pub(super) fn each_read(func: &Function, block: Block, inst: Inst, mut visit: impl FnMut(Value)) {
     /// x86-64 addressing modes are sums of two registers, one of them shifted, and a constant: no deeper than this.

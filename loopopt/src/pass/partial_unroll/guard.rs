@@ -74,23 +74,27 @@ impl Test {
     /// When there are at least so many iterations, if that can be said.
     ///
     /// If the loop is entered only with `s = first - distance` on this side of the bound `n`, `n - s` is no remainder modulo a power of two, but how far it is. With more
-    /// than `w`, a whole way, `s + w` is on this side too, and no sum on the way wraps, nor does `n - w`: one comparison says all.
+    /// than `w`, the whole distance, `s + w` is on this side too, and no sum on the way wraps, nor does `n - w`: one comparison says all.
     fn guard(&self, factor: u64, is_entered_if: &mut dyn FnMut(IntCC, [&Sum; 2]) -> bool) -> Option<Guard> {
         let bits = self.bound.bits();
         let is_signed = is_signed(self.cond);
         let largest = if is_signed { mask(bits - 1) } else { mask(bits) };
         let less = factor - 1 - u64::from(fault!(BatchTooLarge));
-        let way = self.distance.checked_mul(less).filter(|&way| way <= largest)?;
-        let first_way = self.distance.checked_mul(less.saturating_sub(1))?;
+        let distance = self.distance.checked_mul(less).filter(|&distance| distance <= largest)?;
+        let first_distance = self.distance.checked_mul(less.saturating_sub(1))?;
         if self.cond == IntCC::NotEqual {
             let left = if self.up { self.bound.minus(&self.first)? } else { self.first.minus(&self.bound)? };
-            let requires = vec![Requirement::new(IntCC::UnsignedGreaterThan, left, Sum::constant(first_way, bits))];
-            return Some(Guard { requires, again: Again::Left(way) });
+            let requires =
+                vec![Requirement::new(IntCC::UnsignedGreaterThan, left, Sum::constant(first_distance, bits))];
+            return Some(Guard { requires, again: Again::Left(distance) });
         }
-        // From `nearest` on a whole way can be gone back without leaving the type.
+        // From `nearest` on the whole distance can be subtracted without leaving the type.
         let least = if is_signed { mask(bits) ^ largest } else { 0 };
-        let (nearest, back) =
-            if self.up { (least.wrapping_add(way), way.wrapping_neg()) } else { (largest - way, way) };
+        let (nearest, back) = if self.up {
+            (least.wrapping_add(distance), distance.wrapping_neg())
+        } else {
+            (largest - distance, distance)
+        };
         let stays =
             Requirement::new(self.cond.without_equal().complement(), self.bound.clone(), Sum::constant(nearest, bits));
         // How far it is from the first number back to where numbers begin, and on to where they end.
@@ -100,14 +104,14 @@ impl Test {
             Some(above) => (mask(bits) - above, above),
             None => (0, 0),
         };
-        let far = if self.up { first_way } else { first_way.wrapping_neg() }.cast_signed();
-        let (first, bound) = match room >= first_way {
+        let far = if self.up { first_distance } else { first_distance.wrapping_neg() }.cast_signed();
+        let (first, bound) = match room >= first_distance {
             true => (self.first.clone().offset(far), self.bound.clone()),
             false => (self.first.clone(), self.bound.clone().offset(far.wrapping_neg())),
         };
         let again = Again::Limit(self.end.clone().offset(back.cast_signed()));
-        // One step back and the first way are a whole way: a bound after it is far enough from the beginning.
-        let is_implied = room >= first_way && passed >= self.distance;
+        // One step back and the first distance are the whole distance: a bound after it is far enough from the beginning.
+        let is_implied = room >= first_distance && passed >= self.distance;
         let mut requires = vec![Requirement::new(self.cond, first, bound)];
         if !is_implied && let Some(far) = self.far_from_start(is_entered_if) {
             let cond = if self.cond == self.cond.without_equal() {
@@ -115,7 +119,7 @@ impl Test {
             } else {
                 IntCC::UnsignedGreaterThanOrEqual
             };
-            requires = vec![Requirement::new(cond, far, Sum::constant(way, bits))];
+            requires = vec![Requirement::new(cond, far, Sum::constant(distance, bits))];
         } else if !is_implied && !fault!(BatchWraps) {
             requires.push(stays);
         }
@@ -135,9 +139,9 @@ impl Test {
     /// The same if it is known how often the unrolled loop runs, at least once.
     fn known_guard(&self, times: u64, factor: u64) -> Option<Guard> {
         let iterations = times.checked_mul(factor).filter(|&iterations| iterations > 0)?;
-        let way = self.distance.wrapping_mul(iterations - 1);
-        let way = if self.up { way } else { way.wrapping_neg() };
-        Some(Guard { requires: Vec::new(), again: Again::Until(self.first.clone().offset(way.cast_signed())) })
+        let distance = self.distance.wrapping_mul(iterations - 1);
+        let distance = if self.up { distance } else { distance.wrapping_neg() };
+        Some(Guard { requires: Vec::new(), again: Again::Until(self.first.clone().offset(distance.cast_signed())) })
     }
 
     /// The most iterations, if it is known how far it is from the first number to the bound, or how far at most.
@@ -163,7 +167,7 @@ impl Again {
         }
     }
 
-    /// Whether it does, when `test` has come to the number `now`.
+    /// Whether it does, when `test` has reached the number `now`.
     pub(super) fn holds(
         &self,
         cursor: &mut FuncCursor<'_>,
@@ -175,7 +179,7 @@ impl Again {
         let number = |cursor: &mut FuncCursor<'_>, number: u64| {
             cursor.ins().iconst(ty, (number & mask(ty.bits())).cast_signed())
         };
-        let Self::Left(way) = *self else {
+        let Self::Left(distance) = *self else {
             let cond = if let Self::Until(_) = self { IntCC::NotEqual } else { test.cond };
             let limit = limit.map_or_else(|value| value, |limit| number(cursor, limit));
             return cursor.ins().icmp(cond, now, limit);
@@ -189,11 +193,11 @@ impl Again {
             }
             Err(limit) => cursor.ins().isub(now, limit),
         };
-        let (cond, way) = match test.up {
-            true => (IntCC::UnsignedLessThan, number(cursor, !way)),
-            false => (IntCC::UnsignedGreaterThan, number(cursor, way)),
+        let (cond, distance) = match test.up {
+            true => (IntCC::UnsignedLessThan, number(cursor, !distance)),
+            false => (IntCC::UnsignedGreaterThan, number(cursor, distance)),
         };
-        cursor.ins().icmp(cond, left, way)
+        cursor.ins().icmp(cond, left, distance)
     }
 }
 

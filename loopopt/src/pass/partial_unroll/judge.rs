@@ -64,7 +64,7 @@ pub(super) fn usual_insts(view: View<'_>, lp: Loop) -> impl Iterator<Item = Inst
     usual_blocks(view, lp).flat_map(move |block| view.func().layout.block_insts(block))
 }
 
-/// Whether `inst` does nothing but compute what is used behind the loop alone: `sink` puts it there.
+/// Whether `inst` does nothing but compute what is used after the loop alone: `sink` puts it there.
 fn only_leaves(view: View<'_>, lp: Loop, inst: Inst) -> bool {
     let (func, forest) = (view.func(), view.forest);
     let [result] = *func.dfg.inst_results(inst) else { return false };

@@ -42,7 +42,7 @@ struct Waits<'a> {
     depths: FxHashMap<Value, u8>,
 }
 
-/// Operations of a cycle each, one behind the other. 2: a small iteration without a wait takes one to two cycles.
+/// Operations of a cycle each, one after the other. 2: a small iteration without a wait takes one to two cycles.
 const LONG: u8 = 2;
 
 impl<'a> Waits<'a> {

@@ -6,7 +6,7 @@
 //! | value | level | out |
 //! |---|---|---|
 //! | defined outside, or a constant | 0 | 0 |
-//! | header parameter | one more than what the back edge passes for it | the same, or when that is out |
+//! | header parameter | one more than its argument on the back edge | the same, or when that is out |
 //! | result of a pure instruction | the highest of its operands | the highest of its operands |
 //! | result of a check, a division or a load that each iteration does | the highest of its operands | one more |
 //! | comparison of a counter with a constant | from where on it gives the same until the loop ends | the same |
@@ -101,7 +101,7 @@ pub(super) struct Gain {
     pub(super) settled: Vec<(Inst, bool)>,
     /// Numbers of the header's parameters that are the same from then on.
     pub(super) params: Vec<usize>,
-    /// Instructions of the loop, in dominance order, for which those of its copy stand.
+    /// Instructions of the loop, in dominance order, that those of its copy replace.
     pub(super) repeated: Vec<Inst>,
     /// Something is left to Cranelift's egraph pass.
     pub(super) needs_cleanup: bool,
@@ -113,7 +113,7 @@ pub(super) const MAX_LEVELS: usize = 1_000;
 /// The levels of the values of a loop, none for all others. One for all loops, so that time is linear.
 pub(super) type Scratch = SecondaryMap<Value, Option<Level>>;
 
-/// The levels of all values of a loop without loops inside.
+/// The levels of all values of a loop without inner loops.
 pub(super) struct Levels<'a> {
     ctx: &'a Context,
     options: &'a Options,

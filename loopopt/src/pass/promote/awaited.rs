@@ -1,11 +1,11 @@
-//! Whether a loop waits for what a cell holds, and whether what it stores there itself moves on.
+//! Whether a loop waits for what a cell holds, and whether what it stores there itself advances.
 
 use super::Here;
 use super::neighbours::Located;
 use super::why::Decline;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::inst::number::constant_of;
-use crate::analysis::memory::exit_polls::settles;
+use crate::analysis::memory::exit_polls::{settles, subtracts};
 use cranelift_codegen::ir::{Inst, Opcode, Value, ValueDef};
 use std::rc::Rc;
 
@@ -29,7 +29,7 @@ impl<'a> Origin<'a> {
     }
 }
 
-/// Values that are looked at to see whether what is stored moves on: more than a flag is set by. What is made of more does not.
+/// Values that are looked at to see whether what is stored advances: more than a flag is set by. What is made of more does not.
 const MAX_LOOKS: usize = 48;
 
 impl Here<'_> {
@@ -43,7 +43,7 @@ impl Here<'_> {
         Ok(())
     }
 
-    /// That no loop around `load` waits for what it gives, be it one around this loop, or that no pass looks at; but for those that satisfy `is_free`.
+    /// That no loop that encloses `load` waits for its value, be it outside this loop, or one that no pass looks at; but for those that satisfy `is_free`.
     pub(super) fn prove_no_poll(
         &mut self,
         load: Inst,
@@ -65,7 +65,7 @@ impl Here<'_> {
         Ok(())
     }
 
-    /// Whether each iteration of a loop overwrites what others may write for `load`, before it or behind it: with something that it moves on.
+    /// Whether each iteration of a loop overwrites what others may write for `load`, before it or after it: with something that it advances.
     fn is_overwritten(&self, accesses: &[Rc<Located>], load: Inst, (forest, lp): (&LoopForest, Loop)) -> bool {
         let Self { func, domtree, .. } = self;
         accesses.iter().any(|access| {
@@ -80,7 +80,7 @@ impl Here<'_> {
         })
     }
 
-    /// Whether a loop around this one goes on to see what others write: in front of this loop the cell is loaded still, and all that this loop makes of it is
+    /// Whether an enclosing loop still sees what others write: before this loop the cell is loaded still, and all that this loop makes of it is
     /// another number for another one that was there.
     fn hands_on(&self, accesses: &[Rc<Located>], (forest, lp): (&LoopForest, Loop)) -> bool {
         let header = self.forest.data(self.lp).header;
@@ -137,6 +137,11 @@ impl Here<'_> {
                     }
                     // What settles and is not the number itself, like a comparison, comes to be the same, however the number moves.
                     (opcode, _) if settles(opcode) => false,
+                    // What is subtracted alternates.
+                    (opcode, &[from, ref amounts @ ..]) if subtracts(opcode) => {
+                        !amounts.iter().all(|&amount| self.may_be_none(origin.place, amount))
+                            && self.is_moved_from(origin, from, true)
+                    }
                     (_, &[a, b]) => {
                         !self.may_be_none(origin.place, b) && self.is_moved_from(origin, a, true)
                             || !self.may_be_none(origin.place, a) && self.is_moved_from(origin, b, true)

@@ -65,8 +65,8 @@ impl Here<'_> {
         if cell.stays.is_none() {
             self.store_at_exits(cell, address, &at_end);
         }
-        let stores = if cell.stays.is_none() { "the stores are behind the loop" } else { "the stores stay" };
-        self.done.push(format!("the cell of \"{name}\" is in a register, loads gone: {loads}; {stores}"));
+        let stores = if cell.stays.is_none() { "the stores are after the loop" } else { "the stores stay" };
+        self.done.push(format!("the cell of \"{name}\" is in a register, loads removed: {loads}; {stores}"));
     }
 
     /// What the cell holds at the start of a block that is not the header.
@@ -76,7 +76,7 @@ impl Here<'_> {
         let &value = known.first()?;
         let inner = self.forest.loop_of_header(block);
         let same = known.iter().all(|&other| other == value);
-        // Around an inner loop without a store, the cell stays as it is.
+        // Across an inner loop without a store, the cell stays as it is.
         let complete = known.len() == preds.len() || inner.is_some_and(|inner| !self.stores_in(cell, inner));
         let home = def_block(self.func, value).and_then(|def| self.forest.innermost(def));
         let leaves_loop = home.is_some_and(|home| !self.forest.contains(home, block));
@@ -186,7 +186,7 @@ impl Here<'_> {
         }
     }
 
-    /// Puts a copy of `inst` with other operands in front of the loop.
+    /// Puts a copy of `inst` with other operands in the preheader.
     fn copy_before(&mut self, inst: Inst, operands: impl Iterator<Item = Value>) -> Inst {
         let jump = self.entry_edge().branch;
         let copy = self.func.dfg.clone_inst(inst);
@@ -199,8 +199,8 @@ impl Here<'_> {
         copy
     }
 
-    /// Makes what `value`, a value of the loop, is in the first iteration once more in the preheader. `known` says what
-    /// stands there for some values. [`is_made_of`](Self::is_made_of) has to have said that it can be made, with the same known.
+    /// Computes in the preheader what `value`, a value of the loop, is in the first iteration. `known` says what
+    /// replaces some values there. [`is_made_of`](Self::is_made_of) has to have said that it can be made, with the same known.
     pub(super) fn make_before(&mut self, value: Value, known: &dyn Fn(&Function, Value) -> Option<Value>) -> Value {
         let mut made = FxHashMap::<Value, Value>::default();
         let mut stack = vec![value];
@@ -275,7 +275,7 @@ fn merged_flags<'a>(
     all
 }
 
-/// The same for a load in front of the loop, in the place of a load with `flags`.
+/// The same for a load before the loop, in the place of a load with `flags`.
 pub(super) fn merged_load_flags<'a>(
     accesses: impl IntoIterator<Item = &'a Access, IntoIter: Clone>,
     flags: MemFlagsData,
@@ -293,7 +293,7 @@ pub(super) fn to_cell(func: &mut Function, store: Inst, stored: Value, ty: Type)
     FuncCursor::new(func).at_inst(store).with_srcloc(srcloc).ins().ireduce(ty, stored)
 }
 
-/// What `load` gives of `cell`, the bytes that it would read. Made in front of it.
+/// What `load` gives of `cell`, the bytes that it would read. Made before it.
 pub(super) fn as_loaded(func: &mut Function, load: Inst, cell: Value) -> Value {
     use Opcode::{Sload8, Sload16, Sload32, Uload8, Uload16, Uload32};
     let (opcode, ty) = (func.dfg.insts[load].opcode(), func.dfg.value_type(func.dfg.first_result(load)));

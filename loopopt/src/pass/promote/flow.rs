@@ -26,7 +26,7 @@ pub(super) enum Holds {
     AtStart,
     /// What this access has read or written.
     Accessed(Inst),
-    /// One of several, by the way on which this block was reached.
+    /// One of several, by the path on which this block was reached.
     Joined(Block),
     /// This store may have changed it.
     Overwritten(Inst),
@@ -36,8 +36,8 @@ pub(super) enum Holds {
 pub(super) struct Flow {
     /// At the end of each block of the loop.
     at_end: FxHashMap<Block, Holds>,
-    /// In front of the accesses that were asked about.
-    pub(super) in_front: Holds,
+    /// Before the accesses that were asked about.
+    pub(super) preheader_loads: Holds,
 }
 
 /// What is to be followed.
@@ -46,20 +46,20 @@ pub(super) struct Followed<'a> {
     pub(super) sources: &'a FxHashSet<Inst>,
     /// The other stores that may write it.
     pub(super) writers: &'a FxHashSet<Inst>,
-    /// The access in front of which it is asked for.
+    /// The access before which it is asked for.
     pub(super) at: Inst,
 }
 
 impl Flow {
     /// Linear in the size of the loop.
     pub(super) fn of(here: &Here<'_>, followed: &Followed<'_>) -> Self {
-        let mut flow = Self { at_end: FxHashMap::default(), in_front: Holds::AtStart };
+        let mut flow = Self { at_end: FxHashMap::default(), preheader_loads: Holds::AtStart };
         let header = here.forest.data(here.lp).header;
         for &block in here.blocks {
             let mut holds = if block == header { Holds::AtStart } else { flow.at_start(here, block) };
             for inst in here.func.layout.block_insts(block) {
                 if inst == followed.at {
-                    flow.in_front = holds;
+                    flow.preheader_loads = holds;
                 }
                 if followed.sources.contains(&inst) {
                     holds = Holds::Accessed(inst);
@@ -72,7 +72,7 @@ impl Flow {
         flow
     }
 
-    /// What it holds where the ways to `block` meet. What comes back in an inner loop is what went into it.
+    /// What it holds where the edges into `block` meet. What comes back in an inner loop is what went into it.
     fn at_start(&self, here: &Here<'_>, block: Block) -> Holds {
         let ends = here.cfg.pred_iter(block).filter_map(|pred| self.at_end.get(&pred.block));
         let joined = ends.copied().reduce(|a, b| match (a, b) {
@@ -89,7 +89,7 @@ impl Flow {
         self.at_end.get(&block).copied().unwrap_or(Holds::AtStart)
     }
 
-    /// All that `block` may have at its end: the joins on the way, and what is joined. The joins first come first.
+    /// All that `block` may have at its end: the joins on the paths to it, and what is joined. The joins first come first.
     pub(super) fn reaching(&self, here: &Here<'_>, block: Block) -> (Vec<Block>, Vec<Holds>) {
         let (mut joins, mut found) = (Vec::new(), Vec::new());
         let mut stack = vec![self.at_end(block)];

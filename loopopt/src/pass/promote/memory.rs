@@ -38,7 +38,7 @@ impl Here<'_> {
         if let Some(entry) = self.forest.irreducible_in(self.lp) {
             return Err(Decline::Irreducible { entry });
         }
-        // Behind a fence, only cells in slots of its own are carried.
+        // With a fence in the loop, only cells in slots of its own are carried.
         let LoopMemory { accesses, fence } = match self.addresses.private.is_empty() {
             true => LoopMemory::without_fenced_loads(self.func, self.blocks),
             false => LoopMemory::of(self.func, self.blocks),
@@ -82,13 +82,13 @@ impl Here<'_> {
         let max = memory.max_pairs;
         let too_many = |_| Decline::TooManyPairs { access, max };
         let neighbours = memory.neighbours();
-        let told_apart = self.addresses.private.told_apart();
-        // One region, or none, need not be that of all accesses to the cell; nor what they are told apart from.
+        let disjoint = self.addresses.private.disjoint();
+        // One region, or none, need not be that of all accesses to the cell; nor what they are proved disjoint from.
         let kind = |access: &Located| {
             (
                 access.flags.alias_region(),
                 access.flags.readonly(),
-                told_apart.is_member(access.inst).then_some(access.inst),
+                disjoint.is_member(access.inst).then_some(access.inst),
             )
         };
         let mut kinds = Vec::new();
@@ -99,7 +99,7 @@ impl Here<'_> {
             }
             kinds.push(kind(own));
             let is_other =
-                |other: &Located| other.place != accesses[0].place && !told_apart.are_apart(own.inst, other.inst);
+                |other: &Located| other.place != accesses[0].place && !disjoint.are_disjoint(own.inst, other.inst);
             if let Some(other) = neighbours.store(self.addresses, own, is_other).map_err(too_many)? {
                 return Err(Decline::Aliased { access, other });
             }

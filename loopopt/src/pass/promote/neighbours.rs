@@ -2,7 +2,7 @@
 //!
 //! An address is a base and a constant. Of one base, the accesses near a place are found by their constants. Two bases are compared
 //! once in a function: how far apart they are ([`Access::distances`]) does not depend on the loop, nor does the base of an access, so that
-//! the loops around a loop need not find out again.
+//! the enclosing loops of a loop need not find out again.
 //!
 //! # Cost
 //!
@@ -11,7 +11,7 @@
 
 use crate::analysis::inst::number::mask;
 use crate::analysis::memory::alias::{Access, PrivateSlots};
-use crate::analysis::scev::linear_expr::{Sum, are_apart};
+use crate::analysis::scev::linear_expr::{Sum, are_disjoint};
 use cranelift_codegen::ir::{AliasRegion, Function, Inst};
 use cranelift_codegen::{FxHashMap, FxHashSet};
 use std::cell::RefCell;
@@ -66,7 +66,7 @@ impl Addresses {
         }
     }
 
-    /// The plain load or store `inst`. What was found for a loop inside still holds, unless a value of the address has become another.
+    /// The plain load or store `inst`. What was found for an inner loop still holds, unless a value of the address has become another.
     pub(super) fn locate(&mut self, func: &Function, inst: Inst) -> Option<Rc<Located>> {
         if let Some(located) = self.located.get(&inst).filter(|located| is_current(func, &located.address)) {
             return Some(located.clone());
@@ -102,7 +102,7 @@ impl Addresses {
     }
 }
 
-/// Whether no value of `address` stands for another by now.
+/// Whether no value of `address` is an alias of another by now.
 fn is_current(func: &Function, address: &Sum) -> bool {
     let mut current = true;
     address.each_value(&mut |value| current &= func.dfg.resolve_aliases(value) == value);
@@ -204,7 +204,7 @@ fn find(
         let found = match (access.place.base, first.place.base) {
             (a, b) if a == b => class.near(access, 0, widest).find(|&member| other(member)),
             pair => match addresses.distances(pair.into(), left)? {
-                None => class.members.iter().find(|&member| other(member) && !access.is_always_apart(member)),
+                None => class.members.iter().find(|&member| other(member) && !access.is_always_disjoint(member)),
                 Some(all) => all.iter().find_map(|&by| class.near(access, by, widest).find(|&member| other(member))),
             },
         };
@@ -221,14 +221,14 @@ impl Class {
         let bits = access.address.bits();
         let start = distance.wrapping_add(access.place.constant);
         let above = move |low: u64, member: &Located| member.place.constant.wrapping_sub(low) & mask(bits);
-        // The largest one that ends behind the start begins here.
+        // The largest one that ends after the start begins here.
         let low = start.wrapping_sub(u64::from(widest)) & mask(bits);
         let span = u64::from(widest) + u64::from(access.size);
         let (below, from) = self.members.split_at(self.members.partition_point(|member| member.place.constant < low));
         let window = from.iter().chain(below).take_while(move |member| above(low, member) <= span);
         window.filter(move |member| {
             let difference = start.wrapping_sub(member.place.constant) & mask(bits);
-            !are_apart(difference, bits, access.size, member.size)
+            !are_disjoint(difference, bits, access.size, member.size)
         })
     }
 }

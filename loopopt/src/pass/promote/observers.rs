@@ -20,7 +20,7 @@ pub(super) struct Seen {
     /// else that can be observed.
     pub(super) first: FxHashMap<Inst, usize>,
     /// Loads that may trap, in the order in which they run, with nothing else before them that can be observed. What they are in the first iteration can be made
-    /// in front of the loop.
+    /// before the loop.
     pub(super) traps_before: Vec<Inst>,
     /// The first thing that shows memory to others.
     observer: Option<Inst>,
@@ -60,7 +60,7 @@ impl Here<'_> {
         seen
     }
 
-    /// Whether an instruction is a load, and can be done in front of the loop as it is in the first iteration.
+    /// Whether an instruction is a load, and can be done before the loop as it is in the first iteration.
     fn can_be_repeated(&self, inst: Inst) -> bool {
         let is_load = matches!(self.func.dfg.insts[inst], InstructionData::Load { .. });
         is_load && self.is_made_of(address_of(self.func, inst), &self.first_values())

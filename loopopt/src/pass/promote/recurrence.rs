@@ -16,13 +16,13 @@
 //!
 //! # Legal when
 //!
-//! * (R1) each way to the latch passes a store to the address of the next load, or a load of it, in no inner loop ([`flow`](super::flow)); where two of them
+//! * (R1) each path to the latch contains a store to the address of the next load, or a load of it, in no inner loop ([`flow`](super::flow)); where two of them
 //!   meet, a parameter is the one or the other;
-//! * (R2) behind the last of them no store of the iteration may overlap it; no call, fence or atomic is in the loop;
-//! * (R3) in front of the load, no store of its iteration may overlap it;
+//! * (R2) after the last of them no store of the iteration may overlap it; no call, fence or atomic is in the loop;
+//! * (R3) before the load, no store of its iteration may overlap it;
 //! * (R4) the load may be done before the loop, with the first values of the parameters: it runs on each entry, before
-//!   anything that can be observed if it may trap but loads that are repeated there in front of it; or it is `notrap` and `can_move`;
-//! * (R5) neither the loop nor one around it waits for what the load gives ([`exit_polls`](crate::analysis::memory::exit_polls)).
+//!   anything that can be observed if it may trap but loads that are repeated there before it; or it is `notrap` and `can_move`;
+//! * (R5) neither the loop nor an enclosing one waits for what the load gives ([`exit_polls`](crate::analysis::memory::exit_polls)).
 //!
 //! In later iterations the load could not have trapped: the access before it was to the same bytes.
 //!
@@ -125,7 +125,7 @@ impl Here<'_> {
         Some(Sum::with_leaves(self.func, address_of(self.func, access.inst), &mut leaf)?.offset(offset.into()))
     }
 
-    /// What the back edge passes for `value`, if that is a parameter of the header.
+    /// The argument of the back edge for `value`, if that is a parameter of the header.
     fn back_edge_arg(&self, value: Value) -> Option<Value> {
         let [back_edge] = self.forest.data(self.lp).back_edges[..] else { return None };
         back_edge.passed_for(self.func, value)
@@ -173,9 +173,9 @@ impl Here<'_> {
         let access = load.inst;
         let aliased = |other| Decline::Aliased { access, other };
         let writers = self.writers(memory, load, access)?;
-        let in_front =
-            Flow::of(self, &Followed { sources: &FxHashSet::default(), writers: &writers, at: access }).in_front;
-        if let Holds::Overwritten(other) = in_front {
+        let preheader_loads =
+            Flow::of(self, &Followed { sources: &FxHashSet::default(), writers: &writers, at: access }).preheader_loads;
+        if let Holds::Overwritten(other) = preheader_loads {
             return Err(aliased(other));
         }
         let kind_of = |access: &Access| {
@@ -273,7 +273,7 @@ impl Here<'_> {
         let value_of = |holds: Holds| match holds {
             Holds::Joined(block) => joined[&block],
             Holds::Accessed(inst) | Holds::Overwritten(inst) => read_or_written[&inst],
-            Holds::AtStart => unreachable!("the cell is known on each way"),
+            Holds::AtStart => unreachable!("the cell is known on each path"),
         };
         for &block in joins {
             let edges: Vec<_> = edges_into(self.func, self.cfg, block).collect();

@@ -18,7 +18,7 @@ refusals! {
         TooManyPairs { access: Inst, max: usize }
             => "too-many-pairs", "whether {access} is alone takes more than {max} comparisons of addresses",
             help "give accesses that never overlap different alias regions";
-        /// A cycle inside the loop has no header, and so no place for what its iterations pass on.
+        /// A cycle inside the loop has no header, and so no place for what its iterations pass.
         Irreducible { entry: Block }
             => "irreducible", "the cycle through {entry} inside the loop can be entered elsewhere too",
             help "enter the cycle at one block only";

@@ -35,7 +35,7 @@ struct Equals {
     count: usize,
 }
 
-/// For each loop its uses of numbers that are known, for numbers that a loop uses which does not change them. Linear in the size of the function.
+/// For each loop its uses of numbers that are known, for numbers that are invariant in a loop that uses them. Linear in the size of the function.
 pub(super) fn known(ctx: &Context, cx: &PassCx<'_>, forest: &LoopForest) -> FxHashMap<Loop, Vec<Known>> {
     let func = &ctx.func;
     let equals = Equals::of(func);
@@ -151,8 +151,8 @@ impl Equals {
         );
     }
 
-    /// The number that branches speak of which `value` is, or is made of by one change of width. That is computed anew whenever the number is, before
-    /// it comes to any use of it: the definition of the one dominates that of the other.
+    /// The number that branches speak of which `value` is, or is made of by one change of width. That is recomputed whenever the number is, before
+    /// any use of it is reached: the definition of the one dominates that of the other.
     fn number_in(&self, func: &Function, value: Value) -> Option<Value> {
         if self.numbers.contains(value) {
             return Some(value);

@@ -11,7 +11,7 @@ use cranelift_codegen::FxHashMap;
 use cranelift_codegen::entity::SecondaryMap;
 use cranelift_codegen::ir::{Function, Inst, InstBuilder, Value};
 
-/// The sums of constants in a loop, of which one becomes one with what the other adds to.
+/// The sums with a constant in a loop that add to another such sum: both become one.
 pub(super) struct Sums {
     /// Sums of a sum, in the order of the blocks.
     outer: Vec<Inst>,
@@ -20,7 +20,7 @@ pub(super) struct Sums {
 }
 
 impl Sums {
-    /// The sums of sums in the blocks of `lp`, but not in loops inside. None if there are none.
+    /// The sums of sums in the blocks of `lp`, but not in inner loops. None if there are none.
     pub(super) fn of(func: &Function, forest: &LoopForest, lp: Loop) -> Option<Self> {
         let insts = forest.own_blocks(lp).flat_map(|block| func.layout.block_insts(block));
         let is_sum_of_sum = |inst: &Inst| {
@@ -48,7 +48,7 @@ impl Sums {
         self.inner.len()
     }
 
-    /// Adds what both add. Returns what is used no more.
+    /// Adds both constants at once. Returns what is no longer used.
     pub(super) fn apply(self, func: &mut Function) -> Vec<Value> {
         let Self { outer, inner } = self;
         for inst in outer {

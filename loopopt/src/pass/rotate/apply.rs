@@ -72,7 +72,7 @@ pub(super) fn apply(func: &mut Function, plans: &[Rotation]) -> Vec<Block> {
     entries.into_iter().map(|entry| entry.header).collect()
 }
 
-/// Makes jumps of the guards of which the way is known.
+/// Makes jumps of the guards that are known to take one edge.
 fn settle_guards(func: &mut Function, plans: &[Rotation], entries: &[Entry]) {
     let mut unused = Vec::new();
     for (plan, entry) in plans.iter().zip(entries) {
@@ -182,7 +182,7 @@ struct Entry {
 }
 
 impl Entry {
-    /// Lets the preheader enter the copy of the header, and puts a new header on the way into the body.
+    /// Lets the preheader enter the copy of the header, and puts a new header on the edges into the body.
     fn make(func: &mut Function, plan: &Rotation, copies: &Copies) -> Self {
         let guard = copies.block(plan.header);
         let into_loop = func.layout.last_inst(plan.preheader).expect("a preheader ends in a jump");

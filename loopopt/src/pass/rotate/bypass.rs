@@ -1,4 +1,4 @@
-//! Iterations that bypass the loops inside.
+//! Iterations that bypass the inner loops.
 //!
 //! ```text
 //!  while p < end {
@@ -8,11 +8,11 @@
 //!  }                                                   jumps to the test, too
 //! ```
 //!
-//! Such an iteration is as short as one of an innermost loop, and takes one jump as long as the test is at the top. At the bottom, all ways
-//! back share the test and take a second jump from there: [`tail_duplicate`](crate::pass::tail_duplicate) gives each way a test of its own in
+//! Such an iteration is as short as one of an innermost loop, and takes one jump as long as the test is at the top. At the bottom, all paths
+//! back share the test and take a second jump from there: [`tail_duplicate`](crate::pass::tail_duplicate) gives each path a test of its own in
 //! innermost loops only.
 
-use crate::analysis::cfg::edges::{edges_into, ways_from};
+use crate::analysis::cfg::edges::{edges_and_targets, edges_into};
 use crate::analysis::cfg::jumps::only_jumps_to;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::scev::exit_test::ExitTest;
@@ -22,8 +22,8 @@ use cranelift_codegen::Context;
 use cranelift_codegen::ir::Block;
 use std::collections::BTreeSet;
 
-/// Whether an iteration can bypass all loops inside `lp`, where several ways back meet in a latch that does nothing else. Not so if there is
-/// no loop inside.
+/// Whether an iteration can bypass all inner loops of `lp`, where several paths back meet in a latch that does nothing else. Not so if there is
+/// no inner loop.
 pub(super) fn is_bypassed(ctx: &Context, forest: &LoopForest, lp: Loop) -> bool {
     let func = &ctx.func;
     let latch = forest.latch(func, lp).expect("canonical form");
@@ -38,13 +38,15 @@ pub(super) fn is_bypassed(ctx: &Context, forest: &LoopForest, lp: Loop) -> bool 
         }
         let inside = |target: Block| forest.innermost(target) == Some(lp);
         open.extend(
-            ways_from(func, block).map(|(_, target)| target).filter(|&target| inside(target) && seen.insert(target)),
+            edges_and_targets(func, block)
+                .map(|(_, target)| target)
+                .filter(|&target| inside(target) && seen.insert(target)),
         );
     }
     false
 }
 
-/// Whether the header compares a number that changes by the same step in each iteration with one that does not change.
+/// Whether the header compares a number that changes by the same step in each iteration with one that is loop-invariant.
 pub(super) fn is_counted(view: View<'_>, lp: Loop) -> bool {
     let header = view.forest.data(lp).header;
     let mut exits = view.forest.data(lp).exits.iter().filter(|exit| exit.source(view.func()) == header);

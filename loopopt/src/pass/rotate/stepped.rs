@@ -1,4 +1,4 @@
-//! Numbers of the header that are a counter and a constant.
+//! Numbers of the header that are a counter plus a constant.
 //!
 //! ```text
 //! header(v1):                            header(v1):  ◄──────────────┐
@@ -11,7 +11,7 @@
 //!     jump header(v5)
 //! ```
 //!
-//! The new header computes them. If it got them as parameters, each would be a number of its own, of which nothing says that it is the counter and a
+//! The new header computes them. If it got them as parameters, each would be a number of its own, of which nothing says that it is the counter plus a
 //! constant: no check would know its range, and no address take the constant as an offset. And what the header computes at the end of an iteration becomes one
 //! step from what the iteration began with. Both are the same sums as before.
 
@@ -57,7 +57,7 @@ pub(super) fn stepped(view: View<'_>, lp: Loop) -> Vec<Stepped> {
 }
 
 impl Stepped {
-    /// Computes it in the new header, which jumps on, of the parameter there that stands for the counter.
+    /// Computes it in the new header, which ends in a jump, from the parameter there that stands for the counter.
     pub(super) fn compute(self, func: &mut Function, header: Block, counter: Value) -> Value {
         let jump = func.layout.last_inst(header).expect("a funnel ends in a jump");
         let srcloc = func.srcloc(func.dfg.value_def(self.value).unwrap_inst());

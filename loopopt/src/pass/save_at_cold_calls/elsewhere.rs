@@ -1,4 +1,4 @@
-//! Cold calls that come back elsewhere: a rare part that finishes the iteration, and enters the loop anew or leaves it.
+//! Cold calls that come back elsewhere: a rare part that finishes the iteration, and enters the loop again or leaves it.
 //!
 //! ```text
 //! rare cold:                                rare cold:
@@ -11,7 +11,7 @@
 //!                                               brif v5, header(v12), exit
 //! ```
 //!
-//! Each value that lives across is a new one behind the call. Where both meet, there is a parameter ([`crate::edit::ssa::repair`]).
+//! Each value that lives across is a new one after the call. Where both meet, there is a parameter ([`crate::edit::ssa::repair`]).
 
 use super::rare::is_worth_saving;
 use super::users::Users;
@@ -28,7 +28,7 @@ use cranelift_codegen::ir::{Block, Function, Inst, InstBuilder, Opcode, Value};
 /// Blocks of a loop in which what lives is looked for, for each cold call by itself. 300: it bounds the time for loops made to be slow.
 pub(super) const MAX_BLOCKS: usize = 300;
 
-/// A block that ends behind a cold call, and the one behind it.
+/// A block that ends after a cold call, and the one after it.
 #[derive(Clone, Copy)]
 pub(super) struct Behind {
     calls: Block,
@@ -36,7 +36,7 @@ pub(super) struct Behind {
 }
 
 impl Behind {
-    /// What `calls` is, if it ends behind its last call.
+    /// What `calls` is, if it ends after its last call.
     pub(super) fn of(Context { func, cfg, .. }: &Context, calls: Block) -> Option<Self> {
         let end = func.layout.last_inst(calls)?;
         let last = func.layout.prev_inst(end)?;
@@ -49,7 +49,7 @@ impl Behind {
         (is_jump && is_call(func, last) && is_alone).then_some(Self { calls, rest })
     }
 
-    /// Lets `block` end behind its last call, if that is not what it ends in.
+    /// Lets `block` end after its last call, if that is not what it ends in.
     pub(super) fn split(func: &mut Function, block: Block) {
         let end = func.layout.last_inst(block);
         let call = func.layout.block_insts(block).rev().find(|&inst| is_call(func, inst));

@@ -1,4 +1,4 @@
-//! Rare code that comes back to where its branch goes otherwise: what lives across it is saved there.
+//! Rare code that comes back to the target of the other edge of its branch: what lives across it is saved there.
 
 use super::users::Users;
 use crate::analysis::cfg::edges::{Edge, edges_from};
@@ -25,12 +25,12 @@ pub(super) struct Rare {
     pub(super) region: Vec<Block>,
 }
 
-/// Whether `value` can be saved, and is not made again where it is used.
+/// Whether `value` can be saved, and is not recomputed where it is used.
 pub(super) fn is_worth_saving(func: &Function, value: Value) -> bool {
     !is_constant_value(func, value) && can_save(func.dfg.value_type(value))
 }
 
-/// The rare code that calls and that the branch at the end of `block` leads to, which is in `lp` or in a cold loop inside.
+/// The rare code that calls and that the branch at the end of `block` leads to, which is in `lp` or in a cold inner loop.
 pub(super) fn find_rare(ctx: &Context, forest: &LoopForest, lp: Loop, block: Block) -> Option<Rare> {
     let func = &ctx.func;
     let branch = func.layout.last_inst(block)?;
@@ -64,7 +64,7 @@ struct Living {
     value: Value,
     /// Where it is defined.
     home: Block,
-    /// Whether each way to its uses after the branch passes the end of the rare code.
+    /// Whether each path to its uses after the branch passes the end of the rare code.
     comes_from_rare: bool,
 }
 
@@ -126,7 +126,7 @@ impl Rare {
         living
     }
 
-    /// Whether each way to the uses of a value after the branch passes the end of the rare code. None if the value does not live across.
+    /// Whether each path to the uses of a value after the branch passes the end of the rare code. None if the value does not live across.
     fn lives_across(
         &self,
         ctx: &Context,
@@ -136,7 +136,7 @@ impl Rare {
     ) -> Option<bool> {
         let Context { func, cfg, domtree, .. } = ctx;
         let (body, source) = (self.usual.target(func), self.usual.source(func));
-        // In a loop inside, what comes before the branch comes after it as well.
+        // In an inner loop, what comes before the branch comes after it as well.
         let inner = forest.innermost(source).filter(|&inner| !forest.contains(inner, home));
         let comes_after = |block: Block| {
             let comes_again = inner.is_some_and(|inner| forest.contains(inner, block));
@@ -153,7 +153,7 @@ impl Rare {
         live.contains(&body).then_some(false)
     }
 
-    /// Passes `value` to `body`, by the rare code as what it is saved as.
+    /// Passes `value` to `body`, from the rare code as the restored value.
     fn save_one(&self, func: &mut Function, value: Value, body: Block, users: &mut Users) {
         append_arg(func, self.usual, value);
         let entered = self.edge.target(func);

@@ -63,7 +63,7 @@ fn use_copies_in_blocks(func: &mut Function, places: &Places, copies: &Copies) {
     }
 }
 
-/// Takes away the parameters that the values left their loops by, and those that nothing uses.
+/// Removes the parameters by which the values left their loops, and those that nothing uses.
 fn replace_exit_params(ctx: &mut Context, places: &Places, moves: &[Move], copies: &Copies) {
     let mut by_block = BTreeMap::<Block, BTreeMap<usize, Replacement>>::new();
     for &(number, index, value) in &places.params {

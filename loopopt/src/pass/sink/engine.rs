@@ -94,7 +94,7 @@ impl<'a> Engine<'a> {
         true
     }
 
-    /// The moves, users before operands. `may_move` is asked in front of each.
+    /// The moves, users before operands. `may_move` is asked before each.
     pub(super) fn run(&mut self, may_move: &mut dyn FnMut() -> bool) -> Vec<Move> {
         if !self.tighten() {
             return Vec::new();
@@ -199,7 +199,7 @@ impl<'a> Engine<'a> {
         Some((inst, self.forest.data(lp).header))
     }
 
-    /// Whether the cold block `block` runs more rarely than `home`: the loops that are entered on the way are not cold
+    /// Whether the cold block `block` runs more rarely than `home`: the loops that are entered on the path there are not cold
     /// as a whole.
     fn is_rare(&self, home: Block, block: Block) -> bool {
         let mut around = self.forest.innermost(block);

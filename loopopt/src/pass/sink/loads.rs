@@ -1,9 +1,9 @@
-//! Loads that may be done behind their loop.
+//! Loads that may be done after their loop.
 //!
 //! A place is a block that only the loop of the load enters, by edges that leave it. The load dominates each of these edges, since its value is passed there or
-//! used in the place, so that it has been done in the same iteration, at the same address: what does not trap there does not trap behind the edge. Between
-//! the two, only blocks of the loop run. If none of them writes, nor lets others write, memory holds the same. The exit block of a loop around is no such
-//! place, though a value that was put behind the loop inside may be put there next: what runs between writes.
+//! used in the place, so that it has been done in the same iteration, at the same address: what does not trap there does not trap after the edge. Between
+//! the two, only blocks of the loop run. If none of them writes, nor lets others write, memory holds the same. The exit block of an enclosing loop is no such
+//! place, though a value that was put after the inner loop may be put there next: what runs between writes.
 
 use super::places::Kind;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
@@ -20,7 +20,7 @@ pub(super) struct Loads<'a> {
     forest: &'a LoopForest,
     kind: Kind,
     options: &'a Options,
-    /// Whether a loop, with those inside, leaves memory as it is, once that was asked for.
+    /// Whether a loop, with its inner loops, leaves memory as it is, once that was asked for.
     quiet: RefCell<FxHashMap<Loop, bool>>,
 }
 

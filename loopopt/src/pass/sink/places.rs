@@ -26,7 +26,7 @@ impl Kind {
     /// Where that is, for a remark.
     pub(super) fn words(self) -> &'static str {
         match self {
-            Self::Exits => "behind the loop",
+            Self::Exits => "after the loop",
             Self::Cold => "in rare blocks",
         }
     }
@@ -42,7 +42,7 @@ pub(super) struct Place {
     pub(super) needs: BTreeSet<Value>,
 }
 
-/// A parameter that nothing uses, and that a value is passed for.
+/// A parameter that nothing uses, and for which a value is the block argument.
 pub(super) type DeadParam = (Block, usize);
 
 /// How often each value is used.
@@ -61,7 +61,7 @@ pub(super) struct Places {
     pub(super) mixed: BTreeMap<Value, u32>,
     /// Parameters of exit blocks that are one value, and which.
     pub(super) params: Vec<(usize, usize, Value)>,
-    /// Parameters that go with the value.
+    /// Parameters that are removed with the value.
     pub(super) dead: BTreeMap<Value, Vec<DeadParam>>,
     /// The innermost loop with a use of the value in a block that is not cold.
     hot: SecondaryMap<Value, Option<Loop>>,
@@ -127,7 +127,7 @@ impl Places {
         self.add_dead_params(func, block, edges);
     }
 
-    /// Notes what `edges` pass for parameters of `block` that nothing uses.
+    /// Notes the block arguments of `edges` for parameters of `block` that nothing uses.
     fn add_dead_params(&mut self, func: &Function, block: Block, edges: &[Edge]) {
         let params = func.dfg.block_params(block);
         let dead: Vec<_> = (0..params.len()).filter(|&index| self.uses[params[index]] == 0).collect();

@@ -13,7 +13,7 @@ use cranelift_codegen::{Context, FxHashMap};
 pub(super) struct Constants {
     /// For each value what stands for it.
     known: FxHashMap<Value, Value>,
-    /// What was computed again, none before its operand.
+    /// What was recomputed, none before its operand.
     computed: Vec<Value>,
     /// Those that are given and not made yet.
     given: FxHashMap<Value, u64>,
@@ -21,13 +21,13 @@ pub(super) struct Constants {
 }
 
 impl Constants {
-    /// Where these values are these numbers. What is made stands before `before`.
+    /// Where these values are these numbers. What is made is placed before `before`.
     pub(super) fn new(given: &[(Value, u64)], before: Inst) -> Self {
         let given = given.iter().copied().collect();
         Self { known: FxHashMap::default(), computed: Vec::new(), given, before }
     }
 
-    /// Finds out whether `value` is one of them, or is computed from one alone. Then it is computed again.
+    /// Finds out whether `value` is one of them, or is computed from one alone. Then it is recomputed.
     pub(super) fn find(&mut self, func: &mut Function, value: Value) {
         let mut chain = Vec::new();
         let mut at = value;
@@ -59,7 +59,7 @@ impl Constants {
         self.known.contains_key(&value)
     }
 
-    /// Lets what was computed again be constants, as far as it folds, and returns what stands for what.
+    /// Lets what was recomputed be constants, as far as it folds, and returns what stands for what.
     pub(super) fn finish(self, ctx: &mut Context, forest: &LoopForest) -> FxHashMap<Value, Value> {
         for value in self.computed {
             let number = Evaluator::new(&ctx.func, &ctx.cfg, forest, 2 * MAX_CHAIN).value(value);

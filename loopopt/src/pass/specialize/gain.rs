@@ -11,7 +11,7 @@ use cranelift_codegen::{Context, FxHashMap};
 
 /// What a division by a constant saves, in instructions: it takes 10 to 18 cycles on x86-64 and 3 to 4 by multiplication.
 const DIVISOR: u64 = 12;
-/// What a `br_table` saves whose way is known: the load of the target and the jump, and what the other ways would have needed in registers.
+/// What a `br_table` saves whose target is known: the load of the target and the jump, and what the other targets would have needed in registers.
 const TABLE: u64 = 4;
 /// What one iteration of a loop saves that is unrolled: counter, comparison and branch.
 const ITERATION: u64 = 3;

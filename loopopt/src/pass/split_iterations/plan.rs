@@ -1,7 +1,7 @@
 //! Which branch a loop is split at, and what that takes.
 
 use super::{Decline, NAME};
-use crate::analysis::cfg::edges::{Edge, code_size, copied_size, ways_from};
+use crate::analysis::cfg::edges::{Edge, code_size, copied_size, edges_and_targets};
 use crate::analysis::cfg::jumps::leads_to_failure;
 use crate::analysis::cfg::loops::Loop;
 use crate::analysis::inst::number::mask;
@@ -50,13 +50,13 @@ pub(super) fn all(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
 /// A branch in the middle, and where it changes.
 pub(super) struct Split {
     pub(super) branch: Inst,
-    /// By which of its edges it goes before.
-    pub(super) way: usize,
+    /// Which of its edges it takes before that.
+    pub(super) arm: usize,
     /// Its number in the first iteration.
     pub(super) start: Sum,
     /// What the number is compared with.
     pub(super) bound: Sum,
-    /// Whether the branch goes that way for the bound, too.
+    /// Whether the branch takes that edge for the bound, too.
     pub(super) is_inclusive: bool,
     /// By how much its number is ahead of what the loop has tested before the iteration.
     pub(super) ahead: u64,
@@ -73,7 +73,7 @@ pub(super) struct Plan {
     /// The test of the loop.
     pub(super) own: CountedTest,
     pub(super) split: Split,
-    /// Whether the second loop runs a few times only.
+    /// Whether the second loop runs a few iterations only.
     pub(super) rest_is_short: bool,
     /// Instructions of the loop, without constants and jumps.
     size: usize,
@@ -124,7 +124,7 @@ impl Plan {
         if insts.saturating_mul(versions) > max {
             return Err(Decline::TooLarge { insts, versions, max });
         }
-        let before = self.split.bound.minus(&self.split.start).and_then(|way| way.as_constant());
+        let before = self.split.bound.minus(&self.split.start).and_then(|distance| distance.as_constant());
         let min = options.split_iterations_min_iterations;
         let known = [count.most_iterations(), before.map(u128::from)].into_iter().flatten().min();
         match known.filter(|&most| most < min as u128) {
@@ -152,7 +152,7 @@ impl Plan {
     }
 }
 
-/// The test that the back edge comes from, if it asks whether a number that grows is less than one that does not change.
+/// The test that the back edge comes from, if it asks whether a number that grows is less than one that is loop-invariant.
 fn own_test(view: View<'_>, lp: Loop, (back_edge, recurrences): (Edge, &Recurrences)) -> Option<CountedTest> {
     let exit = view.forest.data(lp).exits.iter().find(|exit| exit.branch == back_edge.branch)?;
     let own = ExitTest::of(view.func(), *exit)?.counted(view, lp, recurrences)?;
@@ -162,14 +162,14 @@ fn own_test(view: View<'_>, lp: Loop, (back_edge, recurrences): (Edge, &Recurren
 }
 
 impl Split {
-    /// What the branch of `block` says, if it is decided by a number that moves as that of the test does.
+    /// What the branch of `block` says, if it is decided by a number that advances as that of the test does.
     fn find(view: View<'_>, lp: Loop, block: Block, (own, recurrences): (&CountedTest, &Recurrences)) -> Option<Self> {
         let func = view.func();
         let branch = func.layout.last_inst(block)?;
         let InstructionData::Brif { arg, .. } = func.dfg.insts[branch] else { return None };
-        let mut ways = ways_from(func, block).map(|(_, target)| target);
-        let ways = [ways.next()?, ways.next()?];
-        if ways[0] == ways[1] || branch == own.exit.exit.branch {
+        let mut targets = edges_and_targets(func, block).map(|(_, target)| target);
+        let targets = [targets.next()?, targets.next()?];
+        if targets[0] == targets[1] || branch == own.exit.exit.branch {
             return None;
         }
         let bits = own.bound.bits();
@@ -181,12 +181,12 @@ impl Split {
             let step = number.step.reduced(bits).filter(|step| *step == own.step)?;
             let start = number.start.clone();
             let ahead = start.plus(&step, 1)?.minus(&own.first)?.as_constant()?;
-            let goes_on = view.forest.contains(lp, ways[usize::from(!holds)]);
+            let goes_on = view.forest.contains(lp, targets[usize::from(!holds)]);
             let is_legal = goes_on && view.is_invariant(lp, &bound) && ahead <= MAX_AHEAD;
             let is_equality = matches!(cond, IntCC::Equal | IntCC::NotEqual);
             is_legal.then_some(Self {
                 branch,
-                way: usize::from(!holds),
+                arm: usize::from(!holds),
                 start,
                 bound,
                 is_inclusive,
@@ -205,7 +205,7 @@ impl Split {
     /// (P2), (P3)
     fn pays(&self, func: &Function, own: &CountedTest) -> bool {
         let block = func.layout.inst_block(self.branch).expect("a branch of the loop");
-        let goes_on = ways_from(func, block).all(|(_, target)| !leads_to_failure(func, target));
+        let goes_on = edges_and_targets(func, block).all(|(_, target)| !leads_to_failure(func, target));
         let is_last = self.last(own).is_some_and(|last| (1..=MAX_LAST).contains(&last));
         goes_on && !func.is_effectively_cold(block) && (is_last || !self.is_equality)
     }

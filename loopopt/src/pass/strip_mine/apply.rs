@@ -51,7 +51,7 @@ pub(super) fn apply(func: &mut Function, plan: &Plan) -> (Block, Option<Copies>)
     (strip, slow)
 }
 
-/// The conditions of the polls of loops inside, and what they load, which does not trap.
+/// The conditions of the polls of inner loops, and what they load, which does not trap.
 pub(super) fn questions_inside(func: &Function, plans: &[Plan]) -> (Vec<Value>, Vec<Inst>) {
     let inner = || plans.iter().flat_map(|plan| &plan.inner);
     let branches = inner().flat_map(|polls| &polls.all).map(|poll| poll.usual.branch);
@@ -59,7 +59,7 @@ pub(super) fn questions_inside(func: &Function, plans: &[Plan]) -> (Vec<Value>, 
     (conditions, inner().flat_map(|polls| &polls.loads).copied().collect())
 }
 
-/// Removes what the polls of loops inside have loaded and computed, if it is used no more.
+/// Removes what the polls of inner loops have loaded and computed, if it is used no more.
 pub(super) fn remove_questions(func: &mut Function, (conditions, loads): (Vec<Value>, Vec<Inst>)) {
     remove_unused(func, conditions);
     let uses = count_uses(func);
@@ -71,7 +71,7 @@ pub(super) fn remove_questions(func: &mut Function, (conditions, loads): (Vec<Va
     }
 }
 
-/// Lets the polls of loops inside take their usual edges.
+/// Lets the polls of inner loops take their usual edges.
 fn leave_out_inner_polls(func: &mut Function, plan: &Plan) {
     for poll in plan.inner.iter().flat_map(|polls| &polls.all) {
         let usual = poll.usual;
@@ -83,7 +83,7 @@ fn leave_out_inner_polls(func: &mut Function, plan: &Plan) {
     }
 }
 
-/// Lets the loop be entered once more, as it was, where a rare edge is taken. Around strips, it is one iteration, which comes back to the polls.
+/// Lets the loop be entered once more, as it was, where a rare edge is taken. For a loop of strips, it is one iteration, which comes back to the polls.
 fn leave_by_rare_edges(func: &mut Function, plan: &Plan) -> Copies {
     let header = plan.header();
     let copies = clone_blocks(func, &plan.copied);
@@ -122,8 +122,8 @@ fn enter_if_there_is_fuel(func: &mut Function, plan: &Plan, jump: Inst, (fuel, n
 }
 
 /// Says how many iterations a strip may have by the flags: `most`, or one if a rare edge was taken, be it that of a poll for fuel: what that leads to
-/// may set a flag, or change what the next look compares it with. So a flag that stays set is found set as often as the program looks. That of a poll
-/// before the first look at a flag counts as well: this look may compare with what there was before.
+/// may set a flag, or change what the next poll compares it with. So a flag that stays set is found set as often as the program polls. That of a poll
+/// before the first poll of a flag counts as well: this one may compare with what there was before.
 fn count_by_flags(func: &mut Function, plan: &Plan, most: u32) -> Value {
     let constant = |func: &mut Function, block: Block, number: u32| {
         let before = func.layout.last_inst(block).expect("a block has a terminator");
@@ -254,7 +254,7 @@ impl Ends<'_> {
     }
 }
 
-/// Whether iterations poll for fuel in loops inside too, so that there has to be fuel for all of the last one.
+/// Whether iterations poll for fuel in inner loops too, so that there has to be fuel for all of the last one.
 fn polls_inside(plan: &Plan) -> bool {
     !plan.inner.is_empty()
 }
@@ -301,7 +301,7 @@ fn room(cursor: &mut FuncCursor<'_>, fuel: Fuel) -> Value {
     }
 }
 
-/// How many iterations begin while there is enough fuel, one at least; with polls inside, how many end while there is, of which there may be none.
+/// How many iterations begin while there is enough fuel, one at least; with inner polls, how many end while there is, of which there may be none.
 fn iterations_that_fit(cursor: &mut FuncCursor<'_>, fuel: Fuel, polls_inside: bool) -> Value {
     let number = |cursor: &mut FuncCursor<'_>, number: u64| cursor.ins().iconst(types::I64, number.cast_signed());
     let room = room(cursor, fuel);
@@ -316,7 +316,7 @@ fn iterations_that_fit(cursor: &mut FuncCursor<'_>, fuel: Fuel, polls_inside: bo
     cursor.ins().iadd(fits, more)
 }
 
-/// What the polls of the next iteration would get or pass on for `value`, if the back edge passes `given` and the usual edges are taken.
+/// What the polls of the next iteration would get or pass for `value`, if the back edge passes `given` and the usual edges are taken.
 fn next(func: &mut Function, plan: &Plan, (value, given): (Value, &[Value]), before: Inst) -> Value {
     let value = plan.polls.resolve(func, value);
     match func.dfg.value_def(value) {
@@ -333,7 +333,7 @@ fn next(func: &mut Function, plan: &Plan, (value, given): (Value, &[Value]), bef
     }
 }
 
-/// Asserts that the polls of fuel that are left out would find that there is some: in front of `before`, unless the strip ends because
+/// Asserts that the polls of fuel that are left out would find that there is some: placed before `before`, unless the strip ends because
 /// `less` is 0.
 fn assert_fuel(func: &mut Function, plan: &Plan, (given, before): (&[Value], Inst), less: Value) {
     if !is_marked(func) {

@@ -42,7 +42,7 @@ impl Look<'_> {
         if counted.any(|test| ends_soon(&test)) { Err(Decline::FewIterations { most, min }) } else { Ok(()) }
     }
 
-    /// (P6) A number that counts down is added to, passed on, stored and given to calls, and nothing else is made of it in the `body`.
+    /// (P6) A number that counts down is added to, passed as a block argument, stored and given to calls, and nothing else is made of it in the `body`.
     pub(super) fn judge_fuel(&self, fuel: Fuel, body: &[Block]) -> Result<(), Decline> {
         let func = &self.ctx.func;
         if fuel.enough == Enough::BelowZero {
@@ -81,7 +81,7 @@ impl Look<'_> {
     }
 
     /// (P3) Each iteration compares an add-recurrence with something loop-invariant, computed in the loop or not, to end the loop, and nothing
-    /// else ends it but what fails. Without loops inside, its step is a constant.
+    /// else ends it but what fails. Without inner loops, its step is a constant.
     pub(super) fn judge(&self, polls: &Polls) -> Result<(), Decline> {
         let Self { ctx, forest, lp, .. } = *self;
         let func = &ctx.func;

@@ -1,4 +1,4 @@
-//! The polls of the loops inside, which a strip leaves out as well.
+//! The polls of the inner loops, which a strip leaves out as well.
 
 use super::Decline;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
@@ -10,11 +10,11 @@ use cranelift_codegen::Context;
 use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Value};
 
-/// A loop that polls, and holds loops that do.
+/// A loop that polls, and has inner loops that do.
 pub(super) struct Nest {
     /// The polls of the loop.
     pub(super) polls: Polls,
-    /// Those of the loops inside.
+    /// Those of the inner loops.
     pub(super) inner: Vec<Polls>,
     /// What only their rare edges lead to, and those of the loop.
     rare: EntitySet<Block>,
@@ -24,9 +24,9 @@ pub(super) struct Nest {
 pub(super) enum Asked {
     /// Nothing: all polls are for flags.
     Nothing,
-    /// Whether this number, in the loop outside, is enough for all polls.
+    /// Whether this number, in the outer loop, is enough for all polls.
     Fuel(Value, Enough),
-    /// Several numbers, or one in a loop inside only, or numbers that count in two ways.
+    /// Several numbers, or one in an inner loop only, or numbers that count in two ways.
     Several,
 }
 
@@ -42,7 +42,7 @@ fn fuel_of(poll: &Poll) -> Option<(Value, Enough)> {
 const MAX_PAIRS: usize = 64;
 
 impl Nest {
-    /// The nest of `lp`, if it polls and a loop inside does.
+    /// The nest of `lp`, if it polls and an inner loop does.
     pub(super) fn of(
         ctx: &Context,
         forest: &LoopForest,
@@ -51,7 +51,7 @@ impl Nest {
     ) -> Option<Self> {
         let (mut rare, mut inner) = (EntitySet::new(), Vec::new());
         let loops = forest.blocks(lp).iter().filter_map(|&block| forest.loop_of_header(block));
-        // From the inside out: what a loop passes on depends on those inside.
+        // From the inside out: what a loop passes on depends on its inner loops.
         for inside in loops.rev().filter(|&inside| inside != lp) {
             if let Some(polls) = Polls::around(ctx, (forest, inside), &rare, is_asynchronous) {
                 rare.extend(polls.rare.iter().copied());
@@ -66,12 +66,12 @@ impl Nest {
         Some(Self { polls, inner, rare })
     }
 
-    /// The polls of loops inside.
+    /// The polls of inner loops.
     fn inner_polls(&self) -> impl Iterator<Item = &Poll> {
         self.inner.iter().flat_map(|polls| &polls.all)
     }
 
-    /// The numbers that polls inside ask for.
+    /// The numbers that inner polls ask for.
     pub(super) fn asked_inside(&self) -> Vec<Value> {
         self.inner_polls().filter_map(fuel_of).map(|(number, _)| number).collect()
     }
@@ -94,7 +94,7 @@ impl Nest {
         &self.rare
     }
 
-    /// The blocks that run in an iteration of a strip, but for the polls of the loop: those of the polls inside compute what an iteration may need.
+    /// The blocks that run in an iteration of a strip, but for the polls of the loop: those of the inner polls compute what an iteration may need.
     pub(super) fn executed(&self, blocks: &[Block]) -> Vec<Block> {
         let runs = |&block: &Block| !self.rare.contains(block) && !self.polls.holds(block);
         blocks.iter().copied().filter(runs).collect()
@@ -111,7 +111,7 @@ impl Nest {
         self.inner.iter().chain([&self.polls])
     }
 
-    /// (L4) Each poll inside for a flag asks what one of the loop asks.
+    /// (L4) Each inner poll for a flag asks what one of the loop asks.
     pub(super) fn prove_same(&self, ctx: &Context, forest: &LoopForest, lp: Loop) -> Result<(), Decline> {
         let questions = Questions { ctx, forest, lp, nest: self };
         for poll in self.inner_polls().filter(|poll| poll.kind == PollKind::Flag) {

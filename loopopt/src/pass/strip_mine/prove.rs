@@ -35,7 +35,7 @@ impl Look<'_> {
         self.prove_form()?;
         let asks_flags = polls.ask_flags();
         match self.prove_with(polls, cx) {
-            // A check that looks like fuel, behind polls for flags.
+            // A check that looks like fuel, after polls for flags.
             Err(why) if asks_flags && why.is_of_fuel() => match Polls::of_flags(ctx, (forest, lp), &asynchronous) {
                 Some(polls) => self.prove_with(polls, cx),
                 None => Err(why),
@@ -60,7 +60,7 @@ impl Look<'_> {
         rare.map_or(Decline::NoPoll, |edge| Decline::UnknownPoll(edge.branch))
     }
 
-    /// (L4) and (L5) The same if loops inside poll as well. None if none does, or if too little is known of what they add to fuel.
+    /// (L4) and (L5) The same if inner loops poll as well. None if none does, or if too little is known of what they add to fuel.
     pub(super) fn prove_nest(&mut self, cx: &mut PassCx<'_>) -> Option<Result<Plan, Decline>> {
         let Self { ctx, forest, lp, .. } = *self;
         let options = cx.options;
@@ -226,7 +226,7 @@ impl Look<'_> {
         self.strip_of_flags((polls, used), body, (bound, fuel), cx)
     }
 
-    /// Whether the loop itself, or one inside, may wait for somebody to write. Its strips end by a count, so that it asks once in each then, and none may
+    /// Whether the loop itself, or an inner one, may wait for somebody to write. Its strips end by a count, so that it asks once in each then, and none may
     /// be as long as fuel lasts.
     fn waits(&self, options: &Options) -> bool {
         let Self { ctx, forest, lp, .. } = *self;
@@ -298,7 +298,7 @@ impl Look<'_> {
         2 + insts.filter(|inst| is_used(inst) && !is_constant(func, *inst)).count() as u64
     }
 
-    /// The most instructions that one iteration of the loop as it is executes behind the polls.
+    /// The most instructions that one iteration of the loop as it is executes after the polls.
     fn insts(&self, body: &[Block], cx: &mut PassCx<'_>) -> Result<u64, Decline> {
         let func = &self.ctx.func;
         let mut insts = 0_u64;

@@ -1,4 +1,4 @@
-//! Fuel of which something is taken before it is tested, becomes fuel that is tested as it is passed.
+//! Fuel of which something is taken before it is tested becomes fuel that is tested as it is passed.
 //!
 //! ```text
 //!     jump header(v1)                          v8 = iadd v1, 7
@@ -15,7 +15,7 @@
 //!
 //! # Legal when
 //!
-//! Nothing but the sum uses the parameter, which each edge passes a value for that is computed before its branch. Numbers wrap as before.
+//! Nothing but the sum uses the parameter, and its block argument on each edge is computed before the branch. Numbers wrap as before.
 
 use super::prove::may_be_rare;
 use crate::analysis::cfg::edges::{Edge, count_uses, edges_from};
@@ -61,7 +61,7 @@ struct Summed {
 impl Summed {
     fn find(ctx: &Context, forest: &LoopForest, lp: Loop, marks: &LoopMarks) -> Option<Self> {
         let (func, data) = (&ctx.func, forest.data(lp));
-        // In a cold loop, nothing tells rare code.
+        // In a cold loop, nothing tells which code is rare.
         if marks.is_left_alone(data.header) || func.layout.is_cold(data.header) {
             return None;
         }
@@ -88,7 +88,7 @@ impl Summed {
             }
             set_edge(func, edge, edge.target(func), &args);
         }
-        // The number before is nowhere any more.
+        // The number before the addition no longer exists.
         replace_labels(func, sum, self.param);
         replaced.insert(sum, self.param);
         func.layout.remove_inst(self.inst);
@@ -111,7 +111,7 @@ impl Summed {
     }
 }
 
-/// The number that is tested to be enough, or what is rare is done, by one of the first branches of an iteration that starts in `header`.
+/// The number that is tested to be enough, with rare code otherwise, by one of the first branches of an iteration that starts in `header`.
 fn fuel_of(func: &Function, header: Block) -> Option<Value> {
     /// A flag, a number, and one more.
     const MAX_POLLS: usize = 3;

@@ -19,7 +19,7 @@ const MAX_EDGES: usize = 16;
 /// Values that are looked at for each edge. 64: more than the instructions of a small block use.
 const MAX_VALUES: usize = 64;
 
-/// Blocks on the way to a branch. 4: as deep as conditions are nested, of which each joins what it has set.
+/// Blocks on the path to a branch. 4: as deep as conditions are nested, of which each joins what it has set.
 const MAX_PATH: usize = 4;
 
 /// Blocks of which each but the last one jumps to the next, and the last one branches.
@@ -28,25 +28,25 @@ pub(super) struct Path {
     pub(super) branch: Inst,
     /// The values of these blocks that the branch is computed from.
     needed: SmallVec<[Value; 8]>,
-    /// Whether an edge may decide the branch: a parameter of the first block is among them, or they are computed from a value of before that is no constant, or there are
+    /// Whether an edge may decide the branch: a parameter of the first block is among them, or they are computed from an earlier value that is no constant, or there are
     /// none.
     is_open: bool,
 }
 
-/// A path of which some edges into the first block decide the branch, each with the number of the way that it takes.
+/// A path of which some edges into the first block decide the branch, each with the number of the successor that it takes.
 pub(super) struct Plan {
     /// The header of the loop of the first block.
     pub(super) header: Block,
     pub(super) path: Path,
-    pub(super) ways: Vec<(Edge, usize)>,
-    /// The way that all edges decide on, if no edge is threaded and the path is one block: then the block itself goes that way, and copies of these edges may.
+    pub(super) threaded: Vec<(Edge, usize)>,
+    /// The successor that all edges decide on, if no edge is threaded and the path is one block: then the block jumps there, and copies of these edges may.
     pub(super) rest: Option<usize>,
 }
 
 /// By what an edge decides a branch.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum By {
-    /// By what it passes.
+    /// By its block arguments.
     Passed,
     /// Also by what is known there of values that were computed before.
     All,
@@ -119,17 +119,18 @@ impl Look<'_> {
         let Some(path) = self.path(block, max) else { return Ok(None) };
         let mut evaluator = Evaluator::new(func, &ctx.cfg, forest, MAX_VALUES);
         let mut decided = |by| {
-            let ways = edges.iter().filter_map(|&edge| Some((edge, self.way(edge, &path, by, &mut evaluator)?)));
-            ways.collect::<Vec<_>>()
+            let threaded =
+                edges.iter().filter_map(|&edge| Some((edge, self.successor(edge, &path, by, &mut evaluator)?)));
+            threaded.collect::<Vec<_>>()
         };
-        let mut ways = decided(By::All);
-        if ways.is_empty() {
+        let mut threaded = decided(By::All);
+        if threaded.is_empty() {
             return Ok(None);
         }
         if self.is_made_in_each_iteration(&path) {
-            ways = decided(By::Passed);
+            threaded = decided(By::Passed);
         }
-        if ways.is_empty() {
+        if threaded.is_empty() {
             return Err(Decline::EachIteration(path.last()));
         }
         if let Some(inst) = path.insts(func).find(|&inst| !forest.is_duplicable(func, inst)) {
@@ -139,22 +140,23 @@ impl Look<'_> {
         if insts > max {
             return Err(Decline::TooLarge { block: path.last(), insts, max });
         }
-        let is_all = ways.len() == edges.len() && path.blocks.len() == 1;
-        let (stay, ways): (Vec<_>, Vec<_>) = ways.into_iter().partition(|&(_, slot)| self.enters_loop(&path, slot));
+        let is_all = threaded.len() == edges.len() && path.blocks.len() == 1;
+        let (stay, threaded): (Vec<_>, Vec<_>) =
+            threaded.into_iter().partition(|&(_, slot)| self.enters_loop(&path, slot));
         let first = stay.first().map(|&(_, slot)| slot);
         // Not beside edges that are threaded: a copy of what such an edge comes from keeps that edge, until the next round.
-        let rest = first.filter(|&first| is_all && ways.is_empty() && stay.iter().all(|&(_, slot)| slot == first));
-        if ways.is_empty() && rest.is_none() {
+        let rest = first.filter(|&first| is_all && threaded.is_empty() && stay.iter().all(|&(_, slot)| slot == first));
+        if threaded.is_empty() && rest.is_none() {
             return Err(Decline::EntersLoop(path.last()));
         }
-        Ok(Some(Plan { header: forest.data(lp).header, path, ways, rest }))
+        Ok(Some(Plan { header: forest.data(lp).header, path, threaded, rest }))
     }
 
     /// The path from `block` on, if it is not much too long, and edges may decide its branch.
     fn path(&self, block: Block, max: usize) -> Option<Path> {
         let func = &self.ctx.func;
         let (mut blocks, mut insts) = (SmallVec::new(), 0);
-        // Twice, as what only the branch needs goes with it.
+        // Twice, as what only the branch needs is deleted with it.
         let most = max.saturating_mul(2).saturating_add(MAX_PATH);
         let mut next = block;
         loop {
@@ -190,7 +192,7 @@ impl Look<'_> {
         sources.any(|source| domtree.block_dominates(block, source))
     }
 
-    /// Whether each iteration comes to the branch, which may end the loop.
+    /// Whether each iteration reaches the branch, which may end the loop.
     fn is_made_in_each_iteration(&self, path: &Path) -> bool {
         let Self { ctx, forest, .. } = *self;
         let (func, block) = (&ctx.func, path.last());
@@ -199,8 +201,8 @@ impl Look<'_> {
             && forest.is_in_each_iteration(func, &ctx.domtree, lp, block)
     }
 
-    /// Which way the branch goes if the path is entered by `edge`, which is not cold. `evaluator` is one that may have been used.
-    fn way(&self, edge: Edge, path: &Path, by: By, evaluator: &mut Evaluator<'_>) -> Option<usize> {
+    /// Which edge the branch takes if the path is entered by `edge`, which is not cold. `evaluator` is one that may have been used.
+    fn successor(&self, edge: Edge, path: &Path, by: By, evaluator: &mut Evaluator<'_>) -> Option<usize> {
         let Self { ctx, forest, .. } = *self;
         let (func, cfg) = (&ctx.func, &ctx.cfg);
         if func.layout.is_cold(edge.source(func)) {
@@ -208,8 +210,8 @@ impl Look<'_> {
         }
         let edge = if fault!(FirstEdgeThreads) { forest.edges_into(func, cfg, path.blocks[0])[0] } else { edge };
         let edges = path.edges(func, edge);
-        if let Some(way) = self.tested_way(&edges, path, by) {
-            return Some(way);
+        if let Some(successor) = self.tested_successor(&edges, path, by) {
+            return Some(successor);
         }
         evaluator.reset(MAX_VALUES);
         let is_needed = |value: &Value| path.needed.contains(value);
@@ -218,7 +220,7 @@ impl Look<'_> {
             for (&param, arg) in passed.filter(|(param, _)| is_needed(param)) {
                 let number = arg.as_value().and_then(|arg| match path.place(func, arg) {
                     Some(home) if home < place => evaluator.value(arg),
-                    // What stands further on in the path has run before it.
+                    // What is further on in the path has run before this edge.
                     _ => self.number_on(edge, arg),
                 });
                 evaluator.assume(param, number);
@@ -246,7 +248,7 @@ impl Look<'_> {
     }
 
     /// The same by what is tested alone: a number that is known not to be zero need not be known.
-    fn tested_way(&self, edges: &[Edge], path: &Path, by: By) -> Option<usize> {
+    fn tested_successor(&self, edges: &[Edge], path: &Path, by: By) -> Option<usize> {
         let Context { func, cfg, .. } = self.ctx;
         if func.dfg.insts[path.branch].opcode() != Opcode::Brif {
             return None;
@@ -270,7 +272,7 @@ impl Look<'_> {
         func.dfg.value_type(value).is_int().then(|| number_on(func, cfg, edge, value))?
     }
 
-    /// Whether an edge that went on by this way of the branch itself could enter a loop behind its header: the last block is a header, and the way does not leave
+    /// Whether an edge to this successor of the branch could enter a loop elsewhere than at its header: the last block is a header, and the successor is in
     /// its loop.
     fn enters_loop(&self, path: &Path, slot: usize) -> bool {
         let Self { ctx, forest, .. } = *self;

@@ -34,7 +34,7 @@ pub(super) struct Gain {
 pub(super) struct Values {
     /// How many there are.
     pub(super) all: usize,
-    /// Those that the other edge passes what is compared there for: fuel, or when a poll finds something.
+    /// Those for which the other edge passes what is compared there: fuel, or when a poll finds something.
     polled: usize,
 }
 
@@ -84,7 +84,7 @@ impl Gain {
 }
 
 /// How many parameters there are in `hot` blocks for what comes from one of these, or from a rare part, if that calls. Without a call, it computes what is not much
-/// worse to have in the loop; and if the loop calls anyway, what that takes is all that counts. Loops inside have rare parts of their own: a nest that counts fuel has
+/// worse to have in the loop; and if the loop calls anyway, what that takes is all that counts. Inner loops have rare parts of their own: a nest that counts fuel has
 /// as many values as polls.
 fn values_of_calls(
     ctx: &Context,
@@ -97,7 +97,7 @@ fn values_of_calls(
     if !forest.is_innermost(lp) || !rare_part_calls() || hot().any(|block| calls(func, block)) {
         return Values::default();
     }
-    // What the header gets in the first iteration, others meet in the loop around.
+    // What the header gets in the first iteration, others meet in the outer loop.
     let header = forest.data(lp).header;
     let hot_edge = |block: Block| {
         let edges = forest.edges_into(func, &ctx.cfg, block).iter().copied();
@@ -201,17 +201,17 @@ fn waits_for(
     load
 }
 
-/// A value on the way from a condition to what it is made of.
+/// A value on the path from a condition to what it is made of.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Trail {
     value: Value,
-    /// The parameter of a header that the way went through last, and back to the iteration before.
+    /// The parameter of a header that the path went through last, and back to the iteration before.
     from: Option<Value>,
     /// Whether the value was changed since, by more than what [`settles`].
     is_computed: bool,
 }
 
-/// What the edges from `hot` blocks pass for a parameter.
+/// The block arguments that the edges from `hot` blocks pass for a parameter.
 fn passed<'a>(
     ctx: &'a Context,
     (hot, header): (&'a EntitySet<Block>, Block),
@@ -222,7 +222,7 @@ fn passed<'a>(
     let edges = edges_into(func, cfg, block).filter(|edge| hot.contains(edge.source(func)));
     edges.filter_map(move |edge| {
         let value = edge.args(func).nth(index)?.as_value()?;
-        // A loop inside begins anew.
+        // An inner loop starts again.
         let goes_back = block == header && domtree.block_dominates(block, edge.source(func));
         let back = Trail { value, from: Some(trail.value), is_computed: false };
         Some(if goes_back { back } else { Trail { value, ..trail } })

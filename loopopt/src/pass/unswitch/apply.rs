@@ -1,4 +1,4 @@
-//! A loop for each way of a branch.
+//! A loop for each arm of a branch.
 
 use super::candidates::Other;
 use super::{NAME, PASS, Part, Plan};
@@ -25,18 +25,18 @@ impl Plan {
         for part in &self.parts[1..] {
             let blocks: Vec<_> = self.all_blocks.iter().copied().filter(|&block| part.blocks.contains(block)).collect();
             let copies = clone_blocks(func, &order.sorted(&blocks));
-            let way = if fault!(InvertedVersion) { self.parts[0].way } else { part.way };
-            self.settle(func, &copies, (part, way));
+            let arm = if fault!(InvertedVersion) { self.parts[0].arm } else { part.arm };
+            self.settle(func, &copies, (part, arm));
             all.push(copies);
         }
-        self.settle(func, &Copies::default(), (&self.parts[0], self.parts[0].way));
+        self.settle(func, &Copies::default(), (&self.parts[0], self.parts[0].arm));
         if !all.is_empty() {
             self.dispatch(func, &all);
         }
         all
     }
 
-    /// Moves what computes the condition in front of the loop.
+    /// Moves what computes the condition into the preheader.
     fn hoist(&self, func: &mut Function) {
         for &inst in &self.candidate.chain {
             func.layout.remove_inst(inst);
@@ -59,12 +59,12 @@ impl Plan {
     }
 
     /// Settles what is decided in one version.
-    pub(super) fn settle(&self, func: &mut Function, copies: &Copies, (part, way): (&Part, usize)) {
+    pub(super) fn settle(&self, func: &mut Function, copies: &Copies, (part, arm): (&Part, usize)) {
         for (&branch, slots) in &self.decision.branches {
             let home = func.layout.inst_block(branch);
             if let Some(home) = home.filter(|&home| part.blocks.contains(home)) {
                 let branch = func.layout.last_inst(copies.block(home)).expect("a branch, or its copy");
-                match slots[way] {
+                match slots[arm] {
                     Some(slot) => {
                         assert_takes(func, branch, Claim::BranchTaken, slot);
                         settle(func, branch, slot);
@@ -78,8 +78,8 @@ impl Plan {
             if part.blocks.contains(home) {
                 let result = copies.value(func.dfg.first_result(select));
                 let select = func.dfg.value_def(result).inst().expect("a select, or its copy");
-                assert_chooses(func, select, way);
-                let arm = func.dfg.inst_args(select)[1 + way];
+                assert_chooses(func, select, arm);
+                let arm = func.dfg.inst_args(select)[1 + arm];
                 stand_for(func, select, arm);
             }
         }
@@ -93,13 +93,13 @@ impl Plan {
         func.dfg.inst_args_mut(branch)[0] = other;
     }
 
-    /// Lets the preheader enter the version of each way.
+    /// Lets the preheader enter the version of each arm.
     fn dispatch(&self, func: &mut Function, copies: &[Copies]) {
         let args: Vec<BlockArg> = self.entry.args(func).collect();
         let own = std::iter::once(self.header).chain(copies.iter().map(|copy| copy.block(self.header)));
-        let header = |way: usize| {
+        let header = |arm: usize| {
             let mut versions = self.parts.iter().zip(own.clone());
-            versions.find(|(part, _)| part.way == way).map(|(_, header)| header).expect("a version for each way")
+            versions.find(|(part, _)| part.arm == arm).map(|(_, header)| header).expect("a version for each arm")
         };
         let condition = self.candidate.condition;
         let condition = if fault!(ConditionOfFirstIteration) { self.at_entry(func, condition) } else { condition };
@@ -108,10 +108,10 @@ impl Plan {
             None => {
                 func.replace(jump).brif(condition, header(0), &args, header(1), &args);
             }
-            Some(ways) => {
+            Some(arms) => {
                 let lists = &mut func.dfg.value_lists;
                 let mut calls: Vec<_> =
-                    ways.iter().map(|&way| BlockCall::new(header(way), args.iter().copied(), lists)).collect();
+                    arms.iter().map(|&arm| BlockCall::new(header(arm), args.iter().copied(), lists)).collect();
                 if fault!(DefaultWay) {
                     calls[0] = calls[calls.len() - 1].deep_clone(lists);
                 }
@@ -149,7 +149,7 @@ pub(super) fn apply(ctx: &mut Context, cx: &mut PassCx<'_>, plans: &[Plan]) -> C
     }
     ctx.func.dfg.resolve_all_aliases();
     cx.invalidate_and_prune(ctx)?;
-    // A condition that is known leaves parameters that only other ways changed, and what only they needed.
+    // A condition that is known leaves parameters that only other arms changed, and what only they needed.
     remove_redundant_params(ctx);
     remove_all_unused(&mut ctx.func);
     cx.keep_form(Form::Any);

@@ -1,7 +1,7 @@
-//! Branches and selects that go the same way in each iteration.
+//! Branches and selects that take the same arm in each iteration.
 
 use super::why::Decline;
-use crate::analysis::cfg::edges::{Edge, count_uses, destinations, edges_of, only_edge_into, ways_from};
+use crate::analysis::cfg::edges::{Edge, count_uses, destinations, edges_and_targets, edges_of, only_edge_into};
 use crate::analysis::cfg::jumps::{ends_in_trap, jump_target};
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::facts::condition::is_truth;
@@ -19,13 +19,13 @@ const MAX_SAVED: usize = 16;
 /// Loops that a branch may leave at once. Each is one more to be looked at for it.
 const MAX_LEVELS: usize = 8;
 
-/// Candidates of one loop, and ways of one of them. Each is one more look at the loop.
+/// Candidates of one loop, and arms of one of them. Each is one more look at the loop.
 pub(super) const MAX_CANDIDATES: usize = 16;
 
 /// Blocks above the loop of which the branches are looked at, and jumps that are followed to a trap.
 const MAX_BLOCKS: usize = 32;
 
-/// A branch or a select on a condition that a loop does not change.
+/// A branch or a select on a loop-invariant condition.
 pub(super) struct Candidate {
     pub(super) inst: Inst,
     pub(super) condition: Value,
@@ -33,9 +33,9 @@ pub(super) struct Candidate {
     pub(super) chain: Vec<Inst>,
     /// For a branch on more than the condition, what else it is on.
     pub(super) other: Option<Other>,
-    /// For a `br_table`, which way each of its destinations is: those that pass the same to the same block are one.
+    /// For a `br_table`, which arm each of its destinations is: those that pass the same to the same block are one.
     pub(super) table: Option<Vec<usize>>,
-    /// Whether the innermost loop around it has another loop inside.
+    /// Whether the innermost enclosing loop has an inner loop.
     pub(super) is_beside_loop: bool,
     opcode: Opcode,
     heat: Heat,
@@ -48,7 +48,7 @@ pub(super) struct Candidate {
 #[derive(Clone, Copy)]
 pub(super) struct Other {
     pub(super) value: Value,
-    /// The way of the condition, and so of the branch, in which it does not matter.
+    /// The arm of the condition, and so of the branch, on which it does not matter.
     pub(super) decided: usize,
 }
 
@@ -57,13 +57,13 @@ pub(super) struct Other {
 enum Heat {
     Normal,
     Cold,
-    /// One way leads to a trap.
+    /// One arm leads to a trap.
     Check,
 }
 
 impl Candidate {
-    /// How many ways there are.
-    pub(super) fn ways(&self) -> usize {
+    /// How many arms there are.
+    pub(super) fn arms(&self) -> usize {
         self.table.as_ref().map_or(2, |table| table.iter().max().map_or(0, |&last| last + 1))
     }
 
@@ -150,9 +150,9 @@ impl Finder<'_> {
             None if opcode == Opcode::Brif => self.part(lp, whole)?,
             None => return None,
         };
-        let table = (opcode == Opcode::BrTable).then(|| ways_of_table(func, inst));
+        let table = (opcode == Opcode::BrTable).then(|| arms_of_table(func, inst));
         if let Some(table) = &table
-            && table.iter().all(|&way| way == 0)
+            && table.iter().all(|&arm| arm == 0)
         {
             return None;
         }
@@ -162,7 +162,9 @@ impl Finder<'_> {
             Heat::Normal
         } else if func.is_effectively_cold(block) {
             Heat::Cold
-        } else if opcode == Opcode::Brif && ways_from(func, block).any(|(_, target)| leads_to_trap(func, target)) {
+        } else if opcode == Opcode::Brif
+            && edges_and_targets(func, block).any(|(_, target)| leads_to_trap(func, target))
+        {
             Heat::Check
         } else {
             Heat::Normal
@@ -172,7 +174,7 @@ impl Finder<'_> {
         Some(Candidate { inst, condition, chain, other, table, is_beside_loop, opcode, heat, saved, min_saved })
     }
 
-    /// The side of `whole` that does not change, what computes it, and the other side.
+    /// The side of `whole` that is loop-invariant, what computes it, and the other side.
     fn part(&self, lp: Loop, whole: Value) -> Option<(Value, Vec<Inst>, Option<Other>)> {
         let func = self.func;
         let inst = func.dfg.value_def(whole).inst()?;
@@ -220,9 +222,9 @@ impl Finder<'_> {
     }
 }
 
-/// Which way each destination of a `br_table` is.
-fn ways_of_table(func: &Function, branch: Inst) -> Vec<usize> {
-    let mut ways = BTreeMap::<(Block, Vec<Value>), usize>::new();
+/// Which arm each destination of a `br_table` is.
+fn arms_of_table(func: &Function, branch: Inst) -> Vec<usize> {
+    let mut arms = BTreeMap::<(Block, Vec<Value>), usize>::new();
     let key = |edge: Edge| {
         let args = edge.args(func).map(|arg| match arg {
             BlockArg::Value(value) => value,
@@ -231,23 +233,23 @@ fn ways_of_table(func: &Function, branch: Inst) -> Vec<usize> {
         (edge.target(func), args.collect())
     };
     let number = |edge| {
-        let next = ways.len();
-        *ways.entry(key(edge)).or_insert(next)
+        let next = arms.len();
+        *arms.entry(key(edge)).or_insert(next)
     };
     edges_of(func, branch).map(number).collect()
 }
 
-/// For each way of a `br_table`, which destination it decides in `branch`. Nothing if that is none on the same index, or one way
+/// For each arm of a `br_table`, which destination it decides in `branch`. Nothing if that is none on the same index, or one arm
 /// does not decide it.
 fn slots_of_table(func: &Function, branch: Inst, (candidate, table): (&Candidate, &[usize])) -> Option<Vec<usize>> {
     let InstructionData::BranchTable { arg, .. } = func.dfg.insts[branch] else { return None };
     if !is_same(func, arg, candidate.condition) || destinations(func, branch).len() != table.len() {
         return None;
     }
-    let other = ways_of_table(func, branch);
-    let mut slots = vec![None; candidate.ways()];
-    for (slot, &way) in table.iter().enumerate() {
-        let decided = *slots[way].get_or_insert(slot);
+    let other = arms_of_table(func, branch);
+    let mut slots = vec![None; candidate.arms()];
+    for (slot, &arm) in table.iter().enumerate() {
+        let decided = *slots[arm].get_or_insert(slot);
         if other[decided] != other[slot] {
             return None;
         }
@@ -313,11 +315,11 @@ impl Key {
     }
 }
 
-/// What is settled in a loop once the way of a candidate is known.
+/// What is settled in a loop once the arm of a candidate is known.
 pub(super) struct Decision {
-    /// Branches, with the number of their destination for each way, if that is decided.
+    /// Branches, with the number of their destination for each arm, if that is decided.
     pub(super) branches: BTreeMap<Inst, Vec<Option<usize>>>,
-    /// Each takes its first value if the way is the first.
+    /// Each takes its first value if the arm is the first.
     pub(super) selects: Vec<Inst>,
 }
 
@@ -331,7 +333,7 @@ impl Decision {
     ) -> Self {
         let mut decision = Self { branches: BTreeMap::new(), selects: Vec::new() };
         if let Some(Other { decided, .. }) = candidate.other {
-            decision.branches.insert(candidate.inst, [0, 1].map(|way| (way == decided).then_some(way)).to_vec());
+            decision.branches.insert(candidate.inst, [0, 1].map(|arm| (arm == decided).then_some(arm)).to_vec());
         }
         for &inst in deciders.on(func, candidate.condition) {
             if !func.layout.inst_block(inst).is_some_and(&is_inside) {
@@ -355,10 +357,10 @@ impl Decision {
         decision
     }
 
-    /// Calls `visit` with the blocks that `block` goes on to if the candidate goes `way`.
-    pub(super) fn ways_from(&self, func: &Function, block: Block, way: usize, mut visit: impl FnMut(Block)) {
+    /// Calls `visit` with the blocks that `block` goes on to if the candidate takes `arm`.
+    pub(super) fn successors_in_arm(&self, func: &Function, block: Block, arm: usize, mut visit: impl FnMut(Block)) {
         let Some(last) = func.layout.last_inst(block) else { return };
-        let slot = self.branches.get(&last).and_then(|slots| slots[way]);
+        let slot = self.branches.get(&last).and_then(|slots| slots[arm]);
         for (index, call) in destinations(func, last).iter().enumerate() {
             if slot.is_none_or(|slot| slot == index) {
                 visit(call.block(&func.dfg.value_lists));
@@ -381,9 +383,9 @@ fn is_same(func: &Function, a: Value, b: Value) -> bool {
     }
 }
 
-/// The way that the candidate goes, if a branch on the same condition above `block` tells: its edge is the only one into a block
+/// The arm that the candidate takes, if a branch on the same condition above `block` tells: its edge is the only one into a block
 /// that dominates `block`.
-pub(super) fn known_way(ctx: &Context, candidate: &Candidate, block: Block) -> Option<usize> {
+pub(super) fn known_arm(ctx: &Context, candidate: &Candidate, block: Block) -> Option<usize> {
     let Context { func, cfg, domtree, .. } = ctx;
     if candidate.table.is_some() {
         return None;

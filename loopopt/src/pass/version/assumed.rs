@@ -3,7 +3,7 @@
 //! ```text
 //!                                              v8 = load.i64 v0
 //!                                              v9 = load.i64 v0+8
-//!                                              fast if v9 .. v9 + 8 * v8 is apart from v0 .. v0 + 16
+//!                                              fast if v9 .. v9 + 8 * v8 is disjoint from v0 .. v0 + 16
 //! header(v2: i64):                         header(v2: i64):
 //!     v3 = load.i64 v0+8                       v5 = v9 + 8 * v2
 //!     v5 = v3 + 8 * v2            ──►          store v1, v5
@@ -14,47 +14,47 @@
 //!     brif v7, header(v6), exit
 //! ```
 //!
-//! What keeps such a cell apart from the stores is a formula of the cell itself. So it is asked of another loop: of one that does not load these
-//! cells, but is given what they hold in front of it.
+//! What proves such a cell disjoint from the stores is a formula of the cell itself. So it is asked of another loop: of one that does not load these
+//! cells, but is given what they hold before it.
 //!
 //! # Legal when
 //!
-//! (A1) Each of these loads may be done in front of the loop, by the rules of [`licm`](crate::pass::licm): it cannot trap and may move, or it runs in the first iteration
+//! (A1) Each of these loads may be done before the loop, by the rules of [`licm`](crate::pass::licm): it cannot trap and may move, or it runs in the first iteration
 //! and nothing that can be seen comes before it. If checks come before it, as that of a tag, it is done at another place, one that has been loaded, where one of
-//! them would fail in the first iteration; the versions are made only if all of these checks go. Nothing is believed of what is loaded there that flags or the region say of the load in the loop,
-//! and no access at what it gives is done where the test has not been made. Behind a store, only a load at an address that the loop does not
-//! load is done, and none behind a check: the store may have made it another place, or one that the loop does not come to. Nothing is loaded twice that has been
-//! loaded in front already.
-//! (A2) In the loop that does not load them, no store overlaps one of the cells: that is tested in front of the loop, by what was loaded there. Fields of one object are
-//! told apart together, unless a store is known to be to another one.
+//! them would fail in the first iteration; the versions are made only if all of these checks are removed. Nothing is believed of what is loaded there that flags or the region say of the load in the loop,
+//! and no access at what it gives is done where the test has not been made. After a store, only a load at an address that the loop does not
+//! load is done, and none after a check: the store may have made it another place, or one that the loop does not reach. Nothing is loaded twice that has been
+//! loaded before the loop already.
+//! (A2) In the loop that does not load them, no store overlaps one of the cells: that is tested before the loop, by what was loaded there. Fields of one object are
+//! proved disjoint together, unless a store is known to be to another one.
 //! (A3) Nothing else in the loop may write them: no call, no fence, no atomic, no others ([`Writers`](crate::Writers)); and none of the loads is a
 //! [poll](crate::analysis::memory::exit_polls).
 //!
-//! The proof is by induction over the stores of the loop as it was: up to some store, each cell has held what was loaded in front, so that both loops have done
+//! The proof is by induction over the stores of the loop as it was: up to some store, each cell held what was loaded before the loop, so that both loops did
 //! the same; so the next store is one of the fast loop, too, and by (A2) it overlaps no cell.
 //!
 //! All that is proved of the fast loop is proved of the loop that does not load the cells. They are not loaded there, so that what another thread writes in
-//! between does not come between a check that goes and what it confines.
+//! between does not come between a check that is removed and what it confines.
 //!
 //! # Pays when
 //!
 //! a store goes to where such a load says, or the loop ends when one says so: other loads are hoisted by [`licm`](crate::pass::licm) once they are
-//! [told apart](super::overlap). Checks have to go with it, or the loads have to be many of the instructions. In a loop that is in another one there is no second test
-//! behind this one: of a product of matrices that objects point to, 4 by 4 take 0.64 of Cranelift's time and not 1.05, 8 by 8 0.67 and not 0.87.
+//! [proved disjoint](super::overlap). Checks have to be removed with it, or the loads have to be many of the instructions. In an inner loop there is no second test
+//! after this one: of a product of matrices that objects point to, 4 by 4 take 0.64 of Cranelift's time and not 1.05, 8 by 8 0.67 and not 0.87.
 //!
 //! # Not done
 //!
-//! Loops around: what stands in front of the loop inside changes there. Cells that the loop stores to itself.
+//! Outer loops: what is before the inner loop varies there. Cells that the loop stores to itself.
 //!
 //! # References
 //!
-//! LLVM `LoopVersioningLICM` tells apart what does not depend on the cells; HotSpot and Graal know from types that a length is no element.
+//! LLVM `LoopVersioningLICM` proves disjoint what does not depend on the cells; HotSpot and Graal know from types that a length is no element.
 
 use super::finish;
-use super::in_front::{Guarding, InFront, Loaded, May};
 use super::known::Known;
 use super::overlap::count_insts;
 use super::plan::Plan;
+use super::preheader_loads::{Guarding, Loaded, May, PreheaderLoads};
 use crate::analysis::cfg::edges::Edge;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::cfg::must_execute::{FirstIteration, Order};
@@ -73,7 +73,7 @@ use crate::pass::{Form, PassCx, canon};
 use cranelift_codegen::ir::{Function, Inst, InstructionData, Value};
 use cranelift_codegen::{CodegenResult, Context, FxHashMap, FxHashSet};
 
-/// Makes versions of the innermost loops for which that can be done if cells are assumed to hold what they hold in front. Returns whether there are any.
+/// Makes versions of the innermost loops for which that can be done if cells are assumed to hold what they hold before the loop. Returns whether there are any.
 pub(super) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<bool> {
     let mut loops = candidates(ctx, cx);
     if !loops.is_empty() && cx.form < Form::Canonical {
@@ -88,7 +88,7 @@ pub(super) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<bool>
     let mut room = cx.room(&ctx.func);
     let mut found = Vec::new();
     for lp in loops {
-        let Some(assumed) = Assumed::load_in_front(ctx, cx, &forest, (lp, &order)) else { continue };
+        let Some(assumed) = Assumed::load_in_preheader(ctx, cx, &forest, (lp, &order)) else { continue };
         match assumed.plan(ctx, cx, &forest).filter(|plan| plan.copied <= room && cx.fuel.take()) {
             Some(plan) => {
                 room -= plan.copied;
@@ -111,9 +111,9 @@ pub(super) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<bool>
         stand_for(&mut ctx.func, load, value);
     }
     ctx.func.dfg.resolve_all_aliases();
-    // Behind checks, an address is the one that is meant only in the fast loop.
-    let behind_checks = found.iter().filter(|(assumed, _)| !assumed.guards.is_empty());
-    pin_accesses_at(&mut ctx.func, behind_checks.flat_map(|(assumed, _)| &assumed.given).map(|&(_, value)| value));
+    // After checks, an address is the one that is meant only in the fast loop.
+    let after_checks = found.iter().filter(|(assumed, _)| !assumed.guards.is_empty());
+    pin_accesses_at(&mut ctx.func, after_checks.flat_map(|(assumed, _)| &assumed.given).map(|&(_, value)| value));
     for &load in found.iter().flat_map(|(assumed, _)| &assumed.made) {
         put_uses_at(&mut ctx.func, load);
     }
@@ -146,7 +146,7 @@ fn needs(func: &Function, (forest, lp): (&LoopForest, Loop), options: &Options, 
     if insts().nth(options.version_max_insts).is_some() {
         return false;
     }
-    // Often enough: what is made of a load stands behind it, in the order of most layouts.
+    // Often enough: what is made of a load is after it, in the order of most layouts.
     for inst in insts() {
         let is_loaded = |value: &Value| loaded.contains(value);
         match func.dfg.insts[inst] {
@@ -178,9 +178,9 @@ fn touches_memory(func: &Function, inst: Inst) -> bool {
 struct Assumed {
     lp: Loop,
     given: Vec<(Inst, Value)>,
-    /// The checks without which not all of that may be loaded in front of the loop.
+    /// The checks without which not all of that may be loaded before the loop.
     guards: Vec<Inst>,
-    /// What was computed and loaded in front of the loop.
+    /// What was computed and loaded before the loop.
     made: Vec<Inst>,
 }
 
@@ -215,18 +215,18 @@ impl<'a> Loads<'a> {
     }
 }
 
-/// What has been loaded on the way to `lp`.
+/// What has been loaded on the path to `lp`.
 fn loaded_before(ctx: &Context, cx: &PassCx<'_>, forest: &LoopForest, lp: Loop) -> Vec<Loaded> {
     let Context { func, cfg, domtree, .. } = ctx;
     let Some(preheader) = forest.preheader(func, lp) else { return Vec::new() };
-    let private = PrivateSlots::of(func, domtree).with(cx.told_apart.clone());
+    let private = PrivateSlots::of(func, domtree).with(cx.disjoint.clone());
     let loads = available_loads(func, cfg, (forest, lp), preheader, &private);
     loads.into_iter().filter_map(|load| Loaded::of(func, load)).collect()
 }
 
 impl Assumed {
-    /// (A1) Loads the cells of `lp` in front of it. Nothing if there are none.
-    fn load_in_front(
+    /// (A1) Loads the cells of `lp` before it. Nothing if there are none.
+    fn load_in_preheader(
         ctx: &mut Context,
         cx: &PassCx<'_>,
         forest: &LoopForest,
@@ -243,7 +243,7 @@ impl Assumed {
             blocks.iter().flat_map(|&block| func.layout.block_insts(block).map(move |inst| (block, inst))).collect();
         let ends = |exit: Edge| !forest.fails_at(func, exit.target(func));
         let mut first = FirstIteration::leaving_by(func, (forest, domtree), lp, ends);
-        let mut front = InFront::new(func, forest, (lp, jump), (&cx.memories, there));
+        let mut front = PreheaderLoads::new(func, forest, (lp, jump), (&cx.memories, there));
         let mut given = Vec::new();
         for (block, inst) in insts {
             if front.func.layout.first_inst(block) == Some(inst) {
@@ -280,7 +280,7 @@ impl Assumed {
         is_needed.then_some(assumed)
     }
 
-    /// Removes what was made in front of the loop.
+    /// Removes what was made before the loop.
     fn forget(&self, func: &mut Function) {
         self.made.iter().rev().for_each(|&inst| func.layout.remove_inst(inst));
     }
@@ -306,7 +306,7 @@ impl Assumed {
         plan
     }
 
-    /// Gives the loop what its loads give in front of it. Returns what was used in their place, and by which instructions.
+    /// Gives the loop what its loads give before it. Returns what was used in their place, and by which instructions.
     fn give(&self, func: &mut Function, forest: &LoopForest) -> Vec<(Inst, Vec<Value>)> {
         let given: FxHashMap<_, _> =
             self.given.iter().map(|&(load, value)| (func.dfg.first_result(load), value)).collect();
@@ -321,7 +321,7 @@ impl Assumed {
         loaded
     }
 
-    /// Whether checks go, or the loads that go are many of the instructions of the loop.
+    /// Whether checks are removed, or the loads that are removed are many of the instructions of the loop.
     fn pays(&self, func: &Function, plan: &Plan, options: &Options) -> bool {
         let others = plan.extensions().count() + plan.overlaps().count();
         let max = self.given.len().saturating_mul(options.version_max_insts_per_cell_access);
@@ -329,7 +329,7 @@ impl Assumed {
     }
 }
 
-/// Lets what uses a load that may trap, in front of the loop, have its source location: where lowering makes one instruction of both, the trap is seen there.
+/// Lets what uses a load that may trap, before the loop, have its source location: where lowering makes one instruction of both, the trap is seen there.
 fn put_uses_at(func: &mut Function, load: Inst) {
     let Some(access) = Access::of(func, load).filter(|access| !access.flags.notrap()) else { return };
     let (srcloc, value) = (func.srcloc(load), func.dfg.first_result(access.inst));

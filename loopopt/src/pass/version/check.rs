@@ -15,7 +15,9 @@ use crate::claim::{Claim, asserted, is_marked};
 use crate::edit::copy::copy_iterations::settle;
 use crate::edit::inst::clone::repeat_before;
 use crate::edit::inst::stand_for::stand_for;
-use crate::edit::materialize::assertion::{assert_apart_from, assert_equal, assert_fits, assert_takes, assert_truth};
+use crate::edit::materialize::assertion::{
+    assert_disjoint_from, assert_equal, assert_fits, assert_takes, assert_truth,
+};
 use crate::edit::materialize::drop_trap_flags::{GoneGuards, trust_at};
 use crate::edit::materialize::emit::emit;
 use crate::fault::fault;
@@ -41,13 +43,13 @@ pub(super) struct Check {
 enum Kind {
     /// It traps or does nothing.
     Trap,
-    /// A branch that goes on by this one of its edges.
+    /// A branch that takes this one of its edges.
     Branch { on: usize },
     /// An addition that traps or gives the sum.
     Addition,
     /// A Spectre guard, which gives this one of its operands.
     Guard { gives: Value },
-    /// An access at the address that a Spectre guard in front of the loop gives, which is this one of its operands.
+    /// An access at the address that a Spectre guard before the loop gives, which is this one of its operands.
     Guarded { gives: Value },
     /// The extension of a sum, which is this sum if nothing wraps.
     Extension { wide: Box<Sum> },
@@ -186,7 +188,7 @@ impl Check {
                 }
                 stand_for(func, self.inst, sum);
             }
-            Kind::Apart { cell } => assert_apart_from(func, self.inst, (&cell.address, cell.size)),
+            Kind::Apart { cell } => assert_disjoint_from(func, self.inst, (&cell.address, cell.size)),
             &Kind::Guarded { gives } => {
                 let guard = address_operand(func, self.inst).and_then(|address| func.dfg.value_def(address).inst());
                 if let Some(guard) = guard {
@@ -198,7 +200,7 @@ impl Check {
     }
 }
 
-/// Asserts in front of `before` that `guard` chooses `gives`.
+/// Asserts right before the instruction `before` that `guard` chooses `gives`.
 fn assert_guard_gives(func: &mut Function, (before, guard): (Inst, Inst), gives: Value) {
     if let [condition, yes, _] = *func.dfg.inst_args(guard) {
         assert_truth(func, before, Claim::CheckHolds, (condition, gives == yes));
@@ -212,7 +214,7 @@ fn guarded(view: View<'_>, guard: Inst) -> Option<(Value, Vec<Requirement>)> {
 }
 
 /// The edge of a branch that is not expected to be taken: it leaves the loop for a trap, or for code that is cold. What comes back
-/// to the loop is for `transfer`, and was that if the loop around is one of `around_fast`: it may well happen in some iteration, and the others can be fast then.
+/// to the loop is for `transfer`, and was that if the outer loop is one of `around_fast`: it may well happen in some iteration, and the others can be fast then.
 fn failing_slot(view: View<'_>, block: Block, around_fast: &FxHashSet<Block>) -> Option<usize> {
     let func = view.func();
     let lp = view.forest.innermost(block)?;
@@ -227,7 +229,7 @@ fn failing_slot(view: View<'_>, block: Block, around_fast: &FxHashSet<Block>) ->
     Some(edge.slot)
 }
 
-/// Whether `target`, outside of `lp`, is in a loop around that is one of these.
+/// Whether `target`, outside of `lp`, is in an enclosing loop that is one of these.
 fn comes_back(view: View<'_>, lp: Loop, (target, around_fast): (Block, &FxHashSet<Block>)) -> bool {
     let forest = view.forest;
     let mut around = std::iter::successors(forest.data(lp).parent, |&lp| forest.data(lp).parent);

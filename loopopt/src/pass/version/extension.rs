@@ -8,12 +8,12 @@
 //!     v8 = load.i32 v7                         v10 = iadd v0, v9
 //! ```
 //!
-//! As integers, the sum of what does not change, seen as one number of the narrow type, and of what does is at most the largest number of
-//! that type: then it is what the extension gives. What does not change may wrap for itself. A number that is extended by its sign
-//! must not be negative in addition, so that it is extended without one.
+//! As integers, the sum of what is loop-invariant, seen as one number of the narrow type, and of what varies is at most the largest number of
+//! that type: then it is what the extension gives. What is loop-invariant may wrap by itself. A number that is sign-extended
+//! must not be negative in addition, so that it is zero-extended.
 //!
 //! A guard that stays asks of the narrow number, or of something else that is computed from it, and what it gives is an address with the extended one: where
-//! the processor runs ahead of the test, the two would not go together any more. So what such a guard is computed from stays as it is.
+//! the processor runs ahead of the test, the two would not match any more. So what such a guard is computed from stays as it is.
 //!
 //! Constants are added last, in 64 bits, so that all that lies next to each other has one base; a negative one is at most what it is
 //! subtracted from.
@@ -25,7 +25,7 @@
 //! programs of WebAssembly that get other code take 0.988 of their time with guard pages, and a transform of Fourier 0.91.
 //!
 //! A counter that begins below zero, as in `for (i = -n; i != 0; i++) end[i]`, is a large number without sign, and wraps with what it is added to each time. There
-//! the sum is what it is in the first iteration, as one number of the narrow type, and by how much the counter has moved since:
+//! the sum is what it is in the first iteration, as one number of the narrow type, and by how much the counter has advanced since:
 //!
 //! ```text
 //!     v5 = iadd v1, v3                         v6 = iadd v1, v2            v2 is the first v3
@@ -222,7 +222,7 @@ fn all_are_added(sum: &Sum) -> bool {
     sum.terms().iter().all(|(_, factor)| signed(*factor, sum.bits()) > 0)
 }
 
-/// The sum of `fixed` and of a counter times `factor` in 64 bits: the first one, which may have wrapped, and by how much the counter has moved since.
+/// The sum of `fixed` and of a counter times `factor` in 64 bits: the first one, which may have wrapped, and by how much the counter has advanced since.
 fn from_first(fixed: &Sum, (counter, factor): (Value, u64), start: &Sum) -> Option<Sum> {
     let counter = Sum::of_term(Term::Value(counter), 1, start.bits()).extended(WIDE, false);
     let mut sum = fixed.plus(start, factor)?.extended(WIDE, false);
@@ -279,9 +279,9 @@ impl InAddresses {
     }
 }
 
-/// What a loop has, without those inside it.
+/// What a loop has, without its inner loops.
 struct Contents {
-    /// Instructions that usually run, but for constants and what goes with Spectre guards.
+    /// Instructions that usually run, but for constants and what belongs to Spectre guards.
     insts: usize,
     /// Whether something traps, or leads to a cold block, unless something holds.
     has_checks: bool,
@@ -291,7 +291,7 @@ struct Contents {
 
 impl Contents {
     fn of(view: View<'_>, lp: Loop, kept: &EntitySet<Value>) -> Self {
-        /// Instructions that go with a Spectre guard: it, its comparison, and the sum that is compared.
+        /// Instructions that belong to a Spectre guard: it, its comparison, and the sum that is compared.
         const INSTS_PER_GUARD: usize = 3;
         let func = view.func();
         let (mut guards, mut found) = (0, Self { insts: 0, has_checks: false, extensions: Vec::new() });

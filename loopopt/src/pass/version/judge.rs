@@ -14,7 +14,7 @@ use cranelift_codegen::Context;
 use cranelift_codegen::ir::Function;
 
 impl Plan {
-    /// Why it does not pay to test anything in front of the loop, whatever that may be.
+    /// Why it does not pay to test anything before the loop, whatever that may be.
     pub(super) fn ruled_out(&self, func: &Function, options: &Options) -> Option<Decline> {
         let (insts, max) = (self.copied, options.version_max_insts);
         match options.ignore_cost {

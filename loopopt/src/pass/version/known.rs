@@ -1,4 +1,4 @@
-//! What the checks of a function require, and what of it is known in front of each loop. It is found out once for all loops.
+//! What the checks of a function require, and what of it is known before each loop. It is found out once for all loops.
 
 use super::check::Check;
 use super::extension::Extensions;
@@ -20,7 +20,7 @@ use cranelift_codegen::{Context, FxHashMap, FxHashSet};
 use std::ops::Range;
 use std::rc::Rc;
 
-/// What is known in front of loops.
+/// What is known before loops.
 pub(super) struct Known<'a> {
     pub(super) view: View<'a>,
     max_requirements: usize,
@@ -28,23 +28,23 @@ pub(super) struct Known<'a> {
     pub(super) ahead: Predication<'a>,
     conditions: Conditions<'a>,
     guards: GuardPolicy<'a>,
-    /// The headers of loops that rare parts have left for, of loops inside.
+    /// The headers of the outer loops that rare parts of inner loops have left for.
     around_fast: FxHashSet<Block>,
-    /// The headers of loops around strips.
+    /// The headers of loops of strips.
     around_strips: FxHashSet<Block>,
     extensions: Extensions<'a>,
     cells: Cells<'a>,
-    /// What has been asked of the places in front of loops.
+    /// What has been asked of the places before loops.
     answers: FxHashMap<(Loop, Requirement), bool>,
     /// The checks of the blocks that have been looked at.
     pub(super) checks: Vec<Followed>,
     /// Which of them are those of a block.
     places: FxHashMap<Block, Range<usize>>,
-    /// Which of them keep accesses of an innermost loop apart.
-    told_apart: FxHashMap<Loop, Range<usize>>,
+    /// Which of them prove accesses of an innermost loop disjoint.
+    disjoint: FxHashMap<Loop, Range<usize>>,
 }
 
-/// A check, and what it requires in front of the loops around it.
+/// A check, and what it requires before its enclosing loops.
 pub(super) struct Followed {
     pub(super) check: Check,
     /// From the innermost loop outwards, as far as anybody has asked.
@@ -76,20 +76,20 @@ impl<'a> Known<'a> {
             around_fast: cx.marks.around_fast(),
             around_strips: cx.marks.around_strips(),
             extensions: Extensions::new(view, cx.guard_policy()),
-            cells: Cells::new(view, cx.options, cx.told_apart.clone()),
+            cells: Cells::new(view, cx.options, cx.disjoint.clone()),
             answers: FxHashMap::default(),
             checks: Vec::new(),
             places: FxHashMap::default(),
-            told_apart: FxHashMap::default(),
+            disjoint: FxHashMap::default(),
         }
     }
 
-    /// Which Spectre guards may go.
+    /// Which Spectre guards may be removed.
     pub(super) fn guards(&self) -> &GuardPolicy<'a> {
         &self.guards
     }
 
-    /// The checks of a loop and of the loops inside it that are expected to run and to do nothing.
+    /// The checks of a loop and of its inner loops that are expected to run and to do nothing.
     pub(super) fn checks(&mut self, lp: Loop) -> Vec<usize> {
         let (func, forest) = (self.view.func(), self.view.forest);
         let is_cold = func.layout.is_cold(forest.data(lp).header);
@@ -100,7 +100,7 @@ impl<'a> Known<'a> {
                 let start = checks.len();
                 let all = Check::all(*view, block, (guards, around_fast), extensions);
                 checks.extend(all.map(|mut check| {
-                    check.requires = check.requires.into_iter().flat_map(|one| lengths.in_front(one)).collect();
+                    check.requires = check.requires.into_iter().flat_map(|one| lengths.preheader_loads(one)).collect();
                     Followed { check, levels: Vec::new() }
                 }));
                 start..checks.len()
@@ -110,7 +110,7 @@ impl<'a> Known<'a> {
         found
     }
 
-    /// Why there is nothing to test in front of a loop.
+    /// Why there is nothing to test before a loop.
     pub(super) fn nothing_found(&self, lp: Loop, options: &Options) -> Decline {
         match self.extensions.too_few(lp) {
             Some((insts, sums)) => Decline::FewSums { insts, sums, max: options.version_max_insts_per_extension },
@@ -118,13 +118,13 @@ impl<'a> Known<'a> {
         }
     }
 
-    /// What the cells of the innermost loops in a loop are to be told apart from, those of one cell together.
+    /// What the cells of the innermost loops in a loop are to be proved disjoint from, those of one cell together.
     pub(super) fn overlaps(&mut self, lp: Loop) -> Vec<usize> {
         let forest = self.view.forest;
         let mut found = Vec::new();
         for inner in forest.blocks(lp).iter().filter_map(|&block| forest.loop_of_header(block)) {
-            let Self { cells, checks, told_apart, .. } = self;
-            let range = told_apart.entry(inner).or_insert_with(|| {
+            let Self { cells, checks, disjoint, .. } = self;
+            let range = disjoint.entry(inner).or_insert_with(|| {
                 let start = checks.len();
                 let all = cells.of(inner).into_iter().flatten();
                 checks.extend(all.map(|check| Followed { check, levels: Vec::new() }));
@@ -135,13 +135,13 @@ impl<'a> Known<'a> {
         found
     }
 
-    /// Assumes that these loads of `lp`, of which nothing has been asked, give the same in each iteration. What keeps their cells apart from all stores is all that is
-    /// told apart there: so many checks. None if that cannot be said.
+    /// Assumes that these loads of `lp`, of which nothing has been asked, give the same in each iteration. What proves their cells disjoint from all stores is all that is
+    /// proved disjoint there: so many checks. None if that cannot be said.
     pub(super) fn assume(&mut self, lp: Loop, loads: &[Inst]) -> Option<usize> {
         let start = self.checks.len();
         let all = self.cells.of_loads(lp, loads)?.into_iter();
         self.checks.extend(all.map(|check| Followed { check, levels: Vec::new() }));
-        self.told_apart.insert(lp, start..self.checks.len());
+        self.disjoint.insert(lp, start..self.checks.len());
         Some(self.checks.len() - start)
     }
 
@@ -153,12 +153,12 @@ impl<'a> Known<'a> {
         }
     }
 
-    /// The cell that the check of this number keeps apart, if it does.
+    /// The cell that the check of this number proves disjoint, if it does.
     pub(super) fn cell(&self, number: usize) -> Option<&Rc<Cell>> {
         self.checks[number].check.cell()
     }
 
-    /// What has to hold in front of `lp` for the check of this number, which is `above` loops inside of it, and is not known to hold
+    /// What has to hold before `lp` for the check of this number, which is `above` loops inside of it, and is not known to hold
     /// there.
     pub(super) fn before(&mut self, number: usize, lp: Loop, above: usize) -> Result<&[Requirement], Decline> {
         if self.checks[number].levels.len() <= above {
@@ -189,7 +189,7 @@ impl<'a> Known<'a> {
                     None => all.push(requirement),
                 }
             }
-            // More for one check than for all of them are for none.
+            // Too many for all checks together are too many for one.
             let requirements = all.len();
             if requirements > self.max_requirements.saturating_mul(MAX_UNSIMPLIFIED) {
                 return Err(Decline::TooManyTests { requirements, max: self.max_requirements });
@@ -198,24 +198,24 @@ impl<'a> Known<'a> {
         Ok(all)
     }
 
-    /// The start of the loop right inside `lp` that holds `block`: a cell has to be apart from an access whenever that loop is entered, not only where
-    /// the access comes to run, for both may be moved to where it does not ([`crate::analysis::memory::told_apart`]).
+    /// The start of the next inner loop of `lp` that holds `block`: a cell has to be disjoint from an access whenever that loop is entered, not only where
+    /// the access is executed, for both may be moved to where it is not ([`crate::analysis::memory::disjoint`]).
     fn start_inside(&self, lp: Loop, block: Block) -> (Inst, Block) {
         let View { forest, .. } = self.view;
         let around = std::iter::successors(forest.innermost(block), |&inner| forest.data(inner).parent);
-        let inside = around.take_while(|&inner| inner != lp).last().expect("the access is in a loop inside");
+        let inside = around.take_while(|&inner| inner != lp).last().expect("the access is in an inner loop");
         let header = forest.data(inside).header;
         (self.view.func().layout.first_inst(header).expect("a block has a branch"), header)
     }
 
-    /// Whether `requirement` holds in front of the loop, if that is known.
+    /// Whether `requirement` holds before the loop, if that is known.
     fn is_known(&mut self, requirement: &Requirement, lp: Loop) -> Option<bool> {
         let entries = &self.view.forest.data(lp).entries[..];
         let (Requirement::Compare { cond, left, right }, [entry]) = (requirement, entries) else {
             return requirement.known();
         };
         requirement.known().or_else(|| {
-            // Where a strip begins is an argument of the loop around it.
+            // Where a strip begins is an argument of its outer loop.
             let around = self.view.forest.data(lp).parent.map(|around| self.view.forest.data(around).header);
             self.conditions.set_thorough(around.is_some_and(|around| self.around_strips.contains(&around)));
             let ask = || self.conditions.holds(Place::Before(entry.branch), *cond, [left, right]);

@@ -1,4 +1,4 @@
-//! Lengths that only grow, such as that of a memory: what is below one in front of a loop is below it in the loop, whatever a call
+//! Lengths that only grow, such as that of a memory: what is below one before a loop is below it in the loop, whatever a call
 //! in the loop makes of it.
 //!
 //! ```text
@@ -27,17 +27,17 @@ use cranelift_codegen::{FxHashMap, FxHashSet};
 /// Where a length is: its address, and its type.
 type Place = (Value, Offset32, MemFlags, Type);
 
-/// Lengths that are loaded in loops, and what they are in front of these.
+/// Lengths that are loaded in loops, and what they are before these.
 #[derive(Default)]
 pub(super) struct Lengths {
-    /// For a load in a loop, the same load in front of it, and the bits of both.
+    /// For a load in a loop, the same load before it, and the bits of both.
     before: FxHashMap<Value, (Value, u32)>,
-    /// The loads in front of loops.
+    /// The loads before loops.
     made: Vec<Inst>,
 }
 
 impl Lengths {
-    /// Loads each length that is loaded in a loop in front of that, too.
+    /// Loads each length that is loaded in a loop before that, too.
     pub(super) fn read(func: &mut Function, forest: &LoopForest, options: &Options) -> Self {
         let mut lengths = Self::default();
         if !all_mem_flags(func).any(|flags| options.never_shrinks(func, func.dfg.mem_flags[flags])) {
@@ -67,13 +67,13 @@ impl Lengths {
         lengths
     }
 
-    /// What is enough for `required` in the loop, said of lengths in front of it.
-    pub(super) fn in_front(&self, required: Requirement) -> Vec<Requirement> {
+    /// What is enough for `required` in the loop, said of lengths before it.
+    pub(super) fn preheader_loads(&self, required: Requirement) -> Vec<Requirement> {
         match self.found(&required) {
             Some((cond, left, before, less)) => {
                 let right = before.clone().offset(-less.cast_signed());
                 let found = Requirement::new(cond, left.clone(), right);
-                // Otherwise the difference might wrap in front of the loop and not in it.
+                // Otherwise the difference might wrap before the loop and not in it.
                 let is_large = Requirement::at_most(Sum::constant(less, before.bits()), before);
                 if less == 0 { vec![found] } else { vec![is_large, found] }
             }
@@ -81,7 +81,7 @@ impl Lengths {
         }
     }
 
-    /// The parts of `left cond length - less`, with the length in front of the loop.
+    /// The parts of `left cond length - less`, with the length before the loop.
     fn found<'r>(&self, required: &'r Requirement) -> Option<(IntCC, &'r Sum, Sum, u64)> {
         let Requirement::Compare { cond, left, right } = required else { return None };
         let is_less = matches!(cond, IntCC::UnsignedLessThan | IntCC::UnsignedLessThanOrEqual);

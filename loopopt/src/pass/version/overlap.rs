@@ -1,4 +1,4 @@
-//! Cells that another access of the loop may overlap, and what keeps the two apart.
+//! Cells that another access of the loop may overlap, and what proves the two disjoint.
 //!
 //! ```text
 //! header(v2: i64):
@@ -18,14 +18,14 @@
 //! ahead of `x`, and `x` at least `n` ahead of `y`: if `d = y - x`, modulo two to the bits of addresses, is one of `m`, `m + 1`, ..., `2^bits - n`. That
 //! is one comparison, with a constant: `d - m <= 2^bits - m - n`, unsigned. It holds wherever the array is, above the cell or below. If it has
 //! to hold in each iteration, [`predication`](crate::analysis::scev::predication) says what is enough before the loop: that it holds at the start,
-//! and that there is room for the way of `d` up to the end of that arc. An array that comes near the cell from below has little room, one that begins above
+//! and that there is room for the advance of `d` up to the end of that arc. An array that comes near the cell from below has little room, one that begins above
 //! it has nearly all of the circle. Nothing is taken for granted of sums: what wraps inside an extension is required not to.
 //!
 //! # What is won
 //!
 //! A cell that the loop only loads is hoisted by `licm` then, one that it stores to is carried by `promote`. So a cell counts if one of its loads runs in each
 //! iteration, and may be done before the loop as far as can be seen: nothing comes before it that can be observed but checks, or it cannot trap. The pass
-//! that moves it proves that anew. If there has to be a test, they have to be many of the instructions of the loop: a long one is not worth a second version for one load.
+//! that moves it proves that again. If there has to be a test, they have to be many of the instructions of the loop: a long one is not worth a second version for one load.
 //!
 //! If both addresses are made of one base, and of an index that says nothing, such as in `a[i] = b[i] * a[k]`, the cell is likely to be one of the places that
 //! are stored to: nothing is tested then. The address of a structure and a field of it that is an array are one base as well, but the distance
@@ -41,8 +41,8 @@ use crate::analysis::cfg::must_execute::{FirstIteration, Order};
 use crate::analysis::inst::effects::{Effects, is_constant};
 use crate::analysis::inst::number::mask;
 use crate::analysis::memory::alias::{Access, PrivateSlots, address_operand, cell_type};
+use crate::analysis::memory::disjoint::Disjoint;
 use crate::analysis::memory::exit_polls::polls;
-use crate::analysis::memory::told_apart::ToldApart;
 use crate::analysis::scev::linear_expr::{Sum, Term};
 use crate::analysis::scev::requirement::Requirement;
 use crate::analysis::scev::view::View;
@@ -72,8 +72,8 @@ pub(super) struct Cell {
 pub(super) struct Cells<'a> {
     view: View<'a>,
     options: &'a Options,
-    /// What has been told apart before.
-    told_apart: Rc<ToldApart>,
+    /// What has been proved disjoint before.
+    disjoint: Rc<Disjoint>,
     /// Made for the first loop that may have a cell.
     places: Option<(PrivateSlots, Order)>,
 }
@@ -85,7 +85,7 @@ pub(super) struct Seen {
     /// Where it is, as far as that is seen through parameters.
     pub(super) address: Sum,
     pub(super) is_invariant: bool,
-    /// Whether each iteration comes to it.
+    /// Whether each iteration reaches it.
     pub(super) is_certain: bool,
     /// Whether it is a load that the cell may leave memory for.
     is_won: bool,
@@ -93,11 +93,11 @@ pub(super) struct Seen {
 
 impl<'a> Cells<'a> {
     /// For the loops of this function.
-    pub(super) fn new(view: View<'a>, options: &'a Options, told_apart: Rc<ToldApart>) -> Self {
-        Self { view, options, told_apart, places: None }
+    pub(super) fn new(view: View<'a>, options: &'a Options, disjoint: Rc<Disjoint>) -> Self {
+        Self { view, options, disjoint, places: None }
     }
 
-    /// For each cell of `lp` that a register is won for if others do not overlap it: what is to be told apart from it.
+    /// For each cell of `lp` that a register is won for if others do not overlap it: what is to be proved disjoint from it.
     pub(super) fn of(&mut self, lp: Loop) -> Vec<Vec<Check>> {
         /// Cells of one loop. More do not fit into registers with what else there is, and each is compared with all accesses.
         const MAX_CELLS: usize = 4;
@@ -110,7 +110,7 @@ impl<'a> Cells<'a> {
         let mut found = Vec::new();
         if loads.any_is_invariant {
             let groups = groups(&seen).into_iter().filter(|group| group.iter().any(|own| own.is_won)).take(MAX_CELLS);
-            let cells: Vec<_> = groups.filter_map(|group| others.told_apart(&group)).collect();
+            let cells: Vec<_> = groups.filter_map(|group| others.disjoint(&group)).collect();
             let gone: usize = cells.iter().map(|(cell, _)| cell.accesses.len()).sum();
             let is_worth_a_test = options.ignore_cost
                 || count_insts(func, view.forest.blocks(lp))
@@ -131,7 +131,7 @@ impl<'a> Cells<'a> {
         found
     }
 
-    /// What keeps the cells of these loads of `lp` apart from all stores there. None if it cannot be said of one of them.
+    /// What proves the cells of these loads of `lp` disjoint from all stores there. None if it cannot be said of one of them.
     pub(super) fn of_loads(&mut self, lp: Loop, loads: &[Inst]) -> Option<Vec<Check>> {
         let (view, options) = (self.view, self.options);
         let (private, order) = self.places();
@@ -166,11 +166,11 @@ impl<'a> Cells<'a> {
         loads.iter().all(is_invariant).then_some(found)
     }
 
-    /// What may be told apart in this function, and the order of its blocks.
+    /// What may be proved disjoint in this function, and the order of its blocks.
     fn places(&mut self) -> &(PrivateSlots, Order) {
         let Context { func, domtree, .. } = self.view.ctx;
         self.places.get_or_insert_with(|| {
-            (PrivateSlots::of(func, domtree).with(self.told_apart.clone()), Order::of(func, domtree))
+            (PrivateSlots::of(func, domtree).with(self.disjoint.clone()), Order::of(func, domtree))
         })
     }
 }
@@ -259,7 +259,7 @@ pub(super) fn count_insts(func: &Function, blocks: &[Block]) -> usize {
 fn walk(view: View<'_>, lp: Loop, blocks: &[Block]) -> Vec<Seen> {
     let (func, forest) = (view.func(), view.forest);
     let mut all = Vec::new();
-    // What comes behind a check that always holds runs on each entry of the loop.
+    // What comes after a check that always holds runs on each entry of the loop.
     let ends = |exit: Edge| !forest.fails_at(func, exit.target(func));
     let mut first = FirstIteration::leaving_by(func, (forest, &view.ctx.domtree), lp, ends);
     for &block in blocks {
@@ -304,7 +304,7 @@ fn groups(seen: &[Seen]) -> Vec<Vec<&Seen>> {
     groups
 }
 
-/// What keeps an access apart from a cell.
+/// What proves an access disjoint from a cell.
 struct Apart {
     /// The access, and its block.
     other: (Inst, Block),
@@ -323,8 +323,8 @@ pub(super) struct Others<'a> {
 }
 
 impl Others<'_> {
-    /// The cell of these accesses, and what it is to be told apart from. Nothing if there is nothing, or if it would stay in memory all the same.
-    fn told_apart(&self, group: &[&Seen]) -> Option<(Cell, Vec<Apart>)> {
+    /// The cell of these accesses, and what it is to be proved disjoint from. Nothing if there is nothing, or if it would stay in memory all the same.
+    fn disjoint(&self, group: &[&Seen]) -> Option<(Cell, Vec<Apart>)> {
         let (func, first) = (self.view.func(), group[0]);
         let kind = |own: &Seen| (cell_type(func, own.access.inst), own.access.flags.explicit_endianness());
         let is_stored = group.iter().any(|own| own.access.stored.is_some());
@@ -337,8 +337,8 @@ impl Others<'_> {
         (!checks.is_empty()).then_some((cell, checks))
     }
 
-    /// What keeps `cell`, of these accesses, apart from others: for those that are not always as far from it, what keeps all of `object` apart, which it is a part of. None if
-    /// it is as likely as not one of the places that they come to, or that cannot be said in sums.
+    /// What proves `cell`, of these accesses, disjoint from others: for those that are not always as far from it, what proves all of `object` disjoint, which it is a part of. None if
+    /// it is as likely as not one of the places that they access, or that cannot be said in sums.
     fn apart_from(&self, (cell, object): (&Cell, &Cell), group: &[&Seen]) -> Option<Vec<Apart>> {
         let is_stored = group.iter().any(|own| own.access.stored.is_some());
         let is_own = |other: &Seen| other.address == cell.address && other.access.size == cell.size;
@@ -356,7 +356,7 @@ impl Others<'_> {
         Some(checks)
     }
 
-    /// Whether `cell` is as likely as not a place that `other` comes to: both addresses are made of one base, and of indices that say nothing.
+    /// Whether `cell` is as likely as not a place that `other` accesses: both addresses are made of one base, and of indices that say nothing.
     pub(super) fn are_of_one_object(&self, cell: &Cell, other: &Seen) -> bool {
         let [mut bases, mut others] = [&cell.address, &other.address].map(|sum| self.bases(sum));
         let common: Vec<_> = bases.iter().copied().filter(|base| others.contains(base)).collect();
@@ -376,7 +376,7 @@ impl Others<'_> {
         distance.is_some_and(|distance| distance.as_constant().is_some())
     }
 
-    /// What an address is made of that may be the address of an object: what is added once, and does not change if there is such a term.
+    /// What an address is made of that may be the address of an object: what is added once, and is loop-invariant if there is such a term.
     fn bases<'s>(&self, address: &'s Sum) -> Vec<&'s Term> {
         let mut open = vec![address];
         let (mut fixed, mut moving) = (Vec::new(), Vec::new());

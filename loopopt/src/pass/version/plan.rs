@@ -1,4 +1,4 @@
-//! The versions of a loop: which checks go, and what is required for that.
+//! The versions of a loop: which checks are removed, and what is required for that.
 
 use super::check::Check;
 use super::known::{Known, told_of_loads};
@@ -8,7 +8,7 @@ use super::{NAME, PASS};
 use crate::analysis::cfg::edges::Edge;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::cfg::must_execute::Order;
-use crate::analysis::memory::told_apart::ToldApart;
+use crate::analysis::memory::disjoint::Disjoint;
 use crate::analysis::scev::linear_expr::Sum;
 use crate::analysis::scev::predication::Predication;
 use crate::analysis::scev::predication::plain::plain;
@@ -23,16 +23,16 @@ use cranelift_codegen::{Context, FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use std::rc::Rc;
 
-/// What an iteration of an inner loop counts for, compared with one of the loop around it.
+/// What an iteration of an inner loop counts for, compared with one of its outer loop.
 pub(super) const INNER_WEIGHT: u64 = 8;
 
 /// How many comparisons may have to become one for a test to be short enough. 8: they are compared with each other, which takes time that grows with the
-/// square of their number, for each loop of a nest. No test in front of a sample loop has more than 11 before, which become 8.
+/// square of their number, for each loop of a nest. No test of a sample loop has more than 11 before that, which become 8.
 pub(super) const MAX_UNSIMPLIFIED: usize = 8;
 
 /// Comparisons that one check may cost, where more than [`Options::version_max_requirements`] are needed, up to twice as many. 3: a comparison takes 3
 /// instructions where a check takes 2 in each iteration, so that five iterations make up for it. Of a step of Conway's game of life with a check for each of 9 neighbours, 27
-/// comparisons stand for 10 checks: with indices of 32 bits it takes 0.6 of Cranelift's time, and 0.8 without.
+/// comparisons replace 10 checks: with indices of 32 bits it takes 0.6 of Cranelift's time, and 0.8 without.
 const REQUIREMENTS_PER_CHECK: usize = 3;
 
 /// Two versions that are legal.
@@ -41,17 +41,17 @@ pub(super) struct Plan {
     pub(super) header: Block,
     pub(super) entry: Edge,
     pub(super) blocks: Vec<Block>,
-    /// The headers of the loop and of those inside it.
+    /// The headers of the loop and of its inner loops.
     pub(super) headers: Vec<Block>,
-    /// The checks that go.
+    /// The checks that are removed.
     pub(super) checks: Vec<Check>,
-    /// How many ways out of the loops of the nest go with them.
+    /// How many exits of the loops of the nest are removed with them.
     pub(super) gone_exits: FxHashMap<Loop, usize>,
     /// For those of them by which a loop is left, the checks that it is counted by for them.
     pub(super) counted_by: FxHashMap<Inst, SmallVec<[Inst; 1]>>,
     /// What they require before the loop.
     pub(super) requires: Vec<Requirement>,
-    /// How much is checked in the nest, by any of its loops, and how much of that goes.
+    /// How much is checked in the nest, by any of its loops, and how much of that is removed.
     pub(super) weight: u64,
     pub(super) gone: u64,
     /// How much of that is not the same test in each iteration of this loop.
@@ -116,7 +116,7 @@ impl Plan {
         plan.simplify(func, obstacle, options)
     }
 
-    /// The most comparisons that pay for the checks that go.
+    /// The most comparisons that pay for the checks that are removed.
     pub(super) fn max_requirements(&self, options: &Options) -> usize {
         let checks = self.checks.iter().filter(|check| check.extension().is_none() && check.cell().is_none()).count();
         let max = options.version_max_requirements;
@@ -177,7 +177,7 @@ impl Plan {
         }
     }
 
-    /// (P10) Adds what keeps cells apart, all of a cell or nothing, as far as the test does not become too long. Where there are checks, only
+    /// (P10) Adds what proves cells disjoint, all of a cell or nothing, as far as the test does not become too long. Where there are checks, only
     /// these count. Gives a reason why there is no test for a cell, if so.
     fn add_overlaps(
         &mut self,
@@ -214,8 +214,8 @@ impl Plan {
         obstacle
     }
 
-    /// (L2) The loops that `check` ends if it fails, if each of them has another way out. How often they run is found from what their other exits test: if all were
-    /// gone, what is required would be that none is ever taken.
+    /// (L2) The loops that `check` ends if it fails, if each of them has another exit. How often they run is found from what their other exits test: if all were
+    /// removed, what is required would be that none is ever taken.
     fn ends(&self, view: View<'_>, check: &Check) -> Result<Vec<Loop>, Decline> {
         let forest = view.forest;
         let Some(target) = check.exit(view.func()) else { return Ok(Vec::new()) };
@@ -229,8 +229,8 @@ impl Plan {
         }
     }
 
-    /// (L2) The checks by which `check`, which ends these loops if it fails, is counted. Each of them may go unless it is counted by `check` in turn, by way
-    /// of others or not: what would be required then is that each fails before the other one does.
+    /// (L2) The checks by which `check`, which ends these loops if it fails, is counted. Each may be removed unless it is counted by `check` in turn, directly
+    /// or through others: what would be required then is that each fails before the other one does.
     fn counting_checks(
         &self,
         ahead: &mut Predication<'_>,
@@ -251,7 +251,7 @@ impl Plan {
         Ok(counting)
     }
 
-    /// Adds the check of this number, if there is something in front of the loop that is enough for it.
+    /// Adds the check of this number, if there is something before the loop that is enough for it.
     fn add(&mut self, forest: &LoopForest, known: &mut Known<'_>, number: usize) -> Result<(), Decline> {
         let block = known.checks[number].check.block;
         let ended = self.ends(known.view, &known.checks[number].check)?;
@@ -288,22 +288,22 @@ impl Plan {
         Ok(())
     }
 
-    /// What is told apart in the fast loop.
+    /// What is proved disjoint in the fast loop.
     pub(super) fn overlaps(&self) -> impl Iterator<Item = (&Check, &Cell)> {
         self.checks.iter().filter_map(|check| Some((check, &**check.cell()?)))
     }
 
-    /// Remembers what is told apart.
-    pub(super) fn tell_apart(&self, told_apart: &mut ToldApart) {
+    /// Remembers what is proved disjoint.
+    pub(super) fn note_disjoint(&self, disjoint: &mut Disjoint) {
         for (check, cell) in self.overlaps() {
             cell.accesses.iter().for_each(|&access| match cell.reach {
-                None => told_apart.add(access, check.inst),
-                Some(reach) => told_apart.add_far(access, check.inst, reach),
+                None => disjoint.add(access, check.inst),
+                Some(reach) => disjoint.add_far(access, check.inst, reach),
             });
         }
     }
 
-    /// The extensions that go, with what they become.
+    /// The extensions that are removed, with what they become.
     pub(super) fn extensions(&self) -> impl Iterator<Item = (&Check, &Sum)> {
         self.checks.iter().filter_map(|check| Some((check, check.extension()?)))
     }

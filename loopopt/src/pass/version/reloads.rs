@@ -116,7 +116,7 @@ fn step(view: View<'_>, lp: Loop, recurrences: &Recurrences, address: &Sum) -> O
 }
 
 impl Group<'_> {
-    /// How far a load is behind the first one, if that is known.
+    /// How far a load is after the first one in memory, if that is known.
     fn distance(&self, load: &Seen) -> Option<i64> {
         let distance = load.address.minus(&self.loads[0].address)?;
         Some(signed(distance.as_constant()?, distance.bits()))
@@ -189,7 +189,7 @@ impl Group<'_> {
 /// The most bytes by which loads move: a page. What moves by more has no neighbours to load.
 const MAX_STEP: u64 = 4096;
 
-/// Whether all values of `sum` are there where `inst` stands.
+/// Whether all values of `sum` are available at `inst`.
 fn stands_before(view: View<'_>, sum: &Sum, inst: Inst) -> bool {
     let func = view.func();
     let (domtree, layout) = (&view.ctx.domtree, &func.layout);

@@ -1,8 +1,8 @@
 //! How many Spectre guards come back, of those that a version takes away, when they are consolidated.
 //!
-//! The groups are those that [`consolidate_guards`](crate::pass::consolidate_guards) would make of the fast loop: accesses that no guard stands in front of any
+//! The groups are those that [`consolidate_guards`](crate::pass::consolidate_guards) would make of the fast loop: accesses before which there is no guard any
 //! longer, up to the next instruction that may trap, call or exit. A guard counts as often as it is executed: one that comes back and asks the same in each iteration
-//! stands in front of the loop; and where the loop may be unrolled, one that walks along with it is there for two iterations at least. What has lost its guard
+//! is placed before the loop; and where the loop may be unrolled, one that advances with it is there for two iterations at least. What has lost its guard
 //! already is counted before and after: the guards that are left may be what keeps it from sharing one.
 
 use super::check::Check;
@@ -55,7 +55,7 @@ struct Groups<'a> {
 }
 
 impl<'a> Groups<'a> {
-    /// The groups of `lp` once these guards are gone.
+    /// The groups of `lp` once these guards are removed.
     fn of(view: View<'_>, lp: Loop, gone: &Gone, policy: &'a GuardPolicy<'_>, sums: &mut Sums<'_>) -> Self {
         let (func, roots) = (view.func(), Roots::new(view.ctx, policy.options));
         let mut unguarded = |inst: Inst| {
@@ -97,12 +97,12 @@ struct Gone {
 }
 
 impl Gone {
-    /// What is in the place of `guard`, the operand of `access`, if it is gone there.
+    /// What is in the place of `guard`, the operand of `access`, if it is removed there.
     fn gives(&self, guard: Inst, access: Inst) -> Option<Value> {
         self.gives.get(&guard).or_else(|| self.gives.get(&access)).copied()
     }
 
-    /// Whether `inst` is an access that is known not to trap once the guards are gone.
+    /// Whether `inst` is an access that is known not to trap once the guards are removed.
     fn is_trusted(&self, func: &Function, inst: Inst) -> bool {
         let guard = address_operand(func, inst).and_then(|address| func.dfg.value_def(address).inst());
         guard.is_some_and(|guard| self.gives(guard, inst).is_some())
@@ -123,7 +123,7 @@ impl Frequency<'_> {
         inner.map_or(0, |inner| INNER_WEIGHT.saturating_pow(depth(inner) - depth(self.lp)).saturating_mul(2))
     }
 
-    /// The same of a guard of this address in `block`, once it has moved in front of the loops that do not change what it asks.
+    /// The same of a guard of this address in `block`, once it has moved before the loops in which what it asks is invariant.
     fn outside(&mut self, block: Block, address: &Sum, memory: &CheckedMemory) -> u64 {
         let View { ctx, forest } = self.view;
         let mut level = forest.innermost(block);

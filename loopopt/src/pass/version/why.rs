@@ -18,13 +18,13 @@ refusals! {
         FewSums { insts: usize, sums: usize, max: usize }
             => "few-sums", "{insts} instructions for {sums} sums of addresses that are added up in 32 bits, more than {max} for each",
             help "Options::version_max_insts_per_extension is the limit";
-        /// (L2) What is checked changes in a way that no formula tells.
+        /// (L2) What is checked varies in a way that no formula tells.
         Changes { check: Inst, value: Value }
             => "changes", "the check {check} depends on {value}, and it is not known how that changes",
-            help "let what is checked be a counter, a multiple of one, or something that does not change";
+            help "let what is checked be a counter, a multiple of one, or loop-invariant";
         /// (L2) No test says how often the loop runs.
         NotCounted { check: Inst } => "not-counted", "for the check {check}: no test tells how often the loop runs",
-            help "end the loop by a comparison of its counter with something that does not change";
+            help "end the loop by a comparison of its counter with something loop-invariant";
         /// (L2) The loop has no preheader.
         SeveralEntries => "not-counted", "the loop is entered in several places";
         /// (L2) A sum has too many terms.
@@ -37,11 +37,11 @@ refusals! {
         /// (P1) Most of what is checked in the nest can only be tested before an inner loop.
         FewChecks { gone: u64, all: u64 }
             => "few-checks",
-            "{gone} of {all} weighted checks can be tested before this loop, the others before a loop inside";
+            "{gone} of {all} weighted checks can be tested before this loop, the others before an inner loop";
         /// (P1) Most of the tests are the same in each iteration.
         SameTest { gone: u64, nearer: u64 }
             => "same-test",
-            "the tests before the loops inside do not change, but for {nearer} of {gone} weighted checks";
+            "the tests before the inner loops are invariant, but for {nearer} of {gone} weighted checks";
         /// (P2) Too much would be copied.
         TooLarge { insts: usize, max: usize } => "too-large", "{insts} instructions would be copied, more than {max}",
             help "Options::version_max_insts is the limit";
@@ -71,7 +71,7 @@ impl Shown for Box<Requirement> {
 }
 
 impl Decline {
-    /// What is in the way of `check`.
+    /// What is an obstacle to `check`.
     pub(super) fn of_obstacle(why: Obstacle, check: Inst) -> Self {
         match why {
             Obstacle::Changes(value) => Self::Changes { check, value },
@@ -93,7 +93,7 @@ impl Plan {
         let windows = self.overlaps().filter(|(_, cell)| cell.reach.is_some()).count();
         let overlaps = self.overlaps().count() - windows;
         let others = extensions + overlaps + windows;
-        let checks = number(self.checks.len() - others, "check is gone", "checks are gone");
+        let checks = number(self.checks.len() - others, "check is removed", "checks are removed");
         let sums =
             number(extensions, "sum of an address is added up in 64 bits", "sums of addresses are added up in 64 bits");
         let apart = number(overlaps, "access does not overlap a cell", "accesses do not overlap cells");

@@ -75,7 +75,7 @@ enum Made {
 }
 
 impl Rewriting<'_> {
-    /// Computes the bases of the groups in front of the loop, each at the end of its home, and the addresses where they are needed.
+    /// Computes the bases of the groups before the loop, each at the end of its home, and the addresses where they are needed.
     fn rewrite(&mut self, groups: &[Group], homes: &[Block]) {
         let bases: Vec<_> = groups.iter().zip(homes).map(|(group, &home)| self.base(group, home)).collect();
         let all = groups.iter().zip(bases).flat_map(|(group, base)| {

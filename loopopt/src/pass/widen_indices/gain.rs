@@ -1,4 +1,4 @@
-//! How many instructions of a loop go, how many come, and how many registers that takes.
+//! How many instructions of a loop are removed, how many are added, and how many registers that takes.
 
 use super::plan::{Group, Terms, Wide};
 use crate::analysis::cfg::edges::each_use;
@@ -17,9 +17,9 @@ pub(super) type Uses = FxHashMap<Value, usize>;
 /// What becomes of the instructions of a loop that compute addresses.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Gain {
-    /// Instructions that go.
+    /// Instructions that are removed.
     pub(super) before: usize,
-    /// Instructions that come.
+    /// Instructions that are added.
     pub(super) after: usize,
     /// Bases that live through the loop in addition.
     pub(super) bases: usize,
@@ -29,7 +29,7 @@ pub(super) struct Gain {
 
 impl Gain {
     /// Whether there are registers for the bases that are new, in a loop through which `needed` values live with so many registers
-    /// `available`. A loop that is short of them already has to come to need fewer.
+    /// `available`. A loop that is short of them already has to need fewer afterwards.
     pub(super) fn fits(self, needed: usize, available: usize) -> bool {
         self.bases == 0 || self.fits_exactly(needed, available) || self.bases < self.released
     }
@@ -39,7 +39,7 @@ impl Gain {
         (needed + self.bases).saturating_sub(self.released) <= available
     }
 
-    /// Whether at least so many instructions go for each base that is new.
+    /// Whether at least so many instructions are removed for each base that is new.
     pub(super) fn saves_for_each_base(self, min: usize) -> bool {
         self.before.saturating_sub(self.after) >= min.saturating_mul(self.bases)
     }
@@ -83,7 +83,7 @@ struct Leaving<'a> {
     uses: &'a Uses,
     /// What the new addresses are made of.
     kept: FxHashSet<Value>,
-    /// How many uses of values are gone.
+    /// How many uses of values are removed.
     gone: Uses,
     before: usize,
     released: usize,

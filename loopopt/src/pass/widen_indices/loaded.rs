@@ -9,7 +9,7 @@
 //!     brif v5, block1(v5), block2                  brif v5, block1(v8), block2
 //! ```
 //!
-//! So are lists, trees and chains of hash tables walked in a memory of 32 bits. Lowering makes an extension of a parameter a `mov` of its own, on the way from
+//! So are lists, trees and chains of hash tables walked in a memory of 32 bits. Lowering makes an extension of a parameter a `mov` of its own, on the path from
 //! one load to the next, and a loop that waits for its loads waits for it too. A load that extends is the same instruction as one that does not.
 //!
 //! # Legal when
@@ -20,7 +20,7 @@
 //!
 //! # Pays when
 //!
-//! An extension goes: nothing else comes but one at each entry.
+//! An extension is removed: nothing else is added but one at each entry.
 //!
 //! # Not done
 //!
@@ -97,7 +97,7 @@ fn extension_to_64(func: &Function, inst: Inst) -> Option<(Value, bool)> {
     extended_by(func, inst).filter(|_| func.dfg.value_type(func.dfg.first_result(inst)) == types::I64)
 }
 
-/// A number that goes from one iteration to the next, and all that it is there.
+/// A number that is passed from one iteration to the next, and all that it is there.
 struct Web {
     lp: Loop,
     signed: bool,
@@ -171,7 +171,7 @@ impl Web {
 
     fn describe(&self) -> String {
         let params: Vec<_> = self.params.values().flatten().map(Value::to_string).collect();
-        format!("{} in 64 bits, as loaded; extensions gone: {}", params.join(", "), self.extensions.len())
+        format!("{} in 64 bits, as loaded; extensions removed: {}", params.join(", "), self.extensions.len())
     }
 
     fn apply(&self, ctx: &mut Context, forest: &LoopForest, unused: &mut Vec<Value>) {

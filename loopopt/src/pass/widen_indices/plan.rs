@@ -46,11 +46,11 @@ pub(super) type Terms = SmallVec<[(Wide, u64); 4]>;
 /// Accesses of which the addresses differ by constants only.
 #[derive(Clone, Debug)]
 pub(super) struct Group {
-    /// What does not change in the loop: the base.
+    /// What is loop-invariant: the base.
     pub(super) fixed: Terms,
     /// The part of the constant that is no offset of an access.
     pub(super) far: i64,
-    /// What changes.
+    /// What varies.
     pub(super) moving: Terms,
     pub(super) accesses: Vec<(Inst, Offset32)>,
 }
@@ -64,7 +64,7 @@ impl Group {
         }
     }
 
-    /// Whether a base has to be computed in front of the loop.
+    /// Whether a base has to be computed before the loop.
     pub(super) fn makes_base(&self) -> bool {
         self.plain_base().is_none() && (!self.fixed.is_empty() || self.far != 0)
     }
@@ -216,7 +216,7 @@ impl Finder<'_, '_> {
         self.sums.insert(address, Some(sum));
     }
 
-    /// What `sum`, of 64 bits, which is `address`, is without extended sums, but those that do not change in the loop.
+    /// What `sum`, of 64 bits, which is `address`, is without extended sums, but those that are loop-invariant.
     fn widened(&mut self, address: Value, sum: &Sum, place: Place) -> Result<Address, MayWrap> {
         let mut terms = Terms::new();
         let mut constant = sum.constant_part().cast_signed();
@@ -250,7 +250,7 @@ impl Finder<'_, '_> {
         Ok((terms, constant))
     }
 
-    /// The extension of `sum`, which does not change in the loop, that `address` is made of.
+    /// The extension of `sum`, which is loop-invariant, that `address` is made of.
     fn fixed_extension(&self, address: Value, (sum, signed): (&Sum, bool)) -> Option<Value> {
         /// Instructions that an address is looked for in. 16: of each of the terms that a sum may have, a product and an addition.
         const MAX_INSTS: usize = 16;
@@ -327,10 +327,10 @@ fn add_term(terms: &mut Terms, wide: Wide, factor: u64) {
     terms.retain(|(_, factor)| *factor != 0);
 }
 
-/// Whether a number can be computed in front of the loop: it is defined there, or made by a few instructions of the loop of what is, such as an
-/// operation with a constant, which Cranelift makes again in each block, and what has become invariant since `licm` ran.
+/// Whether a number can be computed before the loop: it is defined there, or made by a few instructions of the loop of what is, such as an
+/// operation with a constant, which Cranelift recomputes in each block, and what has become invariant since `licm` ran.
 fn is_fixed(view: View<'_>, lp: Loop, wide: Wide) -> bool {
-    /// Instructions that are made again. 3: an extended index that is scaled is made of two.
+    /// Instructions that are recomputed. 3: an extended index that is scaled is made of two.
     const MAX_REPEATED: usize = 3;
     let func = view.func();
     let Some(value) = wide.value() else { return true };
@@ -342,7 +342,7 @@ fn is_fixed(view: View<'_>, lp: Loop, wide: Wide) -> bool {
     made <= MAX_REPEATED && chain.iter().all(|&inst| func.dfg.inst_results(inst).len() == 1)
 }
 
-/// The outermost loop around `lp`, itself included, that does not change any of these, so that they can be added up in front of it.
+/// The outermost loop that encloses `lp`, itself included, in which all of these are invariant, so that they can be added up before it.
 pub(super) fn home(view: View<'_>, lp: Loop, fixed: &Terms) -> Block {
     let mut home = lp;
     while let Some(around) = view.forest.data(home).parent {

@@ -21,9 +21,9 @@ refusals! {
             help "bound the index by a constant, or compute it in 64 bits";
         /// (P1) What is extended is one number each, and no counter.
         NothingAdded => "no-gain", "no address is added up before it is extended, or counted";
-        /// (P1) As many instructions would come as go.
+        /// (P1) As many instructions would be added as removed.
         NoGain { before: usize, after: usize } => "no-gain", "{after} instructions would take the place of {before}";
-        /// What goes from one iteration to the next is loaded, but not always.
+        /// What is passed from one iteration to the next is loaded, but not always.
         ComesOtherwise { param: Value, value: Value }
             => "comes-otherwise", "{param} is not always loaded: {value} would have to be extended for the next iteration",
             help "let what the next iteration extends be loaded, or a constant, or what it was";

@@ -13,7 +13,7 @@ use std::ops::Range;
 /// each, has as many.
 const MAX_FACTS: usize = 32;
 
-/// Facts that there is room for from the first on: those of some places.
+/// Facts that there is room for at the start: those of some places.
 const FIRST: usize = 8 * MAX_FACTS;
 
 /// The facts of one block, as numbers in a list.
@@ -42,7 +42,7 @@ impl BlockFacts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(in crate::analysis) struct Spot(u32);
 
-/// What tells spots apart.
+/// What distinguishes spots.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum SpotKey {
     /// In a block, after so many of the facts in it.

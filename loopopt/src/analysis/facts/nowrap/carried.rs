@@ -1,7 +1,7 @@
-//! Numbers that a counter of a loop inside starts from, and comes back to: those of loops that are [strip-mined](crate::pass::strip_mine).
+//! Numbers that a counter of an inner loop starts from, and comes back to: those of loops that are [strip-mined](crate::pass::strip_mine).
 //!
 //! ```text
-//! block1(v1: i32):                    as v2 and v3, but no more than v0 - 1 on the way back
+//! block1(v1: i32):                    as v2 and v3, but no more than v0 - 1 on the back edge
 //!     jump block2(v1)
 //! block2(v2: i32):                    starts at v1, and goes up by 4
 //!     v3 = iadd v2, 4
@@ -12,8 +12,8 @@
 //!     brif v6, block1(v3), block4
 //! ```
 //!
-//! The test of the loop around compares the very number that it goes on with, so that this is less than `v0`, or what the first number was. If for a start of at
-//! most that the counter inside does not wrap, nor the number that is handed back, then what is handed back is no less than it was. So it is never less than
+//! The test of the outer loop compares the very number that it goes on with, so that this is less than `v0`, or what the first number was. If for a start of at
+//! most that the inner counter does not wrap, nor the number that is passed back, then what is passed back is no less than it was. So it is never less than
 //! what it was at first. A strip may be one of several loops, of which one runs: then this is so of each of them.
 
 use super::{Counter, Extents, in_both, is_within};
@@ -30,13 +30,13 @@ use crate::analysis::scev::wrap_arc::{interval, is_signed};
 use crate::fault::fault;
 use cranelift_codegen::ir::{Value, ValueDef};
 
-/// A counter of a loop inside, and how it ends.
+/// A counter of an inner loop, and how it ends.
 struct Inside {
     counter: Counter,
     tests: Vec<ExitTest>,
     /// How often the back edge is taken at most.
     around: Option<u128>,
-    /// How much more than the counter is handed back.
+    /// How much more than the counter is passed back.
     added: i128,
 }
 
@@ -66,15 +66,15 @@ impl Extents<'_> {
         }
     }
 
-    /// The counters that start from `param`, in loops right inside `lp`, of which one is handed back as `next`. None if there is another way to it, but for one around
+    /// The counters that start from `param`, in child loops of `lp`, of which one is passed back as `next`. None if there is another path to it, except past
     /// all of them.
     fn all_inside(&self, lp: Loop, param: Value, next: (Value, u128)) -> Option<Vec<Inside>> {
-        /// Ways on which a number is handed back. 8: those of a loop with checks and of one without, each unrolled and not.
-        const MAX_WAYS: usize = 8;
+        /// Paths on which a number is passed back. 8: those of a loop with checks and of one without, each unrolled and not.
+        const MAX_EDGES: usize = 8;
         let View { ctx, forest } = self.view;
         let func = &ctx.func;
         let (mut open, mut found) = (vec![next], Vec::new());
-        for _ in 0..MAX_WAYS {
+        for _ in 0..MAX_EDGES {
             let Some((value, added)) = open.pop() else { return Some(found) };
             if (value, added) == (param, 0) {
                 continue;
@@ -92,7 +92,7 @@ impl Extents<'_> {
         None
     }
 
-    /// The counter that starts from `param`, in a loop right inside `lp`, and is handed back as `value` and so much more.
+    /// The counter that starts from `param`, in a child loop of `lp`, and is passed back as `value` and so much more.
     fn inside(&self, lp: Loop, param: Value, (value, added): (Value, u128)) -> Option<Inside> {
         let View { ctx, forest } = self.view;
         let ValueDef::Param(block, _) = ctx.func.dfg.value_def(value) else { return None };
@@ -111,7 +111,7 @@ impl Extents<'_> {
         Some(Inside { counter, tests, around, added: const_eval::signed(added, ty) })
     }
 
-    /// What is handed to the counters inside, if it is at first within `start`, and this test of the loop around is of what comes back, `next`.
+    /// What is passed to the inner counters, if it is at first within `start`, and this test of the outer loop is of what comes back, `next`.
     fn carried_bounds(
         &mut self,
         inside: &[Inside],
@@ -137,7 +137,7 @@ impl Extents<'_> {
         (fault!(SumsNeverWrap) || stays).then_some(bounds)
     }
 
-    /// Whether a counter that starts within `bounds` does not wrap, nor what is handed back.
+    /// Whether a counter that starts within `bounds` does not wrap, nor what is passed back.
     fn stays_within(&mut self, inside: &Inside, bounds: Bounds, signed: bool) -> bool {
         let Inside { counter, tests, around, added } = inside;
         let ends = self.limits(counter, signed);

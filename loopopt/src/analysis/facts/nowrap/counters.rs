@@ -17,7 +17,7 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Type, Value, ValueDef};
 
 impl Extents<'_> {
-    /// Finds the counters of the loop that `value` is a header parameter of, and of the loops around it. None if it is not.
+    /// Finds the counters of the loop that `value` is a header parameter of, and of the enclosing loops. None if it is not.
     pub(super) fn look_at(&mut self, value: Value) -> Option<()> {
         let View { ctx, forest } = self.view;
         let ValueDef::Param(block, _) = ctx.func.dfg.value_def(value) else { return None };
@@ -28,7 +28,7 @@ impl Extents<'_> {
             nest.push(lp);
             next = forest.data(lp).parent;
         }
-        // A counter often starts at that of the loop around.
+        // A counter often starts at that of the outer loop.
         nest.into_iter().rev().for_each(|lp| self.find_counters(lp));
         Some(())
     }
@@ -158,7 +158,7 @@ impl Extents<'_> {
         limits(self.view.func().dfg.value_type(counter.param).bits(), signed)
     }
 
-    /// Whether comparisons say that a counter and so much more is not beyond `bound` on the way into the loop.
+    /// Whether comparisons say that a counter and so much more is not beyond `bound` where the loop is entered.
     fn starts_before(&mut self, counter: &Counter, (added, bound): (i128, Option<Value>), signed: bool) -> bool {
         let [entry] = self.view.forest.data(counter.lp).entries[..] else { return false };
         let Some(start) = self.view.sum(counter.start).map(|start| start.offset(added as i64)) else { return false };

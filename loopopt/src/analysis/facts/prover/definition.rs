@@ -34,7 +34,7 @@ impl Prover<'_, '_> {
             return true;
         }
         self.by_rounding(spot, goal, depth)
-            || self.by_clamped_way(spot, goal, depth)
+            || self.by_clamped_distance(spot, goal, depth)
             || goal.left.is_some_and(|term| !term.signed && self.by_subtraction(spot, goal, term, depth))
     }
 
@@ -58,11 +58,11 @@ impl Prover<'_, '_> {
         least.is_some_and(|least| self.prove(spot, Inequality { most: -least, ..goal }.with_right(number), depth))
     }
 
-    /// Whether a side is `a + umin(w, c)`, where `a + w` is a number `b` of fewer parts: if `a` is not above `b`, the way from one to the other is `w`, and the
+    /// Whether a side is `a + umin(w, c)`, where `a + w` is a number `b` of fewer parts: if `a` is not above `b`, the distance between them is `w`, and the
     /// sum is between the two, without wraparound.
-    fn by_clamped_way(&mut self, spot: Spot, goal: Inequality, depth: usize) -> bool {
+    fn by_clamped_distance(&mut self, spot: Spot, goal: Inequality, depth: usize) -> bool {
         for (is_left, term) in [(true, goal.left), (false, goal.right)] {
-            let Some([a, b]) = term.and_then(|term| self.ends_of_clamped_way(term)) else { continue };
+            let Some([a, b]) = term.and_then(|term| self.ends_of_clamped_distance(term)) else { continue };
             let end = if is_left { goal.with_left(b, 0) } else { goal.with_right(a) };
             let is_ahead = |prover: &mut Self| prover.prove(spot, Inequality::of(a, b, 0), depth);
             if self.prove(spot, end, depth) && (fault!(ClampedEitherWay) || is_ahead(self)) {
@@ -73,7 +73,7 @@ impl Prover<'_, '_> {
     }
 
     /// `a` and `b` of such a side.
-    fn ends_of_clamped_way(&mut self, term: Term) -> Option<[Number; 2]> {
+    fn ends_of_clamped_distance(&mut self, term: Term) -> Option<[Number; 2]> {
         let func = self.conditions.func;
         let numbers = &mut self.conditions.numbers;
         let sum = numbers.sum_of_term(term);
@@ -82,14 +82,14 @@ impl Prover<'_, '_> {
             Part::Value(value) if *factor == 1 => Some(*value),
             _ => None,
         });
-        let (way, args) = values.filter(|_| sum.terms().len() > 1).find_map(|value| {
+        let (distance, args) = values.filter(|_| sum.terms().len() > 1).find_map(|value| {
             let inst = func.dfg.value_def(value).inst()?;
             match func.dfg.insts[inst] {
                 InstructionData::Binary { opcode: Opcode::Umin, args } => Some((value, args)),
                 _ => None,
             }
         })?;
-        let start = sum.minus(&Sum::of_term(Part::Value(way), 1, bits))?;
+        let start = sum.minus(&Sum::of_term(Part::Value(distance), 1, bits))?;
         args.into_iter().find_map(|arg| {
             let whole = numbers.sum_of(arg)?;
             let whole = match whole.terms() {

@@ -1,4 +1,4 @@
-//! Goals about block parameters that hold for what all edges into the block pass: induction over the iterations of a loop.
+//! Goals about block parameters that hold for the arguments of all edges into the block: induction over the iterations of a loop.
 
 use super::{Inequality, Prover, ZERO};
 use crate::analysis::cfg::edges::Edge;
@@ -12,7 +12,7 @@ use cranelift_codegen::ir::{Block, ValueDef};
 const MAX_HYPOTHESES: usize = 2;
 
 impl Prover<'_, '_> {
-    /// Whether the goal holds for what all edges into a block pass, if a side is one of its parameters.
+    /// Whether the goal holds for the arguments of all edges into a block, if a side is one of its parameters.
     pub(super) fn by_params(&mut self, spot: Spot, goal: Inequality, depth: usize) -> bool {
         let Some(block) = self.block_of_params(spot, goal) else { return false };
         if self.hypotheses.iter().filter(|(other, _)| *other == block).count() >= MAX_HYPOTHESES {
@@ -22,7 +22,7 @@ impl Prover<'_, '_> {
         if edges.is_empty() {
             return false;
         }
-        // What holds in each iteration holds in the first, which is soon said.
+        // What holds in each iteration holds in the first, which is quick to check.
         self.hypotheses.push((block, goal));
         let considered = if fault!(FirstIterationOnly) { &edges[..1] } else { &edges };
         let proved = considered.iter().all(|&edge| {
@@ -55,7 +55,7 @@ impl Prover<'_, '_> {
         domtree.block_dominates(block, self.conditions.block_of(spot)).then_some(block)
     }
 
-    /// The goal for what `edge` passes to `block`.
+    /// The goal for the arguments that `edge` passes to `block`.
     fn along(&mut self, edge: Edge, block: Block, goal: Inequality) -> Option<Inequality> {
         let func = self.conditions.func;
         let arg = |index: usize| edge.args(func).nth(index)?.as_value();

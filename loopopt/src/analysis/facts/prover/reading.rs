@@ -1,4 +1,4 @@
-//! Goals about integers with sign that follow from goals about integers without, and the other way.
+//! Goals about integers with sign that follow from goals about integers without, and the other way round.
 
 use super::{Inequality, Prover, ZERO};
 use crate::analysis::facts::known::{Fact, Spot};
@@ -6,7 +6,7 @@ use crate::analysis::scev::value_range::{Number, Term, limits};
 use crate::fault::fault;
 
 impl Prover<'_, '_> {
-    /// Whether the goal holds when its terms are read the other way, in which none of them is negative.
+    /// Whether the goal holds in the other reading of its terms, in which none of them is negative.
     pub(super) fn by_other_reading(&mut self, spot: Spot, goal: Inequality, depth: usize) -> bool {
         let terms = || [goal.left, goal.right].into_iter().flatten();
         if !self.conditions.thorough && !self.is_read_otherwise(spot, goal) {

@@ -1,4 +1,4 @@
-//! Writes the instructions of a shape: constants, what does not change, and what is computed from counters.
+//! Writes the instructions of a shape: constants, what is loop-invariant, and what is computed from counters.
 
 use super::Widths;
 use crate::analysis::lemmas::dice::Dice;
@@ -15,7 +15,7 @@ enum Part {
     Signed,
     /// A constant is added.
     Plus,
-    /// Something that does not change is added.
+    /// Something loop-invariant is added.
     Other,
     /// It is shifted: by a few bits, or by as many that only one or none of the narrow type remains.
     Shift,
@@ -160,7 +160,7 @@ impl Writer {
         }
     }
 
-    /// What is computed from `counter`, and `other`, which the loop does not change: mostly as programs do, or anything.
+    /// What is computed from `counter`, and `other`, which is loop-invariant: mostly as programs do, or anything.
     pub(super) fn computed(&mut self, counter: Number, other: Number) -> Number {
         if self.dice.one_in(4) {
             return (0..1 + self.dice.throw(3)).fold(counter, |number, _| self.anything(number, other));
@@ -235,7 +235,7 @@ impl Writer {
         use Part::{Divide, Mask, Narrow, Other, Plus, Shift, Signed, Times, Wide};
         const PARTS: [Part; 9] = [Narrow, Wide, Signed, Plus, Other, Shift, Divide, Times, Mask];
         if self.dice.one_in(6) {
-            return self.on_the_way(number, other);
+            return self.partway(number, other);
         }
         if !self.dice.one_in(3) {
             let part = self.dice.pick(&PARTS);
@@ -252,13 +252,13 @@ impl Writer {
     }
 
     /// Some steps from `number` on to `other`, and no further: as if `other` were ahead.
-    fn on_the_way(&mut self, number: Number, other: Number) -> Number {
+    fn partway(&mut self, number: Number, other: Number) -> Number {
         let bits = number.bits;
         let other = self.convert(other, bits);
-        let way = self.op("isub", bits, &[other, number]);
+        let distance = self.op("isub", bits, &[other, number]);
         let steps = self.dice.pick(&[1, 3, 8]);
         let steps = self.constant(steps, bits);
-        let steps = self.op("umin", bits, &[way, steps]);
+        let steps = self.op("umin", bits, &[distance, steps]);
         self.op("iadd", bits, &[number, steps])
     }
 

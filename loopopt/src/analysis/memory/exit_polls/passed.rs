@@ -1,4 +1,4 @@
-//! What one way through an iteration passes to the next one: whether it moves parameters of the header, or keeps them.
+//! What one path through an iteration passes to the next one: whether it moves parameters of the header, or keeps them.
 
 use super::standing::Parts;
 use super::{Search, is_select};
@@ -11,39 +11,39 @@ use smallvec::SmallVec;
 /// Parameters of the header.
 pub(super) type Params = SmallVec<[Value; 4]>;
 
-/// States of all walks of one loop from the end of an iteration up to its start. From then on, all parameters may be kept on one of the ways.
+/// States of all walks of one loop from the end of an iteration up to its start. From then on, all parameters may be kept on one of the paths.
 pub(super) const MAX_STATES: usize = 2_000;
 
-/// Values on one way down into what is passed. What is made of more may be the same again.
+/// Values on one path down into a block argument. What is made of more may be the same again.
 const MAX_DEPTH: usize = 24;
 
 /// Parameters that are looked at together.
 const MAX_TOGETHER: usize = 8;
 
-/// Whether what is passed for a parameter may be the same in all iterations from one on.
+/// Whether the block argument for a parameter may be the same from some iteration on.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kept {
-    /// It is another.
+    /// It is a different value.
     No,
-    /// It is what it was, or comes to rest.
+    /// It is what it was, or converges.
     Yes,
     /// So it is if what is loaded from one place says so: what it is moved by.
     ByAmount,
 }
 
-/// The end of a block, on the way up, and what is passed for each parameter from there.
+/// The end of a block, on the walk up, and the block argument for each parameter from there.
 type State = (Block, Params);
 
 /// A walk for some parameters.
 struct Walk<'p> {
     params: &'p [Value],
-    /// What is known of a value that is passed for a parameter.
+    /// What is known of a value that is the block argument for a parameter.
     known: FxHashMap<(Value, Value), Kept>,
 }
 
 impl Search<'_> {
-    /// Whether there is a way through an iteration that keeps all of these parameters of the header.
-    pub(super) fn kept_on_one_way(&mut self, params: &[Value]) -> Kept {
+    /// Whether there is a path through an iteration that keeps all of these parameters of the header.
+    pub(super) fn kept_on_some_path(&mut self, params: &[Value]) -> Kept {
         let func = self.func;
         let back_edges = self.forest.data(self.lp).back_edges.iter();
         let passed = |edge: &Edge| -> Params {
@@ -76,14 +76,14 @@ impl Search<'_> {
         found
     }
 
-    /// Whether `value` is a parameter of a block inside of the loop, that one way or another decides.
+    /// Whether `value` is a parameter of a block inside of the loop, of which the path decides the value.
     fn is_joined(&mut self, value: Value) -> bool {
         let header = self.forest.data(self.lp).header;
         let is_param = |block| block != header && self.forest.contains(self.lp, block);
         matches!(self.func.dfg.value_def(value), ValueDef::Param(block, _) if is_param(block)) && !self.is_steady(value)
     }
 
-    /// What stands at the ends of the blocks before `block` for what stands at its own.
+    /// The values at the ends of the predecessors of `block` for those at its own.
     fn go_up(&self, block: Block, values: &Params, open: &mut Vec<State>) {
         for edge in self.forest.edges_into(self.func, self.cfg, block) {
             let source = edge.source(self.func);
@@ -97,7 +97,7 @@ impl Search<'_> {
         }
     }
 
-    /// Whether `value`, passed for `param`, may be what it was. What is joined on the way up may.
+    /// Whether `value`, the block argument for `param`, may be what `param` was. What is joined on the walk up may.
     fn kept(&mut self, walk: &mut Walk<'_>, param: Value, value: Value, depth: usize) -> Kept {
         if self.is_loaded(value) {
             return Kept::ByAmount;
@@ -170,14 +170,14 @@ impl Search<'_> {
         }
     }
 
-    /// Whether `base`, to which something is added, may be `param` less something: it is so on one of several ways.
+    /// Whether `base`, to which something is added, may be `param` less something: it is so on one of several paths.
     fn may_be_moved_back(&mut self, base: Value, param: Value) -> bool {
         /// Values that are looked at.
         const MAX_VALUES: usize = 16;
         let func = self.func;
         let (mut open, mut seen) = (vec![(base, false)], FxHashSet::default());
-        while let Some((value, is_way)) = open.pop() {
-            if value == param || !seen.insert((value, is_way)) {
+        while let Some((value, is_path)) = open.pop() {
+            if value == param || !seen.insert((value, is_path)) {
                 continue;
             }
             if seen.len() > MAX_VALUES {
@@ -188,12 +188,12 @@ impl Search<'_> {
                     open.extend(self.operands(value).unwrap_or_default().into_iter().map(|value| (value, true)));
                 }
                 ValueDef::Result(inst, _) => match (func.dfg.insts[inst].opcode(), func.dfg.inst_args(inst)) {
-                    (Opcode::Isub | Opcode::Fsub, _) if is_way => return true,
-                    (Opcode::Iadd, &[_, b]) if is_way && is_negative(func, b) => return true,
+                    (Opcode::Isub | Opcode::Fsub, _) if is_path => return true,
+                    (Opcode::Iadd, &[_, b]) if is_path && is_negative(func, b) => return true,
                     (opcode, [_, chosen @ ..]) if is_select(opcode) => {
                         open.extend(chosen.iter().map(|&value| (value, true)))
                     }
-                    (Opcode::Iadd | Opcode::Isub, args) => open.extend(args.iter().map(|&arg| (arg, is_way))),
+                    (Opcode::Iadd | Opcode::Isub, args) => open.extend(args.iter().map(|&arg| (arg, is_path))),
                     _ => {}
                 },
                 _ => {}
@@ -202,8 +202,8 @@ impl Search<'_> {
         false
     }
 
-    /// Whether `amount` may be zero as long as nobody writes: what is made of loads from one place, and of nothing that changes beside `params`, or so that
-    /// what is loaded decides alone. A distance that is loaded as it is is none.
+    /// Whether `amount` may be zero as long as nobody writes: what is made of loads from one place, and of nothing that varies besides `params`, or so that
+    /// what is loaded decides alone. A distance that is loaded as it is counts as not zero.
     fn may_be_none(&mut self, amount: Value, params: &[Value]) -> bool {
         if self.is_steady(amount) {
             return self.has_load(amount) && !self.is_distance(amount);
@@ -215,7 +215,7 @@ impl Search<'_> {
         let mut together = Params::from_slice(params);
         together.extend(made_of.into_iter().filter(|param| !params.contains(param)));
         let is_more = together.len() > params.len();
-        !is_more || together.len() > MAX_TOGETHER || self.kept_on_one_way(&together) != Kept::No
+        !is_more || together.len() > MAX_TOGETHER || self.kept_on_some_path(&together) != Kept::No
     }
 
     /// Whether one value or another is `amount`, and nothing of it is loaded.

@@ -7,26 +7,26 @@
 //!     v5 = iadd v1, v4           brif (v5 > 3), exit, header(v5)
 //! ```
 //!
-//! A loop that such a number ends waits for the flag. A number that stands still because of what changes, as in a binary search, is none: the next
+//! A loop that such a number ends waits for the flag. A number that stands still because of what varies, as in a binary search, is not such a number: the next
 //! iteration finds something else.
 //!
 //! # What moves
 //!
-//! A way out is *sure* if each iteration comes to it and what is asked there [progresses](Search::progresses): it is made of what is another in each
-//! iteration, and not so that what is loaded from one place can hide that. A parameter of the header is another if each way through an iteration adds to it
-//! ([`passed`](super::passed)); or if on the ways on which nothing is added to it, what decides these ways is another in the next iteration. That is not so
-//! if it is made of loads from one place, and of parameters that stand still on the same way: a consumer that asks whether its
+//! An exit is *sure* if each iteration reaches it and what is asked there [progresses](Search::progresses): it is made of what is different in each
+//! iteration, and not so that what is loaded from one place can hide that. A parameter of the header is different if each path through an iteration adds to it
+//! ([`passed`](super::passed)); or if on the paths on which nothing is added to it, what decides these paths is different in the next iteration. That is not so
+//! if it is made of loads from one place, and of parameters that stand still on the same path: a consumer that asks whether its
 //! number is that of the producer, and counts if not. What is not known to progress does not.
 
 use super::passed::{Kept, Params};
-use super::{Guards, Operands, Search, WayOut, condition, is_select};
+use super::{ExitCondition, Guards, Operands, Search, condition, is_select};
 use crate::analysis::memory::alias::{Access, PrivateSlots, address_operand};
 use crate::analysis::scev::linear_expr::offset;
 use cranelift_codegen::FxHashSet;
 use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode, Value, ValueDef};
 
-/// Values on one way down to what is asked. What is made of more is not known to progress.
+/// Values on one path down to what is asked. What is made of more is not known to progress.
 const MAX_DEPTH: usize = 64;
 
 /// Values that are looked at to see what one is made of.
@@ -41,7 +41,7 @@ const MAX_DECIDERS: usize = 16;
 /// A condition that is made of a load from one place, among others, and decides what an iteration does.
 pub(super) struct Decider {
     condition: Value,
-    /// Whether what is loaded may decide alone, whatever else changes.
+    /// Whether what is loaded may decide alone, whatever else varies.
     is_masked: bool,
     /// The parameters of the header that it is made of.
     params: Params,
@@ -55,13 +55,13 @@ pub(super) struct Parts {
 }
 
 impl Search<'_> {
-    /// Whether this way out is taken at last, whatever is loaded from places that nobody writes to.
-    pub(super) fn is_sure(&mut self, (block, asked): &WayOut) -> bool {
+    /// Whether this exit is taken eventually, whatever is loaded from places that nobody writes to.
+    pub(super) fn is_sure(&mut self, (block, asked): &ExitCondition) -> bool {
         asked.iter().all(|&value| self.progresses(value, false))
             && (self.is_in_each_iteration(*block) || self.blocking().is_empty())
     }
 
-    /// The conditions that may decide the same in all iterations from one on, because of what is loaded.
+    /// The conditions that may decide the same from some iteration on, because of what is loaded.
     pub(super) fn blocking(&mut self) -> Vec<Value> {
         let conditions: Vec<_> = self.deciders().iter().map(|decider| decider.condition).collect();
         let is_all = conditions.len() > MAX_DECIDERS;
@@ -70,16 +70,16 @@ impl Search<'_> {
 
     /// Remembers the loads from one place that these values are made of as what the loop waits for.
     pub(super) fn wait_for(&mut self, values: Vec<Value>) {
-        let loads = self.steady_loads_behind(values, &mut FxHashSet::default());
+        let loads = self.steady_source_loads(values, &mut FxHashSet::default());
         self.awaited.extend(loads);
     }
 
-    fn steady_loads_behind(&mut self, values: Vec<Value>, done: &mut FxHashSet<Value>) -> Vec<Inst> {
-        let loads = self.loads_behind(values, done);
+    fn steady_source_loads(&mut self, values: Vec<Value>, done: &mut FxHashSet<Value>) -> Vec<Inst> {
+        let loads = self.source_loads(values, done);
         loads.into_iter().filter(|&load| self.is_steady(self.func.dfg.first_result(load))).collect()
     }
 
-    /// Whether `value` is another one in each iteration, from what is known. With `assumes`, all parameters of the header are.
+    /// Whether `value` is a different one in each iteration, from what is known. With `assumes`, all parameters of the header are.
     pub(super) fn progresses(&mut self, value: Value, assumes: bool) -> bool {
         self.progresses_within(value, assumes, MAX_DEPTH)
     }
@@ -91,7 +91,7 @@ impl Search<'_> {
         if let Some(&known) = self.progressing.get(&(value, assumes)) {
             return known;
         }
-        // A parameter of a loop inside that is made of itself.
+        // A parameter of an inner loop that is made of itself.
         self.progressing.insert((value, assumes), true);
         let progresses = match self.func.dfg.value_def(value) {
             ValueDef::Param(block, _) if block == self.forest.data(self.lp).header => assumes || self.counts(value),
@@ -138,9 +138,9 @@ impl Search<'_> {
         })
     }
 
-    /// Whether `param` of the header is another in each iteration, or stands still only because of what is another.
+    /// Whether `param` of the header is different in each iteration, or stands still only because of what is different.
     fn counts(&mut self, param: Value) -> bool {
-        match self.kept_on_one_way(&[param]) {
+        match self.kept_on_some_path(&[param]) {
             Kept::No => true,
             Kept::ByAmount => false,
             Kept::Yes => !self.may_be_kept_for_good(param),
@@ -155,7 +155,7 @@ impl Search<'_> {
         }
         let mut together: Vec<Params> = deciders.iter().map(|decider| decider.params.clone()).collect();
         together.iter_mut().for_each(|params| params.push(param));
-        together.into_iter().any(|params| self.kept_on_one_way(&params) != Kept::No)
+        together.into_iter().any(|params| self.kept_on_some_path(&params) != Kept::No)
     }
 
     /// The conditions of branches that stay in the loop, and of choices, that are made of loads from one place. One more than [`MAX_DECIDERS`] if
@@ -238,7 +238,7 @@ impl Search<'_> {
             stores = rest;
             for store in found {
                 let decide = self.decide_stored(store.inst);
-                let found = self.steady_loads_behind(decide, &mut done);
+                let found = self.steady_source_loads(decide, &mut done);
                 loads.extend(found.into_iter().filter(|&load| known.insert(load)));
             }
         }
@@ -315,11 +315,11 @@ impl Search<'_> {
         decide
     }
 
-    /// The conditions that change and decide in an iteration whether it comes to `block`, but for those that progress.
+    /// The conditions that vary and decide in an iteration whether it reaches `block`, but for those that progress.
     fn standing_before(&mut self, block: Block) -> Operands {
         let header = self.forest.data(self.lp).header;
         let above = |&block: &Block| self.domtree.idom(block).filter(|_| block != header);
-        let blocks = std::iter::successors(above(&block), above).filter(|&block| self.has_several_ways_on(block));
+        let blocks = std::iter::successors(above(&block), above).filter(|&block| self.has_several_successors(block));
         let branches = blocks.filter_map(|block| self.func.layout.last_inst(block));
         let mut conditions: Operands = branches.filter_map(|branch| condition(self.func, branch)).collect();
         conditions.retain(|&mut condition| !self.is_steady(condition) && !self.progresses(condition, false));
@@ -333,7 +333,7 @@ impl Search<'_> {
     }
 }
 
-/// A value, and how many bytes behind it an address is.
+/// A value, and how many bytes after it an address is.
 type Place = (Value, u128);
 
 /// Where a load or a store accesses memory.

@@ -1,7 +1,7 @@
 //! Few comparisons for extended indices next to each other: of the first of the least one, and of the last of the greatest.
 //!
 //! An index of few bits that is extended, and compared with a length of more, requires three things before a loop: that it does not overflow, that the first one is
-//! below the length, and how far it may go on. `s` is an index in the first iteration, `r` how far all of them move, and 9 the largest number of the narrow
+//! below the length, and how far it may advance. `s` is an index in the first iteration, `r` how far all of them move, and 9 the largest number of the narrow
 //! type:
 //!
 //! ```text
@@ -92,7 +92,7 @@ fn by_length(required: &[Requirement]) -> Vec<Vec<Group>> {
 }
 
 impl Group {
-    /// The index of which `last` says how far it may go on, if its first is required to be below the length.
+    /// The index of which `last` says how far it may advance, if its first is required to be below the length.
     fn of_one((place, last): (usize, &Requirement), firsts: &FxHashMap<&Sum, Vec<(&Sum, usize)>>) -> Option<Self> {
         let (left, right) = last.as_at_most()?;
         let bits = right.bits();

@@ -69,8 +69,8 @@ impl Walk<'_> {
         Ok(moves)
     }
 
-    /// How a sum of one counter and of what does not change moves, if that is said best from 0 on: the least number of the counter, read without
-    /// sign, changes in a loop around this one, the largest does not, and it is known that the one is not above the other.
+    /// How a sum of one counter and of what is loop-invariant moves, if that is best said from 0 on: the least number of the counter, read without
+    /// sign, varies in an enclosing loop, the largest does not, and it is known that the one is not above the other.
     fn moves_from_zero(&mut self, sum: &Sum, wide: u32) -> Option<Moves> {
         if !self.may_start_at_zero || self.view.forest.data(self.lp).parent.is_none() {
             return None;
@@ -96,7 +96,7 @@ impl Walk<'_> {
         Some(Moves { start: rest, up: vec![up], down: Vec::new() })
     }
 
-    /// Whether the innermost loop around this one in which `least` changes is one in which `largest` does not.
+    /// Whether the innermost enclosing loop in which `least` varies is one in which `largest` does not.
     fn changes_further_out(&self, least: &Sum, largest: &Sum) -> bool {
         let forest = self.view.forest;
         let around = std::iter::successors(forest.data(self.lp).parent, |&lp| forest.data(lp).parent);
@@ -112,7 +112,7 @@ impl Walk<'_> {
         Ok(moves)
     }
 
-    /// Adds `factor` times `value`, which changes, to `moves`, or to what it grows by in each iteration.
+    /// Adds `factor` times `value`, which varies, to `moves`, or to what it grows by in each iteration.
     fn follow(
         &mut self,
         (value, factor): (Value, u64),
@@ -226,7 +226,7 @@ impl Walk<'_> {
         masked.filter(|masked| masked.bits() == bits)
     }
 
-    /// Adds `factor` times `value`, a product of something that changes and something that does not.
+    /// Adds `factor` times `value`, a product of something that varies and something loop-invariant.
     fn follow_product(&mut self, (value, factor): (Value, u64), wide: u32, moves: &mut Moves) -> Result<(), Obstacle> {
         let func = self.view.func();
         let ValueDef::Result(inst, 0) = func.dfg.value_def(value) else { return Err(Obstacle::Changes(value)) };
@@ -294,7 +294,7 @@ pub(super) fn least(moves: &Moves) -> Result<Sum, Obstacle> {
 }
 
 impl Moves {
-    /// Adds `factor` times `sum`, which does not change.
+    /// Adds `factor` times `sum`, which is loop-invariant.
     fn add(&mut self, sum: &Sum, factor: u64) -> Result<(), Obstacle> {
         self.start = self.start.plus(sum, factor).ok_or(Obstacle::TooLong)?;
         Ok(())

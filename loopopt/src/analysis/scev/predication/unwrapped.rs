@@ -5,7 +5,7 @@
 //!   8 * unsigned(j - 1) <= n    ──►    8 * unsigned(j) <= n + 8
 //! ```
 //!
-//! A loop inside that runs `j - 1` times is entered for a `j` above 0 only. In the loop around, `j` starts at 0 all the same, and
+//! An inner loop that runs `j - 1` times is entered for a `j` above 0 only. In the outer loop, `j` starts at 0 all the same, and
 //! `j - 1`, seen alone, at the largest number of its type.
 
 use crate::analysis::scev::linear_expr::{Sum, Term};

@@ -1,4 +1,4 @@
-//! What a loop makes of its cells, made in front of it: the loads of which [`assumed`](super::assumed) says that they may be done there, and the addresses that these are at.
+//! What a loop makes of its cells, made before it: the loads of which [`assumed`](super::assumed) says that they may be done there, and the addresses that these are at.
 
 use crate::analysis::cfg::edges::edges_from;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
@@ -17,7 +17,7 @@ use cranelift_codegen::ir::{
 };
 use cranelift_codegen::{FxHashMap, FxHashSet};
 
-/// A load that was done in front of the loop.
+/// A load that was done before the loop.
 pub(super) struct Loaded {
     kind: (Opcode, MemFlags, Type),
     place: Sum,
@@ -41,7 +41,7 @@ impl Loaded {
     }
 }
 
-/// Why a load may be done in front of the loop.
+/// Why a load may be done before the loop.
 #[derive(Clone, Copy)]
 pub(super) struct May {
     /// It cannot trap, and may run wherever its address is known.
@@ -50,12 +50,12 @@ pub(super) struct May {
     pub(super) at_first: bool,
 }
 
-/// Whether an instruction is a check that what follows stands behind.
+/// Whether an instruction is a check that guards what follows.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Guarding {
     No,
     Yes,
-    /// It is one, and of a kind that cannot be asked in front.
+    /// It is one, and of a kind that cannot be asked before the loop.
     InTheWay,
 }
 
@@ -67,8 +67,8 @@ struct Guard {
     holds: bool,
 }
 
-/// What is made in front of a loop.
-pub(super) struct InFront<'a> {
+/// What is made before a loop.
+pub(super) struct PreheaderLoads<'a> {
     pub(super) func: &'a mut Function,
     forest: &'a LoopForest,
     lp: Loop,
@@ -76,23 +76,23 @@ pub(super) struct InFront<'a> {
     jump: Inst,
     /// The memories that Spectre guards confine accesses to.
     memories: &'a CheckedMemories,
-    /// What values of the loop are, if they can be made: those that do not change, and those of the first iteration.
+    /// What values of the loop are, if they can be made: those that are loop-invariant, and those of the first iteration.
     fixed: FxHashMap<Value, Option<Value>>,
     first: FxHashMap<Value, Option<Value>>,
     loads: Vec<Loaded>,
     /// Values of the loop that are made of what it loads.
     loaded: FxHashSet<Value>,
-    /// The checks on the way.
+    /// The checks on the path.
     guards: Vec<Guard>,
     /// Whether a store comes before what is looked at.
     pub(super) is_written: bool,
-    /// How many of them, from the first, a load stands behind.
+    /// How many of the checks, from the first, guard a load.
     needed: usize,
     made: Vec<Inst>,
 }
 
-impl<'a> InFront<'a> {
-    /// In front of the jump into `lp`, where this has been loaded.
+impl<'a> PreheaderLoads<'a> {
+    /// Before the jump into `lp`, where this has been loaded.
     pub(super) fn new(
         func: &'a mut Function,
         forest: &'a LoopForest,
@@ -116,7 +116,7 @@ impl<'a> InFront<'a> {
         }
     }
 
-    /// Takes note of `inst` if it is a check: it traps, or leaves the loop for a failure, unless something holds. `is_certain` says if each first iteration comes to
+    /// Takes note of `inst` if it is a check: it traps, or leaves the loop for a failure, unless something holds. `is_certain` says if each first iteration reaches
     /// it, unless checks before it fail.
     pub(super) fn guard(&mut self, inst: Inst, is_certain: bool) -> Guarding {
         let (func, forest) = (&*self.func, self.forest);
@@ -142,7 +142,7 @@ impl<'a> InFront<'a> {
         Guarding::Yes
     }
 
-    /// What `load`, a load of the loop, gives in front of it: what has been loaded there, or is now if it may be.
+    /// What `load`, a load of the loop, gives before it: what has been loaded there, or is now if it may be.
     pub(super) fn load(&mut self, load: &Access, may: May) -> Option<Value> {
         let loaded = Loaded::of(self.func, load.inst)?;
         let address = self.value(loaded.address, (0, false))?;
@@ -158,7 +158,7 @@ impl<'a> InFront<'a> {
         Some(value)
     }
 
-    /// Loads in front, as `inst` does in the loop. Behind checks that fail, what was loaded before is loaded again in the place of that. `is_loaded` says if the address is
+    /// Loads before the loop, as `inst` does in it. After checks that fail, what was loaded earlier is loaded again in the place of that. `is_loaded` says if the address is
     /// made of what was loaded.
     fn load_now(&mut self, (inst, loaded): (Inst, Loaded), may: May, is_loaded: bool) -> Option<Value> {
         let (opcode, flags, ty) = loaded.kind;
@@ -168,7 +168,7 @@ impl<'a> InFront<'a> {
         if !(may.at_first || may.anywhere && is_sure) {
             return None;
         }
-        // Behind a store, this may be another place in the loop, or one that it does not come to.
+        // After a store, this may be another place in the loop, or one that it does not reach.
         if self.is_written && (is_loaded || !is_sure) {
             return None;
         }
@@ -185,9 +185,9 @@ impl<'a> InFront<'a> {
         Some(value)
     }
 
-    /// An address, if the checks on the way do nothing in the first iteration, and one that was loaded at otherwise.
+    /// An address, if the checks on the path do nothing in the first iteration, and one that was loaded at otherwise.
     fn guarded(&mut self, (address, offset): (Value, Offset32), size: u32) -> Option<Value> {
-        /// Checks that a load may stand behind: each is a choice for each load.
+        /// Checks that may guard a load: each is a choice for each load.
         const MAX_GUARDS: usize = 8;
         if self.guards.len() > MAX_GUARDS {
             return None;
@@ -212,7 +212,7 @@ impl<'a> InFront<'a> {
     }
 
     /// The flags of a load at one of two places: nothing that was said of one of them, but how to read it. None if guards confine it, which would have to
-    /// be made anew for both.
+    /// be rebuilt for both.
     fn flags_of_either(&mut self, flags: MemFlags) -> Option<MemFlags> {
         if fault!(FlagsOfAnotherPlace) {
             return Some(flags);
@@ -238,19 +238,19 @@ impl<'a> InFront<'a> {
         sum
     }
 
-    /// What was made in front of the loop, and the checks that a load there stands behind.
+    /// What was made before the loop, and the checks that guard a load there.
     pub(super) fn finish(self) -> (Vec<Inst>, Vec<Inst>) {
         (self.made, self.guards[..self.needed].iter().map(|guard| guard.inst).collect())
     }
 
-    /// `value` in front of the loop, as it is or made there by pure instructions: of what does not change, or of what it is in the first iteration.
+    /// `value` before the loop, as it is or made there by pure instructions: of what is loop-invariant, or of what it is in the first iteration.
     fn value(&mut self, value: Value, (depth, is_first): (usize, bool)) -> Option<Value> {
         /// Instructions between a cell and an address that is made of it: an extension, a product and some sums.
         const MAX_DEPTH: usize = 8;
         if !self.forest.defines(self.func, self.lp, value) {
             return Some(value);
         }
-        // What does not change is so in the first iteration, too.
+        // What is loop-invariant is so in the first iteration, too.
         if let Some(&Some(fixed)) = self.fixed.get(&value) {
             return Some(fixed);
         }

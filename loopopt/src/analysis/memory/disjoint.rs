@@ -1,6 +1,6 @@
-//! Accesses of which a test in front of their loop has said that they do not overlap.
+//! Accesses that a test before their loop has proved disjoint.
 //!
-//! Or of which their addresses have said so, before `widen_indices` made others of them: in each iteration, and so from one entry
+//! Or that their addresses have proved disjoint, before `widen_indices` made others of them: in each iteration, and so from one entry
 //! of the loop to where it is left.
 //!
 //! `version` knows of the fast loop what the flags and addresses of accesses do not say: a cell at an address that is the same in each iteration, and
@@ -10,27 +10,27 @@
 //! # What is said
 //!
 //! Of a pair of a cell and another access: while the loop runs, the fast one if there are two, from one entry to where it is left, the bytes of the other access are none of
-//! those of the cell. So a run of the one and a run of the other never overlap if the address of the cell is the same value for both: the cell of
-//! the one entry is that of the other then, and the other access has been tested against it, whether it comes to run in that entry or not: it may be
-//! moved to where it does. That is what `may_alias` is asked for, and it is
-//! why a cell that was hoisted out of the loop is still told apart from what stays inside, also by those who look at a loop around.
+//! those of the cell. So an execution of the one and one of the other never overlap if the address of the cell is the same value for both: the cell of
+//! the one entry is that of the other then, and the other access has been tested against it, whether it is executed in that entry or not: it may be
+//! moved to where it is. That is what `may_alias` is asked for, and it is
+//! why a cell that was hoisted out of the loop is still proved disjoint from what stays inside, also for those who look at an enclosing loop.
 //!
 //! Two accesses that both move may be *far apart*: in each iteration, the one touches no byte within a number of bytes around the other, the *reach*. If
 //! one of them moves by `s` in an iteration, they do not overlap in two iterations between which it moves by no more than the reach.
 //!
 //! # Copies
 //!
-//! A copy of an instruction is unknown here, and so may overlap anything. Copies of a loop around run behind one another: there the cell of one copy
+//! A copy of an instruction is unknown here, and so may overlap anything. Copies of an enclosing loop run one after another: there the cell of one copy
 //! would be taken for that of another. The slow loop is a copy, too. Of the copies of an iteration in an unrolled group it is known
-//! ([`add_iterations`](ToldApart::add_iterations)): they are a few iterations apart, and a cell whose address is the same in all of them is one cell. That need
-//! not be so: if the loop that had the cell is gone, as it runs once only, the unrolled one is the loop around it, in each iteration of which the cell may be another.
+//! ([`add_iterations`](Disjoint::add_iterations)): they are a few iterations apart, and a cell whose address is the same in all of them is one cell. That need
+//! not be so: if the loop that had the cell was removed, as it runs once only, the unrolled one is the outer loop, in each iteration of which the cell may be another.
 
 use cranelift_codegen::ir::Inst;
 use cranelift_codegen::{FxHashMap, FxHashSet};
 
-/// Pairs of accesses that are told apart.
+/// Pairs of accesses that are proved disjoint.
 #[derive(Clone, Debug, Default)]
-pub struct ToldApart {
+pub struct Disjoint {
     /// The instructions of all pairs.
     members: FxHashSet<Inst>,
     /// The one to the cell first.
@@ -39,15 +39,15 @@ pub struct ToldApart {
     far: FxHashMap<[Inst; 2], u64>,
 }
 
-impl ToldApart {
+impl Disjoint {
     /// Remembers of an access to a cell and another one that they do not overlap.
     pub fn add(&mut self, cell: Inst, other: Inst) {
         self.members.extend([cell, other]);
         self.pairs.insert([cell, other]);
     }
 
-    /// Whether two accesses are told apart.
-    pub fn are_apart(&self, a: Inst, b: Inst) -> bool {
+    /// Whether two accesses are proved disjoint.
+    pub fn are_disjoint(&self, a: Inst, b: Inst) -> bool {
         !self.pairs.is_empty() && [[a, b], [b, a]].iter().any(|pair| self.pairs.contains(pair))
     }
 
@@ -75,8 +75,8 @@ impl ToldApart {
                 all().for_each(|(cell, other)| self.add(cell, other));
             }
             let Some(&reach) = self.far.get(&[insts[a], insts[b]]) else { continue };
-            let way = step(insts[a]).and_then(|step| step.unsigned_abs().checked_mul(iterations));
-            if way.is_some_and(|way| way <= reach) {
+            let distance = step(insts[a]).and_then(|step| step.unsigned_abs().checked_mul(iterations));
+            if distance.is_some_and(|distance| distance <= reach) {
                 all().for_each(|(moving, other)| self.add_far(moving, other, reach));
             }
         }
@@ -103,23 +103,23 @@ mod tests {
     #[test]
     fn pairs() {
         let [a, b, c] = [1, 2, 3].map(Inst::from_u32);
-        let mut told_apart = ToldApart::default();
-        assert!(!told_apart.are_apart(a, b) && !told_apart.is_member(a));
-        told_apart.add(b, a);
-        told_apart.add(b, c);
-        assert!(told_apart.are_apart(a, b) && told_apart.are_apart(b, a) && told_apart.are_apart(b, c));
-        assert!(!told_apart.are_apart(a, c) && !told_apart.are_apart(a, a) && told_apart.is_member(c));
+        let mut disjoint = Disjoint::default();
+        assert!(!disjoint.are_disjoint(a, b) && !disjoint.is_member(a));
+        disjoint.add(b, a);
+        disjoint.add(b, c);
+        assert!(disjoint.are_disjoint(a, b) && disjoint.are_disjoint(b, a) && disjoint.are_disjoint(b, c));
+        assert!(!disjoint.are_disjoint(a, c) && !disjoint.are_disjoint(a, a) && disjoint.is_member(c));
     }
 
     #[test]
     fn what_comes_to_be_of_two_iterations() {
         let [cell, other, load, store] = [1, 2, 3, 4].map(Inst::from_u32);
         let shifted = |first: &[Inst], inside: &[Inst], fixed: bool| {
-            let mut told_apart = ToldApart::default();
-            told_apart.add(cell, other);
-            told_apart.add_far(load, store, 8);
-            told_apart.shift(|inst| inside.contains(&inst).then(|| first.contains(&inst)), |_| fixed);
-            (told_apart.are_apart(cell, other), told_apart.are_far(load, store))
+            let mut disjoint = Disjoint::default();
+            disjoint.add(cell, other);
+            disjoint.add_far(load, store, 8);
+            disjoint.shift(|inst| inside.contains(&inst).then(|| first.contains(&inst)), |_| fixed);
+            (disjoint.are_disjoint(cell, other), disjoint.are_far(load, store))
         };
         let all = [cell, other, load, store];
         assert_eq!(shifted(&[cell, load], &all, false), (false, false));
@@ -134,26 +134,28 @@ mod tests {
     fn iterations_of_a_group() {
         let [load, store, cell, load1, store1, cell1, load2, store2, cell2] =
             [1, 2, 3, 4, 5, 6, 7, 8, 9].map(Inst::from_u32);
-        let mut told_apart = ToldApart::default();
-        told_apart.add_far(load, store, 16);
-        told_apart.add(cell, store);
-        let group = |told_apart: &ToldApart, step: i64, cells: i64| {
-            let mut told_apart = told_apart.clone();
+        let mut disjoint = Disjoint::default();
+        disjoint.add_far(load, store, 16);
+        disjoint.add(cell, store);
+        let group = |disjoint: &Disjoint, step: i64, cells: i64| {
+            let mut disjoint = disjoint.clone();
             let copies = [vec![load1, store1, cell1], vec![load2, store2, cell2]];
-            told_apart
+            disjoint
                 .add_iterations(&[load, store, cell], &copies, |inst| Some(if inst == cell { cells } else { step }));
-            told_apart
+            disjoint
         };
         for step in [-8, 8] {
-            let near = group(&told_apart, step, 0);
+            let near = group(&disjoint, step, 0);
             assert!(near.are_far(load, store2) && near.are_far(load2, store) && near.are_far(load1, store1));
-            assert!(near.are_apart(cell, store2) && near.are_apart(store1, cell2) && near.is_member(cell1));
-            assert!(!near.are_far(store, load) && !near.are_apart(load1, store1));
+            assert!(near.are_disjoint(cell, store2) && near.are_disjoint(store1, cell2) && near.is_member(cell1));
+            assert!(!near.are_far(store, load) && !near.are_disjoint(load1, store1));
         }
-        let out_of_reach = group(&told_apart, 9, 0);
+        let out_of_reach = group(&disjoint, 9, 0);
         assert!(out_of_reach.are_far(load, store) && !out_of_reach.are_far(load, store1));
-        assert!(!out_of_reach.are_far(load1, store1) && out_of_reach.are_apart(cell1, store));
-        let moves = group(&told_apart, 8, 8);
-        assert!(moves.are_apart(cell, store) && !moves.are_apart(cell, store1) && !moves.are_apart(cell1, store));
+        assert!(!out_of_reach.are_far(load1, store1) && out_of_reach.are_disjoint(cell1, store));
+        let moves = group(&disjoint, 8, 8);
+        assert!(
+            moves.are_disjoint(cell, store) && !moves.are_disjoint(cell, store1) && !moves.are_disjoint(cell1, store)
+        );
     }
 }
