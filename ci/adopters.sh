@@ -21,8 +21,7 @@ fail() {
 online() {
     local log=$folder/cargo.log
     cargo "$@" 2>"$log" && return
-    local unreachable='Could not resolve host|Could not connect|Connection (timed out|refused|reset)|Timeout was reached|offline mode|--offline|got (403|50[0-9])'
-    grep -qE -e "$unreachable" "$log" && return 3
+    grep -qE -f "$root/ci/unreachable.txt" "$log" && return 3
     cat "$log" >&2
     return 1
 }

@@ -17,4 +17,11 @@ for command in $(grep -ohE '(jit-harness|jit-harness --) (bench|run|explain|show
     awk '{print $NF}' | sort -u); do
     grep -qE "^  $command " <<<"$known" || { echo "no command jit-harness $command"; failed=1; }
 done
+# The figures of the README are those of docs/results.md.
+rows=$(sed -n '/^| sample loop | Cranelift /,/^$/p' README.md | tr -d '*' | grep -E '^\| [a-z0-9-]+ \|')
+while read -r row; do
+    grep -qF -- "$row" docs/results.md || { echo "README.md has figures that docs/results.md has not: $row"; failed=1; }
+done <<<"$rows"
+means=$(sed -n 's/^| \*\*all [0-9]*\*\*, geometric mean | | | \*\*\([0-9.]*\)\*\* | \(.*\) |$/geometric mean \1, \2/p' README.md)
+grep -qF -- "${means:-no mean}" docs/results.md || { echo "README.md has means that docs/results.md has not: $means"; failed=1; }
 exit "$failed"

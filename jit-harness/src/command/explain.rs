@@ -11,6 +11,7 @@ use super::Ending;
 use crate::cli::{ExplainArgs, ShownArgs};
 use crate::error::in_file;
 use crate::input::{Input, Lines, functions_for_any_target};
+use crate::progress::{Progress, progress};
 use crate::{listing, target};
 use anstream::{AutoStream, ColorChoice};
 use anyhow::Result;
@@ -21,8 +22,12 @@ use loopopt::oracle::require_passes;
 use loopopt::{Options, Remark, Verdict};
 use printer::Printer;
 pub use printer::print_remark;
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use unit::{Depth, Explained, Unit};
+
+/// The number of functions above which it says how far it is. 1,000: they take half a second.
+const MANY_FUNCTIONS: usize = 1_000;
 
 pub(super) fn run(args: &ExplainArgs, out: &mut dyn Write) -> Result<Ending> {
     let shown = Shown::of(&args.shown)?;
@@ -60,9 +65,20 @@ fn say(
     let print = |name: &str, lines: &Lines<'_>, explained: &Explained| {
         let mut text = Vec::new();
         Printer { shown, name, lines, colours, explained }.print(&mut text)?;
-        Ok(text)
+        Ok((text, explained.report.remarks.fired_counts()))
     };
-    unit.each_function((options, depth), print, |text| Ok(out.write_all(&text)?))?;
+    let count = unit.functions.len();
+    let progress = (count > MANY_FUNCTIONS).then(|| progress(count));
+    let mut fired = BTreeSet::new();
+    unit.each_function((options, depth), print, |(text, counts)| {
+        fired.extend(counts.into_keys());
+        progress.iter().for_each(|progress| progress.inc(1));
+        Ok(out.write_all(&text)?)
+    })?;
+    progress.iter().for_each(Progress::finish_and_clear);
+    if shown.passes.is_empty() {
+        printer::print_gains(&fired, out)?;
+    }
     Ok(Ending::Fine)
 }
 

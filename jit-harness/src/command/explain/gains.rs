@@ -11,11 +11,11 @@ const GAINS: &[&str] = &[
     "rotate: the loop tests at its end, so an iteration has one jump where it had two. A first test decides whether \
      the loop runs at all: values that are computed before the loop are computed only if it runs",
     "elide_checks: a check that the tests before it imply cannot fail. It is removed, and the code after it is free to move",
-    "guard_to_trap: an access does not wait for a guard to select its address. Behind a check that traps, the condition of the \
+    "guard_to_trap: an access does not wait for a guard to select its address. After a check that traps, the condition of the \
      check is known to hold",
     "licm: a value that is the same in each iteration is computed once, before the loop, and is kept in a register. A \
      check that is done before the loop is not repeated in it",
-    "unswitch: a branch that goes the same way in each iteration is decided once, before the loop; each way has a loop of its \
+    "unswitch: an invariant branch is decided once, before the loop; each of its arms has a loop of its \
      own, which does nothing for the others",
     "version: one test before the loop, of first and last values, takes the place of a check in each iteration. If it fails, \
      the loop runs as it was, with its checks, so that it traps where it did. Without the checks, loads and stores of the \
@@ -23,11 +23,11 @@ const GAINS: &[&str] = &[
     "record_profile: the loop counts what it does, for the next compilation",
     "apply_profile: what hardly ever ran when the profile was recorded is cold, and hinders nothing",
     "specialize: where the values are those that were recorded, the loop knows them: divisions become shifts or multiplications, and \
-     short loops inside are unrolled. One test in front of the loop says which version runs",
+     short inner loops are unrolled. One test before the loop says which version runs",
     "strip_mine: the loop polls once before many iterations, and these run without a call",
     "fuse_exit_tests: one test ends the strip and the loop, so that a counter of the strip is not needed",
     "consolidate_guards: one Spectre guard protects all accesses near one address",
-    "transfer: an iteration that needs the rare part is finished in a copy, and the loop is entered anew. What only the rare \
+    "transfer: an iteration that needs the rare part is finished in a copy, and the loop is entered again. What only the rare \
      part changes is read once in between",
     "split_iterations: a branch that changes its direction once is decided by the test that ends the first loop; a second loop does the \
      remaining iterations",
@@ -36,7 +36,7 @@ const GAINS: &[&str] = &[
     "promote: an iteration does not wait until the value that the one before has stored is loaded again. If the store has left \
      the loop, too, memory is written only at the end",
     "sink: what only one exit of the loop uses, or only a rare block, is computed there and not in each iteration",
-    "full_unroll: the iterations stand one behind the other, so nothing counts them, and what depends on the count alone is \
+    "full_unroll: the iterations are placed one after the other, so nothing counts them, and what depends on the count alone is \
      constant",
     "partial_unroll: several iterations share one jump and one step of each counter. If the loop is counted, they also share one test, \
      and the original loop does the iterations that remain",
@@ -50,7 +50,7 @@ const GAINS: &[&str] = &[
     "hoist_header_stores: an iteration starts with its poll, which need not be in each iteration then",
     "final_values: what the loop would count up is computed at once, from how often it would run; a loop without effect takes no \
      time at all",
-    "peel: the first iterations stand before the loop. What they have checked, loaded or computed for all others is not \
+    "peel: the first iterations are placed before the loop. What they have checked, loaded or computed for all others is not \
      done again",
     "extend_loads: a number of 8, 16 or 32 bits that is loaded is extended by the load itself, and not once more for each use as an \
      index",

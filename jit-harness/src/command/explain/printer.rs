@@ -10,7 +10,8 @@ use comfy_table::Table;
 use cranelift_codegen::ir::Block;
 use loopopt::analysis::cfg::loops::Loop;
 use loopopt::{Remark, Verdict};
-use std::collections::BTreeSet;
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashSet};
 use std::io::{self, Write};
 use std::sync::LazyLock;
 
@@ -46,9 +47,9 @@ impl Printer<'_> {
         }
         let change = if report.changed { "changed" } else { "left as it is" };
         writeln!(out, "{title}: {}, {change}", count(before.len(), "loop"))?;
-        let mut hidden = 0;
+        let (mut hidden, mut said) = (0, Refusals::new());
         for lp in before.loops() {
-            hidden += self.print_loop(lp, out)?;
+            hidden += self.print_loop(lp, &mut said, out)?;
         }
         let (of_cycles, of_none): (Vec<&Said>, Vec<&Said>) =
             self.explained.remarks(None).partition(|said| before.irreducible().contains(&said.remark.header));
@@ -59,11 +60,10 @@ impl Printer<'_> {
                 writeln!(out, "\n    {title}")?;
             }
             for remark in shown {
-                self.print_remark("    ", remark, out)?;
+                self.print_remark("    ", remark, &mut said, out)?;
             }
         }
         if self.shown.passes.is_empty() {
-            self.print_gains(out)?;
             match (self.explained.is_lowered, self.explained.stack_accesses) {
                 (true, [0, 0]) => {}
                 (true, [before, after]) => {
@@ -87,7 +87,7 @@ impl Printer<'_> {
     }
 
     /// Prints what is to be said of a loop. Returns how many remarks were left out.
-    fn print_loop(&self, lp: Loop, out: &mut dyn Write) -> io::Result<usize> {
+    fn print_loop(&self, lp: Loop, said: &mut Refusals, out: &mut dyn Write) -> io::Result<usize> {
         let data = self.explained.before.data(lp);
         /// Levels up to which loops stand further in than the one around: deeper ones say how deep they are.
         const MAX_INDENT: usize = 8;
@@ -108,7 +108,7 @@ impl Printer<'_> {
             writeln!(out, "{indent}  {what}")?;
         }
         for remark in &shown {
-            self.print_remark(&indent, remark, out)?;
+            self.print_remark(&indent, remark, said, out)?;
         }
         if self.shown.passes.is_empty()
             && let Some([before, after]) = self.explained.emitted.get(&lp)
@@ -133,23 +133,15 @@ impl Printer<'_> {
         lines.into_iter().take(MAX_PLACES).map(|line| (line, self.lines.instruction(line))).collect()
     }
 
-    /// What it is good for that passes fired, once for the function.
-    fn print_gains(&self, out: &mut dyn Write) -> io::Result<()> {
-        let fired = self.explained.report.remarks.fired_counts();
-        let mut gains = loopopt::pass_names().filter(|pass| fired.contains_key(pass)).filter_map(gain).peekable();
-        if gains.peek().is_some() {
-            writeln!(out, "\n    what this gives")?;
-        }
-        for gain in gains {
-            print_wrapped("      ", gain, out)?;
-        }
-        Ok(())
-    }
-
-    fn print_remark(&self, indent: &str, said: &Said, out: &mut dyn Write) -> io::Result<()> {
+    fn print_remark(&self, indent: &str, said: &Said, refusals: &mut Refusals, out: &mut dyn Write) -> io::Result<()> {
         let mut remark = said.remark.clone();
         if said.times > 1 && remark.fired() {
             remark.message = format!("{} ({} times)", remark.message, said.times).into();
+        }
+        if let Verdict::Declined { help, .. } = &mut remark.verdict
+            && !refusals.insert((remark.pass, remark.message.clone()))
+        {
+            (remark.message, *help) = ("as above".into(), "");
         }
         let mut text = Vec::new();
         print_remark(indent, &remark, &mut text)?;
@@ -171,6 +163,22 @@ impl Printer<'_> {
     fn paint(&self, style: Style, text: &str) -> String {
         if self.colours { format!("{style}{text}{style:#}") } else { text.to_owned() }
     }
+}
+
+/// What was refused in a function, by which pass: it is said at length once.
+type Refusals = HashSet<(&'static str, Cow<'static, str>)>;
+
+/// Prints what it is good for that these passes fired.
+pub(super) fn print_gains(fired: &BTreeSet<&'static str>, out: &mut dyn Write) -> io::Result<()> {
+    let mut gains = loopopt::pass_names().filter(|pass| fired.contains(pass)).filter_map(gain).peekable();
+    if gains.peek().is_none() {
+        return Ok(());
+    }
+    writeln!(out, "what this gives")?;
+    for gain in gains {
+        print_wrapped("  ", gain, out)?;
+    }
+    writeln!(out)
 }
 
 /// Prints what a pass did or did not do.
