@@ -151,6 +151,21 @@ impl<'a> Lines<'a> {
         self.entities.get(function)?.get(entity).copied()
     }
 
+    /// The first line of a block of a function that has an instruction of this opcode.
+    pub fn of_opcode(&self, function: &str, block: &str, opcode: &str) -> Option<usize> {
+        let first = self.of(function, block)? + 1;
+        let is_inside = |line: &usize| {
+            let text = self.instruction(*line).trim();
+            !text.is_empty() && !text.starts_with("block") && text != "}"
+        };
+        let is_meant = |line: &usize| {
+            let text = self.instruction(*line).trim();
+            let computed = text.split_once(" = ").map_or(text, |(_, computed)| computed);
+            computed.split([' ', '.']).next() == Some(opcode)
+        };
+        (first..=self.text.len()).take_while(is_inside).find(is_meant)
+    }
+
     /// What stands in a line, without a comment and without a source location.
     pub fn instruction(&self, line: usize) -> &str {
         let text = self.text.get(line - 1).copied().unwrap_or_default();

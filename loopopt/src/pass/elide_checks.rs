@@ -438,7 +438,7 @@ fn describe(func: &Function, check: Inst, sources: &[Inst]) -> String {
         count if count > NAMED => names.push(format!("{} more", count - NAMED)),
         _ => {}
     }
-    format!("{}, implied by {}", Tested(check).shown(func), names.join(", "))
+    format!("{} in {}, implied by {}", Tested(check).shown(func), place(check), names.join(", "))
 }
 
 /// What is removed from one loop, in words.

@@ -198,7 +198,7 @@ fn run_for(ctx: &mut Context, cx: &mut PassCx<'_>, which: Which) -> CodegenResul
     }
     let order = Order::of(&ctx.func, &ctx.domtree);
     for plan in &plans {
-        plan.make(ctx, cx, &order, (plan.describe(), plan.overlaps().next().is_some()));
+        plan.make(ctx, cx, &order, (plan.describe(&ctx.func), plan.overlaps().next().is_some()));
         plan.note_disjoint(Rc::make_mut(&mut cx.disjoint));
     }
     finish(ctx, cx, &plans)?;

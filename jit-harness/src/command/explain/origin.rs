@@ -133,6 +133,18 @@ fn number(name: &str) -> Option<(&str, u32)> {
     (kind == "v" || kind == "block").then(|| Some((kind, digits.parse().ok()?)))?
 }
 
+/// The instructions that a text names by opcode and block, as in "`trapnz` in block5" and "`trapnz` of `v1 uge v2` in block5".
+pub(super) fn instructions(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    text.match_indices(" in block").filter_map(|(at, _)| {
+        let block = &text[at + " in ".len()..];
+        let block = &block[..block.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(block.len())];
+        let mut quoted = text[..at].strip_suffix('`')?.rsplit('`');
+        let last = quoted.next()?;
+        let named = if quoted.next()? == " of " { quoted.next()? } else { last };
+        Some((named.split([' ', '.']).next()?, block))
+    })
+}
+
 /// The names of values and blocks in a text.
 pub(super) fn names(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').filter(|word| number(word).is_some())
@@ -173,6 +185,13 @@ mod tests {
         assert_eq!(names(text).collect::<Vec<_>>(), ["v1", "block22", "v305"]);
         let replaced = replace_names(text, |name| (name == "v1").then(|| "v7".to_owned()));
         assert_eq!(replaced, text.replacen("v1", "v7", 1));
+    }
+
+    #[test]
+    fn instructions_have_an_opcode_and_a_block() {
+        let text = "`trapnz` of `v8 uge v1` in block5, implied by the branch of block4, `trapz` in block2; `brif v7` in block10";
+        let found: Vec<_> = instructions(text).collect();
+        assert_eq!(found, [("trapnz", "block5"), ("trapz", "block2"), ("brif", "block10")]);
     }
 
     #[test]

@@ -124,12 +124,14 @@ impl Printer<'_> {
         self.lines.of(self.name, &block.to_string())
     }
 
-    /// The lines of the file that define the values of a message, but for the function's arguments.
+    /// The lines of the file that define the values of a message, but for the function's arguments, and those of its instructions.
     pub(super) fn places(&self, remark: &Remark) -> Vec<(usize, &str)> {
         let arguments = self.explained.entry.and_then(|entry| self.line(entry));
         let values = origin::names(&remark.message).filter(|name| name.starts_with('v'));
         let lines = values.filter_map(|name| self.lines.of(self.name, name)).filter(|&line| Some(line) != arguments);
-        let lines: BTreeSet<usize> = lines.collect();
+        let named = origin::instructions(&remark.message);
+        let named = named.filter_map(|(opcode, block)| self.lines.of_opcode(self.name, block, opcode));
+        let lines: BTreeSet<usize> = lines.chain(named).collect();
         lines.into_iter().take(MAX_PLACES).map(|line| (line, self.lines.instruction(line))).collect()
     }
 

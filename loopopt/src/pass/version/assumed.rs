@@ -101,7 +101,7 @@ pub(super) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<bool>
         return Ok(false);
     }
     for (assumed, plan) in &found {
-        let what = format!("{}; loads once, before the loop: {}", plan.describe(), assumed.given.len());
+        let what = format!("{}; loads once, before the loop: {}", plan.describe(&ctx.func), assumed.given.len());
         plan.make(ctx, cx, &order, (what, forest.data(assumed.lp).parent.is_none()));
     }
     // The slow versions load for themselves.

@@ -1,5 +1,6 @@
 //! Why a loop has no second version, and what one is for.
 
+use super::check::Check;
 use super::plan::Plan;
 use crate::analysis::scev::predication::Obstacle;
 use crate::analysis::scev::requirement::Requirement;
@@ -83,7 +84,9 @@ impl Decline {
 
 impl Plan {
     /// What is done, in words.
-    pub(super) fn describe(&self) -> String {
+    pub(super) fn describe(&self, func: &Function) -> String {
+        /// Checks that are named.
+        const NAMED: usize = 3;
         let extensions = self.extensions().count();
         let number = |count: usize, one: &str, more: &str| match count {
             0 => None,
@@ -93,7 +96,12 @@ impl Plan {
         let windows = self.overlaps().filter(|(_, cell)| cell.reach.is_some()).count();
         let overlaps = self.overlaps().count() - windows;
         let others = extensions + overlaps + windows;
-        let checks = number(self.checks.len() - others, "check is removed", "checks are removed");
+        let is_removed = |check: &&Check| check.extension().is_none() && check.cell().is_none();
+        let name = |check: &Check| format!("`{}` in {}", func.dfg.insts[check.inst].opcode(), check.block);
+        let mut names: Vec<String> = self.checks.iter().filter(is_removed).take(NAMED).map(name).collect();
+        names.extend((self.checks.len() - others > NAMED).then(|| "…".to_owned()));
+        let checks = number(self.checks.len() - others, "check is removed", "checks are removed")
+            .map(|words| format!("{words} ({})", names.join(", ")));
         let sums =
             number(extensions, "sum of an address is added up in 64 bits", "sums of addresses are added up in 64 bits");
         let apart = number(overlaps, "access does not overlap a cell", "accesses do not overlap cells");
