@@ -1,7 +1,7 @@
 //! A naive compiler in miniature: what programs are built with.
 //!
 //! It emits what simple front ends emit: locals are frontend variables, loops test in their header, every access to an
-//! array computes its address anew and checks its index first, and nothing is ever reused. All optimization is left
+//! array computes its address again and checks its index first, and nothing is ever reused. All optimization is left
 //! to others, which is the point.
 
 mod checks;

@@ -1,6 +1,6 @@
 //! In which iteration a checked program traps: inputs that its checks depend on.
 //!
-//! An array with `k` elements makes a walk over it trap when it comes to the element `k`. So the small call of a checked
+//! An array with `k` elements makes a walk over it trap when it reaches the element `k`. So the small call of a checked
 //! program is made again with smaller lengths, or with other limits, to see that a trap comes when it should.
 
 use std::ops::Range;

@@ -1,7 +1,7 @@
-//! Two listings side by side: which line stands beside which.
+//! Two listings side by side: which line is beside which.
 //!
-//! Lines that are from the same instruction are the same, whatever stands in them; other lines are the same if they have the same text. Of
-//! copies of an instruction, those in cold blocks stand beside nothing if there are others: they are a slow version of what is shown.
+//! Lines that are from the same instruction are the same, whatever they hold; other lines are the same if they have the same text. Of
+//! copies of an instruction, those in cold blocks are beside nothing if there are others: they are a slow version of what is shown.
 
 use crate::traced::Line;
 use similar::{Algorithm, DiffOp, capture_diff_slices};
@@ -16,14 +16,14 @@ pub enum Kind {
     Changed,
     /// It is in one listing only.
     Alone,
-    /// It is from an instruction that has a line in the other listing as well, which stands somewhere else.
+    /// It is from an instruction that has a line in the other listing as well, which is somewhere else.
     Elsewhere,
 }
 
 /// A line of each listing, or nothing where there is none.
 pub type Row = [Option<(usize, Kind)>; 2];
 
-/// What tells lines apart.
+/// What distinguishes lines.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Key<'a> {
     From(u32),

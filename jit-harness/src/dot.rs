@@ -30,7 +30,7 @@ struct Graph<'a> {
     forest: LoopForest,
     /// The loops in each loop, and in none.
     inner: HashMap<Option<Loop>, Vec<Loop>>,
-    /// What tells the blocks of one function from those of the other.
+    /// What distinguishes the blocks of one function from those of the other.
     when: &'a str,
     text: String,
 }
@@ -46,7 +46,7 @@ impl<'a> Graph<'a> {
         Self { func, forest, inner, when, text: String::new() }
     }
 
-    /// The blocks of a loop, or of none, with the loops inside.
+    /// The blocks of a loop, or of none, with the inner loops.
     fn push_blocks(&mut self, lp: Option<Loop>, indent: &str) {
         let own: Vec<Block> = match lp {
             Some(lp) => self.forest.own_blocks(lp).collect(),
@@ -67,7 +67,7 @@ impl<'a> Graph<'a> {
         }
     }
 
-    /// One edge for all ways from one block to another.
+    /// One arrow for all edges from one block to another.
     fn push_edges(&mut self, indent: &str) {
         for block in self.func.layout.blocks() {
             let targets: BTreeSet<Block> = self.func.block_successors(block).collect();

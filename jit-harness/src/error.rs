@@ -9,7 +9,7 @@ use std::io;
 use std::panic::{self, AssertUnwindSafe, PanicHookInfo};
 
 thread_local! {
-    /// The source line of the last panic, as it is printed behind a message.
+    /// The source line of the last panic, as it is printed after a message.
     static LAST_PLACE: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
@@ -44,7 +44,7 @@ pub fn guard<T>(f: impl FnOnce() -> Result<T>) -> Result<T> {
         .unwrap_or_else(|payload| Err(Panicked(format!("{}{}", message(&*payload), LAST_PLACE.take())).into()))
 }
 
-/// What a panic says. The oracle has put in front of it whose panic it is, if it is one of a compilation.
+/// What a panic says. The oracle has put before it whose panic it is, if it is one of a compilation.
 fn message(payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("no message");

@@ -166,7 +166,7 @@ impl<'a> Lines<'a> {
         (first..=self.text.len()).take_while(is_inside).find(is_meant)
     }
 
-    /// What stands in a line, without a comment and without a source location.
+    /// What a line holds, without a comment and without a source location.
     pub fn instruction(&self, line: usize) -> &str {
         let text = self.text.get(line - 1).copied().unwrap_or_default();
         without_place(text.split(';').next().unwrap_or_default()).1
@@ -224,7 +224,7 @@ pub fn functions_for_any_target(path: &Path, wanted: Option<&str>) -> Result<(St
     Ok((name, text, functions))
 }
 
-/// The text with empty lines in front of the first function: the reader takes some headers for wrong that are not.
+/// The text with empty lines before the first function: the reader takes some headers for wrong that are not.
 fn without_header(text: &str) -> String {
     let header = text.lines().take_while(|line| !line.trim_start().starts_with("function ")).count();
     let lines = text.lines().enumerate().map(|(at, line)| if at < header { "" } else { line });
@@ -263,7 +263,7 @@ fn load(path: &Path) -> Result<(String, String)> {
     Ok((name, with_unique_names(&text).into_owned()))
 }
 
-/// The lines of comments that look like a call, but are none: a colon is missing, or letters are large.
+/// The lines of comments that look like a call, but are none: a colon is missing, or letters are in upper case.
 fn mistyped(text: &str) -> impl Iterator<Item = (usize, &'static str)> + '_ {
     const KNOWN: [&str; 6] = ["run", "bench", "print", "call", "trap", "options"];
     (1..).zip(text.lines()).filter_map(|(number, line)| {

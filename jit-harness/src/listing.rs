@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 pub struct Line {
     /// The offset of the instruction, if the line is one and no label or remark.
     pub offset: Option<u64>,
-    /// What stands in it.
+    /// What it holds.
     pub text: String,
 }
 

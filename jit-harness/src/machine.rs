@@ -1,6 +1,6 @@
 //! Machine code: its instructions, and the loops that they make.
 //!
-//! Code is decoded along its control flow, from the first instruction on: jump tables and constants lie between and behind
+//! Code is decoded along its control flow, from the first instruction on: jump tables and constants lie between and after
 //! instructions, and are not reached. A loop is natural: it has a back edge to a head that dominates the edge, and
 //! consists of what reaches the back edge without passing the head. Loops are found in the code and not taken from CLIF,
 //! because the question is what was emitted.
@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 pub struct EmittedLoop {
     /// The offset of the first instruction that an iteration runs.
     pub head: u64,
-    /// The offsets of its instructions, in the order of the code. Those of loops inside are among them.
+    /// The offsets of its instructions, in the order of the code. Those of inner loops are among them.
     pub offsets: BTreeSet<u64>,
     /// How many instructions there are.
     pub insts: usize,
@@ -30,7 +30,7 @@ pub struct EmittedLoop {
     /// How many instructions read or write the stack frame: spilled values, and stack slots of the program. Calls and
     /// pushes, which write there without naming an address, are not among them.
     pub stack_accesses: usize,
-    /// Whether there is no other loop inside.
+    /// Whether there is no inner loop.
     pub is_innermost: bool,
     /// Whether nothing else lies between the first and the last of its instructions.
     pub is_contiguous: bool,
@@ -117,7 +117,7 @@ impl Flow {
         offsets.map(|offset| accesses(&mut factory, &self.insts[offset])).filter(|accesses| accesses.of_stack).count()
     }
 
-    /// How many conditional jumps of a loop are checks: one way from them leaves the loop and never comes to a return, only
+    /// How many conditional jumps of a loop are checks: one edge from them leaves the loop and never reaches a return, only
     /// to traps, perhaps by a call.
     pub fn checks(&self, lp: &EmittedLoop) -> usize {
         let jumps = lp.offsets.iter().filter(|offset| is_conditional(&self.insts[offset]));
@@ -274,7 +274,7 @@ fn successors(code: &[u8], inst: &Instruction) -> Vec<u64> {
     }
 }
 
-/// The targets of a jump through a table. Cranelift places the table behind the jump: offsets of 32 bits from its start. It
+/// The targets of a jump through a table. Cranelift places the table after the jump: offsets of 32 bits from its start. It
 /// ends where the first of its targets begins, or where an entry does not lead into the code.
 fn jump_table(code: &[u8], inst: &Instruction) -> Vec<u64> {
     if inst.op0_kind() != OpKind::Register {
@@ -302,11 +302,11 @@ fn jump_table(code: &[u8], inst: &Instruction) -> Vec<u64> {
     targets
 }
 
-/// Which instructions come before others on all ways (Cooper, Harvey, Kennedy: A Simple, Fast Dominance Algorithm, 2001).
+/// Which instructions come before others on all paths (Cooper, Harvey, Kennedy: A Simple, Fast Dominance Algorithm, 2001).
 struct Dominators {
     /// For each instruction, its place in reverse postorder.
     places: HashMap<u64, usize>,
-    /// For each place, that of the last instruction before it on all ways. The first is its own.
+    /// For each place, that of the last instruction before it on all paths. The first is its own.
     immediate: Vec<usize>,
 }
 
@@ -332,7 +332,7 @@ impl Dominators {
         Self { places, immediate: immediate.into_iter().flatten().collect() }
     }
 
-    /// Whether all ways to `after` pass `before`, or both are one.
+    /// Whether all paths to `after` pass `before`, or both are one.
     fn dominates(&self, before: u64, after: u64) -> bool {
         let (Some(&before), Some(&after)) = (self.places.get(&before), self.places.get(&after)) else { return false };
         let mut at = after;

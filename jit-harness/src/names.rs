@@ -1,7 +1,7 @@
 //! A name of its own for each function of a file.
 //!
 //! Files that are only compiled may have several functions of one name. The second `%f` becomes `%f_2`, and so on: in its first
-//! line, and in the calls of the comments behind it, which are calls to it. Calls in functions are to the first.
+//! line, and in the calls of the comments after it, which are calls to it. Calls in functions are to the first.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -36,13 +36,13 @@ pub fn with_unique_names(text: &str) -> Cow<'_, str> {
     Cow::Owned(result)
 }
 
-/// The name of the function that begins in this line, without `%`, and where it stands.
+/// The name of the function that begins in this line, without `%`, and where it is.
 fn defined(line: &str) -> Option<(usize, &str)> {
     let at = line.find("function %").filter(|&at| line[..at].trim().is_empty())?;
     name_at(line, at + "function %".len())
 }
 
-/// The name of the function that a comment calls, without `%`, and where it stands.
+/// The name of the function that a comment calls, without `%`, and where it is.
 fn called(line: &str) -> Option<(usize, &str)> {
     let comment = line.trim_start().strip_prefix(';')?.trim_start_matches([' ', ';']);
     let call = DIRECTIVES.iter().find_map(|word| comment.strip_prefix(word))?.trim_start();

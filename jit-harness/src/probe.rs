@@ -244,7 +244,7 @@ fn ending(outcome: &Outcome) -> Ending {
 
 /// The first sentence of a message without the words that are different in each program.
 fn without_numbers(text: &str) -> String {
-    // The verifier puts the instruction in parentheses in front of what it says.
+    // The verifier puts the instruction in parentheses before what it says.
     let text = text.lines().next().unwrap_or_default();
     let text = text.rsplit_once("): ").map_or(text, |(_, rest)| rest);
     let is_name = |word: &&str| word.contains(|c: char| c.is_ascii_digit() || c == '%');

@@ -195,7 +195,7 @@ fn list(values: &[Val]) -> String {
     if values.is_empty() { String::new() } else { format!("({})", values.join(", ")) }
 }
 
-/// A loop with so many branches that go the same way in each iteration.
+/// A loop with so many branches that take the same edge in each iteration.
 fn conditions(writer: &mut Writer, count: usize) -> Val {
     writer.summing(|writer, i, sum| {
         let conditions = (0..count).fold(sum, |sum, number| {
@@ -206,7 +206,7 @@ fn conditions(writer: &mut Writer, count: usize) -> Val {
     })
 }
 
-/// What a parser is: a loop that decides by what it reads, with loops inside, and options that never change all over it.
+/// What a parser is: a loop that decides by what it reads, with inner loops, and loop-invariant options all over it.
 fn parser(writer: &mut Writer, count: usize) -> Val {
     writer.summing(|writer, i, sum| {
         let place = writer.value(format_args!("iadd {POINTER}, {i}"));
@@ -279,7 +279,7 @@ fn accesses(writer: &mut Writer, count: usize) -> Val {
     })
 }
 
-/// So many loops in a row, each with a division by what does not change there.
+/// So many loops in a row, each with a division by a loop-invariant value.
 fn divisions(writer: &mut Writer, count: usize) -> Val {
     let one = writer.constant(1);
     (0..count).fold(one, |sum, number| {
@@ -293,7 +293,7 @@ fn divisions(writer: &mut Writer, count: usize) -> Val {
     })
 }
 
-/// A loop with so many loops inside, one after the other.
+/// A loop with so many inner loops, one after the other.
 fn siblings(writer: &mut Writer, count: usize) -> Val {
     writer.summing(|writer, _, sum| {
         (0..count).fold(sum, |sum, number| {
@@ -357,7 +357,7 @@ fn parameters(writer: &mut Writer, count: usize) -> Val {
     writer.sum(&ends)
 }
 
-/// The same with several ways through the iteration.
+/// The same with several paths through the iteration.
 fn latches(writer: &mut Writer, count: usize) -> Val {
     let starts = starts(writer, count);
     let body = |writer: &mut Writer, i: Val, carried: &[Val]| {
@@ -380,7 +380,7 @@ fn latches(writer: &mut Writer, count: usize) -> Val {
     writer.sum(&ends)
 }
 
-/// A loop inside another that uses so many values of that.
+/// An inner loop that uses so many values of the outer one.
 fn outer_values(writer: &mut Writer, count: usize) -> Val {
     writer.summing(|writer, i, sum| {
         let place = writer.value(format_args!("iadd {POINTER}, {i}"));

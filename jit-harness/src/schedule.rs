@@ -5,7 +5,7 @@
 //! comes first (and last) and the one that follows itself (in the middle) change from turn to turn.
 //!
 //! Code that is compiled twice branches alike at places that predictors may take for the same ones: each copy learns from the other. So both arms that are
-//! compared are there twice. With the baseline alone twice, code that did nothing else than before, and had one jump less in front of a loop, took 1.3 times as long
+//! compared are there twice. With the baseline alone twice, code that did nothing else than before, and had one jump less before a loop, took 1.3 times as long
 //! in calls of 15 µs whose branches depend on data that are the same in each call.
 
 /// What is sampled.
@@ -15,7 +15,7 @@ pub enum Arm {
     Baseline,
     /// The same, then loopopt.
     LoopOpt,
-    /// The baseline compiled once more: how far two figures are apart that should be the same.
+    /// The baseline compiled once more: how far apart two figures are that should be the same.
     Again,
     /// The same with loopopt: what it learns of branches, it learns as often as the baseline.
     LoopOptAgain,

@@ -13,7 +13,7 @@ use loopopt::Options;
 use loopopt::oracle::{Arg, Call, Case, Expectation, Program, Run};
 use std::path::PathBuf;
 
-/// What stands behind the name of a sample that is meant without its checks.
+/// What follows the name of a sample that is meant without its checks.
 pub(crate) const UNCHECKED: &str = "/unchecked";
 
 /// A program to be checked and timed.

@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Line {
     /// The number of the instruction before loopopt that it is from, if there is one.
     pub from: Option<u32>,
-    /// What stands in it.
+    /// What it holds.
     pub text: String,
     /// Whether it is in a cold block of CLIF.
     pub is_cold: bool,
@@ -117,7 +117,7 @@ impl State {
         self.forest.loops().enumerate().flat_map(of_loop).collect()
     }
 
-    /// The loop that most of the instructions are from that are in this loop and in none inside.
+    /// The loop that most of the instructions are from that are in this loop and in no inner one.
     fn origin(&self, lp: Loop, loops: &BTreeMap<u32, usize>) -> Option<usize> {
         let mut counts = BTreeMap::<usize, usize>::new();
         for place in self.numbers(lp).iter().filter_map(|number| loops.get(number)) {
@@ -126,7 +126,7 @@ impl State {
         counts.into_iter().max_by_key(|(_, count)| *count).map(|(place, _)| place)
     }
 
-    /// The numbers of the instructions of a loop, without those of the loops inside.
+    /// The numbers of the instructions of a loop, without those of the inner loops.
     fn numbers(&self, lp: Loop) -> Vec<u32> {
         let insts = self.forest.own_blocks(lp).flat_map(|block| self.func.layout.block_insts(block));
         insts.filter_map(|inst| number(&self.func, inst)).collect()
@@ -189,7 +189,7 @@ fn is_check(func: &Function, inst: Inst, returning: &BTreeSet<Block>) -> bool {
     }
 }
 
-/// A line as Cranelift prints it, `@0007    v3 = iadd v1, v2`, without the constants behind it that are operands.
+/// A line as Cranelift prints it, `@0007    v3 = iadd v1, v2`, without the constants after it that are operands.
 fn clif_line(text: &str) -> Option<Line> {
     let (from, text) = without_place(text);
     let text = text.split("  ; ").next().unwrap_or_default();
@@ -207,7 +207,7 @@ fn mark_cold(clif: &mut [Line]) {
     }
 }
 
-/// The source location in front of a line of CLIF, and the rest of the line without white space around.
+/// The source location at the start of a line of CLIF, and the rest of the line without white space around.
 pub fn without_place(line: &str) -> (Option<u32>, &str) {
     let line = line.trim();
     let place = line.strip_prefix('@').and_then(|rest| rest.split_once(' '));

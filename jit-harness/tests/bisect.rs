@@ -131,7 +131,7 @@ fn change_constant(func: &mut Function) -> bool {
     false
 }
 
-/// The first branch goes the other way.
+/// The first branch takes the other edge.
 fn swap_ways(func: &mut Function) -> bool {
     for inst in insts(func) {
         if let InstructionData::Brif { blocks: [then, other], .. } = &mut func.dfg.insts[inst] {

@@ -244,7 +244,7 @@ fn explain_fits_the_terminal() {
     assert!(text.lines().all(|line| line.trim_end().chars().count() <= 60), "{text}");
 }
 
-/// The unrolled loop and its rest are two, and have one name.
+/// The unrolled loop and its remainder loop are two, and have one name.
 #[test]
 fn explain_says_once_what_was_done_to_a_loop_and_its_copy() {
     let output = Bench::new().prints(&["explain", "sum"]);

@@ -68,7 +68,7 @@ block3:
     return v3
 }";
 
-/// All passes but `partial_unroll`: what an iteration has is counted where it stands once.
+/// All passes but `partial_unroll`: what an iteration has is counted where there is one copy of it.
 fn one_at_a_time() -> Options {
     let mut options = Options::default();
     options.passes = Some(loopopt::pass_names().filter(|&name| name != "partial_unroll").map(String::from).collect());
@@ -240,7 +240,7 @@ struct Repeated {
 }
 
 impl Repeated {
-    /// What the innermost loop of a sample does, and the text of all its code. Slow versions stand behind all others.
+    /// What the innermost loop of a sample does, and the text of all its code. Slow versions are after all others.
     fn in_sample(name: &str, pipeline: Pipeline<'_>) -> (Self, String) {
         let code = sample_code(name, pipeline);
         let flow = Flow::new(&code);
@@ -262,17 +262,17 @@ fn assert_repeats(name: &str, before: Repeated, after: Repeated) {
     assert_eq!(found, after, "after, in\n{text}");
 }
 
-/// The sum is in a register: the two loads are those of the factors. It is stored behind the loop, as a test before the loop says that no
+/// The sum is in a register: the two loads are those of the factors. It is stored after the loop, as a test before the loop says that no
 /// factor is at its place. Of the products, one is the term and one makes the row of the second
-/// matrix, which changes; that of the first matrix is made before the loop.
+/// matrix, which varies; that of the first matrix is computed before the loop.
 #[test]
 fn matmul_keeps_its_sum_in_a_register() {
     let before = Repeated { loads: 3, stores: 1, products: 3, checks: 0 };
     assert_repeats("matmul-memory", before, Repeated { loads: 2, stores: 0, products: 2, checks: 0 });
 }
 
-/// Both checks are tested in front of all loops. The row of the first matrix is multiplied before the loop; the row of the second
-/// one changes.
+/// Both checks are tested before all loops. The row of the first matrix is multiplied before the loop; the row of the second
+/// one varies.
 #[test]
 fn matmul_multiplies_before_the_loop() {
     let before = Repeated { loads: 2, stores: 0, products: 2, checks: 2 };
@@ -313,8 +313,8 @@ fn sums_in_memory_are_in_registers() {
     assert_repeats("row-sums", counts(3, 1, 2), counts(2, 0, 1));
 }
 
-/// The pointer and the length are read before the loop, and without the check the sum can be, too; behind a test that the array does not hold
-/// it. Read again is the element.
+/// The pointer and the length are read before the loop, and without the check the sum can be, too; after a test that the array does not hold
+/// it. Only the element is read again.
 #[test]
 fn fields_are_read_before_the_loop() {
     let before = Repeated { loads: 5, stores: 1, products: 0, checks: 1 };
@@ -384,7 +384,7 @@ fn indices_of_32_bits_are_in_addressing_modes() {
     );
 }
 
-/// A value that each iteration computes and only the end uses, with another way to the end.
+/// A value that each iteration computes and only the end uses, with another path to the end.
 const EXIT_VALUE: &str = "function %f(i64, i64) -> i64 {
 block0(v0: i64, v1: i64):
     v2 = iconst.i64 0
@@ -491,7 +491,7 @@ fn checks_in(code: &[u8]) -> (Vec<usize>, String) {
     (loops.iter().filter(|lp| lp.is_innermost).map(|lp| flow.checks(lp)).collect(), listing(code))
 }
 
-/// The number of checks in the innermost loops that run: slow versions are cold, and stand behind all others.
+/// The number of checks in the innermost loops that run: slow versions are cold, and are after all others.
 fn checks_left(name: &str) -> (usize, String) {
     let options = one_at_a_time();
     // Without checks, no loop has a slow version but for its addresses and for what may overlap.
@@ -527,7 +527,7 @@ fn checks_leave_the_loop() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// A flag that never changes chooses what is done with each number.
+/// A loop-invariant flag chooses what is done with each number.
 const INVARIANT_BRANCH: &str = "function %f(i64, i64, i64) -> i64 {
 block0(v0: i64, v1: i64, v2: i64):
     v3 = iconst.i64 0
@@ -628,7 +628,7 @@ fn indices_of_neighbours_are_not_computed() {
     assert!(has(4, 13) && has(3, 9), "{counts:?} in\n{text}");
 }
 
-/// Indices of 32 bits that may wrap, of which one comparison in front of the loop says that they do not, are counted in 64: nothing extends them.
+/// Indices of 32 bits that may wrap, of which one comparison before the loop says that they do not, are counted in 64: nothing extends them.
 #[test]
 fn indices_that_seldom_wrap_are_in_addressing_modes() {
     for (text, loads, most) in [
@@ -738,8 +738,8 @@ fn one_guard_stands_for_an_unrolled_group() {
     assert!(loads >= 4 && guards == 1, "{loads} loads, {guards} guards in\n{}", listing(&after));
 }
 
-/// Of the four multiplications of an unrolled group, one waits for the group before: the others are of registers that the group has
-/// written before.
+/// Of the four multiplications of an unrolled group, one waits for the previous group: the others are of registers that the group has
+/// written earlier.
 #[test]
 fn one_multiplication_waits_for_the_group_before() {
     let code = sample_code("product", Pipeline::LoopOpt(&Options::default()));
@@ -757,7 +757,7 @@ fn one_multiplication_waits_for_the_group_before() {
     assert_eq!((group.loads, products, waiting), (4, 4, 1), "{}", listing(&code));
 }
 
-/// Behind the test that a divisor is 8, nothing is divided, and behind the test that rows have four numbers nothing counts to four.
+/// After the test that a divisor is 8, nothing is divided, and after the test that rows have four numbers, nothing counts to four.
 #[test]
 fn a_number_that_was_tested_is_known_in_the_loop() {
     let options = Options::default();
@@ -770,7 +770,7 @@ fn a_number_that_was_tested_is_known_in_the_loop() {
     assert!(found.iter().filter(|one| one.is_innermost).all(|one| one.loads >= 4), "{}", listing(&count));
 }
 
-/// What a loop by hand would not ask in each iteration, nor do: whether the counter has come to a middle or an end, a condition that is the same in all
+/// What a loop by hand would not ask in each iteration, nor do: whether the counter has reached a middle or an end, a condition that is the same in all
 /// of them, a division that could be done before, and a count that is 3 at most.
 #[test]
 fn what_is_known_of_a_part_is_not_asked_in_the_loop() {
@@ -864,7 +864,7 @@ fn data_decides_without_a_branch() {
     assert_eq!(found.iter().map(|one| one.jumps).collect::<Vec<_>>(), [1, 1], "{}", listing(&code));
 }
 
-/// So it is with the bits of a checksum: the loop over bytes has no branch but the one back.
+/// So it is with the bits of a checksum: the loop over bytes has no branch but the back edge.
 #[test]
 fn bits_of_a_checksum_decide_without_a_branch() {
     let before = sample_code("crc32-branches", Pipeline::Speed);
@@ -873,7 +873,7 @@ fn bits_of_a_checksum_decide_without_a_branch() {
     assert!(loops(&code).iter().all(|one| one.jumps == 1), "{}", listing(&code));
 }
 
-/// The tags and the lengths of two objects, one of which is stored to, are loaded in front of the loop, and all but one length are tested there.
+/// The tags and the lengths of two objects, one of which is stored to, are loaded before the loop, and all but one length are tested there.
 #[test]
 fn headers_are_tested_before_the_loop() {
     let code = |pipeline| sample_code("tagged-arrays", pipeline);
@@ -885,7 +885,7 @@ fn headers_are_tested_before_the_loop() {
     assert_eq!((of(&before), of(&group)), ((8, 8), (8, 5)), "{}", listing(&after));
 }
 
-/// What objects say of their arrays is tested in front of the loop, and not loaded in it: there is a load of an element, an addition and a store.
+/// What objects say of their arrays is tested before the loop, and not loaded in it: there is a load of an element, an addition and a store.
 #[test]
 fn arrays_of_objects_are_found_before_the_loop() {
     let code = |pipeline| sample_code("object-arrays", pipeline);

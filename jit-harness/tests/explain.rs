@@ -6,7 +6,7 @@ use common::{Bench, text};
 use serde_json::Value;
 use std::collections::HashSet;
 
-/// Numbers with gaps, comments, a check, a reduction, what does not change, a search.
+/// Numbers with gaps, comments, a check, a reduction, a loop-invariant value, a search.
 const SPARSE: &str = "; two functions
 
 function %checked(i64, i64, i64, i64) -> i64 {

@@ -115,6 +115,20 @@ fn all_samples_have_a_page() {
     }
 }
 
+/// What a filter leads to is the tag of its programs: the style sheet hides the rows of others.
+#[test]
+fn programs_are_filtered_by_their_tags() {
+    let bench = Bench::new();
+    bench.prints(&["report", "sum", "sum-checked", "rare-call", "--no-time", "--out", "pages"]);
+    let pages = Pages::open(&bench.path("pages"));
+    let page = pages.page("index.html");
+    assert_eq!(texts(page, ".filters a"), ["call 1", "checked 1", "memory 1", "all"]);
+    assert_eq!(texts(page, "tr.t-checked td:first-child a"), ["sum-checked"]);
+    assert_eq!(texts(page, "tr.t-call td:first-child a"), ["rare-call"]);
+    assert!(texts(page, "style").concat().contains("#call:target ~ .box tbody tr:not(.t-call) { display: none; }"));
+    assert_eq!(all(page, "#call ~ .box table").len(), 1);
+}
+
 #[test]
 fn the_same_is_written_each_time() {
     let bench = Bench::new();
@@ -140,7 +154,7 @@ fn lines_and_blocks_are_shown_as_they_are() {
     for place in 0..4 {
         assert_eq!(listing(place).lines().count(), numbers(place).lines().count(), "listing {place}");
     }
-    // Before and after stand beside each other.
+    // Before and after are beside each other.
     assert_eq!(listing(0).lines().count(), listing(1).lines().count());
     assert_eq!(listing(2).lines().count(), listing(3).lines().count());
     assert!(listing(0).contains("load.i64") && listing(3).contains("add "), "{}", listing(3));
@@ -149,7 +163,7 @@ fn lines_and_blocks_are_shown_as_they_are() {
     let relieved = |page| texts(page, ".graph .relieved");
     assert!(relieved(page).iter().all(|block| block.contains("check gone")) && relieved(page).len() >= 2);
     assert!(relieved(pages.page("linked-list.html")).is_empty(), "it has no check");
-    // Remarks stand on the lines that they are about.
+    // Remarks are on the lines that they are about.
     let on_lines = texts(page, ".source .chip.done");
     assert!(
         ["rotate", "elide_checks", "partial_unroll"].iter().all(|pass| on_lines.contains(&(*pass).to_owned())),

@@ -1,7 +1,7 @@
 //! A trap in iteration k is the same with loopopt: its code, its place, and the memory that it leaves.
 //!
 //! Each checked program says which of its inputs make its small call trap, and with which values: a length of `k` makes a walk
-//! trap when it comes to the element `k`. So there is a trap in the first iteration, the second, the last, and none in a loop
+//! trap when it reaches the element `k`. So there is a trap in the first iteration, the second, the last, and none in a loop
 //! that just fits.
 
 use bench_programs::{Input, Limit, Program, Source, all};

@@ -84,7 +84,7 @@ fn main() {
     std::process::exit(i32::from(!failures.is_empty()));
 }
 
-/// Says now and then how many of `count` programs have run, and how much time is left, until the sender of `ended` is gone.
+/// Says now and then how many of `count` programs have run, and how much time is left, until the sender of `ended` is dropped.
 fn say_how_far(ran: impl Fn() -> u64, count: u64, ended: &Receiver<()>) {
     let start = Instant::now();
     while ended.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) {

@@ -43,7 +43,7 @@ faults! {
     FirstEdgeThreads,
     /// `version`: only the first value is tested, not how far it moves (openj9#15477).
     OnlyTheFirstValue,
-    /// `version`: what the loop has come to before its test is taken for what it has come to after it (OMR 2c2cc0111).
+    /// `version`: the counter before the step is taken for the counter after it (OMR 2c2cc0111).
     OneIterationLess,
     /// `version`: terms of an integer cancel although it overflows (a range of which the end is below the start).
     TermsCancel,
@@ -51,9 +51,9 @@ faults! {
     FactorsVanish,
     /// `version`: of what is loaded at another place while a check fails, all is believed that was said of the load after the check.
     FlagsOfAnotherPlace,
-    /// `version`: what a number has come to is shifted, whether it has wrapped, or gets below zero, or not.
+    /// `version`: a counter is shifted even if it may have wrapped, or be below zero.
     QuotientOfAnything,
-    /// `elide_checks`: a sum that stops on the way to a number is between the two, though that number is behind it.
+    /// `elide_checks`: a sum that is clamped to a number is taken to be between the two, even if that number is on its other side.
     ClampedEitherWay,
     /// `version`, `reassociate`: a constant that is added to an index becomes an offset without being scaled.
     ConstantUnscaled,

@@ -246,7 +246,7 @@ block3(v7: i64):
     return v7
 }";
 
-/// `(a line of LOOP, what stands there instead)`.
+/// `(a line of LOOP, what is there instead)`.
 const WRONG: &[(&str, &str)] = &[
     ("jump block1(v2)", "jump block1"),
     ("jump block1(v2)", "jump block1(v2, v3)"),
@@ -307,7 +307,7 @@ fn unreachable_blocks_that_enter_the_loop() -> Result<()> {
     Ok(())
 }
 
-/// Cranelift counts parameters with 16 bits. So many values of a loop are used behind it, or in the body of a loop that has
+/// Cranelift counts parameters with 16 bits. So many values of a loop are used after it, or in the body of a loop that has
 /// as many parameters as can be, that an edit that makes one for each would make too many.
 #[test]
 fn more_values_than_a_block_can_have_parameters() -> Result<()> {
@@ -360,7 +360,7 @@ fn declines(report: &Report, why: &str) -> bool {
     report.remarks.iter().any(|remark| matches!(&remark.verdict, Verdict::Declined { reason, .. } if *reason == why))
 }
 
-/// Cranelift says that a dynamic vector has 0 bytes. Taken at its word, its accesses overlap nothing: a load of what the iteration before has stored would leave the
+/// Cranelift says that a dynamic vector has 0 bytes. Taken at its word, its accesses overlap nothing: a load of what the previous iteration stored would leave the
 /// loop, be it a vector or a part of one, in stack slots too.
 #[test]
 fn dynamic_vectors_are_left_alone() -> Result<()> {
@@ -562,7 +562,7 @@ impl Maker {
         self.at().ins().br_table(index, table);
     }
 
-    /// A while loop that counts to the argument. Goes on behind it.
+    /// A while loop that counts to the argument. Continues after it.
     fn while_loop(&mut self, body: impl FnOnce(&mut Self, Value)) -> Value {
         let zero = self.constant(0);
         self.while_loop_between(zero, self.arg, body)
@@ -660,7 +660,7 @@ fn parsed(text: &str) -> Function {
     cranelift_reader::parse_functions(text).expect("it is valid").remove(0)
 }
 
-/// Loops of which many values leave by two exits, behind a chain of so many branches.
+/// Loops of which many values leave by two exits, after a chain of so many branches.
 fn values_of_loops_behind_a_chain(branches: usize) -> Function {
     const LOOPS: usize = 20;
     const VALUES: usize = 40;
@@ -705,7 +705,7 @@ fn squares_of_one_number(count: usize) -> Function {
     parsed(&text)
 }
 
-/// Values that leave a loop by one of two exits, and are used behind a nest of this depth.
+/// Values that leave a loop by one of two exits, and are used after a nest of this depth.
 fn values_behind_a_nest(depth: usize) -> Function {
     const VALUES: usize = 60;
     let mut text = String::from(
@@ -765,7 +765,7 @@ fn checks_in_a_nest(depth: usize) -> Function {
     maker.finish_with_arg()
 }
 
-/// Each loop begins where the one around it is, and has an end of its own. The innermost checks a sum of four counters.
+/// Each loop begins where the outer one is, and has an end of its own. The innermost checks a sum of four counters.
 fn triangular_nest(depth: usize) -> Function {
     fn inside(maker: &mut Maker, ends: &[Value], counters: &[Value]) {
         let &start = counters.last().expect("where the first one begins");
@@ -791,7 +791,7 @@ fn triangular_nest(depth: usize) -> Function {
     maker.finish_with_arg()
 }
 
-/// In a nest of ten, so many numbers that do not change are checked against one.
+/// In a nest of ten, so many loop-invariant numbers are checked against one.
 fn checks_against_one_number(count: usize) -> Function {
     fn inside(maker: &mut Maker, depth: usize, numbers: &[Value], end: Value) {
         if depth > 0 {
@@ -832,7 +832,7 @@ fn products_of_sums(levels: usize) -> Function {
     maker.finish_with_arg()
 }
 
-/// Each of so many loops in a row leaves something behind, by one of two ways, that is used at the end.
+/// A value of each of so many loops in a row, which have two exits each, is used at the end.
 fn values_of_loops_in_a_row(count: usize) -> Function {
     let mut maker = Maker::new();
     let mut values = Vec::new();
@@ -895,7 +895,7 @@ fn polled_choices(layers: usize) -> Function {
     maker.finish_with_arg()
 }
 
-/// From each depth, one way leaves all loops.
+/// From each depth, one edge leaves all loops.
 fn nest_with_long_exits(depth: usize) -> Function {
     fn inside(maker: &mut Maker, depth: usize, exit: Block) {
         if depth > 0 {
@@ -1005,7 +1005,7 @@ fn exits(count: usize, own: bool) -> Function {
     maker.finish(result)
 }
 
-/// `values` of a loop are used behind it, and `exits` ways lead there.
+/// `values` of a loop are used after it, and `exits` edges lead there.
 fn values_behind(values: usize, exits: usize) -> Function {
     let mut maker = Maker::new();
     let (header, behind) = (maker.block(), maker.block());
@@ -1160,7 +1160,7 @@ fn jumps_in_a_loop(count: usize) -> Function {
     maker.finish_with_arg()
 }
 
-/// Joins in a loop, each of so many parameters, which change their places on one of two ways.
+/// Joins in a loop, each of so many parameters, which change their places on one of two paths.
 fn joins_of_parameters(params: usize) -> Function {
     const JOINS: usize = 100;
     let mut maker = Maker::new();

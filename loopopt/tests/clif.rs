@@ -1,6 +1,6 @@
 //! Runs the files of `tests/clif/`: one idea per file, in a folder named after the pass that it is about.
 //!
-//! * `; remark: fired` or `; remark: <reason>` behind a block says what the folder's pass remarks on the loop of
+//! * `; remark: fired` or `; remark: <reason>` after a block says what the folder's pass remarks on the loop of
 //!   that header. All of its remarks have to be written down, and no others.
 //! * `; options: <name>=<value> …` sets options for the file ([`file_options`]).
 //! * `; run: %f(1) == 2` as in Cranelift's own tests; `; trap: %f(1) == user7` for a call that traps; `; call: %f(mem, 3)`
@@ -8,9 +8,9 @@
 //!   oracle have to agree on each call.
 //! * `; stays: %f load 2` says that loops of the output hold loads of at least two places; without a number, of one. The oracle cannot see what other
 //!   threads see.
-//! * Behind `; ---- after ----` stands the exact output. `LOOPOPT_BLESS=1` writes it anew, and
+//! * After `; ---- after ----` is the exact output. `LOOPOPT_BLESS=1` rewrites it, and
 //!   `LOOPOPT_BLESS=rotate` in that folder only. It is made without `partial_unroll` and `final_values`, but in the folder of that name or if `passes`
-//!   names it: little would be seen of the others in loops of four iterations, and nothing in loops that are gone. The calls are made with all passes.
+//!   names it: little would be seen of the others in loops of four iterations, and nothing in loops that are removed. The calls are made with all passes.
 //!
 //! The calls are made once more with all [claims](loopopt::claim) asserted, and with rewrites selected at random. With `LOOPOPT_STRESS=100`, fifty
 //! times with rewrites selected at random, and fifty times with some passes of some effort.
@@ -75,11 +75,9 @@ fn every_reason_is_seen() -> Result<()> {
 #[test]
 fn a_forgotten_poll_is_seen() -> Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clif/bugs");
-    for name in [
-        "async-poll-behind-unrolled-loop.clif",
-        "async-poll-without-region.clif",
-        "async-poll-stored-now-and-then.clif",
-    ] {
+    for name in
+        ["async-poll-after-unrolled-loop.clif", "async-poll-without-region.clif", "async-poll-stored-now-and-then.clif"]
+    {
         let text = std::fs::read_to_string(root.join(name))?;
         let input = text.split(MARKER).next().context("split gives at least one part")?;
         let options = options(input)?;
@@ -105,12 +103,12 @@ fn what_the_generator_hardly_makes_is_seen() -> Result<()> {
         ("bugs/store-beyond-a-slot-for-a-load-that-moved.clif", Fault::MovedLoadProvesSlot),
         ("consolidate_guards/fires-two-lengths-of-one-base.clif", Fault::OneMemoryForAll),
         ("strip_mine/fires-other-flag-inside.clif", Fault::OtherFlagInside),
-        ("bugs/load-sunk-behind-the-loop-around.clif", Fault::SunkTwoLoops),
+        ("bugs/load-sunk-after-the-outer-loop.clif", Fault::SunkTwoLoops),
         ("version/fires-from-below-zero.clif", Fault::CountsFromZero),
         ("version/fires-i8-and-two.clif", Fault::AddedTwice),
         ("widen_indices/declines-may-wrap-inclusive-i8.clif", Fault::RoomUnasked),
         ("bugs/object-at-another-place-bounds.clif", Fault::FlagsOfAnotherPlace),
-        ("promote/fires-recurrence-behind-a-load-that-traps.clif", Fault::FirstTrapForgotten),
+        ("promote/fires-recurrence-after-a-load-that-traps.clif", Fault::FirstTrapForgotten),
         ("bugs/load-that-traps-where-it-is-chosen.clif", Fault::TrapAtTheChoice),
         ("bugs/cell-of-the-iteration-before.clif", Fault::ToldOfEachIteration),
         ("bugs/formula-of-a-strip-that-ends-early.clif", Fault::FormulaForStrip),

@@ -1,4 +1,4 @@
-//! The ways in, as embedders use them: `run` and `compile`, a JIT module, an object file that the C compiler links.
+//! The entry points, as embedders use them: `run` and `compile`, a JIT module, an object file that the C compiler links.
 
 #![allow(unsafe_code, reason = "the tests call functions that they compiled")]
 
@@ -247,7 +247,7 @@ fn function_without_loops_is_untouched() -> Result<()> {
 #[test]
 fn second_run_changes_nothing() -> Result<()> {
     let isa = isa(&[])?;
-    // Of the loop for the rest, and of batches, batches can be made.
+    // Of the remainder loop, and of batches, batches can be made.
     let mut options = Options::default();
     options.passes = Some(loopopt::pass_names().filter(|&name| name != "partial_unroll").map(String::from).collect());
     options.select_max_insts_per_call = 0;
@@ -353,7 +353,7 @@ fn function_without_a_block_is_an_error() -> Result<()> {
     Ok(())
 }
 
-/// The egraph pass takes both loops out, and leaves the analysis of them.
+/// The egraph pass removes both loops, and leaves the analysis of them.
 #[test]
 fn loops_are_those_of_the_function_afterwards() -> Result<()> {
     let text = "function %f(i64) -> i64 {
@@ -517,7 +517,7 @@ fn object() -> Result<Vec<u8>> {
     Ok(module.finish().emit()?)
 }
 
-/// Calls both, and in the third visit looks for `main` on the stack, behind the frame of `visit_all`.
+/// Calls both, and in the third visit looks for `main` on the stack, after the frame of `visit_all`.
 const MAIN: &str = r#"
 #define _GNU_SOURCE
 #include <stdint.h>

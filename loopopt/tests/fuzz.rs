@@ -146,14 +146,14 @@ const FAULT_BODIES: &[&str] = &["pipeline", "claims", "handlers", "interrupted",
 const FAULT_SEEDS: &[u64] = &[0, 1_000, 6_000, 40_000];
 
 /// For each fault, a body and a seed that show it, as the last search has found them: a line for each. Another generator makes other programs of the
-/// same seeds. Then `LOOPOPT_BLESS=1 cargo test --release -p loopopt --test fuzz every_fault` searches anew for those that are not shown any more.
+/// same seeds. Then `LOOPOPT_BLESS=1 cargo test --release -p loopopt --test fuzz every_fault` searches again for those that are not shown any more.
 const SEEDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fault-seeds.txt");
 
 /// Faults that generated programs do not show: only another thread would notice the first, only a processor that runs ahead the last, and for the others
 /// all has to fit: how long a strip is, that it is unrolled, and a loop in the place of it; that a nest is short, and its loops ask for two flags; that registers are
-/// so few that one of two values moves later; that a counter begins at what is subtracted from zero, and is above zero; that a tag is another one, and what stands in the object then is out of the range that the embedder has said;
+/// so few that one of two values moves later; that a counter begins at what is subtracted from zero, and is above zero; that a tag is another one, and what is in the object then is out of the range that the embedder has said;
 /// that of two loads the first to trap is not the first to be
-/// carried; or that a counter comes to the very end of its type. What
+/// carried; or that a counter reaches the very end of its type. What
 /// wraps is seldom shifted, and then seldom an index. `tests/clif.rs`, `tests/speculation.rs`, `tests/lemmas.rs` and a unit test of `pass/marks.rs` find them.
 const UNSEEN_FAULTS: &[Fault] = &[
     Fault::PollsForgotten,
@@ -244,7 +244,7 @@ fn profiles_change_no_program() -> Result<()> {
     Ok(())
 }
 
-/// A branch in each innermost loop that goes the other way from some iteration on.
+/// A branch in each innermost loop that takes the other edge from some iteration on.
 #[test]
 fn loops_are_split() -> Result<()> {
     let statistics = run("halves", 1_200)?;

@@ -1,4 +1,4 @@
-//! No module of the library uses another one that uses it in turn, be it on the way over others.
+//! No module of the library uses another one that uses it in turn, not even through others.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ fn modules_stand_on_one_another() {
     }
 }
 
-/// What is left if, again and again, modules go that use none of those that are there.
+/// What is left if modules that use none of the others are removed, again and again.
 fn without_bottom(mut uses: BTreeMap<String, BTreeSet<String>>) -> BTreeMap<String, BTreeSet<String>> {
     loop {
         let bottom: Vec<_> = uses.iter().filter(|(_, used)| used.is_empty()).map(|(user, _)| user.clone()).collect();

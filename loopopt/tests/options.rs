@@ -74,7 +74,7 @@ fn numbers() -> Vec<(&'static str, Options)> {
     ]
 }
 
-/// The same for the passes behind the rounds.
+/// The same for the passes after the rounds.
 fn numbers_of_late_passes() -> Vec<(&'static str, Options)> {
     each_number![
         widen_indices_max_accesses,

@@ -975,7 +975,7 @@ fn a_stack_that_only_one_arm_fills_is_a_difference() {
     assert!(matches!(mismatch(found), Mismatch::Outcome(outcomes) if outcomes[0] != outcomes[1]));
 }
 
-/// Instructions without a source location are told apart all the same.
+/// Instructions without a source location are distinguished all the same.
 #[test]
 fn a_trap_in_another_place_is_a_difference() {
     let text = "function %f(i64, i64) {

@@ -1,7 +1,7 @@
 //! What a processor may touch that runs ahead of branches: with consolidated guards no more than with the guards of the program.
 //!
-//! The optimized function is run as a processor would that mispredicts: each branch goes either way, as random bits have it, and no check
-//! ends it. So the test in front of a fast loop is passed that fails, the loop goes on behind its end, and branches inside are taken that are not.
+//! The optimized function is run as a processor would that mispredicts: each branch takes either edge, as random bits have it, and no check
+//! ends it. So a test before a fast loop is passed although it fails, the loop continues after its end, and branches in it are taken that are not.
 //! Of each access it is asked whether its address is one of the memory or a null pointer, and it is not made.
 
 use anyhow::{Result, ensure};
@@ -195,7 +195,7 @@ block4:
     return v27
 }";
 
-/// A counter and a pointer that goes with it: behind the loop, the guard asks of the one and gives the other.
+/// A counter and a pointer that advances with it: after the loop, the guard asks of the one and gives the other.
 const IN_LOCKSTEP: &str = "function %f(i64, i64) -> i64 {
     region0 = 0 \"heap\"
     region1 = 1 \"log\"
@@ -289,7 +289,7 @@ struct Wild<'a> {
     base: Value,
     length: Option<i64>,
     seed: u64,
-    /// The bits that decide: the more, the more often a branch goes the way that it prefers.
+    /// The bits that decide: the more, the more often a branch takes the edge that it prefers.
     bias: i64,
 }
 
@@ -349,7 +349,7 @@ impl<'a> Wild<'a> {
             bits = pos.ins().bxor(bits, moved);
         }
         pos.ins().stack_store(types::I64, bits, state, 0);
-        // Most runs prefer one way of each branch, so that loops go on for long.
+        // Most runs prefer one edge of each branch, so that loops go on for long.
         let drawn = pos.ins().band_imm_u(bits, self.bias);
         let cond = if (seed_of(self.seed, branch) & 1) == 0 { IntCC::NotEqual } else { IntCC::Equal };
         let way = pos.ins().icmp_imm_u(cond, drawn, 0);

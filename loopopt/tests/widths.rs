@@ -1,7 +1,7 @@
 //! Checks on numbers of one width in loops that are ended by numbers of another one, in all directions and at the edges of both.
 //!
-//! What `version` asks for in front of such a loop is made of both: starts and ends cancel, constants and factors overflow. Each program is
-//! called where what is asked for just holds, just does not, and where the way from the start to the end leads around.
+//! What `version` asks for before such a loop is made of both: starts and ends cancel, constants and factors overflow. Each program is
+//! called where what is asked for just holds, just does not, and where the range from the start to the end wraps around.
 
 use anyhow::{Context as _, Result, ensure};
 use cranelift_codegen::Context;

@@ -71,7 +71,7 @@ impl Emitter<'_> {
         });
     }
 
-    /// `if condition { then } else { otherwise }`; one of the two has to go on behind it.
+    /// `if condition { then } else { otherwise }`; one of the two has to continue after it.
     pub(crate) fn if_else(
         &mut self,
         condition: Value,

@@ -79,12 +79,12 @@ impl Heap {
 }
 
 impl Emitter<'_> {
-    /// Loads from a fixed place behind a pointer.
+    /// Loads at a fixed offset from a pointer.
     pub(crate) fn field(&mut self, ty: Type, pointer: Value, offset: i32) -> Value {
         self.ins().load(ty, MemFlagsData::trusted(), pointer, offset)
     }
 
-    /// Loads from a fixed place behind a pointer that nothing ever writes, and that can be loaded from at any time.
+    /// Loads at a fixed offset from a pointer, from a place that nothing ever writes, and that can be loaded from at any time.
     pub(crate) fn constant_field(&mut self, ty: Type, pointer: Value, offset: i32) -> Value {
         self.ins().load(ty, MemFlagsData::trusted().with_readonly().with_can_move(), pointer, offset)
     }
@@ -100,7 +100,7 @@ impl Emitter<'_> {
         regions.insert(AliasRegionData { user_id, description: "".into() })
     }
 
-    /// Stores to a fixed place behind a pointer.
+    /// Stores at a fixed offset from a pointer.
     pub(crate) fn set_field(&mut self, pointer: Value, offset: i32, value: impl Into<Operand>) {
         let value = self.value(value.into(), I64);
         self.ins().store(MemFlagsData::trusted(), value, pointer, offset);
@@ -154,7 +154,7 @@ impl Emitter<'_> {
         self.ins().store(flags, value, place, offset);
     }
 
-    /// The address to which an offset is to be added, for an access that ends `end` bytes behind it.
+    /// The address to which an offset is to be added, for an access that ends `end` bytes after it.
     fn heap_place(&mut self, heap: Heap, address: Value, end: i32) -> (MemFlagsData, Value) {
         let address = self.widen(address);
         let place = self.add(heap.base, address);

@@ -191,7 +191,7 @@ fn atoi(checks: Checks) -> Function {
     })
 }
 
-/// A text that ends in 0, with more behind it.
+/// A text that ends in 0, with more after it.
 fn text(len: usize) -> Vec<u8> {
     let mut text: Vec<u8> = bytes(3, len, 255).into_iter().map(|byte| byte + 1).collect();
     text.extend([0, 65, 66]);

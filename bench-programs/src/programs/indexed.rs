@@ -271,7 +271,7 @@ fn pointer_walk(checks: Checks) -> Function {
     })
 }
 
-/// A slice (`start` and `len`) with its elements behind it, how many of them to walk over, and how often.
+/// A slice (`start` and `len`) with its elements after it, how many of them to walk over, and how often.
 fn slice(count: usize, rounds: usize) -> Input {
     let mut memory = vec![16, count as i64];
     memory.extend(ints(8, count, 1000));

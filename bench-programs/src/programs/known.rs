@@ -1,4 +1,4 @@
-//! Numbers that a test in front of the loop has found to be a constant.
+//! Numbers that a test before the loop has found to be a constant.
 
 use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{Function, Opcode};

@@ -136,7 +136,7 @@ pub(crate) const TAGGED_ARRAYS: Program = Program {
     c: Some(include_str!("../../kernels/tagged_arrays.c")),
 };
 
-/// Two objects with so many elements behind a tag and a length, of which one has another element.
+/// Two objects with so many elements after a tag and a length, of which one has another element.
 fn tagged_arrays(len: usize) -> Input {
     let object = |elements: &[i64]| [&[77, elements.len() as i64], elements].concat();
     Input::new().array(&object(&ints(1, len + 1, 1000))).array(&object(&vec![0; len])).int(len)

@@ -1,4 +1,4 @@
-//! Rare calls that could change what the loop around them loads in every iteration.
+//! Rare calls that could change what the enclosing loop loads in every iteration.
 //!
 //! The cells of the array, `start`, `len` and `scale`, are the same in all iterations in which nothing is called.
 
@@ -14,7 +14,7 @@ const START: i32 = 0;
 const LEN: i32 = 8;
 const SCALE: i32 = 16;
 
-/// The cells with the elements behind them, of which one in so many reaches the limit of 1000; the limit.
+/// The cells with the elements after them, of which one in so many reaches the limit of 1000; the limit.
 fn cells(count: usize, distance: usize) -> Input {
     let mut data = ints(1, count, 1000);
     data.iter_mut().skip(2).step_by(distance).for_each(|x| *x += 1000);

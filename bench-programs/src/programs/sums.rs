@@ -27,7 +27,7 @@ pub(crate) const BOXED_SUM: Program = Program {
     c: Some(include_str!("../../kernels/boxed_sum.c")),
 };
 
-/// An object with `start` and `len` of the data behind it; the variable that refers to it; how many to add, how often.
+/// An object with `start` and `len` of the data after it; the variable that refers to it; how many to add, how often.
 fn boxed(len: usize, rounds: usize) -> Input {
     let mut memory = vec![0, 24, len as i64];
     memory.extend(ints(2, len, 1000));

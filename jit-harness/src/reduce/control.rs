@@ -126,7 +126,7 @@ fn merge(func: &mut Function, block: Block) -> Option<()> {
     Some(())
 }
 
-/// Goes where a block that does nothing goes, without it.
+/// Branches directly to the target of a block that does nothing.
 fn skip(func: &mut Function, block: Block) -> Option<()> {
     if !func.layout.is_block_inserted(block) || func.layout.entry_block() == Some(block) {
         return None;

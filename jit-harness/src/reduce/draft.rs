@@ -182,7 +182,7 @@ pub(super) fn param_position(func: &Function, param: Value) -> Option<(Block, us
     is_there.then_some((block, index))
 }
 
-/// A zero or one in front of an instruction, if the type has constants.
+/// A zero or one before an instruction, if the type has constants.
 pub(super) fn constant_before(func: &mut Function, inst: Inst, ty: Type, one: bool) -> Option<Value> {
     let mut pos = FuncCursor::new(func).at_inst(inst);
     Some(match ty {

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 pub(super) fn render(draft: &Draft, settings: Settings) -> String {
     let mut text = draft.target_lines().to_owned();
     for func in &draft.functions {
-        // Behind an instruction stand the constants that it uses.
+        // An instruction is followed by the constants that it uses.
         for line in func.display().to_string().lines() {
             text.push_str(line.split("  ; ").next().unwrap_or_default());
             text.push('\n');

@@ -18,7 +18,7 @@ enum Change {
 }
 
 impl Change {
-    /// A change counts if the intervals are apart, and if it is larger than noise is in both runs.
+    /// A change counts if the intervals do not overlap, and if it is larger than noise is in both runs.
     fn of(then: &SavedProgram, now: &SavedProgram) -> Self {
         let overlap = then.low <= now.high && now.low <= then.high;
         let change = (now.ratio / then.ratio - 1.0).abs();

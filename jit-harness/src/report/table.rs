@@ -108,7 +108,7 @@ const DISPENSABLE: [&str; 7] = ["fired:", "placement", "stack", "best", "loops",
 
 /// The columns for which there is room.
 fn fitting(asked: &[usize], lines: &[Vec<String>], room: usize) -> Vec<usize> {
-    /// What stands between two columns.
+    /// What is between two columns.
     const GAP: usize = 2;
     let needs = |&column: &usize| {
         let title = TITLES[column].trim_end_matches(':').chars().count();

@@ -3,7 +3,7 @@
 //! The arms take turns as in the harness ([`jit_harness::schedule`]), and all ratios are of times of the same turn. Each
 //! sample is a run of an instance of its own, of which only the call is timed. All arms are compiled at several places of a
 //! cache line ([`crate::placement`]), and a turn has samples of all places: how good a place an arm happens to get is no
-//! part of the ratio. The same holds of addresses as a whole, which the branch predictors and the caches tell apart by bits that
+//! part of the ratio. The same holds of addresses as a whole, which the branch predictors and the caches distinguish by bits that
 //! collide: all arms are compiled several times, and are at other addresses each time.
 
 use crate::arm::{CompiledArm, Program, Setup};

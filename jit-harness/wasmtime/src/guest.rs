@@ -1,4 +1,4 @@
-//! A run of a module: everything is made anew for each.
+//! A run of a module: everything is created again for each.
 
 use crate::arm::{CompiledArm, in_words};
 use crate::observation::{Digest, Observation, Outcome};

@@ -22,7 +22,7 @@ struct Setting {
 static SETTINGS: &[Setting] = &[
     Setting {
         name: "guard",
-        what: "Wasmtime's own defaults: 4 GiB reserved for a memory, with guard pages behind, so that an access with a 32-bit \
+        what: "Wasmtime's own defaults: 4 GiB reserved for a memory, with guard pages after it, so that an access with a 32-bit \
                index needs no check",
         wasmtime: |_| {},
         knows: |_| {},

@@ -4,7 +4,7 @@
 //! cache more, or one entry more of what keeps decoded instructions. What a change of the code before a loop does to that is
 //! chance, and says nothing of the change. So functions with loops are compiled at several places of a line, in both arms.
 //!
-//! Wasmtime puts each function at a multiple of 32 bytes. What shifts the rest of it is a block behind the entry that
+//! Wasmtime puts each function at a multiple of 32 bytes. What shifts the rest of it is a block after the entry that
 //! never runs: its bytes are there, and the function pays for a test and a jump each time that it is called, in all arms.
 
 use cranelift_codegen::Context;

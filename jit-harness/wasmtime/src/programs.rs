@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
-/// All programs, as they stand in the file.
+/// All programs, as they are in the file.
 #[derive(Debug, Deserialize)]
 struct File {
     module: Vec<Listed>,

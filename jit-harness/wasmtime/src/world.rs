@@ -11,7 +11,7 @@ use wasmtime_wasi::{Deterministic, FsPerms, HostMonotonicClock, HostWallClock, W
 
 /// The most bytes that a program may write to its standard output, and to its standard error.
 const MAX_OUTPUT: usize = 64 << 20;
-/// What the clock goes on by with each look at it.
+/// What the clock advances by with each look at it.
 const TICK: Duration = Duration::from_micros(1);
 
 /// What a program is given.
@@ -35,7 +35,7 @@ pub struct Output {
 }
 
 impl World {
-    /// Makes the world anew.
+    /// Creates the world.
     pub fn create(&self) -> Result<(WasiP1Ctx, Output)> {
         let output = Output { stdout: MemoryOutputPipe::new(MAX_OUTPUT), stderr: MemoryOutputPipe::new(MAX_OUTPUT) };
         let mut builder = WasiCtxBuilder::new();
@@ -58,7 +58,7 @@ impl World {
     }
 }
 
-/// A clock that goes on only if somebody looks.
+/// A clock that advances only if somebody looks.
 #[derive(Default)]
 struct Clock(AtomicU64);
 

@@ -5,7 +5,7 @@
 //!   edge to the header can be reached without passing the header.
 //! * Entries, back edges and exits of a loop are the edges that enter its header from outside and from inside, and those
 //!   that leave its blocks.
-//! * What is left of a function's cycles without all back edges are irreducible ones: strongly connected parts, each of
+//! * The cycles of a function that remain without all back edges are irreducible: strongly connected components, each of
 //!   which has at least two blocks that can be entered from outside of it.
 
 use super::generate::TestCase;

@@ -100,7 +100,7 @@ fn strict() -> Options {
     Options { verify_each_pass: true, select_max_insts_per_call: 0, lowers_directly: true, ..Options::default() }
 }
 
-/// Who made the programs: guards may go, and of the accesses that they check it is known. No other thread is there, and a part of the memory that has a
+/// Who made the programs: guards may be removed, and of the accesses that they check it is known. No other thread is there, and a part of the memory that has a
 /// region has it in all accesses.
 #[derive(Debug)]
 struct Trusting;
@@ -119,14 +119,14 @@ impl Embedder for Trusting {
     }
 }
 
-/// The whole pipeline does not change what a program does. For half of the programs, guards may go; from most, no loop without effect does.
+/// The whole pipeline does not change what a program does. For half of the programs, guards may be removed; from most, no loop without effect is.
 fn pipeline(case: &TestCase, statistics: &mut Statistics) -> Result<()> {
     let mut options = strict();
     if case.seed.is_multiple_of(2) {
         options.embedder = Arc::new(Trusting);
     }
     if case.seed % 4 < 3 && !case.shapes.contains(&Shape::Sum) {
-        // Many a loop has no effect, and would be gone before another pass has seen it.
+        // Many a loop has no effect, and would be deleted before another pass has seen it.
         options.passes = Some(crate::pass_names().filter(|&name| name != "final_values").map(String::from).collect());
     }
     compare(case, &mut rewrite(&options), statistics)
@@ -222,7 +222,7 @@ fn halves(case: &TestCase, statistics: &mut Statistics) -> Result<()> {
     compare(&case, &mut rewrite(&options), statistics)
 }
 
-/// Accesses at what Spectre guards give go on trapping where they did, and are guarded in the end unless guards may go.
+/// Accesses at what Spectre guards give go on trapping where they did, and are guarded in the end unless guards may be removed.
 fn guarded(case: &TestCase, statistics: &mut Statistics) -> Result<()> {
     let case = guard_program(case)?;
     let mut options = match case.seed % 4 {

@@ -1,6 +1,6 @@
 //! The effects of instructions against a table, by opcode.
 //!
-//! The table is written anew from what the instructions do, not from the properties that Cranelift has for them. It is
+//! The table is written from what the instructions do, not from the properties that Cranelift has for them. It is
 //! compared in one direction: an effect of the table has to be among those that the passes know of. Beyond it, an
 //! instruction that the table calls pure has to be pure, or passes would do less than they could. Whether a division by something
 //! that is no constant may trap follows from how that is computed: the bodies that run programs look at it.

@@ -127,7 +127,7 @@ impl Guards {
             let Some(access) = Access::of(func, inst).filter(|access| access.flags.alias_region().is_some()) else {
                 continue;
             };
-            // What is at one place is beyond a length that a loop comes to.
+            // What is at one place is beyond a length that a loop reaches.
             if self.twins && access.address.terms().len() == 1 {
                 continue;
             }
@@ -151,7 +151,7 @@ impl Guards {
         let address = pos.ins().iadd_imm_s(operand, i64::from(offset));
         let index = pos.ins().isub(address, base);
         let (cond, limit) = match length {
-            // The last access may end behind the length.
+            // The last access may end beyond the length.
             Some(length) => (IntCC::UnsignedGreaterThanOrEqual, length),
             None => {
                 let length = LENGTHS[(self.seed >> 8) as usize % LENGTHS.len()] + self.more;

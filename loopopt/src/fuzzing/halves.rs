@@ -1,5 +1,5 @@
 //! Programs with loops of which the iterations before and after some number differ: a branch in each innermost loop compares what the header gets with something
-//! that does not change, often with what ends the loop, sometimes both with another width, and both of its ways do something else.
+//! loop-invariant, often with what ends the loop, sometimes both with another width, and each of its arms does something else.
 //!
 //! What was done is kept in a stack slot, and passed to a host function at each return.
 
@@ -73,7 +73,7 @@ impl Halving<'_> {
         Some(Target { header, number, bounds })
     }
 
-    /// Lets each iteration begin with a branch of two ways.
+    /// Lets each iteration begin with a branch with two arms.
     fn differ(&mut self, target: &Target) {
         let Some(first) = self.func.layout.first_inst(target.header) else { return };
         let ty = self.func.dfg.value_type(target.number);
@@ -123,7 +123,7 @@ impl Halving<'_> {
         all[self.draw(all.len())]
     }
 
-    /// What the branch compares with, in front of its block's end: a bound, or a small number.
+    /// What the branch compares with, before the end of its block: a bound, or a small number.
     fn bound(&mut self, target: &Target, ty: Type) -> Value {
         let choice = self.draw(target.bounds.len() + 1);
         let small = self.draw(12) as i64;

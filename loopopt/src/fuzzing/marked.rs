@@ -40,7 +40,7 @@ fn options() -> Options {
 }
 
 /// Every loop that looks at something in each iteration that other threads may write does so in the output: each loop there
-/// that holds a store or a branch of its own body holds such a load as well. What holds code of a loop around, too, is that one: the loop inside has
+/// that holds a store or a branch of its own body holds such a load as well. A loop that holds code of an outer loop, too, is that one: the inner loop has
 /// become its iterations, which may leave before they look.
 pub(super) fn check_polls(case: &TestCase, isa: &OwnedTargetIsa, statistics: &mut Statistics) -> Result<()> {
     for func in case.program.functions() {
@@ -54,7 +54,7 @@ pub(super) fn check_polls(case: &TestCase, isa: &OwnedTargetIsa, statistics: &mu
         run(&mut context, isa, options())?;
         let forest = LoopForest::new(&context.func, &context.cfg, &context.domtree);
         for lp in forest.loops() {
-            // What is pure may have come from a loop around.
+            // Pure code may have come from an enclosing loop.
             let own = marks(&context, forest.own_blocks(lp), |effects| effects.writes || effects.terminates);
             let all = marks(&context, forest.blocks(lp).iter().copied(), |effects| effects.reads);
             let outermost = own.iter().map(|mark| mark - mark % 2).min();
@@ -66,7 +66,7 @@ pub(super) fn check_polls(case: &TestCase, isa: &OwnedTargetIsa, statistics: &mu
     Ok(())
 }
 
-/// Marks the instructions of each loop with an even number, a smaller one than those of the loops inside, and its polls with the next one. Gives the
+/// Marks the instructions of each loop with an even number, a smaller one than those of the inner loops, and its polls with the next one. Gives the
 /// numbers of the loops that poll.
 fn mark_polls(context: &mut Context) -> BTreeSet<u32> {
     context.compute_cfg();
@@ -77,7 +77,7 @@ fn mark_polls(context: &mut Context) -> BTreeSet<u32> {
     for (lp, number) in forest.loops().zip(1..) {
         let polls = polls_of(context, &forest, lp);
         let mark = 2 * number;
-        // A cycle inside that can be entered at two blocks may become a loop of its own, which is not the one that polls.
+        // An inner cycle that can be entered at two blocks may become a loop of its own, which is not the one that polls.
         let is_irreducible = forest.irreducible_in(lp).is_some();
         if !polls.is_empty() && !is_irreducible {
             polling.insert(mark);
@@ -189,7 +189,7 @@ fn take_addresses(func: &mut Function, seed: u64) -> u32 {
 fn handlers(func: &Function, inst: Inst) -> Option<usize> {
     match func.dfg.insts[inst] {
         InstructionData::TryCall { exception, .. } | InstructionData::TryCallIndirect { exception, .. } => {
-            // All ways but the normal return.
+            // All targets but the normal return.
             Some(func.dfg.exception_tables[exception].all_branches().len() - 1)
         }
         _ => None,

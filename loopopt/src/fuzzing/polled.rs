@@ -22,7 +22,7 @@ const FLAGS: u32 = 0xF1A6;
 /// The number of the region of what iterations store before they ask.
 const KEPT: u32 = 0xF1A7;
 
-/// Where that is, in bytes behind the first flag.
+/// Where that is, in bytes after the first flag.
 const KEPT_OFFSET: i32 = 16;
 
 /// An embedder who says how late a flag may be seen.
@@ -46,14 +46,14 @@ struct Interrupts<'a> {
     func: &'a mut Function,
     draws: Draws,
     flag: Option<(StackSlot, AliasRegion)>,
-    /// Where the next loop finds its flag, in bytes behind the first.
+    /// Where the next loop finds its flag, in bytes after the first.
     offset: i32,
     fuel: Option<StackSlot>,
     /// What a loop takes of it before it asks.
     taken_first: u64,
     /// Whether it counts down.
     counts_down: bool,
-    /// Where the next loop keeps what it carries, in bytes behind the first flag, and of which type that is, if it does.
+    /// Where the next loop keeps what it carries, in bytes after the first flag, and of which type that is, if it does.
     kept_offset: i32,
     kept: Option<Type>,
     ask: FuncRef,
@@ -200,7 +200,7 @@ impl Interrupts<'_> {
         if ty == types::I64 { kept } else { pos.ins().uextend(types::I64, kept) }
     }
 
-    /// Asks at the end of `from`, in blocks in front of `rest`, whether there is fuel. Returns the block in which to go on.
+    /// Asks at the end of `from`, in blocks before `rest`, whether there is fuel. Returns the block in which to go on.
     fn ask_fuel(&mut self, from: Block, rest: Block) -> Block {
         let Some(slot) = self.fuel else { return from };
         let [next, rare] = [0, 1].map(|_| self.block_before(rest));

@@ -1,4 +1,4 @@
-//! Makes the bytes of a failing program fewer.
+//! Reduces the bytes of a failing program.
 
 /// The smallest bytes found for which `fails` still holds, by leaving out and zeroing ever shorter parts. It must hold for
 /// `bytes`. Zeros are the first choice everywhere, which ends what a program does.

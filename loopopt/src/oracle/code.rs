@@ -46,7 +46,7 @@ impl CodeMemory {
     }
 
     fn take(&mut self, size: usize, align: usize) -> Result<usize> {
-        // Constants behind the code may ask for more alignment than the offset has.
+        // Constants after the code may ask for more alignment than the offset has.
         let start = (self.used.next_multiple_of(LINE) + self.offset).next_multiple_of(align);
         let end = start + size;
         ensure!(end <= CAPACITY, "a program may have at most {CAPACITY} bytes of code");
@@ -71,7 +71,7 @@ impl JITMemoryProvider for CodeMemory {
         Ok(self.mapping.data(start..start + size).as_mut_ptr())
     }
 
-    /// Does nothing: the memory goes when this value goes.
+    /// Does nothing: the memory is freed when this value is dropped.
     unsafe fn free_memory(&mut self) {}
 
     fn finalize(&mut self, _: BranchProtection) -> ModuleResult<()> {

@@ -291,9 +291,9 @@ fn compares(func: &Function, value: Value, loaded: Value) -> bool {
     def.filter(is_comparison).is_some_and(|inst| func.dfg.inst_values(inst).any(|value| may_be(func, value, loaded)))
 }
 
-/// Whether `value` is `known`, or a parameter to which that is passed on: where the two blocks become one, it is that value.
+/// Whether `value` is `known`, or a parameter to which that is passed: where the two blocks become one, it is that value.
 fn may_be(func: &Function, value: Value, known: Value) -> bool {
-    /// Values that are followed: what a program passes on from block to block.
+    /// Values that are followed: what a program passes from block to block.
     const MAX_FOLLOWED: usize = 16;
     let mut open = vec![func.dfg.resolve_aliases(value)];
     for place in 0..MAX_FOLLOWED {
@@ -324,7 +324,7 @@ fn is_loaded_from(func: &Function, value: Value, address: Value, from: Offset32)
         if offset == from && func.dfg.resolve_aliases(arg) == func.dfg.resolve_aliases(address))
 }
 
-/// The block that `block` comes to, if it and those behind it only jump on.
+/// The block that `block` leads to, if it and those after it only jump.
 fn past_jumps(func: &Function, mut block: Block) -> Block {
     /// Blocks that are followed: what front ends make of one statement.
     const MAX_JUMPS: usize = 8;

@@ -53,7 +53,7 @@ pub enum Difference {
     },
 }
 
-/// What is not the same in two arms. Two values stand in the order of the arms.
+/// What is not the same in two arms. Two values are in the order of the arms.
 #[derive(Clone, Debug)]
 pub enum Mismatch {
     /// How the call ended.

@@ -1,4 +1,4 @@
-//! The lines in front of the first function of a CLIF file: which settings it asks for, and for which targets it is.
+//! The lines before the first function of a CLIF file: which settings it asks for, and for which targets it is.
 //!
 //! Cranelift's reader knows them, but only those of targets that it was built with, and it takes a `set` line between two others
 //! for a mistake. So each target is read by itself, with the `set` lines before it, and the functions without all of them.
@@ -47,7 +47,7 @@ impl Header {
         let lines: Vec<(&str, Kind)> = text.lines().take(count).map(|line| (line, kind(line))).collect();
         let defaults = Flags::new(settings::builder());
         let mut header = Self { rest: rest(text, &lines), targets: Vec::new(), foreign: Vec::new() };
-        // With all `set` lines, so that each of them is looked at, whatever stands behind it.
+        // With all `set` lines, so that each of them is looked at, whatever follows it.
         let IsaSpec::None(all) = spec(&lines, None)? else { unreachable!("there is no target line") };
         let targets = lines.iter().enumerate().filter(|(_, (_, kind))| *kind == Kind::Target);
         for (index, (line, _)) in targets {

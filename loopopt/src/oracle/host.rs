@@ -191,7 +191,7 @@ unsafe fn run(import: &Import, args: *const Slot, results: *mut Slot, frame: usi
 ///
 /// # Safety
 ///
-/// `frame` is the frame pointer of a function that the program has called, and so are those that stand there, up to the first that returns to no call of
+/// `frame` is the frame pointer of a function that the program has called, and so are those that are stored there, up to the first that returns to no call of
 /// the program.
 unsafe fn thrown(sites: &HashMap<usize, CallSite>, args: &[DataValue], mut frame: usize) -> Option<Thrown> {
     let sum = args.iter().filter_map(integer).fold(0, i128::wrapping_add) as i64;
@@ -286,7 +286,7 @@ fn integer(value: &DataValue) -> Option<i128> {
     }
 }
 
-/// A hash that tells memory images apart that a wrong optimization makes, and is fast on small ones.
+/// A hash that distinguishes memory images that a wrong optimization makes, and is fast on small ones.
 fn hash(bytes: &[u8]) -> u64 {
     let words = bytes.chunks(8).map(|chunk| {
         let mut word = [0; 8];

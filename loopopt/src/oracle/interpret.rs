@@ -64,7 +64,7 @@ pub fn interpret(program: &Program, call: &Call, fuel: u64) -> Option<Interprete
     }
 }
 
-/// Whether the interpreter can run a function and all that it calls. `active` are the functions on the way here, `known`
+/// Whether the interpreter can run a function and all that it calls. `active` are the functions on the call path, `known`
 /// those that it can run.
 fn can_run<'p>(
     program: &'p Program,

@@ -2,7 +2,7 @@
 //!
 //! Compared are the results, the whole memory image, the code and the place of a trap and the memory at the trap, and
 //! the log of calls to host functions with the memory that each of them saw. The oracle runs the optimizer itself, so it
-//! always compares the function that loopopt has made. [`check`] is the way in; the rest of this module is what it is made of, for those who
+//! always compares the function that loopopt has made. [`check`] is the entry point; the rest of this module is what it is made of, for those who
 //! want to run or to time programs themselves.
 //!
 //! # A comparison

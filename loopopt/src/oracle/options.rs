@@ -12,11 +12,11 @@ use std::sync::Arc;
 
 /// The settings that a file asks for: `base`, changed by its `; options: <name>=<value> …` lines, and then by more `given` settings of this form.
 ///
-/// * The name of a field of [`Options`], with a number, with `true` or `false`, or, for `passes`, with names. Commas stand between the parts of a list.
+/// * The name of a field of [`Options`], with a number, with `true` or `false`, or, for `passes`, with names. Commas separate the parts of a list.
 /// * What the embedder says, of the regions whose description starts with a name: `others_write=<names>` and `calls_write=<names>`
 ///   ([`Embedder::writers`]), `checked=<names>` for accesses that trap with `heap_oob`, `never_shrink=<names>`, `confine=<names>`
 ///   ([`Embedder::extension_confines`]), `bounds=<name>:<least>:<largest>`,
-///   `behind=<name>:<bytes>` ([`Embedder::dereferenceable_bytes`]); and `poll_latency=<number>`,
+///   `dereferenceable=<name>:<bytes>` ([`Embedder::dereferenceable_bytes`]); and `poll_latency=<number>`,
 ///   `spectre_guards=keep`, `consolidate` or `drop`. An embedder of `base` stays if the file says nothing of the kind.
 /// * `profiling=record`, or a [`profile`](crate::profile) to use: `profiling=runs` for what the `; run:` lines of the file record, which are run for
 ///   that with 64 KiB of memory at `mem`, or `profiling=` and JSON without a space.
@@ -120,7 +120,7 @@ const WORDS: &[(&str, &str)] = &[
     ("calls_write", "<regions>"),
     ("checked", "<regions>"),
     ("bounds", "<region>:<least>:<largest>"),
-    ("behind", "<region>:<bytes>"),
+    ("dereferenceable", "<region>:<bytes>"),
     ("never_shrink", "<regions>"),
     ("confine", "<regions>"),
     ("spectre_guards", "keep, consolidate or drop"),
@@ -265,8 +265,8 @@ struct Words {
     checked: Vec<String>,
     /// The region that these are the bounds of what is loaded from.
     bounds: Option<(String, RangeInclusive<u64>)>,
-    /// The region that a load from gives an address with so many bytes behind it.
-    behind: Option<(String, u64)>,
+    /// The region that a load from gives an address with so many bytes from there on.
+    dereferenceable: Option<(String, u64)>,
     never_shrink: Vec<String>,
     confine: Vec<String>,
     spectre_guards: SpectreGuards,
@@ -280,7 +280,7 @@ impl Words {
             "calls_write" => self.calls_write = list(value),
             "checked" => self.checked = list(value),
             "bounds" => self.bounds = Some(bounds(value)?),
-            "behind" => self.behind = Some(behind(value)?),
+            "dereferenceable" => self.dereferenceable = Some(dereferenceable(value)?),
             "never_shrink" => self.never_shrink = list(value),
             "confine" => self.confine = list(value),
             "spectre_guards" => self.spectre_guards = spectre_guards(value)?,
@@ -311,9 +311,9 @@ fn bounds(value: &str) -> Result<(String, RangeInclusive<u64>)> {
     Ok((region.to_owned(), parsed("the least of bounds", least)?..=parsed("the largest of bounds", largest)?))
 }
 
-fn behind(value: &str) -> Result<(String, u64)> {
-    let (region, bytes) = value.split_once(':').context("behind is region:bytes")?;
-    Ok((region.to_owned(), parsed("the number of behind", bytes)?))
+fn dereferenceable(value: &str) -> Result<(String, u64)> {
+    let (region, bytes) = value.split_once(':').context("dereferenceable is region:bytes")?;
+    Ok((region.to_owned(), parsed("the number of dereferenceable", bytes)?))
 }
 
 fn is_listed(list: &[String], region: &AliasRegionData) -> bool {
@@ -343,7 +343,7 @@ impl Embedder for Words {
     }
 
     fn dereferenceable_bytes(&self, region: &AliasRegionData) -> u64 {
-        let told = self.behind.as_ref().filter(|(start, _)| region.description.starts_with(start));
+        let told = self.dereferenceable.as_ref().filter(|(start, _)| region.description.starts_with(start));
         told.map_or(0, |(_, bytes)| *bytes)
     }
 

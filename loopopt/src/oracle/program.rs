@@ -1,4 +1,4 @@
-//! Programs, and the calls that stand in their comments.
+//! Programs, and the calls in their comments.
 
 use super::header::{Foreign, Header, at_line};
 use super::isa::{Target, Use};
@@ -293,7 +293,7 @@ impl Program {
     }
 }
 
-/// Fails if the verifier finds anything. The line of what it is about stands in front of the message, if `line_of` knows it.
+/// Fails if the verifier finds anything. The line of what it is about precedes the message, if `line_of` knows it.
 fn verify(function: &Function, target: &Target, line_of: impl Fn(AnyEntity) -> Option<usize>) -> Result<()> {
     let isa = target.isa(Use::Optimize, true)?;
     let at = |entity| line_of(entity).map_or(String::new(), |line| format!("line {line}: "));

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt::{self, Display};
 
-/// A name that means nothing where it stands. The message says which names are like it, or else which names there are, and needs no further advice.
+/// A name that means nothing where it is. The message says which names are like it, or else which names there are, and needs no further advice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unknown {
     /// What is said of the name.
@@ -31,7 +31,7 @@ impl Unknown {
     }
 }
 
-/// The name that is most like this one, if one is like it: by the measure of Jaro and Winkler, from which on they are is a matter of taste.
+/// The name that is most like this one, if one is like it, by the measure of Jaro and Winkler. The threshold is a matter of taste.
 fn alike<'a>(name: &str, names: &[&'a str]) -> Option<&'a str> {
     const ALIKE: f64 = 0.88;
     let rated = names.iter().map(|known| (strsim::jaro_winkler(name, known), *known));

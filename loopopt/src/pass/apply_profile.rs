@@ -98,7 +98,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     Ok(change)
 }
 
-/// Says of the loops of which nothing is recorded, all but these, why not.
+/// Remarks why nothing is recorded of the loops that are not among `all`.
 pub(super) fn decline_large(ctx: &Context, cx: &mut PassCx<'_>, all: &[LoopSites], pass: &'static str) {
     let recorded: FxHashSet<Block> = all.iter().map(|sites| sites.header).collect();
     let forest = cx.forest(ctx);

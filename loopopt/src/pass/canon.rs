@@ -66,7 +66,7 @@ pub(crate) const PASS: Pass = Pass {
 
 /// Brings all loops into canonical form.
 pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Change> {
-    // Merging, splitting edges and rotation let no value leave a loop.
+    // Merging, splitting edges and rotation keep closed form.
     let is_closed = cx.form >= Form::Closed;
     merge_blocks(ctx, cx);
     let skipped = skip_empty_latches(ctx, cx);

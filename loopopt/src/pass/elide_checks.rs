@@ -34,7 +34,7 @@
 //! The check cannot fail. All that a proof rests on happened before the check, other checks included: so a check may be removed
 //! because of one before it, and that because of one before it, in this iteration or an earlier one. (L1) A Spectre guard is for
 //! what the processor does, not for what the program does, and stays unless the embedder says otherwise; and so does a choice, or the flag of an
-//! operation, that its condition is computed from. What is chosen is so where the choice is, and so is a sum that traps otherwise: an access at it stays
+//! operation, that its condition is computed from. A value that a choice or a trapping sum confines is confined only after it: an access at such an address stays
 //! there, too ([`pin_chosen`](crate::edit::materialize::pin::pin_chosen)).
 //!
 //! # Pays when

@@ -330,8 +330,8 @@ fn given(leaving: &[(Edge, usize, Value)], finals: &[Final]) -> FxHashSet<Value>
 
 /// Keeps only those of the `given` values that are computed from an operation that is removed with them.
 fn keep_worthwhile(flow: &Flow<'_>, given: &mut FxHashSet<Value>) {
-    // If it were needed after all, so would be the operations that it is computed from. One from which none of them is to be found keeps nothing, and as
-    // nothing that leads to one of them becomes needed by it, nothing is different for the others.
+    // A value that is kept keeps the operations that it is computed from. If none of the removed operations is among them, giving its formula removes nothing; and
+    // as keeping it makes no removed operation needed, the other values are judged as before.
     let keeping = Dead::without(flow, |value| given.contains(&value)).what_needs_it(flow);
     given.retain(|value| keeping.contains(value));
 }

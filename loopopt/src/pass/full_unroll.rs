@@ -19,7 +19,7 @@
 //!
 //! How often the loop runs is found out by trying ([`simulate`]): each iteration is run with what is known of the
 //! header's parameters, until the back edge cannot be reached any more. Branches that are known to take one edge become
-//! jumps, in each iteration along another edge, so that the back edge is removed. All other tests stay in each copy, so that
+//! jumps, possibly along another edge in each iteration, and the back edge is removed. All other tests stay in each copy, so that
 //! "at most" is as good as "exactly".
 //!
 //! Where constants say nothing, branches before the loop may: `n <= 4`, or `n & 3` ([`few`]). Then only the last test is decided.

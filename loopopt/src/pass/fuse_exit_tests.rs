@@ -29,7 +29,7 @@
 //! `first <= n` is known before the loop, that smaller one is not computed. (L2) The two
 //! tests end the iteration, the second one in a block that does nothing else.
 //!
-//! If the strip is counted first, it exits to the outer loop, and there the loop's own test is made again, as in each iteration before. If
+//! If the strip is counted first, it exits to the outer loop, where the loop's own test is made, as it was in each iteration. If
 //! the loop's own test comes first, it is made where the strip ends, and decides.
 //!
 //! # Pays when

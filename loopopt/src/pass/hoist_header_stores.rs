@@ -139,7 +139,7 @@ impl Plan {
                 change = Change::Cfg;
             }
             for &store in &self.stores {
-                // Every edge passes values: the entry is a jump, and a poll has none that a call gives on its edge.
+                // Each block argument of these edges is a value: the entry is a jump, and no edge of a poll passes the result of a `try_call`.
                 let passed = |&value: &Value| edge.passed_for(func, value).unwrap_or(value);
                 let args: SmallVec<[Value; 2]> = func.dfg.inst_args(store).iter().map(passed).collect();
                 let copy = copy_before(func, store, edge.branch);

@@ -34,8 +34,8 @@
 //!   then, or a constant, or the same again, waits for somebody else;
 //! * (L3) the load before the loop may be done: one of its accesses runs on each entry of the loop, and before anything that
 //!   can be observed if it may trap; or a load is `notrap` and `can_move`. A few loads that come before it and may trap are done once more before the
-//!   loop, in their order, as they are in the first iteration: then the first to trap is the same one. It has the region of the cell only if all accesses have: one of a
-//!   variant that never runs is proved disjoint from others that it is not disjoint from. So all have one region if one is of a memory whose accesses are
+//!   loop, in their order, as they are in the first iteration: then the first to trap is the same one. It has the region of the cell only if all accesses have: the region of an access that
+//!   never runs would say that it is disjoint from accesses that it may overlap. So all have one region if one is of a memory whose accesses are
 //!   guarded by their regions ([`crate::pass::consolidate_guards`]).
 //!
 //! For the stores also:

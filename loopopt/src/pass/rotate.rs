@@ -75,8 +75,8 @@
 //! * A guard that leaves the outer loop is an exit of that loop with values of its own.
 //! * A guard that always takes one edge removes edges. An irreducible cycle that is entered at one block only from then on is a loop, with
 //!   values that are not in closed form. Without such cycles no loop is made.
-//! * A guard that always leaves removes the body, and with it its other exits. The outer loop gets smaller if what came before went
-//!   on in it by these only; what it defines is used outside then.
+//! * A guard that always leaves removes the body, and with it its other exits. The outer loop gets smaller if only these exits led
+//!   back to its header; values that it defines are then used outside of it.
 //!
 //! # Not done
 //!

@@ -14,8 +14,8 @@
 //!
 //! The first version knows the values, and all that is computed from them alone before the loop: a division becomes a shift, an inner loop is unrolled, a
 //! table has one target. The second is the loop as it was. Both are optimized like any other loop from there on, so checks that can be tested before the
-//! loop give each of them a fast and a slow version ([`super::version`]): a test of a value that was recorded fails more often than those do, and must not take
-//! them along.
+//! loop give each of them a fast and a slow version ([`super::version`]): a test of a recorded value fails more often than those do, and if it fails, the
+//! second version still has its own fast loop.
 //!
 //! # Needs
 //!

@@ -33,13 +33,13 @@
 //! then it is known which edge the branch takes, whether it asks for less, not less, equal or not equal. For `at most`, `m` is one more, unless it is the
 //! largest number, for which the loop is left for the second one earlier. (L2) The first loop goes on if `t < min(n, l)`, so that the loop as it was would have
 //! gone on too. (L3) Where it does not go on although `t < l`, `t < n` does not hold, and the loop ends. Everywhere else the second loop
-//! is entered if `t < n`; it is the loop as it was, and asks all that this has asked. The first loop is entered if the branch of the first iteration, which nothing
+//! is entered if `t < n`; it is the loop as it was, with both its tests. The first loop is entered if the branch of the first iteration, which nothing
 //! was tested for, takes the edge that is known. What would have been tested before is not asked: it may wrap. (L4) Each instruction may be copied.
 //!
 //! # Pays when
 //!
 //! (P1) there is no inner loop; (P2) neither edge of the branch leads to a trap or is cold: checks are `version`'s; (P3) a branch that asks
-//! for equality asks for one of the last iterations: others are tested in half of them still; (P4) the loop is small, times the versions that there are of it
+//! for equality is true in one of the last iterations: otherwise the second loop, which still tests, would do half of the iterations; (P4) the loop is small, times the versions that there are of it
 //! already; (P5) it runs more than a few times, as far as is known, before the branch changes: the first few iterations are `peel`'s; (P6) the loop is not
 //! cold. (P7) The function may not grow without limit.
 //!
@@ -49,8 +49,8 @@
 //!
 //! # Not done
 //!
-//! Counters that go down; loops that end when two numbers are equal; a `select`. The iterations in the middle, if the branch asks for one of them. What a
-//! loop that was left too early has to do is done by the loop as it was.
+//! Counters that go down; loops that end when two numbers are equal; a `select`. The iterations in the middle, if the branch asks for one of them. Where the first
+//! loop ends too early, the second one does the rest.
 //!
 //! # References
 //!

@@ -31,7 +31,7 @@
 //!
 //! Where one block jumps to the test and others branch to it, no jump is saved: the block would fall through. But each path
 //! through the iteration has a branch of its own then, and what depends on data seems to be predicted otherwise, mostly better:
-//! over the 25 programs in Wasmtime that have such loops alone, the mean is 0.971, and 0.985 without the pass, single ones
+//! over the 25 programs in Wasmtime that have such loops, the mean is 0.971, and 0.985 without the pass, single ones
 //! from 0.85 (`floyd-warshall-o2`) to 1.13 (`floyd-warshall-o2-memory64`, the same loop with a longer address) of that.
 //! (P4) Not in a loop that calls, be it in a poll: with epochs and fuel, the mean over 24 programs is 0.991 with the pass and 0.992 without, and
 //! the worst is 1.26 with it (`floyd-warshall-o2-simd`, fuel) and 1.10 without (`json-o1`, epochs).

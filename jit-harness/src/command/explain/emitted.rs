@@ -60,7 +60,7 @@ fn mark_cold(func: &mut Function) {
 pub(super) fn innermost(ctx: &mut Context, forest: &LoopForest, isa: &dyn TargetIsa) -> Result<Vec<Emitted>> {
     mark_cold(&mut ctx.func);
     let lowered = Lowered::new(ctx, isa)?;
-    // Cold blocks lie behind all others.
+    // Cold blocks are after all others.
     let cold_from = lowered.first_of(|place| place & COLD != 0).unwrap_or(u64::MAX);
     let flow = Flow::new(&lowered.code);
     let found = flow.loops().into_iter().filter(|lp| lp.is_innermost);

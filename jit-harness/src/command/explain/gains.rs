@@ -1,6 +1,6 @@
 //! What passes are good for, in words.
 
-/// What it is good for that a pass fired, each sentence behind the name of the pass.
+/// What it is good for that a pass fired, each sentence after the name of the pass.
 const GAINS: &[&str] = &[
     "forward_select_load: the value is selected from two that are loaded already, and is not loaded again from an address that has \
      to be selected first",

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 /// How many operations deep a value is described that is not in the file.
 const DEPTH: usize = 2;
 
-/// What cannot be described: what a memory cell holds in a register, or what is gone by now.
+/// What cannot be described: what a memory cell holds in a register, or what is removed by now.
 const NEW_VALUE: &str = "a new value";
 
 /// Gives each of these values a label, its own number.
@@ -72,7 +72,7 @@ impl<'a> Origins<'a> {
         origin.map_or_else(|| self.edge(block).unwrap_or_else(|| "a new block".to_owned()), Block::to_string)
     }
 
-    /// A block that only goes on to another one is called by that, if the file has it.
+    /// A block that only jumps to another one is called by that, if the file has it.
     fn edge(&self, block: Block) -> Option<String> {
         let (layout, dfg) = (&self.func.layout, &self.func.dfg);
         let only = layout.is_block_inserted(block).then(|| layout.first_inst(block))??;
@@ -165,7 +165,7 @@ fn replace_names(text: &str, name: impl Fn(&str) -> Option<String>) -> String {
     result + rest
 }
 
-/// The text without the constants that Cranelift prints behind an instruction, as in `v3 = iadd v1, v2  ; v2 = 8`.
+/// The text without the constants that Cranelift prints after an instruction, as in `v3 = iadd v1, v2  ; v2 = 8`.
 fn without_constants(text: &str) -> String {
     let mut parts = text.split("  ; ");
     let mut result = parts.next().unwrap_or_default().to_owned();

@@ -26,7 +26,7 @@ static LINE: LazyLock<usize> = LazyLock::new(|| {
     Table::new().width().filter(|&width| width > 0).map_or(WIDTH, |width| usize::from(width).clamp(NARROW, WIDTH))
 });
 
-/// The most lines of the file behind a remark.
+/// The most lines of the file after a remark.
 const MAX_PLACES: usize = 4;
 
 /// What is printed of a function, and how.
@@ -89,7 +89,7 @@ impl Printer<'_> {
     /// Prints what is to be said of a loop. Returns how many remarks were left out.
     fn print_loop(&self, lp: Loop, said: &mut Refusals, out: &mut dyn Write) -> io::Result<usize> {
         let data = self.explained.before.data(lp);
-        /// Levels up to which loops stand further in than the one around: deeper ones say how deep they are.
+        /// Levels up to which loops are indented more than the outer one: deeper ones say how deep they are.
         const MAX_INDENT: usize = 8;
         let depth = data.depth as usize;
         let indent = "    ".repeat(depth.min(MAX_INDENT));
@@ -211,7 +211,7 @@ fn print_paragraph(text: &str, out: &mut dyn Write) -> io::Result<()> {
     print_wrapped("    ", text, out)
 }
 
-/// Prints a text in lines that are not too wide; all but the first stand further in. Entry tests of loops with many checks are
+/// Prints a text in lines that are not too wide; all but the first are indented. Entry tests of loops with many checks are
 /// long.
 fn print_wrapped(indent: &str, text: &str, out: &mut dyn Write) -> io::Result<()> {
     let mut line = indent.to_owned();

@@ -7,7 +7,7 @@ use maud::{Markup, PreEscaped, Render as _, html};
 /// The title of the second listing.
 const AFTER: &str = "after";
 
-/// Two listings with their lines beside each other, or one if they are equal. `anchor` is what the name of a block gets in front
+/// Two listings with their lines beside each other, or one if they are equal. `anchor` is what is put before the name of a block
 /// to be linked to, one for each side.
 pub(super) fn beside(before: &[Line], after: &[Line], anchor: Option<[&str; 2]>) -> Markup {
     if is_same(before, after) {

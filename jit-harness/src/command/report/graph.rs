@@ -137,7 +137,7 @@ impl Edge {
     }
 }
 
-/// One edge for all ways from one block to another.
+/// One line for all edges from one block to another.
 fn edges(state: &State, blocks: &[Block]) -> Vec<Edge> {
     let (func, forest) = (&state.func, &state.forest);
     let from_block = |&from: &Block| {
@@ -258,7 +258,7 @@ impl RenderBackend for Canvas {
     /// The text of a block is drawn with its box.
     fn draw_text(&mut self, _: Point, _: &str, _: &StyleAttr) {}
 
-    /// Each point comes with the control point before it, but for the first, which has the one behind it.
+    /// Each point comes with the control point before it, but for the first, which has the one after it.
     fn draw_arrow(
         &mut self,
         points: &[(Point, Point)],

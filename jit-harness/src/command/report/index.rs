@@ -97,7 +97,7 @@ fn filters(rows: &[Row<'_, '_>]) -> Markup {
         @if !counts.is_empty() {
             style { (hide.join("\n")) }
             @for tag in counts.keys() { i id=(tag) {} }
-            p.filters { "Only " @for (tag, count) in &counts { a href={ "#" (tag) } { (tag) " " small { (count) } } " " } a href="#" { "all" } }
+            p.filters { "Only " @for (tag, count) in &counts { a href={ "#" (tag) } { (tag) " " small { (count) } } " " } a href="index.html" { "all" } }
         }
     }
 }

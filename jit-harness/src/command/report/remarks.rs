@@ -72,7 +72,7 @@ fn one(remark: &RemarkRecord) -> Markup {
     }
 }
 
-/// How much was refused that cannot be helped. The same stands on most pages, so it is not said here what.
+/// How much was refused that cannot be helped. The same is on most pages, so it is not said here what.
 fn refusals(function: &FunctionRecord) -> Markup {
     let of_loops = function.loops.iter().flat_map(|lp| &lp.remarks);
     let hidden = of_loops.chain(&function.others).filter(|remark| !is_shown(remark)).count();

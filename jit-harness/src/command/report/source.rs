@@ -43,7 +43,7 @@ pub(super) fn source(lines: &[(usize, String)], remarks: &[Placed<'_>], loops: &
     }
 }
 
-/// The beginning of a message, of as many characters as can be read while the pointer is there. All of it stands beside the source.
+/// The beginning of a message, of as many characters as can be read while the pointer is there. All of it is beside the source.
 fn shortened(message: &str) -> String {
     match message.char_indices().nth(80) {
         Some((end, _)) => format!("{}…", &message[..end]),

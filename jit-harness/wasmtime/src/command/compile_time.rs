@@ -78,7 +78,7 @@ pub(super) fn run(args: &CompileTimeArgs, out: &mut dyn Write) -> Result<Ending>
     let file = args.json.as_deref().map(WholeFile::new).transpose()?;
     let program = Program::open(&args.file)?;
     let mut setups = args.setup.setups()?;
-    // Only `explain` reads why a loop is left alone.
+    // Only `explain` reads why a loop is left unchanged.
     setups.iter_mut().for_each(|setup| setup.options.refusals = false);
     interrupt::listen()?;
     let progress = progress(setups.len() * args.rounds);

@@ -16,7 +16,7 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
-/// What stands before and after the report in a file that it is put into.
+/// What is before and after the report in a file that it is put into.
 const MARKS: [&str; 2] = ["<!-- report -->\n", "<!-- end of report -->\n"];
 
 pub(super) fn run(args: &ReportArgs, out: &mut dyn Write) -> Result<Ending> {

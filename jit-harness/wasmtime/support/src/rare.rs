@@ -11,7 +11,7 @@ const OUT_OF_GAS: u32 = 12;
 /// Marks the blocks as cold that call the runtime because the fuel has run out: such a block does nothing else. Done before loopopt by the
 /// pass of [`install`](crate::install).
 ///
-/// Wasmtime marks those of epochs itself. Without that, each test of the fuel jumps over a call, in front of which all registers are saved.
+/// Wasmtime marks those of epochs itself. Without that, each test of the fuel jumps over a call, before which all registers are saved.
 pub fn mark_rare(func: &mut Function) {
     let is_out_of_gas = |callee: FuncRef| match func.dfg.ext_funcs[callee].name {
         ExternalName::User(name) => {

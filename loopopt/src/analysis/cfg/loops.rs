@@ -393,7 +393,7 @@ impl LoopForest {
         self.innermost(block).is_none() && leads_to_failure(func, block)
     }
 
-    /// Whether the loop is left at two places that are no failures: one of them is not where it is counted.
+    /// Whether the loop is left at two places that are no failures: its count says nothing of one of them.
     pub fn may_end_early(&self, func: &Function, lp: Loop) -> bool {
         let exits = self.data(lp).exits.iter().filter(|edge| !leads_to_failure(func, edge.target(func)));
         let mut branches = exits.map(|edge| edge.branch);

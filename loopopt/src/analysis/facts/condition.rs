@@ -21,11 +21,11 @@ pub(in crate::analysis) const MAX_NESTING: usize = 4;
 pub(in crate::analysis) enum Condition {
     /// If the comparison holds.
     Compares(IntCC, [Value; 2]),
-    /// If this one is not zero; or if it is, where that is false.
+    /// If this value is not zero; with `false`, if it is zero.
     Is(Value, bool),
-    /// If a bit is common to both. If both are truth values: if none is zero.
+    /// If both have a bit in common; of two truth values, if neither is zero.
     And([Value; 2]),
-    /// If one of both is not.
+    /// If one of both is not zero.
     Or([Value; 2]),
     /// Nothing more is known.
     Number,

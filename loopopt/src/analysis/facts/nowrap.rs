@@ -336,7 +336,7 @@ impl<'a> Extents<'a> {
         holds
     }
 
-    /// Whether a counter keeps to one side of `number` if all that it keeps off is the end of its type, by a step: that is what a test and a guard say.
+    /// Whether a counter that is a step or more away from the end of its type is on one side of `number`: a test and a guard say that much.
     fn is_near_the_end(&self, leaf: Leaf, (is_most, number): (bool, i128)) -> bool {
         self.counters.get(&leaf.value).is_some_and(|counter| {
             let ((least, largest), step) = (self.limits(counter, leaf.signed), i128::from(counter.step.abs()));

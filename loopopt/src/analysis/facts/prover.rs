@@ -31,7 +31,7 @@
 //! # Cost
 //!
 //! A question looks at [`BUDGET`] goals at most, and each goal at the facts of one place. After [`PATIENCE`] questions that have used all of it,
-//! others look at [`LATER_BUDGET`]: a loop with hundreds of checks of one array tells of each what it tells of the others.
+//! others look at [`LATER_BUDGET`]: in a loop with hundreds of checks of one array, the later ones are proved or not as the first ones were.
 
 mod definition;
 mod params;
@@ -433,7 +433,7 @@ impl<'c, 'a> Prover<'c, 'a> {
         distance.near != distance.far && self.prove(spot, next[1], depth) && self.is_near(spot, pair, depth)
     }
 
-    /// Whether the sides are not further apart than one more than claimed, and known not to be as far apart as that.
+    /// Whether the difference of the sides is at most one more than claimed, and a fact excludes that it is exactly that.
     fn by_difference(&mut self, spot: Spot, goal: Inequality, depth: usize) -> bool {
         let excluded = goal.most + 1;
         let Some(source) = self.excluding(spot, [goal.left, goal.right], excluded) else { return false };

@@ -2,7 +2,7 @@
 //! directions, tested at the top or at the bottom, before or after the step; and something that is computed from the counters and
 //! compared.
 //!
-//! The first numbers of a shape are decided by its number, so that all combinations of them come up; the others are thrown.
+//! The first choices of a shape are the digits of its number, so that all combinations of them occur; the others are random.
 
 mod writer;
 

@@ -37,9 +37,8 @@ pub struct Inside {
 }
 
 impl Fuel {
-    /// What an iteration takes of `param`, if on each path that is a sum of constants, an inner loop takes as much as its most iterations, and what the inner polls ask
-    /// for is that number: one from before the loop is none, not even a
-    /// parameter of the function, which no edge passes anything for. None if it is not known.
+    /// What an iteration takes of `param`: on each path a sum of constants, for an inner loop as much as in its most iterations. The inner polls have to ask for
+    /// `param`, or what is made of it in the loop; a number from before the loop, like a parameter of the function, is none of these. `None` if it is not known.
     pub fn of(
         ctx: &Context,
         (forest, lp): (&LoopForest, Loop),

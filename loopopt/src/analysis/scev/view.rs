@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 /// Renamings in a row that are looked through. 16: each pass that makes a preheader may add one.
 const MAX_RENAMINGS: usize = 16;
 
-/// Sums of renamed sums. 2: an index that is computed outside of a loop, from what is passed to it.
+/// Sums of renamed sums. 2: an index that is computed outside of a loop, from a block argument of the code around it.
 const MAX_DEPTH: usize = 2;
 
 /// Edges into a block above which its parameters are not looked through.

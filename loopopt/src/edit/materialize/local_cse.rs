@@ -7,8 +7,8 @@
 //!     v9 = icmp ult v8, v3             v9 = icmp ult v2, v3
 //! ```
 //!
-//! A test before a loop repeats what the program has computed, and a loop whose checks were removed can share what they kept
-//! separate. Cranelift's egraph pass would find that too, and look at the whole function for it.
+//! A test before a loop repeats what the program has computed, and once a check is removed, computations before and after it
+//! can be shared. Cranelift's egraph pass would find that too, and look at the whole function for it.
 
 use crate::analysis::inst::effects::{Effects, is_constant};
 use crate::edit::inst::rename::Replaced;

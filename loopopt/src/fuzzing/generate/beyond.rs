@@ -16,7 +16,7 @@ const MOST: usize = 16;
 const SIZE: i64 = 64;
 
 impl Draft<'_, '_, '_> {
-    /// A loop with one of them. Gives the block behind it, if a way goes on.
+    /// A loop with one of them. Gives the block after it, if a path continues.
     pub(super) fn beyond(&mut self, at: Block) -> Option<Block> {
         if self.outline.tags == MOST {
             return Some(at);
@@ -36,7 +36,7 @@ impl Draft<'_, '_, '_> {
         self.pos.ins().call(callee, &[slot, number]);
     }
 
-    /// An outer loop that may store beyond a slot, and one inside that may load from there; neither does unless that is in the slot. Then
+    /// An outer loop that may store beyond a slot, and an inner one that may load from there; neither does unless that is in the slot. Then
     /// there is a store to the slot beside.
     fn out_of_range(&mut self, at: Block, beside: Value, slot: Value) -> Option<Block> {
         self.note(Shape::BeyondSlot);

@@ -1,6 +1,6 @@
 //! Cells: places in memory that are read, changed and written, again and again.
 //!
-//! A cell is chosen once and used in all blocks behind, mostly in loops inside, so that its address is the same in all
+//! A cell is chosen once and used in all later blocks, mostly in inner loops, so that its address is the same in all
 //! iterations of those: an accumulator that is kept in memory, a field of a structure, an element that only outer loops move.
 //! What happens between is left to chance: other cells that may overlap, calls, traps, branches, exits.
 
@@ -39,13 +39,13 @@ impl Fill<'_, '_, '_> {
             return self.new_cells();
         }
         let from = if depth > 0 && self.random.chance(70) {
-            self.known.preheader_loads(depth - 1).cells
+            self.known.outside(depth - 1).cells
         } else {
             self.known.cells.len()
         };
         let Some(youngest) = from.checked_sub(1) else { return };
         let cell = self.known.cells[youngest - self.random.below(from.min(4))];
-        let is_invariant = depth > 0 && from == self.known.preheader_loads(depth - 1).cells;
+        let is_invariant = depth > 0 && from == self.known.outside(depth - 1).cells;
         match self.random.below(10) {
             0..=4 => self.update(cell, is_invariant),
             5 | 6 => self.overwrite(cell, is_invariant),

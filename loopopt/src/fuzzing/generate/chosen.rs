@@ -19,7 +19,7 @@ pub(super) struct SmallNest {
 }
 
 impl Draft<'_, '_, '_> {
-    /// A loop with such a load. Gives the block behind it, if a way goes on.
+    /// A loop with such a load. Gives the block after it, if a path continues.
     pub(super) fn chosen(&mut self, at: Block) -> Option<Block> {
         let which = self.random.below(6);
         if which == 5 {
@@ -75,8 +75,8 @@ impl Draft<'_, '_, '_> {
         load
     }
 
-    /// Two ways that the address decides, each with some statements. Gives the block in which they meet, where an address may be passed, and whether
-    /// both come there.
+    /// Two arms between which the address decides, each with some statements. Gives the block in which they meet, where an address may be passed, and whether
+    /// both reach it.
     fn arms(&mut self, at: Block, on: Value, passed: Option<[Value; 2]>) -> (Block, bool) {
         let [yes, no, meet] = [(); 3].map(|()| self.block());
         if self.random.chance(40) {
@@ -94,7 +94,7 @@ impl Draft<'_, '_, '_> {
         (meet, meeting == 2)
     }
 
-    /// Selected, and decided by a branch that may get a loop for each of its ways.
+    /// Selected, and decided by a branch that may get a loop for each of its arms.
     fn selected(&mut self, at: Block, pointer: Value, other: Value) -> Option<Block> {
         self.pos.goto_bottom(at);
         let is_there = self.pos.ins().icmp_imm_u(IntCC::NotEqual, pointer, 0);
@@ -116,7 +116,7 @@ impl Draft<'_, '_, '_> {
         Some(meet)
     }
 
-    /// Passed by the ways of a branch.
+    /// Passed by the arms of a branch.
     fn joined(&mut self, at: Block, pointer: Value, other: Value) -> Option<Block> {
         self.pos.goto_bottom(at);
         if self.random.chance(20) {
@@ -126,7 +126,7 @@ impl Draft<'_, '_, '_> {
         }
         let (meet, is_chosen) = self.arms(at, pointer, Some([pointer, other]));
         let address = self.first_param(meet);
-        // If one way alone comes here, Cranelift puts what that one passes in the place of the parameter: that may be null, and is there everywhere.
+        // If only one arm comes here, Cranelift replaces the parameter by its block argument: that may be null, and is there everywhere.
         if is_chosen {
             self.load_chosen(meet, address);
         }
@@ -139,7 +139,7 @@ impl Draft<'_, '_, '_> {
         address
     }
 
-    /// In a variable that both ways write.
+    /// In a variable that both arms write.
     fn in_a_variable(&mut self, at: Block, pointer: Value, other: Value) -> Option<Block> {
         let flags = self.trusted(SLOT_REGION);
         let (_, variable) = self.zeroed_slot(at, 8);
@@ -191,7 +191,7 @@ impl Draft<'_, '_, '_> {
         self.end_around(exit, nest)
     }
 
-    /// The end of the loop around, if there is one. `exit` is behind the one inside.
+    /// The end of the outer loop, if there is one. `exit` is after the inner one.
     pub(super) fn end_around(&mut self, exit: Option<Block>, nest: &SmallNest) -> Option<Block> {
         match &nest.outer {
             Some(outer) => self.end_nest(exit, outer),
@@ -199,7 +199,7 @@ impl Draft<'_, '_, '_> {
         }
     }
 
-    /// The end of a loop whose body may not come to it.
+    /// The end of a loop whose body may not reach it.
     pub(super) fn end_nest(&mut self, latch: Option<Block>, lp: &Small) -> Option<Block> {
         match latch {
             Some(latch) => Some(self.end_small_loop(latch, lp)),

@@ -1,4 +1,4 @@
-//! A loop of which an iteration counts down in loops inside, that take much of what a poll may wait: its strips are short, and have loops
+//! A loop of which an iteration counts down in inner loops that take much of what a poll may wait: its strips are short, and have loops
 //! that count as a strip does. The last of them may leave the loop in its middle.
 
 use super::features::Shape;
@@ -16,7 +16,7 @@ struct Down {
 }
 
 impl Draft<'_, '_, '_> {
-    /// Such a loop. Gives the block behind it.
+    /// Such a loop. Gives the block after it.
     pub(super) fn countdowns(&mut self, at: Block) -> Option<Block> {
         self.note(Shape::Countdown);
         let numbers = [16, 256].map(|limit| self.small_number(at, limit));
@@ -67,8 +67,8 @@ impl Draft<'_, '_, '_> {
         Down { header, left, up, carried: carry }
     }
 
-    /// Ends it, with a chain of operations in each iteration, and a way out of the loop around where its index comes to a number. Gives the
-    /// block behind it and what it has computed.
+    /// Ends it, with a chain of operations in each iteration, and an exit from the outer loop where its index reaches a number. Gives the
+    /// block after it and what it has computed.
     fn end_down(&mut self, down: Down, operand: Value, early: Option<(Value, Block)>) -> (Block, Value) {
         let Down { header, left, up, carried } = down;
         let length = 1 + self.random.below(if early.is_some() { 16 } else { 3 });

@@ -2,8 +2,8 @@
 //!
 //! The address of a place is a constant distance from the memory image; or it is computed from a counter by a mask and an
 //! exclusive or, chosen by a bit, masked, loaded from a variable that holds addresses of places only, or a parameter of a
-//! block that all ways pass the same address to. What is one place shows when a loop is unrolled, a slot becomes a value, or a
-//! parameter goes.
+//! block that all edges pass the same address to. That it is one place shows when a loop is unrolled, a slot becomes a value, or a
+//! parameter is removed.
 
 use super::features::{Feature, Shape};
 use super::fill::Fill;
@@ -18,7 +18,7 @@ use cranelift_codegen::ir::{
 const PLACES: i64 = HIGH.start as i64 + 64;
 
 impl Draft<'_, '_, '_> {
-    /// Two ways meet in a block with an address as a parameter. Gives that block.
+    /// Two paths meet in a block with an address as a parameter. Gives that block.
     pub(super) fn meeting(&mut self, at: Block) -> Option<Block> {
         self.note(Shape::PointerParam);
         let entry = self.pos.func.layout.entry_block().expect("there is a block");

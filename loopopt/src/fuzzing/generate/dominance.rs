@@ -4,7 +4,7 @@ use super::outline::{End, Outline};
 use cranelift_codegen::ir::Block;
 use std::collections::{BTreeMap, HashMap};
 
-/// All blocks in an order in which each comes behind its immediate dominator.
+/// All blocks in an order in which each comes after its immediate dominator.
 #[derive(Debug)]
 pub(super) struct Dominance {
     /// Reverse postorder, then what is unreachable.

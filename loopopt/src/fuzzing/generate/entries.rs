@@ -1,5 +1,5 @@
-//! Cycles with two entries, together with loops: around one, so that a value comes into the loop by a way that no natural loop
-//! has, and behind one, whose exits lead to both entries, so that the cycle becomes a loop when one of them goes.
+//! Cycles with two entries, together with loops: around one, so that a value comes into the loop by a path that no natural loop
+//! has, and after one, whose exits lead to both entries, so that the cycle becomes a loop when one of them is removed.
 
 use super::features::{Feature, Shape};
 use super::loops::few;
@@ -35,7 +35,7 @@ impl Draft<'_, '_, '_> {
     }
 
     /// Entries to the cycle are `first` and `second`. Both lead to a loop that goes up to a number, which is another one on the
-    /// way back to `first`.
+    /// path back to `first`.
     fn around(&mut self, at: Block, fuel: i128) -> Block {
         self.note(Shape::EntriesAround);
         let small = i128::from(self.random.pick(&[1_i8, 1, 0, 2, 3]));
@@ -66,7 +66,7 @@ impl Draft<'_, '_, '_> {
         exit
     }
 
-    /// A loop from 0 to a small number, that one included or not. Gives the block behind it, and the last number.
+    /// A loop from 0 to a small number, that one included or not. Gives the block after it, and the last number.
     fn counting_to(&mut self, at: Block, bound: Value) -> (Block, Value) {
         let [zero] = self.numbers_at(at, [0]);
         let (header, params) = self.block_of(1);

@@ -1,5 +1,5 @@
-//! Neighbours in an array change places if one is greater than the other, as in a bubble sort: what the next iteration loads was stored on one way,
-//! and loaded on the other. On either way a store may be missing, and there may be one more.
+//! Neighbours in an array change places if one is greater than the other, as in a bubble sort: what the next iteration loads was stored on one path,
+//! and loaded on the other. On either path a store may be missing, and there may be one more.
 
 use super::features::Shape;
 use super::memory::LOW;
@@ -8,7 +8,7 @@ use cranelift_codegen::cursor::Cursor;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Value, types};
 
-/// Two elements of an array: where the first one is, how far behind it the second one, and what they are.
+/// Two elements of an array: where the first one is, how far after it the second one, and what they are.
 struct Pair {
     place: Value,
     distance: i32,
@@ -16,7 +16,7 @@ struct Pair {
 }
 
 impl Draft<'_, '_, '_> {
-    /// A loop over pairs, maybe in another loop. Gives the block behind it, if a way goes on.
+    /// A loop over pairs, maybe in another loop. Gives the block after it, if a path continues.
     pub(super) fn exchange(&mut self, at: Block) -> Option<Block> {
         self.note(Shape::Exchange);
         let ty = self.random.pick(&[types::I32, types::I64, types::I16]);
@@ -37,7 +37,7 @@ impl Draft<'_, '_, '_> {
         self.end_small_nest(latch, &nest)
     }
 
-    /// The branch, and the ways on which the pair is stored. Gives the block in which they meet.
+    /// The branch, and the arms in which the pair is stored. Gives the block in which they meet.
     fn exchange_if(&mut self, at: Block, condition: Value, flags: MemFlagsData, pair: &Pair) -> Block {
         let [yes, no, meet] = [(); 3].map(|()| self.block());
         self.finish(at, End::Branch(On::Just(condition), [Successor::to(yes), Successor::to(no)]));

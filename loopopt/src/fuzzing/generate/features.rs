@@ -54,7 +54,7 @@ pub(super) enum Feature {
     Endless,
     /// Stack slots that hold locals: accessed at constant offsets, unless their address escapes.
     Locals,
-    /// Locals whose address goes elsewhere.
+    /// Locals whose address escapes.
     Escapes,
     /// Places in memory that are updated again and again.
     Cells,
@@ -62,11 +62,11 @@ pub(super) enum Feature {
     Series,
     /// Instructions whose operands are all from outside of the loop.
     Invariants,
-    /// Loads of a flag whose rare way calls a host function.
+    /// Loads of a flag whose cold path calls a host function.
     Polls,
-    /// Values that are computed in a loop and used behind it.
+    /// Values that are computed in a loop and used after it.
     Late,
-    /// Parameters of headers that change in the first iterations only, or never.
+    /// Parameters of headers that vary in the first iterations only, or never.
     Flags,
     /// Few instructions, most of which belong to one of the above.
     Sparse,
@@ -84,11 +84,11 @@ pub(super) enum Feature {
     SlotNests = 36,
     /// Loops that only a trap ends.
     Doomed = 37,
-    /// An exit test of a loop in the middle of one inside of it.
+    /// An exit test of a loop in the middle of an inner one.
     MidExits = 38,
-    /// Loads that can be moved, at addresses that are chosen, and null on the other way.
+    /// Loads that can be moved, at addresses that are chosen, and null on the other path.
     Chosen = 39,
-    /// Loops of which an iteration counts down in loops inside.
+    /// Loops of which an iteration counts down in inner loops.
     Countdowns = 42,
     /// Places that have one alias region where they are accessed, and another one in what never runs.
     Variants = 43,
@@ -128,9 +128,9 @@ pub enum Shape {
     LocalPart,
     /// The address of a local is stored, passed to a function, chosen or computed.
     LocalEscapes,
-    /// A place in memory is read, changed and written in a loop that does not change its address.
+    /// A place in memory is read, changed and written in a loop, at a loop-invariant address.
     CellUpdate,
-    /// A place in memory is written without being read, in a loop that does not change its address.
+    /// A place in memory is written without being read, in a loop, at a loop-invariant address.
     CellOverwritten,
     /// Places of which one base address has several.
     Fields,
@@ -140,29 +140,29 @@ pub enum Shape {
     NarrowIndex,
     /// The same, with a number that is not known, or one near the end of 32 bits.
     NarrowSum,
-    /// A load from an address that its loop does not change.
+    /// A load from a loop-invariant address.
     InvariantLoad,
-    /// A check, or an operation that is not defined for all operands, whose operands its loop does not change.
+    /// A check, or an operation that is not defined for all operands, whose operands are loop-invariant.
     InvariantTrap,
-    /// An instruction with two results whose operands its loop does not change.
+    /// An instruction with two results whose operands are loop-invariant.
     InvariantPair,
-    /// A load from an address that was loaded, both of which the loop does not change.
+    /// A load from an address that was loaded, both of which are loop-invariant.
     Chain,
-    /// A branch on what its loop does not change.
+    /// A branch on a loop-invariant value.
     InvariantBranch,
     /// A trap in one iteration, which a counter tells.
     TrapAtIteration,
     /// A branch on a counter and one of its first values.
     BranchAtIteration,
-    /// A branch on a parameter that is another in the first iterations, or always the same.
+    /// A branch on a parameter that differs in the first iterations, or is always the same.
     Flag,
-    /// A load of a flag whose rare way calls.
+    /// A load of a flag whose cold path calls.
     Poll,
-    /// A branch on a counter and on something in memory whose rare way calls.
+    /// A branch on a counter and on something in memory whose cold path calls.
     RareWay,
-    /// A value is computed in a loop, and used behind it alone.
+    /// A value is computed in a loop, and used only after it.
     Late,
-    /// A value is computed in a cold block of a loop from what the loop does not change.
+    /// A value is computed in a cold block of a loop from loop-invariant values.
     Rare,
     /// An index that counts is checked in place.
     CheckTrap,
@@ -170,13 +170,13 @@ pub enum Shape {
     CheckBranch,
     /// The same by a branch to a call and a trap.
     CheckCall,
-    /// The same by a branch to a call that comes back, behind the access.
+    /// The same by a branch to a call that comes back, after the access.
     CheckRejoins,
     /// The same by a Spectre guard.
     CheckGuard,
     /// A sum or a product with an index that counts is checked for overflow.
     CheckOverflow,
-    /// A divisor or a pointer that the loop does not change is compared with zero.
+    /// A loop-invariant divisor or pointer is compared with zero.
     CheckZero,
     /// An index of the form `i * n + j` is checked.
     RowMajor,
@@ -186,11 +186,11 @@ pub enum Shape {
     OwnBound,
     /// The same, of an index some elements ahead of a counter that ends so much earlier.
     LagBound,
-    /// How often a loop runs depends on the counter of one around it.
+    /// How often a loop runs depends on the counter of an enclosing one.
     OuterBound,
-    /// A jump table on what its loop does not change.
+    /// A jump table on a loop-invariant value.
     InvariantTable,
-    /// A branch on what its loop loads from an address that it does not change.
+    /// A branch on what its loop loads from a loop-invariant address.
     LoadedBranch,
     /// A rare block of a loop calls, and comes back.
     RareCall,
@@ -198,7 +198,7 @@ pub enum Shape {
     MixedCounters,
     /// A loop has a second exit test, on any of its counters.
     SecondExit,
-    /// A loop ends when a counter is equal to something that it need not come to.
+    /// A loop ends when a counter is equal to something that it need not reach.
     EndsAtEqual,
     /// A bound is a sum or a multiple that may wrap.
     BoundFromWrap,
@@ -206,17 +206,17 @@ pub enum Shape {
     Narrowed,
     /// A checked index has a factor that may vanish.
     Vanishing,
-    /// A checked index has the start of a counter added or taken away.
+    /// A checked index has the start of a counter added or subtracted.
     CancelledStart,
     /// A place in memory is accessed by an address that does not look like it.
     Disguised,
     /// An address is loaded from a variable that is written more than once.
     PointerVariable,
-    /// An address is a parameter of a block in which ways meet.
+    /// An address is a parameter of a block in which paths meet.
     PointerParam,
     /// A cycle with two entries around a loop.
     EntriesAround,
-    /// A cycle with two entries behind a loop whose exits lead to both.
+    /// A cycle with two entries after a loop whose exits lead to both.
     EntriesBeside,
     /// A pointer that is kept in memory steps through an array.
     PointerCell,
@@ -226,13 +226,13 @@ pub enum Shape {
     Doomed,
     /// Some call is made because it just differs from another in what ends a loop.
     EdgeCall,
-    /// The exit test of a loop is in the middle of one inside of it.
+    /// The exit test of a loop is in the middle of an inner one.
     MidExit,
-    /// A load that can be moved is at an address that is chosen, and null on the other way.
+    /// A load that can be moved is at an address that is chosen, and null on the other path.
     ChosenLoad,
     /// A load at an address that is selected from two, both of which are loaded just before.
     SelectedLoad,
-    /// An iteration of a loop counts down in loops inside.
+    /// An iteration of a loop counts down in inner loops.
     Countdown,
     /// An access that never runs has another alias region than those to the same place that run.
     IdleRegion,
@@ -242,7 +242,7 @@ pub enum Shape {
     SlotDistance,
     /// Elements around a counter are loaded, one of an array that may be the same is stored.
     Stencil,
-    /// Neighbours in an array change places on one of two ways.
+    /// Neighbours in an array change places on one of two paths.
     Exchange,
     /// A short branch on what is loaded chooses values.
     ShortIf,
@@ -322,7 +322,7 @@ impl Features {
             self.remove(&[Feature::Regions]);
         }
         if self.has(Feature::Pointers) {
-            // Behind the image are the pointers.
+            // After the image are the pointers.
             self.remove(&[Feature::OutOfRange]);
         }
     }
@@ -333,7 +333,7 @@ impl Features {
         let scene = reserved.unwrap_or(drawn);
         self.remove(&SPECIAL);
         self.remove(&NOISE);
-        // What scenes keep behind the image is theirs, and only of calls from outside is it known what they pass.
+        // What scenes keep after the image is theirs, and only of calls from outside is it known what they pass.
         self.remove(&[Feature::OutOfRange, Feature::Functions, Feature::Endless]);
         self.add(Feature::Memory);
         self.add(Feature::Trusted);

@@ -1,7 +1,7 @@
 //! The second half of a program: what its blocks compute.
 //!
 //! Blocks are filled in reverse postorder, so that the values of all blocks that dominate one are known when its turn
-//! comes: parameters of headers and what was computed in a loop are used behind it, through as many levels as there are.
+//! comes: parameters of headers and what was computed in a loop are used after it, through as many levels as there are.
 
 use super::choices::Choices;
 use super::dominance::Dominance;
@@ -38,7 +38,7 @@ pub(super) struct Fill<'a, 'u, 'd> {
     /// Next values of parameters, computed in the block that is being filled.
     nexts: HashMap<Value, Value>,
     marks: u32,
-    /// Whether the operands of the instruction that is being made are from in front of the loop.
+    /// Whether the operands of the instruction that is being made are from before the loop.
     pub(super) is_invariant: bool,
     is_cold: bool,
     /// Whether the block has no effect.
@@ -171,8 +171,8 @@ impl<'a, 'u, 'd> Fill<'a, 'u, 'd> {
         self.nexts.clear();
     }
 
-    /// Computes next values for parameters of the header, if the block ends with a back edge. What comes behind them reads the
-    /// parameters still.
+    /// Computes next values for parameters of the header, if the block ends with a back edge. What comes after them still reads the
+    /// parameters.
     fn recur(&mut self, block: Block) {
         let outline = self.outline;
         for successor in outline.ends[&block].successors() {
@@ -213,14 +213,14 @@ impl<'a, 'u, 'd> Fill<'a, 'u, 'd> {
         self.shapes.insert(shape);
     }
 
-    /// How many of the known values and addresses are not changed by the loop, or by one around it.
-    pub(super) fn preheader_loads(&mut self) -> Option<Outer> {
+    /// How many of the known values and addresses are invariant in the loop, or in an enclosing one.
+    pub(super) fn outside(&mut self) -> Option<Outer> {
         let depth = self.known.depth();
         if !self.is_invariant || depth == 0 {
             return None;
         }
         let level = if self.random.chance(70) { depth - 1 } else { self.random.below(depth) };
-        Some(self.known.preheader_loads(level))
+        Some(self.known.outside(level))
     }
 
     fn instructions(&mut self, most: usize) {
@@ -243,7 +243,7 @@ impl<'a, 'u, 'd> Fill<'a, 'u, 'd> {
         }
     }
 
-    /// Uses values that were computed in loops before for the first time.
+    /// Uses values of earlier loops for the first time.
     fn use_late(&mut self) {
         for value in self.known.take_late() {
             let ty = self.pos.func.dfg.value_type(value);
@@ -279,7 +279,7 @@ impl<'a, 'u, 'd> Fill<'a, 'u, 'd> {
 
     /// A value of this type.
     pub(super) fn any(&mut self, ty: Type) -> Value {
-        let outer = self.preheader_loads();
+        let outer = self.outside();
         let dfg = &self.pos.func.dfg;
         let known = &self.known.values[..outer.map_or(self.known.values.len(), |outer| outer.values)];
         let fitting: Vec<Value> = known.iter().copied().filter(|&value| dfg.value_type(value) == ty).collect();

@@ -70,7 +70,7 @@ impl Fill<'_, '_, '_> {
         }
     }
 
-    /// Computes something for behind the loop.
+    /// Computes something for after the loop.
     fn late(&mut self) {
         let loaded = if self.random.chance(40) { self.load_some_cell() } else { None };
         let mut value = match loaded {
@@ -174,7 +174,7 @@ impl Fill<'_, '_, '_> {
         self.keep(inst);
     }
 
-    /// A value computed from a parameter of a header, and often something that reads the parameter behind that.
+    /// A value computed from a parameter of a header, and often something that reads the parameter after that.
     pub(super) fn next(&mut self, param: Value) -> Value {
         let ty = self.pos.func.dfg.value_type(param);
         if self.features().has(Feature::Reductions) && ty.is_int() && self.random.chance(40) {
@@ -275,7 +275,7 @@ impl Fill<'_, '_, '_> {
         self.keep_value(bit)
     }
 
-    /// The same, of what the loop does not change.
+    /// The same, of loop-invariant values.
     pub(super) fn invariant_condition(&mut self) -> Value {
         self.note(Shape::InvariantBranch);
         self.is_invariant = true;

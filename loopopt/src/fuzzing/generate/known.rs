@@ -18,13 +18,13 @@ pub(super) struct Known {
     pub(super) counters: Vec<Value>,
     /// Parameters of headers that stay the same after the first iterations.
     pub(super) flags: Vec<Value>,
-    /// Values for behind the loops that they are computed in, with the depth of those.
+    /// Values for after the loops that they are computed in, with the depth of those.
     late: Vec<(usize, Value)>,
-    /// What was known in front of each loop around, the outermost first.
+    /// What was known before each enclosing loop, the outermost first.
     outer: Vec<Outer>,
 }
 
-/// How much was known in front of a loop.
+/// How much was known before a loop.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Outer {
     pub(super) values: usize,
@@ -33,24 +33,24 @@ pub(super) struct Outer {
 }
 
 impl Known {
-    /// Starts with a block that so many loops are around.
+    /// Starts with a block in so many loops.
     pub(super) fn enter(&mut self, depth: usize) {
         self.outer.truncate(depth);
         let here = Outer { values: self.values.len(), pointers: self.pointers.len(), cells: self.cells.len() };
         self.outer.resize(depth, here);
     }
 
-    /// How many loops are around.
+    /// How many loops enclose the block.
     pub(super) fn depth(&self) -> usize {
         self.outer.len()
     }
 
-    /// What was known in front of the loop that has so many loops around.
-    pub(super) fn preheader_loads(&self, depth: usize) -> Outer {
+    /// What was known before the loop that so many loops enclose.
+    pub(super) fn outside(&self, depth: usize) -> Outer {
         self.outer[depth]
     }
 
-    /// Keeps a value for behind the innermost loop.
+    /// Keeps a value for after the innermost loop.
     pub(super) fn keep_for_later(&mut self, value: Value) {
         self.late.push((self.depth(), value));
     }

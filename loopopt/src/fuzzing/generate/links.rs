@@ -15,14 +15,14 @@ struct Links {
     nodes: Vec<i64>,
 }
 
-/// Bytes of a slot of nodes: as many as a number of 8 bits can tell apart.
+/// Bytes of a slot of nodes: as many as a number of 8 bits can distinguish.
 const SIZE: u32 = 256;
 
 /// Flags of accesses to it.
 const FLAGS: MemFlagsData = MemFlagsData::trusted();
 
 impl Draft<'_, '_, '_> {
-    /// A loop that follows links. Gives the block behind it, if a way goes on.
+    /// A loop that follows links. Gives the block after it, if a path continues.
     pub(super) fn links(&mut self, at: Block) -> Option<Block> {
         self.note(Shape::Link);
         let links = self.linked(at);
@@ -103,7 +103,7 @@ impl Draft<'_, '_, '_> {
         next
     }
 
-    /// One of the links of the node, or what it was, or a constant. Gives the block behind that, too.
+    /// One of the links of the node, or what it was, or a constant. Gives the block after that, too.
     fn one_of_two(&mut self, at: Block, links: &Links, (node, link): (Value, Value)) -> (Block, Value) {
         let [left, right, behind] = [(); 3].map(|()| self.block());
         self.finish(at, End::Branch(On::Data, [Successor::to(left), Successor::to(right)]));

@@ -2,7 +2,7 @@
 //!
 //! A slot is made in some block and written there, all of it, so that it is initialized wherever it is known. It holds a few
 //! fields. Most accesses are to a whole field; others to a part of one, to two at once, or to the same bytes in another
-//! type. The address of some slots goes elsewhere.
+//! type. The address of some slots escapes.
 
 use super::choices::Choices;
 use super::features::{Feature, Shape};
@@ -193,7 +193,7 @@ impl Fill<'_, '_, '_> {
         self.store_in(local, offset, opcode, value);
     }
 
-    /// Lets the address of a local go elsewhere.
+    /// Lets the address of a local escape.
     fn escape(&mut self, index: usize, local: &Local) {
         self.note(Shape::LocalEscapes);
         let address = self.pos.ins().stack_addr(types::I64, local.slot, 0);

@@ -85,7 +85,7 @@ impl Draft<'_, '_, '_> {
         }
     }
 
-    /// The body, then the test and the way back.
+    /// The body, then the test and the back edge.
     fn test_at_bottom(&mut self, header: Block, plan: &Plan) {
         let bottom = if self.random.chance(30) { Some(self.block()) } else { None };
         self.frame().again = bottom.map(|block| (block, false));
@@ -113,7 +113,7 @@ impl Draft<'_, '_, '_> {
         self.frames.last_mut().expect("inside of a loop")
     }
 
-    /// The way that a failed test takes.
+    /// The edge that a failed test takes.
     fn exit(&mut self, at: Block) -> Successor {
         match self.frame().exit {
             Some(exit) => Successor::to(exit),
@@ -206,7 +206,7 @@ impl Draft<'_, '_, '_> {
         (at, Some(stay))
     }
 
-    /// A way out of the loop that is not to its next iteration.
+    /// An edge out of the loop that does not lead to its next iteration.
     fn leave_early(&mut self, at: Block) -> Successor {
         let frame = self.frames.pop().expect("inside of a loop");
         let successor = self.leave(at);

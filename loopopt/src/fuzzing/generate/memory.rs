@@ -3,7 +3,7 @@
 //! The memory image has three parts. The first is never written, so that accesses to it may be `readonly`. In a function, a
 //! part is in an alias region of its own for all accesses, or for none: Cranelift takes it that a store with a region does
 //! not concern loads without one. Where flags promise something, it holds: `notrap` and `can_move` are for addresses that
-//! are in range whatever the values, `notrap` alone also for those behind a check.
+//! are in range whatever the values, `notrap` alone also for those after a check.
 
 use super::choices::Choices;
 use super::features::{Feature, Features, Shape};
@@ -15,7 +15,7 @@ use cranelift_codegen::ir::{
 
 /// Size of the memory image in bytes.
 pub(super) const IMAGE: usize = 512;
-/// Bytes behind the image for pointers, in programs that keep some.
+/// Bytes after the image for pointers, in programs that keep some.
 pub(super) const POINTERS: usize = 64;
 /// The same for programs around a scene.
 pub(super) const STAGE: usize = 256;
@@ -284,7 +284,7 @@ impl Fill<'_, '_, '_> {
             self.known.pointers.push(pointer);
             return Some(pointer);
         }
-        let outer = self.preheader_loads();
+        let outer = self.outside();
         let known = &self.known.pointers[..outer.map_or(self.known.pointers.len(), |outer| outer.pointers)];
         let fitting: Vec<Pointer> = known.iter().copied().filter(|pointer| pointer.writable || !writes).collect();
         if !fitting.is_empty() && self.random.chance(60) {

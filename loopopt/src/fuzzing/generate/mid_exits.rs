@@ -1,7 +1,7 @@
-//! A loop whose exit test is in the middle of a loop inside of it: what the inner one does behind the test need not run in an entry in
+//! A loop whose exit test is in the middle of an inner loop: what the inner one does after the test need not run in an entry in
 //! which it has begun.
 //!
-//! In front of the test there is a row that the outer loop counts through, and behind it one place. Where it is, the arguments
+//! Before the test there is a row that the outer loop counts through, and after it one place. Where it is, the arguments
 //! say: in the row, or beside it.
 
 use super::features::Shape;
@@ -15,7 +15,7 @@ use cranelift_codegen::ir::{Block, BlockArg, InstBuilder, Value, types};
 const CELL: i32 = IMAGE as i32;
 
 impl Draft<'_, '_, '_> {
-    /// Such a loop. Gives the block behind it.
+    /// Such a loop. Gives the block after it.
     pub(super) fn mid_exit(&mut self, at: Block) -> Option<Block> {
         self.note(Shape::MidExit);
         let image = self.image();

@@ -157,7 +157,7 @@ impl<'d> Arbitrary<'d> for TestCase {
     }
 }
 
-/// CLIF with the calls behind it, as file tests have them.
+/// CLIF with the calls after it, as file tests have them.
 impl fmt::Display for TestCase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for function in self.program.functions() {

@@ -10,7 +10,7 @@ use cranelift_codegen::cursor::Cursor;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, TrapCode, Type, Value, types};
 
-/// Where objects are behind the image, some of them 8 bytes further.
+/// Where objects are after the image, some of them 8 bytes further.
 const OBJECT: i64 = 96;
 
 /// What the third field of an object holds.
@@ -25,7 +25,7 @@ struct Object {
 }
 
 impl Draft<'_, '_, '_> {
-    /// A loop that fills what an object points to, maybe in another loop. Gives the block behind it, if a way goes on.
+    /// A loop that fills what an object points to, maybe in another loop. Gives the block after it, if a path continues.
     pub(super) fn object(&mut self, at: Block) -> Option<Block> {
         self.note(Shape::Object);
         let object = self.new_object(at);

@@ -1,7 +1,7 @@
 //! The first half of a program: blocks, and the values that say how often they run.
 //!
 //! A function is drafted statement by statement, as a program of a structured language would be, except that every
-//! statement may also leave for any loop around it. What decides how often a loop runs is written down at once;
+//! statement may also leave for any enclosing loop. What decides how often a loop runs is written down at once;
 //! everything else is left open ([`On::Data`], the arguments that are `None`) and filled in when all blocks are known,
 //! and with them which values can be used where.
 
@@ -27,11 +27,11 @@ pub(super) enum On {
     And(Value),
     /// This value, or any value.
     Or(Value),
-    /// A value that the loop does not change.
+    /// A loop-invariant value.
     Invariant,
     /// A flag in memory.
     Poll,
-    /// Something in memory that the loop does not change, and a counter.
+    /// Something loop-invariant in memory, and a counter.
     Rare,
 }
 
@@ -55,9 +55,9 @@ impl Successor {
 pub(super) enum End {
     Jump(Successor),
     Branch(On, [Successor; 2]),
-    /// A `br_table` on this value or any other. The first way is the default.
+    /// A `br_table` on this value or any other. The first target is the default.
     Table(Option<Value>, Vec<Successor>),
-    /// A `try_call` of this host function. The first way is the normal return.
+    /// A `try_call` of this host function. The first target is the normal return.
     TryCall(usize, Vec<Successor>),
     Return,
     Trap,
@@ -244,7 +244,7 @@ impl<'a, 'u, 'd> Draft<'a, 'u, 'd> {
         self.pos.ins().iconst(ty, bits as i64)
     }
 
-    /// A way out of what `at` is in: to the next iteration of a loop, behind a loop, or out of the function.
+    /// An edge out of what `at` is in: to the next iteration of a loop, to after a loop, or out of the function.
     pub(super) fn leave(&mut self, at: Block) -> Successor {
         let frames = self.frames.len();
         if frames > 0 && self.random.below(8) > 0 {

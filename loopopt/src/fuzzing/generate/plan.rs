@@ -12,7 +12,7 @@ use cranelift_codegen::ir::{
     Block, InstBuilder, MemFlagsData, StackSlot, StackSlotData, StackSlotKind, Type, Value, types,
 };
 
-/// A parameter of a header that changes in the same way in each iteration.
+/// A parameter of a header that varies in the same way in each iteration.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Control {
     pub(super) param: Value,
@@ -228,7 +228,7 @@ impl Draft<'_, '_, '_> {
             (start, if masked { 1 } else { counter.step }, bound, [IntCC::SignedLessThan, IntCC::UnsignedLessThan])
         } else {
             let zero = self.constant(at, ty, 0);
-            // What is known of the counter of a loop around does not hold for one that starts there.
+            // What is known of the counter of an enclosing loop does not hold for one that starts there.
             let is_counter = self.outline.counters.contains_key(&bound);
             let start = if is_counter { self.pos.ins().iadd(bound, zero) } else { bound };
             (
@@ -270,7 +270,7 @@ impl Draft<'_, '_, '_> {
         (IntCC::SignedLessThan, self.pos.ins().iadd_imm_s(bound, -lag as i64), lag)
     }
 
-    /// A parameter of the function, or a counter of a loop around.
+    /// A parameter of the function, or a counter of an enclosing loop.
     fn unknown_number(&mut self) -> Value {
         if self.features().has(Feature::Checks) && self.random.chance(50) {
             let controls = self.frames.iter().flat_map(|frame| &frame.controls).map(|control| control.param);

@@ -50,7 +50,7 @@ impl Draft<'_, '_, '_> {
         }
     }
 
-    /// Tests at the end of `latch`. Gives the block behind the loop.
+    /// Tests at the end of `latch`. Gives the block after the loop.
     pub(super) fn end_small_loop(&mut self, latch: Block, small: &Small) -> Block {
         self.frames.pop();
         let exit = self.block();
@@ -68,7 +68,7 @@ impl Draft<'_, '_, '_> {
         self.pos.func.dfg.block_params(entry)[0]
     }
 
-    /// A pointer that is kept behind the image steps through a part of it. Nothing if what it does on the way never comes back.
+    /// A pointer that is kept after the image steps through a part of it. Nothing if none of its paths continues.
     pub(super) fn pointer_cell(&mut self, at: Block) -> Option<Block> {
         self.note(Shape::PointerCell);
         let memory = self.image();
@@ -81,7 +81,7 @@ impl Draft<'_, '_, '_> {
         let middle = self.pos.ins().iadd_imm_s(memory, i64::from(HIGH.start + HIGH.len / 2));
         self.pos.ins().store(cell_flags, middle, memory, cell);
         self.outline.private.push(middle);
-        // Seven steps of 16, and 16 more, would come to the cells behind the image.
+        // Seven steps of 16, and 16 more, would reach the cells after the image.
         let small = self.small_loop(at, if step == 16 { 3 } else { 7 });
         self.pos.goto_bottom(small.header);
         let pointer = self.pos.ins().load(types::I64, cell_flags, memory, cell);
@@ -176,7 +176,7 @@ impl Draft<'_, '_, '_> {
         self.pos.ins().store(flags, value, address, 0);
     }
 
-    /// A way that never returns: a loop that a trap ends. Gives the block after the branch to it.
+    /// A path that never returns: a loop that a trap ends. Gives the block after the branch to it.
     pub(super) fn doomed(&mut self, at: Block) -> Block {
         self.note(Shape::Doomed);
         let (successor, next) = (self.block(), self.block());

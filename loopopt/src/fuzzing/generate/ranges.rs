@@ -18,7 +18,7 @@ use cranelift_codegen::ir::{Block, BlockArg, InstBuilder, MemFlagsData, Opcode, 
 
 /// How many iterations such a loop may have in one call.
 const ITERATIONS: u64 = 120;
-/// How many elements there are at least behind a checked index.
+/// How many elements there are at least after a checked index.
 const ROOM: i128 = 200;
 
 /// Where in an iteration something is compared.
@@ -47,7 +47,7 @@ struct Test {
     how: How,
     condition: IntCC,
     sides: [Expr; 2],
-    /// Whether an element is accessed behind it.
+    /// Whether an element is accessed after it.
     accesses: bool,
 }
 

@@ -1,6 +1,6 @@
 //! Reductions: a value that a loop carries, to which an iteration applies several operations in a row.
 //!
-//! Mostly all are of one kind, so that their order does not matter, and now and then one is not. What stands between is seldom used elsewhere.
+//! Mostly all are of one kind, so that their order does not matter, and now and then one is not. Intermediate results are seldom used elsewhere.
 
 use super::features::Shape;
 use super::fill::Fill;

@@ -1,7 +1,7 @@
 //! Scenes: nests of loops of several blocks that proofs went wrong with. A program is made around one of them, in loops and beside
 //! other statements as they come.
 //!
-//! Behind the memory image there are [`STAGE`](super::memory::STAGE) bytes that only scenes access.
+//! After the memory image there are [`STAGE`](super::memory::STAGE) bytes that only scenes access.
 
 use super::features::Feature;
 use super::memory::{IMAGE, STAGE};
@@ -18,7 +18,7 @@ use std::collections::HashSet;
 const SUM: i32 = IMAGE as i32 + STAGE as i32 - 24;
 
 impl Draft<'_, '_, '_> {
-    /// A scene. Gives the block behind it, if one of its ways goes on.
+    /// A scene. Gives the block after it, if one of its paths continues.
     pub(super) fn scene(&mut self, at: Block, scene: Feature) -> Option<Block> {
         let work = self.work;
         // They run for some iterations, in two loops.
@@ -80,7 +80,7 @@ impl Draft<'_, '_, '_> {
         self.outline.private.extend([old, times, new]);
     }
 
-    /// Flags of accesses to something behind the image, which is in a region of this number if the program has regions.
+    /// Flags of accesses to something after the image, which is in a region of this number if the program has regions.
     pub(super) fn stage_flags(&mut self, user_id: u32) -> MemFlagsData {
         let region = self.features().has(Feature::Regions).then(|| self.region_of_its_own(user_id));
         MemFlagsData::trusted().with_alias_region(region)
@@ -118,12 +118,12 @@ impl Draft<'_, '_, '_> {
         })
     }
 
-    /// A few statements. If none of their ways goes on, nothing comes behind them.
+    /// A few statements. If none of their paths continues, nothing comes after them.
     pub(super) fn some(&mut self, at: Block, percent: usize) -> Option<Block> {
         if self.random.chance(percent) { self.region(at, 1) } else { Some(at) }
     }
 
-    /// Whether control may get from one block to another by what is drafted.
+    /// Whether control may come from one block to another by what is drafted.
     pub(super) fn reaches(&self, from: Block, to: Block) -> bool {
         let (mut open, mut seen) = (vec![from], HashSet::new());
         while let Some(block) = open.pop() {

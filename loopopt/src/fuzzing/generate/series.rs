@@ -1,8 +1,8 @@
 //! Accesses at an index that counts: elements that are stored in one iteration and loaded in the next.
 //!
 //! The values that an index can have are known, and where its elements are is chosen so that all of them are in one part of the
-//! memory image, those of the iterations around included. The way to an address is chosen anew each time: the index is
-//! scaled by a shift or a multiplication, in 64 or in 32 bits, and what is added to it is added before or behind that, or
+//! memory image, those of the iterations next to them included. How an address is computed is chosen each time: the index is
+//! scaled by a shift or a multiplication, in 64 or in 32 bits, and what is added to it is added before or after that, or
 //! is the offset of the access.
 
 use super::choices::{Choices, wrap};
@@ -22,7 +22,7 @@ const WIDEST: i128 = 16;
 pub(super) struct Series {
     index: Value,
     progress: Progress,
-    /// Bytes for each one of the index.
+    /// Bytes for each unit of the index.
     scale: i128,
     /// Where the element of the first iteration is in the memory image.
     first: i128,
@@ -149,7 +149,7 @@ impl Fill<'_, '_, '_> {
         let ty = self.pos.func.dfg.value_type(series.index);
         let bits = ty.bits();
         let in_index = if self.random.chance(40) { away } else { 0 };
-        // In front of the part nothing is added behind the scaling that the offset could not take away again.
+        // Before the part, nothing is added after the scaling that the offset could not take away again.
         let in_offset = self.random.pick(&[0, i128::from(series.part.start), 64]);
         let target = series.first + in_index - in_offset;
         let rest = wrap(target - series.scale * series.progress.start, bits);

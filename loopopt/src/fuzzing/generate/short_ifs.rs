@@ -1,4 +1,4 @@
-//! Short branches on what is loaded: both ways compute a little, and meet in values that are stored. The next iteration may load them, and a branch may
+//! Short branches on what is loaded: both arms compute a little, and meet in values that are stored. The next iteration may load them, and a branch may
 //! follow the other one.
 
 use super::features::Shape;
@@ -12,7 +12,7 @@ use cranelift_codegen::ir::{Block, BlockArg, InstBuilder, Type, Value, types};
 type Pair = [Value; 2];
 
 impl Draft<'_, '_, '_> {
-    /// A loop with such branches, maybe in another loop. Gives the block behind it, if a way goes on.
+    /// A loop with such branches, maybe in another loop. Gives the block after it, if a path continues.
     pub(super) fn short_ifs(&mut self, at: Block) -> Option<Block> {
         self.note(Shape::ShortIf);
         let ty = self.random.pick(&[types::I8, types::I16, types::I32, types::I64]);
@@ -37,7 +37,7 @@ impl Draft<'_, '_, '_> {
         self.end_small_nest(latch, &nest)
     }
 
-    /// One branch. Gives the block where its ways meet, and what it has chosen.
+    /// One branch. Gives the block where its arms meet, and what it has chosen.
     fn short_if(&mut self, at: Block, values: Pair, ty: Type) -> (Block, Pair) {
         let meet = self.block();
         self.pos.goto_bottom(at);

@@ -193,7 +193,7 @@ impl Draft<'_, '_, '_> {
         Some(join)
     }
 
-    /// What a jump table depends on, if its loop is not to change it.
+    /// What a jump table depends on, if that is to be loop-invariant.
     fn invariant_index(&mut self, at: Block) -> Option<Value> {
         if !self.features().has(Feature::Checks) || self.depth() == 0 || !self.random.chance(70) {
             return None;
@@ -213,7 +213,7 @@ impl Draft<'_, '_, '_> {
         Some(next)
     }
 
-    /// Statements with a place behind them that all of them can go to.
+    /// Statements with a block after them that all of them can leave for.
     fn labelled(&mut self, at: Block) -> Option<Block> {
         let exit = self.block();
         self.frames.push(Frame {
@@ -268,7 +268,7 @@ impl Draft<'_, '_, '_> {
         self.features().has(Feature::Polls) && self.features().has(Feature::Memory)
     }
 
-    /// A flag in memory, or something that changes, is looked at. If it is set, which is rare, a host function is called.
+    /// A flag in memory, or something that varies, is looked at. If it is set, which is rare, a host function is called.
     fn poll(&mut self, at: Block) -> Block {
         let on = if self.random.chance(50) { On::Poll } else { On::Rare };
         self.rare_path(at, on)
@@ -323,7 +323,7 @@ impl Draft<'_, '_, '_> {
         exit
     }
 
-    /// A load behind an explicit check of its index, which is a counter of a loop around it.
+    /// A load after an explicit check of its index, which is a counter of an enclosing loop.
     fn checked(&mut self, at: Block) -> Block {
         let Some(index) = self.counter_as_index(at) else { return at };
         let entry = self.pos.func.layout.entry_block().expect("there is a block");

@@ -8,7 +8,7 @@ use cranelift_codegen::cursor::Cursor;
 use cranelift_codegen::ir::{Block, InstBuilder, types};
 
 impl Draft<'_, '_, '_> {
-    /// Such a loop. Gives the block behind it, if a way goes on.
+    /// Such a loop. Gives the block after it, if a path continues.
     pub(super) fn stencil(&mut self, at: Block) -> Option<Block> {
         self.note(Shape::Stencil);
         let ty = self.random.pick(&[types::I32, types::I32, types::I16]);

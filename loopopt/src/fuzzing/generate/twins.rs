@@ -7,7 +7,7 @@ use cranelift_codegen::cursor::Cursor;
 use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, types};
 
 impl Draft<'_, '_, '_> {
-    /// Such a loop. Gives the block behind it, if a way goes on.
+    /// Such a loop. Gives the block after it, if a path continues.
     pub(super) fn twins(&mut self, at: Block) -> Option<Block> {
         self.note(Shape::TwoMemories);
         let image = self.image();

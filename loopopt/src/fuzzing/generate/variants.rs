@@ -7,11 +7,11 @@ use super::outline::{Draft, End, On, Successor};
 use cranelift_codegen::cursor::Cursor;
 use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, Value, types};
 
-/// Where the tags are, behind four fields: eight bytes that are zero.
+/// Where the tags are, after four fields: eight bytes that are zero.
 const TAGS: i32 = IMAGE as i32 + STAGE as i32 - 8;
 
 impl Draft<'_, '_, '_> {
-    /// A loop around one that asks which variant it is. Gives the block behind it, if a way goes on.
+    /// A loop whose inner loop asks which variant it is. Gives the block after it, if a path continues.
     pub(super) fn variants(&mut self, at: Block) -> Option<Block> {
         self.note(Shape::IdleRegion);
         let [runs, idle, tags] = [7, 8, 9].map(|user_id| {

@@ -1,4 +1,4 @@
-//! Walks: accesses at an index that counts, each behind a check of the index.
+//! Walks: accesses at an index that counts, each after a check of the index.
 //!
 //! A loop may have an array that it walks over. The index is a multiple of a counter, which can go up or down and have any
 //! type, or `i * n + j` of two loops. How long the array is, is chosen so that a check fails in a certain iteration: in the
@@ -22,7 +22,7 @@ pub(super) struct Walk {
     /// The index is this many times the counter, and so much more.
     times: i128,
     more: i128,
-    /// Behind how many of such elements, for each one of the index of that frame, the walk begins.
+    /// After how many of such elements, for each unit of the index of that frame, the walk begins.
     row: Option<(usize, Value)>,
     /// The number of elements, of type `i64`.
     len: Value,
@@ -30,7 +30,7 @@ pub(super) struct Walk {
     known_len: Option<i128>,
     /// What there is to note of the length, besides.
     found: Option<Shape>,
-    /// Whether each access loads the number anew, and how many there are at most.
+    /// Whether each access reloads the number, and how many there are at most.
     reloads: Option<i128>,
     part: Part,
     /// The size of an element, as a power of two.
@@ -176,7 +176,7 @@ impl Draft<'_, '_, '_> {
         }
     }
 
-    /// A loop around of which each iteration can have a row, and how many there are.
+    /// An enclosing loop of which each iteration can have a row, and how many there are.
     fn rows(&mut self) -> Option<(usize, i128)> {
         let counts = |index: &usize| self.frames[*index].walk.is_some_and(|walk| walk.row.is_none());
         let index = (0..self.frames.len()).rev().find(counts)?;
@@ -215,7 +215,7 @@ impl Draft<'_, '_, '_> {
         self.outline.shapes.insert(shape);
     }
 
-    /// A loop around that walks, mostly the innermost.
+    /// An enclosing loop that walks, mostly the innermost.
     fn walking(&mut self) -> Option<usize> {
         let walking: Vec<usize> = (0..self.frames.len()).filter(|&index| self.frames[index].walk.is_some()).collect();
         let last = walking.len().checked_sub(1)?;
@@ -361,7 +361,7 @@ impl Draft<'_, '_, '_> {
         }
     }
 
-    /// Gives the block in which the index is below the length, and the one in which the ways meet again, if they do.
+    /// Gives the block in which the index is below the length, and the one in which the paths meet again, if they do.
     fn branch_unless_below(&mut self, at: Block, form: Form, index: Value, len: Value) -> (Block, Option<Block>) {
         let is_inside = self.random.chance(50);
         let condition = if is_inside { IntCC::UnsignedLessThan } else { IntCC::UnsignedGreaterThanOrEqual };
@@ -472,7 +472,7 @@ impl Draft<'_, '_, '_> {
         self.amount(at, ty, super::choices::wrap(number, ty.bits()))
     }
 
-    /// A rare way that calls and comes back.
+    /// A cold path that calls and comes back.
     pub(super) fn rare_call(&mut self, at: Block) -> Block {
         self.note(Shape::RareCall);
         let (rare, next) = (self.block(), self.block());

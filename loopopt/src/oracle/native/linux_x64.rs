@@ -173,7 +173,7 @@ pub(in crate::oracle) fn call(entry: &Entry, slots: &mut [Slot], limit: Duration
     })
 }
 
-/// Passes a call of a shim on to [`host::host_call`], with the shim's frame pointer.
+/// Passes a call of a shim to [`host::host_call`], with the shim's frame pointer.
 #[unsafe(naked)]
 pub(in crate::oracle) unsafe extern "C" fn host_entry(
     import: *const host::Import,
@@ -199,7 +199,7 @@ pub(in crate::oracle) unsafe extern "C" fn resume(
     naked_asm!("mov rbp, rsi", "mov rsp, rdx", "mov rax, rcx", "mov rdx, r8", "jmp rdi")
 }
 
-/// Calls `trampoline(callee, slots)` on the stack that ends at `stack`. Where it left the caller's stack goes to
+/// Calls `trampoline(callee, slots)` on the stack that ends at `stack`. The caller's stack pointer is stored in
 /// `caller_stack`.
 #[unsafe(naked)]
 unsafe extern "C" fn enter(caller_stack: *mut usize, stack: usize, trampoline: usize, callee: usize, slots: *mut Slot) {
@@ -260,7 +260,7 @@ impl Thread {
 impl Drop for Thread {
     fn drop(&mut self) {
         // SAFETY: the timer is ours, and the thread ends: it needs no stack for signals any more. If that stack is
-        // not ours, it is left alone.
+        // not ours, it is left unchanged.
         unsafe {
             libc::timer_delete(self.timer);
             if self.signal_stack.is_some() {

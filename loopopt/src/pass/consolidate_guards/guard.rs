@@ -39,7 +39,7 @@ enum Made {
     Root(Root),
     /// The length less a constant.
     Limit(Root, i64),
-    /// How far a value is from a base, and a constant.
+    /// A value less a base, plus a constant.
     Distance {
         base: Value,
         value: Value,

@@ -12,8 +12,8 @@
 //! ```
 //!
 //! The outer loop goes through the same numbers again, each of them moved by one iteration or not. So the branch takes mostly the same edge as in the pass before, an
-//! iteration earlier, and a processor that remembers which edges it took before, by a long history, learns that. With a branch for each of four iterations, it was another one of them
-//! that took this edge. A bubble sort of 200 numbers takes 1.06 of Cranelift's time if it is unrolled by four, and 0.82 if it is not; where such numbers are gone through once,
+//! iteration earlier, and a processor that remembers which edges it took before, by a long history, learns that. If four iterations have a branch each, the one that took this edge in the pass before
+//! was another one of the four. A bubble sort of 200 numbers takes 1.06 of Cranelift's time if it is unrolled by four, and 0.82 if it is not; where such numbers are gone through once,
 //! 0.63 and 0.69. Other branches by data lose nothing: a sum of the floats above a limit, and a store of what is above one, with numbers by chance, take 0.76 if they are unrolled,
 //! and 1.01 if not.
 

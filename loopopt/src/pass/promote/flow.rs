@@ -37,7 +37,7 @@ pub(super) struct Flow {
     /// At the end of each block of the loop.
     at_end: FxHashMap<Block, Holds>,
     /// Before the accesses that were asked about.
-    pub(super) preheader_loads: Holds,
+    pub(super) at_entry: Holds,
 }
 
 /// What is to be followed.
@@ -53,13 +53,13 @@ pub(super) struct Followed<'a> {
 impl Flow {
     /// Linear in the size of the loop.
     pub(super) fn of(here: &Here<'_>, followed: &Followed<'_>) -> Self {
-        let mut flow = Self { at_end: FxHashMap::default(), preheader_loads: Holds::AtStart };
+        let mut flow = Self { at_end: FxHashMap::default(), at_entry: Holds::AtStart };
         let header = here.forest.data(here.lp).header;
         for &block in here.blocks {
             let mut holds = if block == header { Holds::AtStart } else { flow.at_start(here, block) };
             for inst in here.func.layout.block_insts(block) {
                 if inst == followed.at {
-                    flow.preheader_loads = holds;
+                    flow.at_entry = holds;
                 }
                 if followed.sources.contains(&inst) {
                     holds = Holds::Accessed(inst);

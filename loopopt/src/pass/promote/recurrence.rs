@@ -173,9 +173,9 @@ impl Here<'_> {
         let access = load.inst;
         let aliased = |other| Decline::Aliased { access, other };
         let writers = self.writers(memory, load, access)?;
-        let preheader_loads =
-            Flow::of(self, &Followed { sources: &FxHashSet::default(), writers: &writers, at: access }).preheader_loads;
-        if let Holds::Overwritten(other) = preheader_loads {
+        let at_entry =
+            Flow::of(self, &Followed { sources: &FxHashSet::default(), writers: &writers, at: access }).at_entry;
+        if let Holds::Overwritten(other) = at_entry {
             return Err(aliased(other));
         }
         let kind_of = |access: &Access| {

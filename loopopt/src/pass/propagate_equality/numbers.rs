@@ -151,8 +151,8 @@ impl Equals {
         );
     }
 
-    /// The number that branches speak of which `value` is, or is made of by one change of width. That is recomputed whenever the number is, before
-    /// any use of it is reached: the definition of the one dominates that of the other.
+    /// The number of which branches say something that is `value`, or of which `value` is an extension or a reduction. `value` is computed whenever that number is,
+    /// and before it is used: the definition of the number dominates that of `value`.
     fn number_in(&self, func: &Function, value: Value) -> Option<Value> {
         if self.numbers.contains(value) {
             return Some(value);

@@ -89,7 +89,7 @@ fn settle_guards(func: &mut Function, plans: &[Rotation], entries: &[Entry]) {
 }
 
 /// Only the preheader enters the copy of the header now, only the latch the header, and often only the new header the body: they
-/// become one block each, inner loops first. What a chain of more than these leaves is for `merge`.
+/// become one block each, inner loops first. `merge` joins longer chains.
 fn join_chains(func: &mut Function, plans: &[Rotation], entries: &[Entry]) {
     let mut replaced = Replaced::default();
     let mut everywhere = false;

@@ -51,7 +51,7 @@ impl Nest {
     ) -> Option<Self> {
         let (mut rare, mut inner) = (EntitySet::new(), Vec::new());
         let loops = forest.blocks(lp).iter().filter_map(|&block| forest.loop_of_header(block));
-        // From the inside out: what a loop passes on depends on its inner loops.
+        // From the innermost outwards: the values that leave a loop depend on its inner loops.
         for inside in loops.rev().filter(|&inside| inside != lp) {
             if let Some(polls) = Polls::around(ctx, (forest, inside), &rare, is_asynchronous) {
                 rare.extend(polls.rare.iter().copied());

@@ -39,7 +39,7 @@ pub(super) struct Plan {
     pub(super) header: Block,
     pub(super) path: Path,
     pub(super) threaded: Vec<(Edge, usize)>,
-    /// The successor that all edges decide on, if no edge is threaded and the path is one block: then the block jumps there, and copies of these edges may.
+    /// The successor that all edges decide on, if no edge is threaded and the path is one block: then the block jumps there, and so do its copies.
     pub(super) rest: Option<usize>,
 }
 

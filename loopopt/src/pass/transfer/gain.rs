@@ -97,7 +97,7 @@ fn values_of_calls(
     if !forest.is_innermost(lp) || !rare_part_calls() || hot().any(|block| calls(func, block)) {
         return Values::default();
     }
-    // What the header gets in the first iteration, others meet in the outer loop.
+    // The edges of the loop alone: what enters the header from outside is of the outer loop.
     let header = forest.data(lp).header;
     let hot_edge = |block: Block| {
         let edges = forest.edges_into(func, &ctx.cfg, block).iter().copied();

@@ -52,7 +52,7 @@ pub(super) struct Followed {
 }
 
 impl Followed {
-    /// What it requires inside of the loop that is `above` loops outside of the innermost.
+    /// What it requires inside of the loop that encloses the innermost one at `above` levels.
     pub(super) fn inside(&self, above: usize) -> &[Requirement] {
         match above.checked_sub(1).map(|inner| &self.levels[inner]) {
             None => &self.check.requires,

@@ -47,7 +47,7 @@ pub(super) struct Plan {
     pub(super) checks: Vec<Check>,
     /// How many exits of the loops of the nest are removed with them.
     pub(super) gone_exits: FxHashMap<Loop, usize>,
-    /// For those of them by which a loop is left, the checks that it is counted by for them.
+    /// For each of them that is an exit of its loop, the checks by which the loop is counted in its proof.
     pub(super) counted_by: FxHashMap<Inst, SmallVec<[Inst; 1]>>,
     /// What they require before the loop.
     pub(super) requires: Vec<Requirement>,

@@ -12,7 +12,7 @@
 //!     brif v6, block1(v3), block4
 //! ```
 //!
-//! The test of the outer loop compares the very number that it goes on with, so that this is less than `v0`, or what the first number was. If for a start of at
+//! The test of the outer loop compares the very number that is passed to its next iteration, so that this is less than `v0`, or what the first number was. If for a start of at
 //! most that the inner counter does not wrap, nor the number that is passed back, then what is passed back is no less than it was. So it is never less than
 //! what it was at first. A strip may be one of several loops, of which one runs: then this is so of each of them.
 

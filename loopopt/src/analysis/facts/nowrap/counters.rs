@@ -75,7 +75,7 @@ impl Extents<'_> {
         signed: bool,
     ) -> Option<Bounds> {
         let counted = self.counted(counter, start, around, signed);
-        // Whether a counter comes to its bound takes a question, and how often the loop runs says it mostly.
+        // For `!=` it has to be proved that the counter reaches its bound, which takes a question; the count mostly gives the same bounds.
         let tests = tests.iter().filter(|test| counted.is_none() || test.comparison.cond != IntCC::NotEqual);
         tests.fold(counted, |known, test| {
             let tested = self.tested(counter, start, test.comparison, signed);

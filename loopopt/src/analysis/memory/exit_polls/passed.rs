@@ -27,7 +27,7 @@ pub(super) enum Kept {
     No,
     /// It is what it was, or converges.
     Yes,
-    /// So it is if what is loaded from one place says so: what it is moved by.
+    /// It is what it was if the number that is added to it, which is loaded from one place, is zero.
     ByAmount,
 }
 

@@ -126,7 +126,7 @@ impl Search<'_> {
         progressing.contains(&true) && !(hides && rest.any(|arg| self.parts(arg).is_loaded))
     }
 
-    /// Whether all values that one is chosen among progress, or some do, the others were there before, and nothing that is loaded decides for these.
+    /// Whether a choice among these values progresses: each of them does, or is steady and not made of a load; and no load decides that a steady one is chosen.
     fn all_progress(&mut self, values: &[Value], assumes: bool, depth: usize) -> bool {
         let is_any_steady = values.iter().any(|&value| self.is_steady(value));
         if is_any_steady && !assumes && self.deciders().iter().any(|decider| decider.is_masked) {

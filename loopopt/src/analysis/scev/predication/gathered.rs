@@ -107,7 +107,7 @@ struct Group {
 }
 
 impl Group {
-    /// What is enough for all that is left in the group then. Nothing if it is not less.
+    /// Fewer requirements from which those of the group follow; what does not follow from them has left the group. `None` if they are not fewer.
     fn gathered(&mut self) -> Option<Vec<Requirement>> {
         let largest = self.bounds.iter().map(|bound| bound.offset).max()?;
         self.bounds.retain_mut(|bound| {
@@ -123,7 +123,7 @@ impl Group {
         self.bounds.iter().for_each(|bound| sums.add(&bound.other));
         let all = self.root.clone().offset(largest as i64);
         let cap = sums.cap.map(|cap| Requirement::at_most(all.clone(), Sum::constant(cap, all.bits())));
-        // What is above the most that the bound can be says so, and is never so.
+        // A constant that is larger than the least cap: this requirement never holds, as none of the original ones would have.
         let is_too_large = |sum: &Sum| sums.cap.filter(|cap| sum.constant_part() > *cap);
         let bounds = sums.sums.into_iter().map(|(_, sum)| match (is_too_large(&sum), sum.as_constant()) {
             (Some(cap), _) => Requirement::at_most(sum, Sum::constant(cap, all.bits())),

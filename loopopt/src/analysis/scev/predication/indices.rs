@@ -142,7 +142,7 @@ impl Group {
         self.places.iter().copied().chain(places).collect()
     }
 
-    /// Whether `left <= right` says that an index that is none of the largest or the least, or one of these, does not overflow.
+    /// Whether `left <= right` says that an index does not overflow: one between the least and the largest, or one of these two.
     fn never_overflows(&self, left: &Sum, right: &Sum) -> bool {
         let bits = self.base.bits();
         let range = narrow(&self.range, bits).expect("it has been looked at").offset(-self.less.cast_signed());

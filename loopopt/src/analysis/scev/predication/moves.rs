@@ -14,12 +14,12 @@ use cranelift_codegen::ir::{InstructionData, Opcode, Value, ValueDef};
 /// Products inside products that are followed: `(i * n + j) * m + k` has one.
 const MAX_PRODUCTS: usize = 3;
 
-/// Numbers that something may be one of, of which each is taken for one that it will be. 65,536: a table with an entry for all numbers of
+/// The largest table for which each number that the index may be is required to pass the check. 65,536: a table with an entry for all numbers of
 /// 16 bits; what has more is seldom indexed by what is masked or loaded without a further test.
 const MAX_TABLE: u64 = 1 << 16;
 
-/// Numbers of which there are so few that each is taken for one that it will be, though a formula may tell that fewer are: the formula asks that what they are
-/// made of does not wrap. 255: what picks an entry by the highest bits of a number, as of a hash, mostly has no more.
+/// The same where a formula might say that fewer numbers occur: the formula requires that what the index is computed from does not wrap.
+/// 255: what picks an entry by the highest bits of a number, as of a hash, mostly has no more.
 const MAX_SMALL_TABLE: u64 = 255;
 
 /// Bits of an index for which it is taken for granted that what it indexes has no more elements than it has numbers. 32: the
