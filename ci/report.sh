@@ -23,23 +23,24 @@ browser=$(command -v chromium || command -v chromium-browser || true)
 profile=$(mktemp -d)
 trap 'rm -rf "$profile"' EXIT
 # Root has no sandbox.
-flags=(--headless --disable-gpu --hide-scrollbars --no-first-run --disable-background-networking --force-color-profile=srgb --user-data-dir="$profile" --window-size=1400,1500)
+flags=(--headless --disable-gpu --hide-scrollbars --no-first-run --disable-background-networking --force-color-profile=srgb --user-data-dir="$profile")
 [[ $(id -u) != 0 ]] || flags+=(--no-sandbox)
-# Makes a picture of a page, given with what is selected in it.
+# Makes a picture of a page, given with what is selected in it, in a window of this height.
 shoot() {
-    timeout 120 "$browser" "${flags[@]}" --screenshot="$(realpath "$1")" "file://$(realpath "$folder")/$2" >/dev/null 2>&1
+    timeout 120 "$browser" "${flags[@]}" --window-size="1400,$3" --screenshot="$(realpath "$1")" "file://$(realpath "$folder")/$2" >/dev/null 2>&1
     echo "$1: $(stat --format=%s "$1") bytes"
 }
-shoot "$picture" index.html
+shoot "$picture" index.html 1500
 size=$(stat --format=%s "$picture")
 # One that is committed stays small.
 [[ $picture != docs/* || $size -lt 300000 ]] || { echo "that is more than 300 kB"; exit 1; }
 [[ ${how[0]} == --no-time ]] || exit 0
-# What is selected looks different: the programs with one tag, and a block that a flow graph leads to.
+# What is selected looks different: the programs with one tag, and a block that a flow graph leads to. The whole page is in the window: a picture of a page that
+# has scrolled is empty.
 program=$folder/sum-checked
-shoot "$folder/filtered.png" 'index.html#call'
-shoot "$program.png" sum-checked.html
-shoot "$program-block.png" 'sum-checked.html#f0b-block0'
+shoot "$folder/filtered.png" 'index.html#call' 1500
+shoot "$program.png" sum-checked.html 9000
+shoot "$program-block.png" 'sum-checked.html#f0b-block0' 9000
 for pair in "$picture $folder/filtered.png" "$program.png $program-block.png"; do
     read -r before after <<<"$pair"
     ! cmp --silent "$before" "$after" || { echo "$after does not differ from $before"; exit 1; }
