@@ -69,6 +69,7 @@ fn say(
     };
     let count = unit.functions.len();
     let progress = (count > MANY_FUNCTIONS).then(|| progress(count));
+    progress.iter().for_each(|progress| progress.set_message("functions"));
     let mut fired = BTreeSet::new();
     unit.each_function((options, depth), print, |(text, counts)| {
         fired.extend(counts.into_keys());
