@@ -49,7 +49,7 @@
 //! (P1) an iteration is small, without its cold blocks: the test, the jump and the counters are a large part of it; (P2) it calls nothing there, and in its cold blocks once at most, divides nothing but what
 //! only the end needs, and has no `br_table`, which take the time; (P3) there is no inner loop; (P4) the loop is not cold, and (P5) runs more than a few times, as
 //! far as is known: of a loop that something else than its count can end, such as a search, nothing is. (P6) The function may not grow
-//! without limit. (P7) Where the tests stay, the loop has a counter, and an iteration does not wait for the one before, as in a walk along a list.
+//! without limit. (P7) Where the tests stay, the loop has a counter, an iteration does not wait for the one before, as in a walk along a list, and no more than two exits depend on what it loads.
 //! (P8) It does not [exchange](sorting) what later iterations compare.
 //!
 //! # Changes

@@ -40,6 +40,10 @@ refusals! {
         /// (P7) Nothing is won where each iteration waits for the one before.
         Waits(value: Value) => "waits", "the loop is not counted, and each iteration waits for the value that the one before has computed from {value}",
             help "nothing: unrolling would save the jump and the steps of counters, and the time is spent elsewhere";
+        /// (P7) It is left at many places, as what it loads says.
+        ManySearches { exits: usize, max: usize }
+            => "many-searches", "{exits} branches leave the loop as what it loads says, more than {max}: it mostly ends soon, and nothing predicts which of them ends it",
+            help "nothing: unrolling would save the jump and the steps of counters, and have twice the branches to predict";
         /// (P8) It exchanges what its iterations compare.
         Sorts { store: Inst }
             => "sorts", "where it branches depends on what it loads, and {store} is to where an iteration before has loaded that: \
