@@ -282,6 +282,16 @@ fn marked_instructions_stay() -> Result<()> {
     Ok(())
 }
 
+/// Loops that wait for what another thread writes.
+#[test]
+fn what_waits_ends() -> Result<()> {
+    let statistics = run("waits", 2_000)?;
+    let share = statistics.share_with(Shape::WaitingLoop);
+    println!("waits: {:?} in {share:.1} %", Shape::WaitingLoop);
+    ensure!(share > 3.0, "few of the loops wait");
+    Ok(())
+}
+
 /// Mistakes that a pass is told to make are found: a generator that cannot show them would prove nothing.
 #[test]
 fn every_fault_is_found() -> Result<()> {

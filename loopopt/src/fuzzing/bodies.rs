@@ -43,6 +43,7 @@ pub static BODIES: &[Body] = &[
     Body { name: "analyses", run: analyses },
     Body { name: "effects", run: effects },
     Body { name: "polls", run: polls },
+    Body { name: "waits", run: waits },
     Body { name: "interrupted", run: interrupted },
     Body { name: "halves", run: halves },
     Body { name: "guarded", run: guarded },
@@ -183,6 +184,12 @@ fn effects(case: &TestCase, statistics: &mut Statistics) -> Result<()> {
 fn polls(case: &TestCase, statistics: &mut Statistics) -> Result<()> {
     statistics.add_program();
     super::marked::check_polls(case, &optimizing_isa()?, statistics)
+}
+
+/// Loops that wait for what another thread writes end when it does.
+fn waits(case: &TestCase, statistics: &mut Statistics) -> Result<()> {
+    statistics.add_program();
+    super::waits::check(case.seed, statistics)
 }
 
 /// Loops that ask for flags and for fuel do so as often as it makes a difference.

@@ -28,6 +28,7 @@ mod polled;
 mod profiles;
 mod reduce;
 mod statistics;
+mod waits;
 
 pub use bodies::{BODIES, Body, bytes_of};
 pub use generate::{Shape, TestCase, generate};

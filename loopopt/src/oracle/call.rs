@@ -22,6 +22,15 @@ pub enum Arg {
     Memory(usize),
 }
 
+/// What another thread writes into the memory image while a call runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConcurrentWrite<'a> {
+    /// Where, in bytes from the image's begin.
+    pub offset: usize,
+    /// What.
+    pub bytes: &'a [u8],
+}
+
 /// How a call ended.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {

@@ -78,7 +78,7 @@ mod run;
 mod thunk;
 mod unknown;
 
-pub use call::{Arg, Call, HostCall, Observation, Outcome};
+pub use call::{Arg, Call, ConcurrentWrite, HostCall, Observation, Outcome};
 pub use compare::{Agreement, Case, check, check_reports, check_with, rewrite};
 pub use compile::{Compiled, CompiledFunction};
 pub use difference::{Arm, Difference, Mismatch};

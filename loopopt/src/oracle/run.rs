@@ -3,14 +3,15 @@
 use super::arena::{self, Arena};
 use super::compile::{Compiled, CompiledFunction};
 use super::host::{Log, lock};
-use super::native::{self, Ended, Entry, Slot};
+use super::native::{self, Ended, Entry, Slot, Watch};
 use super::thunk;
-use super::{Arg, Call, HostCall, Observation, Outcome};
+use super::{Arg, Call, ConcurrentWrite, HostCall, Observation, Outcome};
 use anyhow::{Context as _, Result, bail, ensure};
 use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::{Signature, SourceLoc, TrapCode, Type, types};
 use std::error::Error;
 use std::fmt;
+use std::mem;
 use std::time::Duration;
 
 /// A call with its arguments and its memory image, ready to be made many times, by any arm of the same program.
@@ -63,10 +64,30 @@ impl Compiled {
     pub(super) fn observe_timed(&mut self, call: &Call, memory: &[u8]) -> Result<(Observation, Duration)> {
         let mut prepared = self.prepare(call, memory)?;
         arena::with(|arena| {
-            let (outcome, calls, time) = self.run(&mut prepared, arena, true)?;
+            let (outcome, calls, time) = self.run(&mut prepared, arena, (true, None))?;
             let memory = arena.image(memory.len()).to_vec();
             Ok((Observation { outcome, memory, calls }, time))
         })
+    }
+
+    /// How a call ends while another thread writes to its memory image, ten times in each millisecond. Such a call may take `limit`, by the
+    /// clock, whatever the [`Settings`](super::Settings) say.
+    ///
+    /// Fails as [`Self::observe`] does, and if it writes outside of the image.
+    pub fn observe_beside(
+        &mut self,
+        call: &Call,
+        memory: &[u8],
+        write: ConcurrentWrite<'_>,
+        limit: Duration,
+    ) -> Result<Outcome> {
+        let end = write.offset.saturating_add(write.bytes.len());
+        ensure!(end <= memory.len(), "the other thread writes outside of the image");
+        let mut prepared = self.prepare(call, memory)?;
+        let usual = mem::replace(&mut self.limit, limit);
+        let outcome = arena::with(|arena| Ok(self.run(&mut prepared, arena, (false, Some(write)))?.0));
+        self.limit = usual;
+        outcome
     }
 
     /// Checks a call against the program and gets it ready to be timed.
@@ -93,7 +114,7 @@ impl Compiled {
     ///
     /// Nothing else is in that time: neither copying the image nor setting up the arguments. Host functions log nothing.
     pub fn time(&mut self, prepared: &mut Prepared<'_>) -> Result<(Duration, Outcome)> {
-        let (outcome, _, time) = arena::with(|arena| self.run(prepared, arena, false))?;
+        let (outcome, _, time) = arena::with(|arena| self.run(prepared, arena, (false, None)))?;
         Ok((time, outcome))
     }
 
@@ -101,7 +122,7 @@ impl Compiled {
         &self,
         prepared: &mut Prepared<'_>,
         arena: &mut Arena,
-        log: bool,
+        (log, write): (bool, Option<ConcurrentWrite<'_>>),
     ) -> Result<(Outcome, Vec<HostCall>, Duration)> {
         let image = arena.load(prepared.memory)?;
         prepared.set_slots(image);
@@ -114,7 +135,8 @@ impl Compiled {
             code: self.span.clone(),
             stack: self.stack,
         };
-        let (ended, time) = native::call(&entry, &mut prepared.slots, self.limit)?;
+        let write = write.map(|ConcurrentWrite { offset, bytes }| (image + offset, bytes));
+        let (ended, time) = native::call(&entry, &mut prepared.slots, Watch { limit: self.limit, write })?;
         let log = lock(&self.session).log.take();
         let outcome = match ended {
             Ended::Returned => Outcome::Returned(prepared.results(&self.functions()[prepared.function])),

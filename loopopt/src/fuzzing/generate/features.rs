@@ -256,6 +256,8 @@ pub enum Shape {
     LongMemory,
     /// A loop looks at something in each iteration that another thread may write.
     PollingLoop,
+    /// A loop ends when another thread writes to memory, and not before.
+    WaitingLoop,
     /// The address of an exception handler is taken.
     HandlerAddress,
 }

@@ -1,6 +1,6 @@
 //! Hosts on which machine code cannot be run.
 
-use super::{Access, Ended, Entry, Slot};
+use super::{Access, Ended, Entry, Slot, Watch};
 use crate::oracle::host::Import;
 use anyhow::{Result, bail};
 use std::ops::Range;
@@ -55,6 +55,6 @@ pub(in crate::oracle) fn processor_time() -> Duration {
     Duration::ZERO
 }
 
-pub(in crate::oracle) fn call(_: &Entry, _: &mut [Slot], _: Duration) -> Result<(Ended, Duration)> {
+pub(in crate::oracle) fn call(_: &Entry, _: &mut [Slot], _: Watch<'_>) -> Result<(Ended, Duration)> {
     bail!(MISSING)
 }

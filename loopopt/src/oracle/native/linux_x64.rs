@@ -7,11 +7,12 @@
 //! Rust code is dropped with them: while a host function runs, signals are passed on to whoever handled them before.
 //!
 //! Time on the processor is limited by a timer for each thread, so that it does not matter what else the machine does. Its handler does the same, but
-//! only while the program counter is in the program's own code; otherwise it waits for the next tick.
+//! only while the program counter is in the program's own code; otherwise it waits for the next tick. What another thread writes while a program runs, it writes
+//! between two instructions of the program: to the program, that is the same.
 
 #![allow(unsafe_code, reason = "memory mappings, signal handlers, and a switch of stacks")]
 
-use super::{Access, Ended, Entry, PAGE, STACK, Slot};
+use super::{Access, Ended, Entry, PAGE, STACK, Slot, Watch};
 use crate::oracle::host;
 use anyhow::{Context as _, Result};
 use std::arch::naked_asm;
@@ -34,6 +35,8 @@ const STACK_GUARD: usize = 1 << 20;
 const SIGNAL_STACK: usize = 64 << 10;
 /// From the first tick on, the timer ticks this often.
 const TICK: Duration = Duration::from_millis(1);
+/// How often another thread writes. Time is that of the clock there, as that on the processor is looked at every few milliseconds only.
+const WRITE_TICK: Duration = Duration::from_micros(100);
 
 /// Fails where machine code cannot be run.
 pub(in crate::oracle) fn require() -> Result<()> {
@@ -101,17 +104,21 @@ impl Drop for Mapping {
 
 /// A call that runs, as the signal handlers see it.
 #[derive(Debug)]
-struct Activation {
+struct Activation<'a> {
     /// The stack pointer of `enter`, with the saved registers above it.
     caller_stack: Cell<usize>,
     code: Range<usize>,
     stack: Range<usize>,
     ended: Cell<Ended>,
+    /// What is written at each tick: where, and what.
+    write: Option<(usize, &'a [u8])>,
+    /// How many ticks are left.
+    left: Cell<u128>,
 }
 
 thread_local! {
     /// The call that runs on this thread.
-    static ACTIVE: Cell<*const Activation> = const { Cell::new(ptr::null()) };
+    static ACTIVE: Cell<*const Activation<'static>> = const { Cell::new(ptr::null()) };
     /// What calls need on this thread.
     static THREAD: OnceCell<Thread> = const { OnceCell::new() };
 }
@@ -143,7 +150,7 @@ pub(in crate::oracle) fn processor_time() -> Duration {
 
 /// Calls a function. The slots hold its arguments before and its results after, if it returned. Also gives the time from
 /// entry to exit.
-pub(in crate::oracle) fn call(entry: &Entry, slots: &mut [Slot], limit: Duration) -> Result<(Ended, Duration)> {
+pub(in crate::oracle) fn call(entry: &Entry, slots: &mut [Slot], watch: Watch<'_>) -> Result<(Ended, Duration)> {
     install_handlers()?;
     THREAD.with(|thread| {
         if thread.get().is_none() {
@@ -156,19 +163,25 @@ pub(in crate::oracle) fn call(entry: &Entry, slots: &mut [Slot], limit: Duration
             code: entry.code.clone(),
             stack: stack.clone(),
             ended: Cell::new(Ended::Returned),
+            write: watch.write,
+            left: Cell::new(watch.write.map_or(0, |_| watch.limit.as_micros() / WRITE_TICK.as_micros())),
         };
         let top = stack.end - ABOVE - (STACK - entry.stack.clamp(ABOVE + CLEARED, STACK));
         // SAFETY: the stack is mapped and larger, and nobody uses it now.
         unsafe { ptr::write_bytes((top - CLEARED) as *mut u8, 0, CLEARED) };
-        thread.set_timer(limit);
-        ACTIVE.set(&active);
+        let (timer, first, tick) = match watch.write {
+            None => (thread.timer, watch.limit, TICK),
+            Some(_) => (thread.write_timer, WRITE_TICK, WRITE_TICK),
+        };
+        set_timer(timer, first, tick);
+        ACTIVE.set((&raw const active).cast());
         let start = Instant::now();
         // SAFETY: `entry` is code that Cranelift made, for a signature for which the slots are enough. It uses the
         // program's stack, which nobody else uses: only host functions run meanwhile, and they call no programs.
         unsafe { enter(active.caller_stack.as_ptr(), top, entry.trampoline, entry.callee, slots.as_mut_ptr()) };
         let time = start.elapsed();
         ACTIVE.set(ptr::null());
-        thread.set_timer(Duration::ZERO);
+        set_timer(timer, Duration::ZERO, tick);
         Ok((active.ended.get(), time))
     })
 }
@@ -235,26 +248,34 @@ struct Thread {
     stack: Mapping,
     /// Keeps the stack for signals, if the thread had none or a small one.
     signal_stack: Option<Mapping>,
+    /// Ends a call.
     timer: libc::timer_t,
+    /// Writes what another thread writes, and ends a call beside which it does.
+    write_timer: libc::timer_t,
 }
 
 impl Thread {
     fn new() -> Result<Self> {
         let stack = Mapping::reserve(STACK_GUARD + STACK)?;
         stack.protect(STACK_GUARD..STACK_GUARD + STACK, Access::Data)?;
-        Ok(Self { stack, signal_stack: ensure_signal_stack()?, timer: make_timer()? })
+        Ok(Self {
+            stack,
+            signal_stack: ensure_signal_stack()?,
+            timer: make_timer(libc::CLOCK_THREAD_CPUTIME_ID)?,
+            write_timer: make_timer(libc::CLOCK_MONOTONIC)?,
+        })
     }
+}
 
-    /// Sets the timer to this time from now on, or stops it if that is zero.
-    fn set_timer(&self, limit: Duration) {
-        let time = |time: Duration| libc::timespec {
-            tv_sec: libc::time_t::try_from(time.as_secs()).unwrap_or(libc::time_t::MAX),
-            tv_nsec: time.subsec_nanos().into(),
-        };
-        let value = libc::itimerspec { it_interval: time(TICK), it_value: time(limit) };
-        // SAFETY: the timer is this thread's, and lives as long as `self`.
-        unsafe { libc::timer_settime(self.timer, 0, &value, ptr::null_mut()) };
-    }
+/// Sets a timer to this time from now on, and to ticks after it, or stops it if the time is zero.
+fn set_timer(timer: libc::timer_t, first: Duration, tick: Duration) {
+    let time = |time: Duration| libc::timespec {
+        tv_sec: libc::time_t::try_from(time.as_secs()).unwrap_or(libc::time_t::MAX),
+        tv_nsec: time.subsec_nanos().into(),
+    };
+    let value = libc::itimerspec { it_interval: time(tick), it_value: time(first) };
+    // SAFETY: the timer is this thread's, and lives as long as its `Thread`.
+    unsafe { libc::timer_settime(timer, 0, &value, ptr::null_mut()) };
 }
 
 impl Drop for Thread {
@@ -263,6 +284,7 @@ impl Drop for Thread {
         // not ours, it is left unchanged.
         unsafe {
             libc::timer_delete(self.timer);
+            libc::timer_delete(self.write_timer);
             if self.signal_stack.is_some() {
                 let mut none: libc::stack_t = mem::zeroed();
                 none.ss_flags = libc::SS_DISABLE;
@@ -292,7 +314,7 @@ fn ensure_signal_stack() -> Result<Option<Mapping>> {
     Ok(Some(stack))
 }
 
-fn make_timer() -> Result<libc::timer_t> {
+fn make_timer(clock: libc::clockid_t) -> Result<libc::timer_t> {
     // SAFETY: `sigevent` is plain data, and the kernel only writes to `timer`.
     unsafe {
         let mut event: libc::sigevent = mem::zeroed();
@@ -300,7 +322,7 @@ fn make_timer() -> Result<libc::timer_t> {
         event.sigev_signo = timer_signal();
         event.sigev_notify_thread_id = libc::gettid();
         let mut timer: libc::timer_t = ptr::null_mut();
-        if libc::timer_create(libc::CLOCK_THREAD_CPUTIME_ID, &mut event, &mut timer) != 0 {
+        if libc::timer_create(clock, &mut event, &mut timer) != 0 {
             return Err(io::Error::last_os_error()).context("no timer");
         }
         Ok(timer)
@@ -356,7 +378,7 @@ fn set_handler(signal: libc::c_int, handler: Handler, flags: libc::c_int) -> Res
 }
 
 /// Makes the interrupted program end like this.
-fn end_program(active: &Activation, ended: Ended, context: &mut libc::ucontext_t) {
+fn end_program(active: &Activation<'_>, ended: Ended, context: &mut libc::ucontext_t) {
     active.ended.set(ended);
     let registers = &mut context.uc_mcontext.gregs;
     registers[libc::REG_RSP as usize] = active.caller_stack.get() as i64;
@@ -364,14 +386,21 @@ fn end_program(active: &Activation, ended: Ended, context: &mut libc::ucontext_t
 }
 
 extern "C" fn on_timer(_: libc::c_int, _: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    // SAFETY: the kernel gives a context, and `ACTIVE` is as in `on_program_stack`.
+    // SAFETY: the kernel gives a context, and `ACTIVE` is as in `on_program_stack`. Who asks for a write says that there is memory, and
+    // no Rust code refers to it while the program runs.
     unsafe {
         let context = &mut *context.cast::<libc::ucontext_t>();
         let pc = context.uc_mcontext.gregs[libc::REG_RIP as usize] as usize;
         if let Some(active) = ACTIVE.get().as_ref()
             && active.code.contains(&pc)
         {
-            end_program(active, Ended::TimedOut, context);
+            if let Some((address, bytes)) = active.write {
+                ptr::copy_nonoverlapping(bytes.as_ptr(), address as *mut u8, bytes.len());
+            }
+            match active.left.get().checked_sub(1) {
+                Some(left) => active.left.set(left),
+                None => end_program(active, Ended::TimedOut, context),
+            }
         }
     }
 }

@@ -19,6 +19,7 @@ pub(super) use host::{
     Mapping, call, host_entry, on_program_stack, processor_time, program_stack_left, require, resume,
 };
 use std::ops::Range;
+use std::time::Duration;
 
 /// Size of a page, and the unit of [`Mapping::protect`].
 pub(super) const PAGE: usize = 4096;
@@ -53,6 +54,15 @@ pub(super) struct Entry {
     pub(super) code: Range<usize>,
     /// How many bytes of stack it gets, no more than [`STACK`].
     pub(super) stack: usize,
+}
+
+/// How long a call may take, and what another thread does meanwhile.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Watch<'a> {
+    /// How much time it may take: on the processor, or on the clock if something is written.
+    pub(super) limit: Duration,
+    /// What is written, again and again: where, and what.
+    pub(super) write: Option<(usize, &'a [u8])>,
 }
 
 /// How a call to machine code ended.

@@ -17,6 +17,9 @@ pub(super) const MAX_STATES: usize = 2_000;
 /// Values on one path down into a block argument. What is made of more may be the same again.
 const MAX_DEPTH: usize = 24;
 
+/// Values that are looked at to see how what is added to is made of a parameter.
+const MAX_VALUES: usize = 16;
+
 /// Parameters that are looked at together.
 const MAX_TOGETHER: usize = 8;
 
@@ -25,10 +28,10 @@ const MAX_TOGETHER: usize = 8;
 pub(super) enum Kept {
     /// It is a different value.
     No,
-    /// It is what it was, or converges.
+    /// It is what it was.
     Yes,
-    /// It is what it was if the number that is added to it, which is loaded from one place, is zero.
-    ByAmount,
+    /// It is what it was from then on: the number that is added to it, which is loaded from one place, is zero; or what it grows to is limited.
+    ForGood,
 }
 
 /// The end of a block, on the walk up, and the block argument for each parameter from there.
@@ -56,7 +59,7 @@ impl Search<'_> {
             if !seen.insert(state.clone()) {
                 continue;
             }
-            let Some(left) = self.states.checked_sub(1) else { return Kept::ByAmount };
+            let Some(left) = self.states.checked_sub(1) else { return Kept::ForGood };
             self.states = left;
             let (block, values) = state;
             let kept: SmallVec<[Kept; 4]> = params
@@ -100,7 +103,7 @@ impl Search<'_> {
     /// Whether `value`, the block argument for `param`, may be what `param` was. What is joined on the walk up may.
     fn kept(&mut self, walk: &mut Walk<'_>, param: Value, value: Value, depth: usize) -> Kept {
         if self.is_loaded(value) {
-            return Kept::ByAmount;
+            return Kept::ForGood;
         }
         if value == param || depth == 0 || self.is_steady(value) {
             return Kept::Yes;
@@ -131,7 +134,11 @@ impl Search<'_> {
                 } else if is_b && commutes && (!is_a || may_be_none(self, a)) {
                     self.kept_by_sum(walk, param, (b, a), depth)
                 } else if is_b && !commutes && self.parts(func.dfg.first_result(inst)).is_loaded {
-                    Kept::ByAmount
+                    Kept::ForGood
+                } else if is_a && is_b && is_sum_of_parts(param, inst, func) {
+                    // Half of a signed number is that of the number and its sign.
+                    let is_moved = args.iter().any(|&arg| self.kept(walk, param, arg, depth) == Kept::No);
+                    if is_moved { Kept::No } else { Kept::ForGood }
                 } else if is_a || self.parts(func.dfg.first_result(inst)).params.is_empty() {
                     Kept::No
                 } else {
@@ -146,11 +153,14 @@ impl Search<'_> {
                 let kept = chosen.iter().map(|&value| self.kept(walk, param, value, depth));
                 kept.max().unwrap_or(Kept::Yes)
             }
-            (_, args) if args.iter().any(|&arg| self.is_loaded(arg)) => Kept::ByAmount,
+            (_, args) if args.iter().any(|&arg| self.is_loaded(arg)) => Kept::ForGood,
             (_, args) => {
                 let all: SmallVec<[Kept; 4]> = args.iter().map(|&arg| self.kept(walk, param, arg, depth)).collect();
-                let is_moved = all.contains(&Kept::No);
-                if is_moved { Kept::No } else { all.into_iter().max().unwrap_or(Kept::Yes) }
+                match all.contains(&Kept::No) {
+                    true if self.passes_on(inst) => Kept::No,
+                    true => Kept::ForGood,
+                    false => all.into_iter().max().unwrap_or(Kept::Yes),
+                }
             }
         }
     }
@@ -163,17 +173,64 @@ impl Search<'_> {
             None => !is_chosen && !self.may_be_none(amount, walk.params),
         };
         match is_added {
+            true if base != param && self.is_limited(base, param) => Kept::ForGood,
             true if base != param && self.may_be_moved_back(base, param) => Kept::Yes,
             true => Kept::No,
             false if is_chosen => self.kept(walk, param, base, depth).max(Kept::Yes),
-            false => Kept::ByAmount,
+            false => Kept::ForGood,
         }
+    }
+
+    /// Whether what `inst` gives is taken to be different in each iteration if one of its operands is. Not if it limits a number, or takes other bits of it
+    /// than the lowest or the highest ones, as where a number is rounded and pointers have tags. A quotient ends at zero, as is asked there.
+    fn passes_on(&self, inst: Inst) -> bool {
+        use Opcode::{
+            Band, Bitcast, Bxor, Imul, Ireduce, Ishl, Rotl, Rotr, Sdiv, Sextend, Sshr, Udiv, Uextend, Urem, Ushr,
+        };
+        let func = self.func;
+        let is_rounding = |arg: &Value| {
+            let kept = constant_of(func, *arg).map(|kept| signed(kept, func.dfg.value_type(*arg).bits()));
+            kept.is_none_or(|kept| kept & kept.wrapping_add(1) == 0 || !kept & (!kept).wrapping_add(1) == 0)
+        };
+        match func.dfg.insts[inst].opcode() {
+            Band => func.dfg.inst_args(inst).iter().all(is_rounding),
+            Bitcast | Bxor | Imul | Ireduce | Ishl | Rotl | Rotr | Sdiv | Sextend | Sshr | Udiv | Uextend | Urem
+            | Ushr => true,
+            opcode => opcode.can_load() || opcode.is_call(),
+        }
+    }
+
+    /// Whether `base`, to which something is added, is made of `param` so that the sum may be the same again: of a part of it, or of it less itself.
+    fn is_limited(&mut self, base: Value, param: Value) -> bool {
+        let func = self.func;
+        let (mut open, mut seen) = (vec![base], FxHashSet::default());
+        while let Some(value) = open.pop() {
+            if value == param || !self.is_made_of(value, param) || !seen.insert(value) {
+                continue;
+            }
+            if seen.len() > MAX_VALUES {
+                return true;
+            }
+            // What is joined is looked at on the walk up.
+            let Some(inst) = func.dfg.value_def(value).inst() else { continue };
+            let args = func.dfg.inst_args(inst);
+            match func.dfg.insts[inst].opcode() {
+                opcode if is_select(opcode) => open.extend_from_slice(&args[1..]),
+                Opcode::Fadd | Opcode::Fsub | Opcode::Iadd | Opcode::Isub => {
+                    if args.iter().all(|&arg| self.is_made_of(arg, param)) && is_sum_of_parts(param, inst, func) {
+                        return true;
+                    }
+                    open.extend_from_slice(args);
+                }
+                _ if self.passes_on(inst) => open.extend_from_slice(args),
+                _ => return true,
+            }
+        }
+        false
     }
 
     /// Whether `base`, to which something is added, may be `param` less something: it is so on one of several paths.
     fn may_be_moved_back(&mut self, base: Value, param: Value) -> bool {
-        /// Values that are looked at.
-        const MAX_VALUES: usize = 16;
         let func = self.func;
         let (mut open, mut seen) = (vec![(base, false)], FxHashSet::default());
         while let Some((value, is_path)) = open.pop() {
@@ -244,6 +301,14 @@ impl Search<'_> {
     fn is_made_of(&mut self, value: Value, param: Value) -> bool {
         value == param || self.parts(value).params.contains(&param)
     }
+}
+
+/// Whether a sum or a difference, of which both operands are made of `param`, may be the same for different numbers. It is not taken to be so where something is added to `param`
+/// itself, or subtracted, as the lowest bit or at most a constant is; nor where a number is doubled.
+fn is_sum_of_parts(param: Value, inst: Inst, func: &Function) -> bool {
+    let args = func.dfg.inst_args(inst);
+    let commutes = matches!(func.dfg.insts[inst].opcode(), Opcode::Iadd | Opcode::Fadd);
+    args[0] != args[1] && args[0] != param && !(commutes && args[1] == param)
 }
 
 /// Whether `value` is a constant below zero.

@@ -142,7 +142,7 @@ impl Search<'_> {
     fn counts(&mut self, param: Value) -> bool {
         match self.kept_on_some_path(&[param]) {
             Kept::No => true,
-            Kept::ByAmount => false,
+            Kept::ForGood => false,
             Kept::Yes => !self.may_be_kept_for_good(param),
         }
     }
