@@ -6,13 +6,13 @@ use super::halves::halve;
 use super::polled::{Interrupting, interrupt};
 use super::profiles::distort;
 use super::statistics::Statistics;
+use super::unoptimized::rewrite_unoptimized;
 use crate::oracle::{Arm, Compiled, Difference, Pipeline, Rewrite, Settings, check_with, optimizing_isa, rewrite};
 use crate::profile::{Profile, Profiling, Recorder};
 use crate::{Embedder, LoopOptimizer, Options, SpectreGuards, Writers};
 use anyhow::{Result, anyhow, ensure};
 use arbitrary::Unstructured;
 use cranelift_codegen::Context;
-use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::{AliasRegionData, TrapCode};
 use cranelift_codegen::isa::TargetIsa;
 use std::any::Any;
@@ -156,14 +156,7 @@ fn unoptimized(case: &TestCase, statistics: &mut Statistics) -> Result<()> {
     let mut fresh = program.functions().iter();
     let mut rewrite = |context: &mut Context, isa: &dyn TargetIsa| {
         let original = fresh.next().expect("the functions come in order");
-        let mut own = Context::for_function(original.clone());
-        let report = loops.run(&mut own, isa, &mut ControlPlane::default())?;
-        if report.changed {
-            context.func = own.func;
-            context.compute_cfg();
-            context.compute_domtree();
-        }
-        Ok(report)
+        rewrite_unoptimized(&mut loops, original, context, isa)
     };
     compare(case, &mut rewrite, statistics)
 }

@@ -28,6 +28,7 @@ mod polled;
 mod profiles;
 mod reduce;
 mod statistics;
+mod unoptimized;
 mod waits;
 
 pub use bodies::{BODIES, Body, bytes_of};

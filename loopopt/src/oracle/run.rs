@@ -11,7 +11,6 @@ use cranelift_codegen::data_value::DataValue;
 use cranelift_codegen::ir::{Signature, SourceLoc, TrapCode, Type, types};
 use std::error::Error;
 use std::fmt;
-use std::mem;
 use std::time::Duration;
 
 /// A call with its arguments and its memory image, ready to be made many times, by any arm of the same program.
@@ -64,7 +63,7 @@ impl Compiled {
     pub(super) fn observe_timed(&mut self, call: &Call, memory: &[u8]) -> Result<(Observation, Duration)> {
         let mut prepared = self.prepare(call, memory)?;
         arena::with(|arena| {
-            let (outcome, calls, time) = self.run(&mut prepared, arena, (true, None))?;
+            let (outcome, calls, time) = self.run(&mut prepared, arena, (true, self.limit, None))?;
             let memory = arena.image(memory.len()).to_vec();
             Ok((Observation { outcome, memory, calls }, time))
         })
@@ -84,10 +83,7 @@ impl Compiled {
         let end = write.offset.saturating_add(write.bytes.len());
         ensure!(end <= memory.len(), "the other thread writes outside of the image");
         let mut prepared = self.prepare(call, memory)?;
-        let usual = mem::replace(&mut self.limit, limit);
-        let outcome = arena::with(|arena| Ok(self.run(&mut prepared, arena, (false, Some(write)))?.0));
-        self.limit = usual;
-        outcome
+        arena::with(|arena| Ok(self.run(&mut prepared, arena, (false, limit, Some(write)))?.0))
     }
 
     /// Checks a call against the program and gets it ready to be timed.
@@ -114,7 +110,7 @@ impl Compiled {
     ///
     /// Nothing else is in that time: neither copying the image nor setting up the arguments. Host functions log nothing.
     pub fn time(&mut self, prepared: &mut Prepared<'_>) -> Result<(Duration, Outcome)> {
-        let (outcome, _, time) = arena::with(|arena| self.run(prepared, arena, (false, None)))?;
+        let (outcome, _, time) = arena::with(|arena| self.run(prepared, arena, (false, self.limit, None)))?;
         Ok((time, outcome))
     }
 
@@ -122,13 +118,13 @@ impl Compiled {
         &self,
         prepared: &mut Prepared<'_>,
         arena: &mut Arena,
-        (log, write): (bool, Option<ConcurrentWrite<'_>>),
+        (log, limit, write): (bool, Duration, Option<ConcurrentWrite<'_>>),
     ) -> Result<(Outcome, Vec<HostCall>, Duration)> {
         let image = arena.load(prepared.memory)?;
         prepared.set_slots(image);
         lock(&self.session).image = (image, prepared.memory.len());
         lock(&self.session).log =
-            log.then(|| Log::new((image, prepared.memory.len()), native::processor_time() + self.limit));
+            log.then(|| Log::new((image, prepared.memory.len()), native::processor_time() + limit));
         let entry = Entry {
             trampoline: prepared.trampoline,
             callee: self.code[prepared.function].address,
@@ -136,7 +132,7 @@ impl Compiled {
             stack: self.stack,
         };
         let write = write.map(|ConcurrentWrite { offset, bytes }| (image + offset, bytes));
-        let (ended, time) = native::call(&entry, &mut prepared.slots, Watch { limit: self.limit, write })?;
+        let (ended, time) = native::call(&entry, &mut prepared.slots, Watch { limit, write })?;
         let log = lock(&self.session).log.take();
         let outcome = match ended {
             Ended::Returned => Outcome::Returned(prepared.results(&self.functions()[prepared.function])),

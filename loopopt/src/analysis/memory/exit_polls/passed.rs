@@ -189,8 +189,11 @@ impl Search<'_> {
         };
         let func = self.func;
         let is_rounding = |arg: &Value| {
-            let kept = constant_of(func, *arg).map(|kept| signed(kept, func.dfg.value_type(*arg).bits()));
-            kept.is_none_or(|kept| kept & kept.wrapping_add(1) == 0 || !kept & (!kept).wrapping_add(1) == 0)
+            constant_of(func, *arg).is_none_or(|mask| {
+                let mask = signed(mask, func.dfg.value_type(*arg).bits());
+                let low = if mask < 0 { !mask } else { mask };
+                low & low.wrapping_add(1) == 0
+            })
         };
         match func.dfg.insts[inst].opcode() {
             Band => func.dfg.inst_args(inst).iter().all(is_rounding),
