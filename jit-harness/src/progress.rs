@@ -33,6 +33,11 @@ pub fn progress(count: usize) -> Progress {
     }
 }
 
+/// Shows nothing: for what does not take long.
+pub fn hidden() -> Progress {
+    Progress { bar: ProgressBar::hidden(), lines: None }
+}
+
 impl Progress {
     /// Says what is done now.
     pub fn set_message(&self, message: impl Into<String>) {

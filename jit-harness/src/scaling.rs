@@ -365,9 +365,9 @@ fn latches(writer: &mut Writer, count: usize) -> Val {
         for kind in 0..4 {
             let place = writer.value(format_args!("iadd {POINTER}, {i}"));
             let byte = writer.value(format_args!("uload8.i64 {place}+{kind}"));
-            let [way, next] = [(); 2].map(|()| writer.block());
-            writer.end(format_args!("brif {byte}, {way}, {next}"));
-            writer.start(way, 0);
+            let [side, next] = [(); 2].map(|()| writer.block());
+            writer.end(format_args!("brif {byte}, {side}, {next}"));
+            writer.start(side, 0);
             let own: Vec<Val> =
                 carried.iter().map(|value| writer.value(format_args!("bxor {value}, {byte}"))).collect();
             writer.end(format_args!("jump {join}{}", list(&own)));

@@ -895,6 +895,31 @@ fn polled_choices(layers: usize) -> Function {
     maker.finish_with_arg()
 }
 
+/// Each of eight numbers of a loop is one of two sums of it, what is loaded and another one: each may stand still if the others do.
+fn loops_of_chosen_sums(loops: usize) -> Function {
+    const NUMBERS: usize = 8;
+    let mut maker = Maker::new();
+    for _ in 0..loops {
+        let (header, exit) = (maker.block(), maker.block());
+        maker.jump(header, &[maker.arg; NUMBERS]);
+        let numbers: Vec<Value> = (0..NUMBERS).map(|_| maker.param(header)).collect();
+        maker.block = header;
+        let arg = maker.arg;
+        let loaded = maker.at().ins().load(types::I64, MemFlagsData::trusted(), arg, 0);
+        let mut next = Vec::new();
+        for (at, &number) in numbers.iter().enumerate() {
+            let [a, b] = [1, 3].map(|distance| {
+                let added = maker.add(loaded, numbers[(at + distance) % NUMBERS]);
+                maker.add(number, added)
+            });
+            next.push(maker.at().ins().select(arg, a, b));
+        }
+        maker.branch(IntCC::UnsignedLessThan, [next[0], arg], (header, &next), (exit, &[]));
+        maker.block = exit;
+    }
+    maker.finish_with_arg()
+}
+
 /// From each depth, one edge leaves all loops.
 fn nest_with_long_exits(depth: usize) -> Function {
     fn inside(maker: &mut Maker, depth: usize, exit: Block) {
@@ -1223,7 +1248,7 @@ const SHAPES: &[Shape] = &[
     Shape::new("loops behind a chain of branches", 10_000, values_of_loops_behind_a_chain),
     Shape::new("squares of one number", 64, squares_of_one_number),
     // Each edge is an exit of each loop that it leaves.
-    Shape::new("a nest with ways out of all", 1_000, nest_with_long_exits).square(),
+    Shape::new("a nest with exits from each level", 1_000, nest_with_long_exits).square(),
     Shape::new("checks in a nest", 24, checks_in_a_nest).square(),
     Shape::new("a triangular nest", 24, triangular_nest).square(),
     Shape::new("checks against one number", 400, checks_against_one_number),
@@ -1231,6 +1256,7 @@ const SHAPES: &[Shape] = &[
     Shape::new("values of loops in a row", 2_000, values_of_loops_in_a_row),
     Shape::new("bits of sums of bits", 20, bits_of_sums),
     Shape::new("choices that a loop polls", 60, polled_choices),
+    Shape::new("sums that are chosen", 120, loops_of_chosen_sums),
     Shape::new("parameters", 10_000, many_parameters),
     Shape::new("a table to the header", 50_000, |size| table(size, |_, header, _, _| header)),
     Shape::new("a table into the body", 50_000, |size| table(size, |ways, _, _, at| ways[at % 4])),

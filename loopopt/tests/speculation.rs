@@ -352,8 +352,8 @@ impl<'a> Wild<'a> {
         // Most runs prefer one edge of each branch, so that loops go on for long.
         let drawn = pos.ins().band_imm_u(bits, self.bias);
         let cond = if (seed_of(self.seed, branch) & 1) == 0 { IntCC::NotEqual } else { IntCC::Equal };
-        let way = pos.ins().icmp_imm_u(cond, drawn, 0);
-        self.func.dfg.inst_args_mut(branch)[0] = way;
+        let drawn_cond = pos.ins().icmp_imm_u(cond, drawn, 0);
+        self.func.dfg.inst_args_mut(branch)[0] = drawn_cond;
     }
 
     /// Asks in the place of an access whether it is within the memory, or at a null pointer.

@@ -11,7 +11,7 @@ use super::Ending;
 use crate::cli::{ExplainArgs, ShownArgs};
 use crate::error::in_file;
 use crate::input::{Input, Lines, functions_for_any_target};
-use crate::progress::{Progress, progress};
+use crate::progress::{hidden, progress};
 use crate::{listing, target};
 use anstream::{AutoStream, ColorChoice};
 use anyhow::Result;
@@ -68,15 +68,15 @@ fn say(
         Ok((text, explained.report.remarks.fired_counts()))
     };
     let count = unit.functions.len();
-    let progress = (count > MANY_FUNCTIONS).then(|| progress(count));
-    progress.iter().for_each(|progress| progress.set_message("functions"));
+    let progress = if count > MANY_FUNCTIONS { progress(count) } else { hidden() };
+    progress.set_message("functions");
     let mut fired = BTreeSet::new();
     unit.each_function((options, depth), print, |(text, counts)| {
         fired.extend(counts.into_keys());
-        progress.iter().for_each(|progress| progress.inc(1));
+        progress.inc(1);
         Ok(out.write_all(&text)?)
     })?;
-    progress.iter().for_each(Progress::finish_and_clear);
+    progress.finish_and_clear();
     if shown.passes.is_empty() {
         printer::print_gains(&fired, out)?;
     }

@@ -35,11 +35,6 @@ Times are of one call: without loopopt the median over the rounds, with loopopt 
 ≈: it may be noise. \"At the best places\" is the ratio of the times at each build's best place in a cache line. Instructions are those of all
 innermost loops together, of remainder loops and slow versions too; `jit-harness explain` says how many an iteration has.";
 
-/// A time in the unit that suits it.
-fn of_call(ns: f64) -> String {
-    time(ns).replace(" us", " µs")
-}
-
 fn row(record: &Record) -> String {
     let Some(measured) = &record.measured else {
         let word = record.wrong().map_or("", |(word, _)| word);
@@ -50,8 +45,8 @@ fn row(record: &Record) -> String {
     format!(
         "| {} | {} | {} | {sign}{:.3} | {:.3} – {:.3} | {:.3} | {before} → {after} |",
         record.name,
-        of_call(measured.baseline_ns),
-        of_call(measured.loopopt_ns),
+        time(measured.baseline_ns),
+        time(measured.loopopt_ns),
         measured.ratio,
         measured.low,
         measured.high,

@@ -184,7 +184,7 @@ fn unsteady(measured: &Measured) -> Option<f64> {
 pub fn time(ns: f64) -> String {
     match ns {
         ns if ns < 1e3 => format!("{ns:.0} ns"),
-        ns if ns < 1e6 => format!("{:.2} us", ns / 1e3),
+        ns if ns < 1e6 => format!("{:.2} µs", ns / 1e3),
         ns if ns < 1e9 => format!("{:.2} ms", ns / 1e6),
         ns => format!("{:.2} s", ns / 1e9),
     }
@@ -262,7 +262,7 @@ mod tests {
     #[test]
     fn times_have_the_unit_that_suits_them() {
         assert_eq!(time(12.3), "12 ns");
-        assert_eq!(time(12_345.0), "12.35 us");
+        assert_eq!(time(12_345.0), "12.35 µs");
         assert_eq!(time(12_345_678.0), "12.35 ms");
         assert_eq!(time(2e9), "2.00 s");
     }

@@ -127,13 +127,13 @@ impl Guards {
             let Some(access) = Access::of(func, inst).filter(|access| access.flags.alias_region().is_some()) else {
                 continue;
             };
-            // What is at one place is beyond a length that a loop reaches.
+            // An access whose address is a parameter alone may lie beyond the length of each of the two memories.
             if self.twins && access.address.terms().len() == 1 {
                 continue;
             }
             let is_term = |param: &&Value| access.address.terms().contains(&(Term::Value(**param), 1));
             if let Some(&base) = wide.iter().find(is_term) {
-                // Half of the memories that have a length of their own begin where one of a constant length does, which is another memory.
+                // An odd region is often a memory of its own, whose length is a constant, though it has the same base.
                 let is_other = access.flags.alias_region().is_some_and(|region| region.as_u32() % 2 == 1);
                 let is_disjoint = is_other && (self.twins || (self.seed >> 40).is_multiple_of(2));
                 let place = (func.layout.inst_block(inst), access.address.clone(), access.size, is_disjoint);

@@ -40,8 +40,8 @@ fn options() -> Options {
 }
 
 /// Every loop that looks at something in each iteration that other threads may write does so in the output: each loop there
-/// that holds a store or a branch of its own body holds such a load as well. A loop that holds code of an outer loop, too, is that one: the inner loop has
-/// become its iterations, which may leave before they look.
+/// that holds a store or a branch of its own body holds such a load as well. A loop with code of an outer loop in it stands for the outer loop: the inner
+/// one has been unrolled there, and its iterations may leave before they look.
 pub(super) fn check_polls(case: &TestCase, isa: &OwnedTargetIsa, statistics: &mut Statistics) -> Result<()> {
     for func in case.program.functions() {
         let mut context = Context::for_function(func.clone());

@@ -147,7 +147,7 @@ impl Interrupts<'_> {
                 let mut pos = FuncCursor::new(self.func).at_first_insertion_point(block);
                 let left = pos.ins().stack_load(types::I64, types::I64, slot, 0);
                 let left = add(&mut pos, left, cost);
-                // What an iteration leaves need not be a sum.
+                // Now and then the fuel is set to another number, so that what is left after the block is no sum of what was left before.
                 pos.ins().stack_store(types::I64, other.unwrap_or(left), slot, 0);
             }
         }

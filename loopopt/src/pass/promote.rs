@@ -45,10 +45,10 @@
 //! * (L5) a store is certain on each exit edge: one of them dominates it. Nothing is written that was not written before. In a slot that
 //!   nobody else knows, nobody can tell, if the cell is sure to be in it: a store, or a load that may trap, runs on each entry of the loop, or the
 //!   address is a constant. What is after a test of an index may be anywhere if the test fails, and that a load there is harmless, and was put
-//!   before the loop for it, says nothing of a store.
-//!
-//! A loop that does not end is not required to have stored: nobody is there to see it but other threads, and for them there are
-//! atomics and regions that others write ([`Writers`](crate::Writers)).
+//!   before the loop for it, says nothing of a store;
+//! * (L6) neither the loop nor an inner one waits for others: it has no [polls](crate::analysis::memory::exit_polls) but those that the loop itself makes advance. They may write what it waits for
+//!   once they have seen what it has stored. Of any other loop, what it stores is seen once it has ended: a loop that never ends is not required to have stored. For that there are
+//!   atomics.
 //!
 //! # Pays when
 //!
@@ -286,7 +286,7 @@ impl<'a> Here<'a> {
         Said::new(self.func, &why)
     }
 
-    /// (L1) to (L5)
+    /// (L1) to (L6)
     fn prove(&mut self, cx: &PassCx<'_>, memory: &mut Memory, accesses: Vec<Rc<Located>>) -> Result<Cell, Decline> {
         let first = &accesses[0];
         let ty = self.cell_type(&accesses)?;
@@ -312,7 +312,10 @@ impl<'a> Here<'a> {
         }
         let is_located = !is_private || self.is_in_slot(&accesses);
         let invisible = is_private && !starts_with_store && is_located;
-        let stays = self.prove_stores(&accesses, invisible, seen_by);
+        let mut stays = self.prove_stores(&accesses, invisible, seen_by);
+        if stays.is_none() && !is_private {
+            stays = self.prove_no_wait(memory, &accesses);
+        }
         let offset = self.func.dfg.insts[first.inst].load_store_offset().expect("a plain access");
         Ok(Cell { ty, offset, accesses, entry, starts_with_store, stays, is_located })
     }

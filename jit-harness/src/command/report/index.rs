@@ -1,12 +1,13 @@
 //! The first page: the means, the plots, and a table of all programs.
 
 use super::bar::bar;
-use super::parts::{page as whole, quotient, tile, time};
+use super::parts::{page as whole, quotient, tile};
 use super::plots::{self, Point};
 use super::program::Program;
 use crate::cli::ReportArgs;
 use crate::listing::count;
 use crate::report::json::{Bench, Measured, Record};
+use crate::report::table::time;
 use anyhow::Result;
 use maud::{Markup, html};
 use std::collections::BTreeMap;

@@ -1,6 +1,5 @@
 //! What all pages have.
 
-use crate::report::table;
 use maud::{DOCTYPE, Markup, html};
 
 /// A whole page.
@@ -36,11 +35,6 @@ pub(super) fn tile(what: &str, figure: &str, more: &str) -> Markup {
 /// `6 → 5`.
 pub(super) fn change(pair: [usize; 2]) -> String {
     format!("{} → {}", pair[0], pair[1])
-}
-
-/// A time in the unit that suits it.
-pub(super) fn time(ns: f64) -> String {
-    table::time(ns).replace(" us", " µs")
 }
 
 /// The quotient, if there is one.

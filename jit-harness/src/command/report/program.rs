@@ -1,11 +1,12 @@
 //! The page of a file: what was measured, and for each function what was done to it and its code.
 
 use super::super::explain::FunctionRecord;
-use super::parts::{change, page as whole, tile, time};
+use super::parts::{change, page as whole, tile};
 use super::remarks::{placed, remarks};
 use super::{MAX_SHOWN, Source, code, functions, graph, source};
 use crate::listing::count;
 use crate::report::json::{Bench, Measured, Record};
+use crate::report::table::time;
 
 use crate::traced::{State, Traced};
 use anyhow::Result;

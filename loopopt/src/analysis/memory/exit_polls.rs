@@ -65,7 +65,8 @@ use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode, Value, ValueDef};
 use cranelift_codegen::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
-use standing::Decider;
+use standing::{Decider, Parts};
+use std::rc::Rc;
 
 /// The polls of `lp`, sorted. Linear in the size of the loop.
 pub fn polls(
@@ -157,8 +158,10 @@ struct Search<'a> {
     deciders: Option<Vec<Decider>>,
     /// Whether values that are not steady [progress](Self::progresses), as far as that is known.
     progressing: FxHashMap<(Value, bool), bool>,
-    /// How many states walks up through an iteration may still have.
-    states: usize,
+    /// What values are made of in one iteration, as far as that was asked.
+    parts: FxHashMap<Value, Rc<Parts>>,
+    /// How many steps walks up through an iteration may still take.
+    steps: usize,
 }
 
 /// An exit of the loop: a block, and what is asked there. It is taken only if each of these is as it has to be.
@@ -198,7 +201,8 @@ impl<'a> Search<'a> {
             awaited: Vec::new(),
             deciders: None,
             progressing: FxHashMap::default(),
-            states: passed::MAX_STATES,
+            parts: FxHashMap::default(),
+            steps: passed::MAX_STEPS,
         }
     }
 
@@ -428,9 +432,7 @@ impl<'a> Search<'a> {
         }
         match func.dfg.value_def(value) {
             ValueDef::Result(inst, _) => {
-                if is_select(func.dfg.insts[inst].opcode()) {
-                    self.deciding.push(func.dfg.inst_args(inst)[0]);
-                }
+                self.deciding.extend(self.chosen_by(value));
                 is_deterministic(func, inst).then(|| Operands::from_slice(func.dfg.inst_args(inst)))
             }
             ValueDef::Param(block, index) => {
@@ -441,6 +443,12 @@ impl<'a> Search<'a> {
             }
             ValueDef::Union(..) => None,
         }
+    }
+
+    /// The condition of a choice.
+    fn chosen_by(&self, value: Value) -> Option<Value> {
+        let inst = self.func.dfg.value_def(value).inst()?;
+        is_select(self.func.dfg.insts[inst].opcode()).then(|| self.func.dfg.inst_args(inst)[0])
     }
 
     /// Takes note of the block arguments for `block`, and, if it is not the header, of the conditions in the loop that decide which edge to it is
@@ -509,7 +517,6 @@ fn is_deterministic(func: &Function, inst: Inst) -> bool {
     let effects = Effects::of(func, inst);
     match func.dfg.insts[inst].opcode() {
         Opcode::AtomicLoad => true,
-        Opcode::GetPinnedReg => false,
         _ => !effects.writes && !effects.fences && !effects.diverges,
     }
 }
@@ -557,6 +564,7 @@ mod tests {
         assert!(test("v8 = call fn0()\nv7 = bxor v8, v4").is_empty(), "a call may give anything");
         assert_eq!(test("v8 = call fn0()\nv7 = band v8, v4"), ["v4"], "one of two is enough");
         assert_eq!(test("v8 = atomic_load.i64 v0\nv7 = band v8, v4"), ["v4"]);
+        assert_eq!(test("v8 = get_pinned_reg.i64\nv7 = icmp ne v8, v4"), ["v4"], "until the lock is handed over");
     }
 
     #[test]

@@ -307,6 +307,10 @@ impl Sum {
         if self.bits != other.bits {
             return None;
         }
+        // That of accesses next to each other, of which there are many.
+        if self.terms == other.terms {
+            return Some(vec![self.constant.wrapping_sub(other.constant) & mask(self.bits)]);
+        }
         let difference = self.minus(other)?;
         match &difference.terms[..] {
             [] => Some(vec![difference.constant]),

@@ -1,8 +1,8 @@
-//! A loop whose exit test is in the middle of an inner loop: what the inner one does after the test need not run in an entry in
-//! which it has begun.
+//! A nest of which the inner loop leaves in its middle: once entered, it always runs what is before the test, and what is
+//! after the test perhaps never.
 //!
-//! Before the test there is a row that the outer loop counts through, and after it one place. Where it is, the arguments
-//! say: in the row, or beside it.
+//! Before the test an element of a row is accessed, whose index is the counter of the outer loop; after it a cell. The arguments
+//! say whether the cell is in the row or beside it.
 
 use super::features::Shape;
 use super::memory::{HIGH, IMAGE};

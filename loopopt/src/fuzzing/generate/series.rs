@@ -144,12 +144,12 @@ impl Fill<'_, '_, '_> {
         (Pointer::element(address, series.part), (rest + away) as i32)
     }
 
-    /// A new address, and how far it is from the element of this iteration. It is at most `away` and what it needs to be.
+    /// A new address near the element of this iteration, and the offset that leads from the one to the other.
     fn element_address(&mut self, series: &Series, away: i128) -> (Value, i128) {
         let ty = self.pos.func.dfg.value_type(series.index);
         let bits = ty.bits();
         let in_index = if self.random.chance(40) { away } else { 0 };
-        // Before the part, nothing is added after the scaling that the offset could not take away again.
+        // What the offset of the access adds is missing in the address.
         let in_offset = self.random.pick(&[0, i128::from(series.part.start), 64]);
         let target = series.first + in_index - in_offset;
         let rest = wrap(target - series.scale * series.progress.start, bits);

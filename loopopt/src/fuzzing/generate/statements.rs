@@ -156,7 +156,7 @@ impl Draft<'_, '_, '_> {
         if invariant { On::Invariant } else { On::Data }
     }
 
-    /// The block of an arm, filled, and on to `join` or out of what it is in.
+    /// A new block with statements, the arm of a branch. It ends with a jump to `join`, or now and then with one that leaves the loop.
     fn arm(&mut self, join: Block) -> Successor {
         let block = self.block();
         if let Some(end) = self.region(block, 2) {

@@ -1,6 +1,7 @@
 //! Whether a loop waits for what a cell holds, and whether what it stores there itself advances.
 
 use super::Here;
+use super::memory::Memory;
 use super::neighbours::Located;
 use super::why::Decline;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
@@ -41,6 +42,24 @@ impl Here<'_> {
             })?;
         }
         Ok(())
+    }
+
+    /// (L6): that nobody else is waited for, in this loop or an inner one, while the stores of a cell are not done.
+    pub(super) fn prove_no_wait(&mut self, memory: &Memory, accesses: &[Rc<Located>]) -> Option<Decline> {
+        let store = accesses.iter().find(|access| access.stored.is_some())?.inst;
+        let flow = (self.cfg, self.domtree);
+        let forest = self.forest.whole(self.func, flow);
+        let own = forest.loop_of_header(self.forest.data(self.lp).header)?;
+        let mut loops = forest.loops().filter(|&lp| forest.contains(own, forest.data(lp).header));
+        loops.find_map(|lp| {
+            let polls = self.polls.of(self.func, flow, (forest, lp)).to_vec();
+            let is_awaited = |&load: &Inst| {
+                let place = memory.accesses.iter().find(|access| access.inst == load).map(|access| access.place);
+                let of_cell = memory.accesses.iter().filter(|access| Some(access.place) == place);
+                !self.is_overwritten(&of_cell.cloned().collect::<Vec<_>>(), load, (forest, lp))
+            };
+            polls.into_iter().find(is_awaited).map(|load| Decline::Waits { store, load })
+        })
     }
 
     /// That no loop that encloses `load` waits for its value, be it outside this loop, or one that no pass looks at; but for those that satisfy `is_free`.

@@ -50,6 +50,10 @@ refusals! {
         /// (L5) The same: no store is certain to come before this exit.
         NotStored { store: Inst, block: Block }
             => "store-stays", "{store} stays in the loop: it may not have run when {block} leaves it";
+        /// (L6) The same: others may look at them while the loop waits.
+        Waits { store: Inst, load: Inst }
+            => "store-while-waiting",
+            "{store} stays in the loop: the loop may wait for somebody else to change what {load} reads, and that may happen once {store} is seen";
         /// (P1) Its accesses are cold.
         Cold { access: Inst } => "cold", "{access} is in a cold block";
         /// (P2) The loop is short of registers.

@@ -1,6 +1,5 @@
 //! What one path through an iteration passes to the next one: whether it moves parameters of the header, or keeps them.
 
-use super::standing::Parts;
 use super::{Search, is_select};
 use crate::analysis::cfg::edges::Edge;
 use crate::analysis::inst::number::{constant_of, signed};
@@ -11,8 +10,9 @@ use smallvec::SmallVec;
 /// Parameters of the header.
 pub(super) type Params = SmallVec<[Value; 4]>;
 
-/// States of all walks of one loop from the end of an iteration up to its start. From then on, all parameters may be kept on one of the paths.
-pub(super) const MAX_STATES: usize = 2_000;
+/// States of all walks of one loop from the end of an iteration up to its start, with each value that is looked at on the way. From then on, all parameters may be
+/// kept on one of the paths.
+pub(super) const MAX_STEPS: usize = 4_000;
 
 /// Values on one path down into a block argument. What is made of more may be the same again.
 const MAX_DEPTH: usize = 24;
@@ -59,8 +59,9 @@ impl Search<'_> {
             if !seen.insert(state.clone()) {
                 continue;
             }
-            let Some(left) = self.states.checked_sub(1) else { return Kept::ForGood };
-            self.states = left;
+            if !self.take_step() {
+                return Kept::ForGood;
+            }
             let (block, values) = state;
             let kept: SmallVec<[Kept; 4]> = params
                 .iter()
@@ -77,6 +78,13 @@ impl Search<'_> {
             }
         }
         found
+    }
+
+    /// Whether one more step may be taken.
+    fn take_step(&mut self) -> bool {
+        let left = self.steps.checked_sub(1);
+        self.steps = left.unwrap_or(0);
+        left.is_some()
     }
 
     /// Whether `value` is a parameter of a block inside of the loop, of which the path decides the value.
@@ -112,6 +120,9 @@ impl Search<'_> {
         if let Some(&known) = walk.known.get(&(param, value)) {
             return known;
         }
+        if !self.take_step() {
+            return Kept::ForGood;
+        }
         let kept = self.kept_by(walk, param, inst, depth - 1);
         walk.known.insert((param, value), kept);
         kept
@@ -126,6 +137,10 @@ impl Search<'_> {
         }
         match (opcode, args) {
             (Iadd | Fadd | Isub | Fsub, &[a, b]) => {
+                let parts = self.parts(func.dfg.first_result(inst));
+                if !parts.is_whole {
+                    return Kept::ForGood;
+                }
                 let may_be_none = |search: &mut Self, amount| search.may_be_none(amount, walk.params);
                 let (is_a, is_b) = (self.is_made_of(a, param), self.is_made_of(b, param));
                 let commutes = matches!(opcode, Iadd | Fadd);
@@ -133,13 +148,13 @@ impl Search<'_> {
                     self.kept_by_sum(walk, param, (a, b), depth)
                 } else if is_b && commutes && (!is_a || may_be_none(self, a)) {
                     self.kept_by_sum(walk, param, (b, a), depth)
-                } else if is_b && !commutes && self.parts(func.dfg.first_result(inst)).is_loaded {
+                } else if is_b && !commutes && parts.is_loaded {
                     Kept::ForGood
                 } else if is_a && is_b && is_sum_of_parts(param, inst, func) {
                     // Half of a signed number is that of the number and its sign.
                     let is_moved = args.iter().any(|&arg| self.kept(walk, param, arg, depth) == Kept::No);
                     if is_moved { Kept::No } else { Kept::ForGood }
-                } else if is_a || self.parts(func.dfg.first_result(inst)).params.is_empty() {
+                } else if is_a || parts.params.is_empty() {
                     Kept::No
                 } else {
                     Kept::Yes
@@ -268,12 +283,12 @@ impl Search<'_> {
         if self.is_steady(amount) {
             return self.has_load(amount) && !self.is_distance(amount);
         }
-        let Parts { is_loaded, params: made_of } = self.parts(amount);
-        if !is_loaded || !self.progresses(amount, true) {
-            return is_loaded;
+        let parts = self.parts(amount);
+        if !parts.is_loaded || !self.progresses(amount, true) {
+            return parts.is_loaded;
         }
         let mut together = Params::from_slice(params);
-        together.extend(made_of.into_iter().filter(|param| !params.contains(param)));
+        together.extend(parts.params.iter().copied().filter(|param| !params.contains(param)));
         let is_more = together.len() > params.len();
         !is_more || together.len() > MAX_TOGETHER || self.kept_on_some_path(&together) != Kept::No
     }

@@ -25,6 +25,7 @@ use crate::analysis::scev::linear_expr::offset;
 use cranelift_codegen::FxHashSet;
 use cranelift_codegen::entity::EntitySet;
 use cranelift_codegen::ir::{Block, Function, Inst, InstructionData, Opcode, Value, ValueDef};
+use std::rc::Rc;
 
 /// Values on one path down to what is asked. What is made of more is not known to progress.
 const MAX_DEPTH: usize = 64;
@@ -52,6 +53,10 @@ pub(super) struct Parts {
     /// Whether a load from one place is a part of it, or may be.
     pub is_loaded: bool,
     pub params: Params,
+    /// Whether all of it was looked at.
+    pub is_whole: bool,
+    /// The conditions of the choices that were seen.
+    chosen_by: Operands,
 }
 
 impl Search<'_> {
@@ -169,10 +174,10 @@ impl Search<'_> {
             conditions.dedup();
             let mut found = Vec::new();
             for condition in conditions {
-                let Parts { is_loaded, params } = self.parts(condition);
-                if is_loaded {
+                let parts = self.parts(condition);
+                if parts.is_loaded {
                     let is_masked = !self.progresses(condition, true);
-                    found.push(Decider { condition, is_masked, params });
+                    found.push(Decider { condition, is_masked, params: parts.params.clone() });
                 }
                 if found.len() > MAX_DECIDERS {
                     break;
@@ -196,16 +201,26 @@ impl Search<'_> {
     }
 
     /// What `value` is made of within one iteration.
-    pub(super) fn parts(&mut self, value: Value) -> Parts {
+    pub(super) fn parts(&mut self, value: Value) -> Rc<Parts> {
+        if let Some(known) = self.parts.get(&value) {
+            self.deciding.extend_from_slice(&known.chosen_by);
+            return Rc::clone(known);
+        }
+        let parts = Rc::new(self.find_parts(value));
+        self.parts.insert(value, Rc::clone(&parts));
+        parts
+    }
+
+    fn find_parts(&mut self, value: Value) -> Parts {
         let header = self.forest.data(self.lp).header;
-        let mut parts = Parts { is_loaded: false, params: Params::new() };
+        let mut parts = Parts { is_loaded: false, params: Params::new(), is_whole: true, chosen_by: Operands::new() };
         let (mut open, mut seen) = (Operands::from_slice(&[value]), FxHashSet::default());
         while let Some(value) = open.pop() {
             if !seen.insert(value) {
                 continue;
             }
             if seen.len() > MAX_VALUES {
-                parts.is_loaded = true;
+                (parts.is_loaded, parts.is_whole) = (true, false);
                 break;
             }
             match self.func.dfg.value_def(value) {
@@ -216,6 +231,7 @@ impl Search<'_> {
                 }
                 _ => {
                     parts.is_loaded |= self.load_of(value).is_some() && self.is_steady(value);
+                    parts.chosen_by.extend(self.chosen_by(value));
                     open.extend(self.operands(value).unwrap_or_default());
                 }
             }
