@@ -280,12 +280,12 @@ faults! {
     ConditionOfFirstIteration,
     /// `unswitch`: the default of a table goes to the target of its last entry.
     DefaultWay,
-    /// `detour`: a rare edge goes to the rare part of another one.
+    /// `reroute_cold_path`: a rare edge goes to the rare part of another one.
     WrongLanding,
-    /// `detour`: the rare part is never reached.
+    /// `reroute_cold_path`: the rare part is never reached.
     ForgottenRareSide,
-    /// `detour`: what is after the rare part uses the values of the fast loop (a live value that is not passed).
-    StaleInDetour,
+    /// `reroute_cold_path`: what is after the rare part uses the values of the fast loop (a live value that is not passed).
+    StaleInColdPath,
 }
 
 #[cfg(feature = "fuzzing")]

@@ -28,9 +28,6 @@
 //! wraps, since the iteration number is an integer, and the binomials are: what is divided is computed before it is reduced, or is divided exactly.
 //! All that the formula is made of is defined before the loop, and no instruction of it traps.
 //!
-//! (L8) It does not leave a [strip](crate::pass::strip_mine) by the test that counts it, as long as [`fuse_exit_tests`](crate::pass::fuse_exit_tests) may let that strip
-//! end earlier.
-//!
 //! To remove a loop: (L4) it has one exit edge, and all that it passes is such a value, or defined outside. (L5) Nothing inside writes, calls, traps, fences or
 //! stands for a place in the program, and nothing loads what others write at any time: who looks there so often waits, though not for ever. Other loads that cannot
 //! trap are not noticed. (L6) The loop ends: the formula says when, or a bound does. That a loop does not end can be observed. No other cycle is inside, not even one that is no loop of
@@ -38,7 +35,8 @@
 //!
 //! Where extensions confine accesses ([`Embedder::extension_confines`](crate::Embedder::extension_confines)), the sum that is extended has a formula of its own, if any.
 //! (L7) No Spectre guard is made of the value ([`asked_by_guards`]), unless they may be dropped: where the processor leaves the loop too early, a formula is far from
-//! what was counted, and the guard asks of the one and gives the other.
+//! what was counted, and the guard asks of the one and gives the other. (L8) It does not leave a [strip](crate::pass::strip_mine) by the test that counts it, as long as
+//! [`fuse_exit_tests`](crate::pass::fuse_exit_tests) may let that strip end earlier.
 //!
 //! # Pays when
 //!

@@ -114,7 +114,7 @@ impl Plan {
         let mut moved = EntitySet::new();
         moved.extend(stores.iter().copied());
         let is_asynchronous = |load: Inst| cx.options.is_asynchronous_load(func, load);
-        if Polls::behind(ctx, (forest, lp), &moved, &is_asynchronous).is_none() {
+        if Polls::without(ctx, (forest, lp), &moved, &is_asynchronous).is_none() {
             return Err(Decline::NoPoll);
         }
         Ok(Self { invariant, stores, edges: [entry, back_edge] })

@@ -26,8 +26,15 @@
 //!   ([`KnownBits`](crate::analysis::inst::known_bits::KnownBits)): then it may be done where its condition has not been asked;
 //! * (L2) a load: nothing in the loop may write what it reads, no call is in the loop, and no fence and no atomic, unless the
 //!   embedder says that they are nothing to its region, and others do not write it
-//!   ([`Writers`](crate::Writers)), and it is no [poll](crate::analysis::memory::exit_polls) of the loop or of an inner one. If it is `notrap` and `can_move`, that is all. If it is `notrap` only, it also has to run on every entry of the loop. If it
-//!   may trap, (L3) has to hold. If the same load has been hoisted already, it is that one;
+//!   ([`Writers`](crate::Writers)), and it is no [poll](crate::analysis::memory::exit_polls) of the loop or of an inner one. Besides:
+//!
+//!   | the load | when it may move |
+//!   |---|---|
+//!   | is `notrap` and `can_move` | always |
+//!   | is `notrap` only | if it runs on every entry of the loop |
+//!   | may trap | if (L3) holds |
+//!   | is the same as one that has been hoisted | always: it becomes that one |
+//!
 //! * (L3) an instruction that may trap: it runs on every entry of the loop and nothing that can be observed comes before it,
 //!   so that its trap is the first thing that anyone notices, as it was
 //!   ([`FirstIteration`](crate::analysis::cfg::must_execute::FirstIteration));
@@ -378,10 +385,10 @@ impl<'a, 'b> Motion<'a, 'b> {
         if !flags.notrap() {
             return self.prove_first(block, inst);
         }
-        match self.first.detour() {
+        match self.first.interruption() {
             _ if flags.can_move() => Ok(()),
             _ if !self.first.reaches(block) => Err(Decline::NotCertain { inst }),
-            Some(detour) => Err(Decline::MayBeSkipped { inst, detour }),
+            Some(interruption) => Err(Decline::MayBeSkipped { inst, interruption }),
             None => Ok(()),
         }
     }
@@ -397,8 +404,8 @@ impl<'a, 'b> Motion<'a, 'b> {
         if let Some(before) = self.first.observable() {
             return Err(Decline::NotFirst { inst, before });
         }
-        match self.first.detour() {
-            Some(detour) => Err(Decline::MayBeSkipped { inst, detour }),
+        match self.first.interruption() {
+            Some(interruption) => Err(Decline::MayBeSkipped { inst, interruption }),
             None => Ok(()),
         }
     }

@@ -42,7 +42,7 @@ pub(crate) struct LoopMarks {
 
 impl LoopMarks {
     /// Remembers that the loop of `old` has the header `new` now, or that `new` is that of a copy. What is said of the one is said of the other, but that it
-    /// is unrolled: the remainder loop of such a loop is not.
+    /// is unrolled: the remainder loop of such a loop is not. `old` keeps what was said of it: it is no header any more, or that of the loop that was copied.
     pub(crate) fn header_moved(&mut self, old: Block, new: Block) {
         self.origins.insert(new, self.origin(old));
         if let Some(&role) = self.roles.get(&old) {

@@ -58,7 +58,7 @@ use crate::analysis::pressure::used_from_outside;
 use crate::analysis::scev::const_eval::{signed, truncate};
 use crate::change::Change;
 use crate::claim::Claim;
-use crate::edit::copy::duplicate_loop::twin;
+use crate::edit::copy::duplicate_loop::duplicate_loop;
 use crate::edit::inst::clone::Copies;
 use crate::edit::inst::rename::{each_use, rename_args, rename_in};
 use crate::edit::materialize::assertion::assert_equal;
@@ -104,7 +104,7 @@ pub(crate) fn run(ctx: &mut Context, cx: &mut PassCx<'_>) -> CodegenResult<Chang
     for plan in &plans {
         cx.look_again(ctx, plan.header);
         cx.fired(&ctx.func, &PASS, plan.header, plan.describe());
-        let copies = twin_of(&mut ctx.func, plan, &order);
+        let copies = duplicate_of(&mut ctx.func, plan, &order);
         for &header in &plan.headers {
             cx.marks.add_version(header);
             cx.marks.header_moved(header, copies.block(header));
@@ -309,7 +309,7 @@ fn is_immediate(value: u64, ty: Type) -> bool {
 }
 
 /// Copies the loop, and enters it if the values are those of the plan, and the copy otherwise.
-fn twin_of(func: &mut Function, plan: &Plan, order: &Order) -> Copies {
+fn duplicate_of(func: &mut Function, plan: &Plan, order: &Order) -> Copies {
     let mut pos = FuncCursor::new(func).at_inst(plan.entry.branch);
     let mut all = None;
     for &(value, number) in &plan.values {
@@ -323,7 +323,7 @@ fn twin_of(func: &mut Function, plan: &Plan, order: &Order) -> Copies {
         });
     }
     let all = all.expect("a plan has values");
-    twin(func, &order.sorted(&plan.blocks), plan.entry, all)
+    duplicate_loop(func, &order.sorted(&plan.blocks), plan.entry, all)
 }
 
 refusals! {

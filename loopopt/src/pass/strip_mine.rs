@@ -43,7 +43,7 @@
 //! (L2) **Fuel**: the number is [enough](crate::analysis::memory::enough) after a poll, or the strip has one iteration. Each iteration takes at most `most`. Of a number that
 //! counts up, `-1 - number` can be taken, and it is still below zero; of one that counts down, as much as it is above the least that is enough, without wrapping. So there
 //! is enough when iteration `room / most + 1` begins, and no poll before that finds anything. Of several polls for one number, what is enough for all counts. This is exact. Instead of `most` the next power of two
-//! is taken: strips are up to half as long, and there is nothing to divide. A loop of at most `n` iterations needs no counter: if there is
+//! is taken: strips are at least half as long as they could be, and there is nothing to divide. A loop of at most `n` iterations needs no counter: if there is
 //! room for `(n - 1) * most` when it is entered, no poll finds anything; if not, it runs as it was. A loop, or a nest, that [waits](crate::analysis::memory::exit_polls)
 //! for what it loads itself gets strips as short as flags ask for: what ends a strip is a count, so that the load may leave it.
 //!

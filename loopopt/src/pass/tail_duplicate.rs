@@ -194,7 +194,7 @@ fn apply(func: &mut Function, plans: &[SharedTest]) {
 }
 
 /// Lets the values of the tests leave the loops through parameters of the exit blocks. If a value of a test is used in
-/// another block, the exit block is entered from the test alone and dominates the use: the only other successor is the header,
+/// another block, the exit block is entered from the test alone and dominates the use: the test is the latch, so that its only other successor is the header,
 /// which is not entered from the test alone.
 fn close_over_exits(func: &mut Function, plans: &[SharedTest]) {
     let exits: BTreeMap<_, _> = plans.iter().map(|plan| (plan.block, plan.exit)).collect();

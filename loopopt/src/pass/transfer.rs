@@ -74,7 +74,7 @@ use crate::analysis::memory::loop_polls::LoopPolls;
 use crate::analysis::scev::exit_count;
 use crate::change::Change;
 use crate::edit::TooManyParams;
-use crate::edit::copy::reroute_cold_path::{Detour, RareEdge, Rerouted, repair, reroute};
+use crate::edit::copy::reroute_cold_path::{ColdPath, RareEdge, Rerouted, repair, reroute};
 use crate::edit::ssa::params::remove_redundant_params;
 use crate::options::Options;
 use crate::pass::copying::{Denied, granted};
@@ -433,8 +433,8 @@ fn apply(ctx: &mut Context, cx: &mut PassCx<'_>, plans: &[Plan]) -> CodegenResul
         cx.retract(NAME, plan.header);
         cx.fired(&ctx.func, &PASS, plan.header, plan.describe());
         let Plan { header, entry, rest, rare, .. } = plan;
-        let detour = Detour { header: *header, entry: *entry, rest, edges: rare };
-        let rerouted = reroute(&mut ctx.func, &detour);
+        let cold_path = ColdPath { header: *header, entry: *entry, rest, edges: rare };
+        let rerouted = reroute(&mut ctx.func, &cold_path);
         mark_slow(cx, plan, &rerouted);
         all.push(rerouted);
     }

@@ -35,12 +35,12 @@ pub struct FirstIteration<'a> {
     /// The first instruction on the path that can be observed.
     observable: Option<Inst>,
     /// The first thing on the path after which the rest may not run.
-    detour: Option<Detour>,
+    interruption: Option<Interruption>,
 }
 
 /// Why what follows may not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Detour {
+pub enum Interruption {
     /// The instruction may trap, or not return.
     Inst(Inst),
     /// The loop of this header may not end.
@@ -68,14 +68,14 @@ impl<'a> FirstIteration<'a> {
             last_certain = Some(last_certain.map_or(source, |last| common_dominator(domtree, last, source)));
         }
         let last_certain = last_certain.unwrap_or(data.header);
-        Self { forest, domtree, lp, last_certain, observable: None, detour: None }
+        Self { forest, domtree, lp, last_certain, observable: None, interruption: None }
     }
 
     /// Advances to `block`. Blocks have to come in reverse postorder.
     pub fn enter(&mut self, block: Block) {
         let inner = self.forest.loop_of_header(block).filter(|&inner| inner != self.lp);
-        if inner.is_some() && self.detour.is_none() {
-            self.detour = Some(Detour::Loop(block));
+        if inner.is_some() && self.interruption.is_none() {
+            self.interruption = Some(Interruption::Loop(block));
         }
     }
 
@@ -91,7 +91,7 @@ impl<'a> FirstIteration<'a> {
             self.observable.get_or_insert(inst);
         }
         if effects.traps || effects.diverges {
-            self.detour.get_or_insert(Detour::Inst(inst));
+            self.interruption.get_or_insert(Interruption::Inst(inst));
         }
     }
 
@@ -106,8 +106,8 @@ impl<'a> FirstIteration<'a> {
     }
 
     /// What came before, since the entry of the loop, after which the rest may not run.
-    pub fn detour(&self) -> Option<Detour> {
-        self.detour
+    pub fn interruption(&self) -> Option<Interruption> {
+        self.interruption
     }
 }
 

@@ -11,9 +11,8 @@
 //!
 //! Of a pair of a cell and another access: while the loop runs, the fast one if there are two, from one entry to where it is left, the bytes of the other access are none of
 //! those of the cell. So an execution of the one and one of the other never overlap if the address of the cell is the same value for both: the cell of
-//! the one entry is that of the other then, and the other access has been tested against it, whether it is executed in that entry or not: it may be
-//! moved to where it is. That is what `may_alias` is asked for, and it is
-//! why a cell that was hoisted out of the loop is still proved disjoint from what stays inside, also for those who look at an enclosing loop.
+//! the one entry is that of the other then, and the other access has been tested against it, whether that entry executes it or not. That is what `may_alias` is
+//! asked for, and it is why a cell that was hoisted out of the loop is still proved disjoint from what stays inside, also for those who look at an enclosing loop.
 //!
 //! Two accesses that both move may be *far apart*: in each iteration, the one touches no byte within a number of bytes around the other, the *reach*. If
 //! one of them moves by `s` in an iteration, they do not overlap in two iterations between which it moves by no more than the reach.

@@ -88,7 +88,7 @@ pub fn polls(
     if waits {
         conditions.extend(search.conditions(&search.traps()).0);
     }
-    let polls = search.behind(conditions);
+    let polls = search.awaited_by(conditions);
     if polls.is_empty() {
         return polls;
     }
@@ -99,7 +99,7 @@ pub fn polls(
     }
     let mut search = new();
     let (conditions, waits) = search.conditions(&search.exit_conditions(&ends));
-    if waits { polls } else { search.behind(conditions) }
+    if waits { polls } else { search.awaited_by(conditions) }
 }
 
 /// All plain loads in these blocks, sorted.
@@ -223,7 +223,7 @@ impl<'a> Search<'a> {
     }
 
     /// The loads that these conditions are made of, as far as they are steady, and what else was found to be awaited, sorted.
-    fn behind(mut self, mut conditions: Vec<Value>) -> Vec<Inst> {
+    fn awaited_by(mut self, mut conditions: Vec<Value>) -> Vec<Inst> {
         let mut steady = Vec::new();
         while let Some(condition) = conditions.pop() {
             if self.is_steady(condition) {

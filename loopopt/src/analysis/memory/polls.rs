@@ -91,7 +91,7 @@ impl Polls {
     }
 
     /// The polls that `lp` would start with without these instructions.
-    pub fn behind(
+    pub fn without(
         ctx: &Context,
         (forest, lp): (&LoopForest, Loop),
         gone: &EntitySet<Inst>,

@@ -51,8 +51,8 @@ pub(in crate::analysis) struct Times {
 }
 
 impl Times {
-    /// What a counter is at least and at most while it moves no further than what is tested does, both modulo two to `bits`: if it does not
-    /// wrap in between, which is so if the first is not above the second.
+    /// What a counter is at least and at most while it moves no further than what is tested does, both modulo two to `bits`. If the first is not above the second, it does
+    /// not wrap in between: it moves by no more than `bits` can hold.
     pub(in crate::analysis) fn ends(&self, counter: &Recurrence, bits: u32) -> Option<[Sum; 2]> {
         let (step, is_down) = magnitude(&counter.step.reduced(counter.start.bits())?);
         if !(1..=self.by).contains(&step) || self.room.most() > mask(bits) {

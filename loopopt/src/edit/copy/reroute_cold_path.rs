@@ -21,7 +21,7 @@
 //! ```
 //!
 //! The copy is no loop: it is left for `outer`, from where the loop starts with the values of the next iteration. So the loop
-//! can be entered at its header only, as before, and what is hoisted from it is recomputed after each detour.
+//! can be entered at its header only, as before, and what is hoisted from it is recomputed after each cold_path.
 //!
 //! # Inner loops
 //!
@@ -66,7 +66,7 @@ pub(crate) struct RareEdge {
 }
 
 /// What is taken out of a loop.
-pub(crate) struct Detour<'a> {
+pub(crate) struct ColdPath<'a> {
     pub(crate) header: Block,
     /// The only edge into the loop.
     pub(crate) entry: Edge,
@@ -95,17 +95,17 @@ struct Head {
 }
 
 /// Makes the copy and leads the edges there. Values in the copy are to be [repaired](repair) afterwards.
-pub(crate) fn reroute(func: &mut Function, detour: &Detour<'_>) -> Rerouted {
+pub(crate) fn reroute(func: &mut Function, cold_path: &ColdPath<'_>) -> Rerouted {
     let mut landings = BTreeMap::<Block, Vec<Block>>::new();
     let mut own = Vec::new();
-    for rare in detour.edges {
+    for rare in cold_path.edges {
         let target = rare.edge.target(func);
         let landing = land(func, rare.edge);
         landings.entry(target).or_default().push(landing);
         own.push(landing);
     }
     let mut blocks = Vec::new();
-    for block in detour.rest {
+    for block in cold_path.rest {
         blocks.extend(landings.remove(block).into_iter().flatten());
         blocks.push(*block);
     }
@@ -113,10 +113,10 @@ pub(crate) fn reroute(func: &mut Function, detour: &Detour<'_>) -> Rerouted {
     let copied: Vec<_> = blocks.iter().map(|&block| copies.block(block)).collect();
     copied.iter().for_each(|&copy| func.layout.set_cold(copy));
     let mut heads = BTreeMap::new();
-    for &header in detour.edges.iter().flat_map(|rare| &rare.around) {
+    for &header in cold_path.edges.iter().flat_map(|rare| &rare.around) {
         heads.entry(header).or_insert_with(|| make_head(func, copies.block(header), &copied));
     }
-    for (index, rare) in detour.edges.iter().enumerate() {
+    for (index, rare) in cold_path.edges.iter().enumerate() {
         let landing = if fault!(WrongLanding) { own[(index + 1) % own.len()] } else { own[index] };
         lead(func, rare, (index + 1, copies.block(landing)), &mut heads);
         if fault!(ForgottenRareSide) {
@@ -124,11 +124,11 @@ pub(crate) fn reroute(func: &mut Function, detour: &Detour<'_>) -> Rerouted {
         }
     }
     for (&header, head) in &heads {
-        finish_head(func, head, copies.block(header), detour.edges.len());
+        finish_head(func, head, copies.block(header), cold_path.edges.len());
     }
-    let mut around: Vec<_> = edges_to(func, &copied, detour.header);
-    around.push(detour.entry);
-    let outer = funnel(func, &around, detour.header);
+    let mut around: Vec<_> = edges_to(func, &copied, cold_path.header);
+    around.push(cold_path.entry);
+    let outer = funnel(func, &around, cold_path.header);
     let heads = heads.into_iter().map(|(header, head)| (header, head.block)).collect();
     Rerouted { copies, outer, heads, blocks }
 }
@@ -294,7 +294,7 @@ impl Variable {
                 }
             }
             for &(_, value) in self.defs.iter().filter(|&&(home, _)| home == block) {
-                if !(fault!(StaleInDetour) && value == self.new && self.defs.len() > 1) {
+                if !(fault!(StaleInColdPath) && value == self.new && self.defs.len() > 1) {
                     construction.write(block, value);
                 }
             }

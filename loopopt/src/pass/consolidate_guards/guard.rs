@@ -98,19 +98,19 @@ impl Guarding<'_> {
     /// as a front end needs for one access.
     fn addresses(&mut self, group: &Group<'_>, places: &Places) -> (Value, Value) {
         if let Some(index) = self.index(group) {
-            let start = self.behind(places.guard, group.address, group.start);
-            return (start, self.behind(places.guard, index, group.start));
+            let start = self.plus(places.guard, group.address, group.start);
+            return (start, self.plus(places.guard, index, group.start));
         }
         let base = self.base_within(group).unwrap_or_else(|| self.root(places.limit, &group.memory.base));
         let Some((jump, fixed, moving)) = self.parts(group.address, base, places.guard) else {
-            let start = self.behind(places.guard, group.address, group.start);
+            let start = self.plus(places.guard, group.address, group.start);
             return (start, at(&mut self.ctx.func, places.guard).ins().isub(start, base));
         };
         // The part of the distance that is loop-invariant takes the place of that of the address.
         let made = Made::Distance { base, value: fixed, plus: group.start };
         let fixed = self.once(jump, made, |guarding| {
             let distance = guarding.distance(jump, fixed, base);
-            guarding.behind(jump, distance, group.start)
+            guarding.plus(jump, distance, group.start)
         });
         let mut cursor = at(&mut self.ctx.func, places.guard);
         let distance = cursor.ins().iadd(fixed, moving);
@@ -159,7 +159,7 @@ impl Guarding<'_> {
     }
 
     /// `value` and a constant, computed before `place`.
-    fn behind(&mut self, place: Inst, value: Value, constant: i64) -> Value {
+    fn plus(&mut self, place: Inst, value: Value, constant: i64) -> Value {
         match constant {
             0 => value,
             _ => at(&mut self.ctx.func, place).ins().iadd_imm_s(value, constant),

@@ -1,6 +1,6 @@
 //! Why something is not hoisted.
 
-use crate::analysis::cfg::must_execute::Detour;
+use crate::analysis::cfg::must_execute::Interruption;
 use crate::analysis::pressure::ByClass;
 use crate::refusal::{Shown, refusals};
 use cranelift_codegen::ir::{Function, Inst, Opcode};
@@ -38,7 +38,7 @@ refusals! {
             "{inst} may trap, and does not run on every entry of the loop",
             help "check before the loop, if a trap may come earlier";
         /// (L2), (L3) The same, for this reason.
-        MayBeSkipped { inst: Inst, detour: Detour } => "not-certain", "{inst} may not run, because of {detour}";
+        MayBeSkipped { inst: Inst, interruption: Interruption } => "not-certain", "{inst} may not run, because of {interruption}";
         /// (P1) It is in a cold block.
         Cold { inst: Inst } => "cold", "{inst} is in a cold block";
         /// (P2) It costs nothing where it is.
@@ -50,7 +50,7 @@ refusals! {
     shared { TooDeep(max: usize), Withheld }
 }
 
-impl Shown for Detour {
+impl Shown for Interruption {
     fn shown<'a>(&'a self, func: &'a Function) -> impl fmt::Display + 'a {
         fmt::from_fn(move |f| match self {
             Self::Inst(before) => write!(f, "{}", before.shown(func)),

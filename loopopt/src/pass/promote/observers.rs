@@ -40,7 +40,7 @@ impl Here<'_> {
             walk.enter(block);
             for inst in self.func.layout.block_insts(block) {
                 let effects = Effects::of(self.func, inst);
-                let is_certain = || walk.reaches(block) && walk.detour().is_none();
+                let is_certain = || walk.reaches(block) && walk.interruption().is_none();
                 let unseen = !effects.traps || walk.observable().is_none();
                 let comes_first = (effects.reads || effects.writes) && unseen && is_certain();
                 if comes_first {

@@ -249,7 +249,7 @@ impl Assumed {
             if front.func.layout.first_inst(block) == Some(inst) {
                 first.enter(block);
             }
-            let is_certain = first.reaches(block) && first.detour().is_none();
+            let is_certain = first.reaches(block) && first.interruption().is_none();
             match front.guard(inst, is_certain) {
                 Guarding::No => {}
                 Guarding::Yes => continue,

@@ -104,7 +104,7 @@ impl<'a> Extensions<'a> {
         if is_one_number && !ignores_cost && self.in_addresses().alone.contains(inst) {
             return None;
         }
-        // It is never too large, and may wrap all the same: it is asked to leave room for one more.
+        // It is never too large, and may wrap all the same: it is asked to leave room for one more. In the fast loop, later passes learn from that test that it does not wrap.
         let room = i64::from(is_one_number);
         let mut required = vec![Requirement::at_most(root.clone().offset(constant.max(room)), most)];
         if constant < 0 {

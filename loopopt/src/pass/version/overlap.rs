@@ -271,7 +271,7 @@ fn walk(view: View<'_>, lp: Loop, blocks: &[Block]) -> Vec<Seen> {
                 let offset = func.dfg.insts[inst].load_store_offset().unwrap_or(0);
                 let address = view.sum(access.operand).map(|sum| sum.offset(offset.into()));
                 let flags = access.flags;
-                let is_first = first.reaches(block) && first.detour().is_none();
+                let is_first = first.reaches(block) && first.interruption().is_none();
                 let may_be_done = match flags.notrap() {
                     true => is_first || flags.can_move(),
                     false => is_first && first.observable().is_none(),

@@ -14,7 +14,7 @@ use crate::analysis::scev::predication::Predication;
 use crate::analysis::scev::predication::plain::plain;
 use crate::analysis::scev::requirement::{Requirement, needed_beside, simplified};
 use crate::analysis::scev::view::View;
-use crate::edit::copy::duplicate_loop::twin;
+use crate::edit::copy::duplicate_loop::duplicate_loop;
 use crate::edit::materialize::emit::emit_all;
 use crate::options::Options;
 use crate::pass::PassCx;
@@ -328,7 +328,7 @@ impl Plan {
             return;
         }
         let fast = emit_all(func, self.entry.branch, &self.requires);
-        let slow = twin(func, blocks, self.entry, fast);
+        let slow = duplicate_loop(func, blocks, self.entry, fast);
         for &block in blocks {
             func.layout.set_cold(slow.block(block));
         }

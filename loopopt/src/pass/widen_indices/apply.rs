@@ -63,7 +63,8 @@ struct Rewriting<'f> {
     counted: FxHashMap<Leaf, Value>,
     /// Values that may be computed for nothing.
     unused: Vec<Value>,
-    /// What was computed for addresses, by the block.
+    /// What was computed for addresses, by the block. It dominates all that ask for it there: outer loops come first, and what inner loops put into their blocks is
+    /// asked for in these only.
     made: FxHashMap<(Block, Made), Value>,
 }
 

@@ -158,7 +158,7 @@ impl Walk<'_> {
             }
             _ => match self.iterations.times.clone() {
                 Some(times) => {
-                    // A step that is negative is a very large one, of which no multiple fits.
+                    // A step that is negative is a very large one: one of it fits, which leads to the same point on the circle, and no multiple does.
                     let own = Integer::of(counter.step.reduced(bits).ok_or(Obstacle::TooLong)?).extended(wide);
                     let (times, by) = times.multiplied(1);
                     let times = self.fitted(times, wide)?.times(by, &mut self.needs);
