@@ -204,6 +204,8 @@ faults! {
     MovedLoadProvesSlot,
     /// `promote` loads a cell before the loop, and not what the loop would have loaded earlier.
     FirstTrapForgotten,
+    /// `promote`: the stores of a loop that waits are done after it, and nobody answers.
+    StoredAfterTheWait,
     /// `promote`: a store at an exit that none came before (llvm#57780).
     InventedStore,
     /// `promote`: an exit without the store (a forgotten exit value).

@@ -1,4 +1,4 @@
-//! Loops that wait: generated ones that end once another thread writes to memory, and not before.
+//! Loops that wait: generated ones that end once another thread writes to memory, and not before. Some end even if it writes only once it has seen what they store.
 //!
 //! They load, compute, store and branch at random. What is found to wait, with Cranelift alone, has to end with loopopt as well. None of their numbers is halved, as such a one is taken to get to zero
 //! (`docs/trust.md`, "Waiting with plain loads"). Numbers that are carried around a loop have 8 bits, or only as many that are not zero: a loop that a count ends does so at once, and whatever runs for long waits or never ends.
@@ -54,8 +54,10 @@ pub(super) fn check(seed: u64, statistics: &mut Statistics) -> Result<()> {
         function: "waits".to_owned(),
         args: vec![Arg::Memory(0), Arg::Value(DataValue::I8(small(&mut draws) as i8))],
     };
-    let observe = |compiled: &mut Compiled, bytes: &[u8], limit| -> Result<bool> {
-        let outcome = compiled.observe_beside(&call, &memory, ConcurrentWrite { offset: 0, bytes }, limit)?;
+    let observe = |compiled: &mut Compiled, answer: &Answer, limit| -> Result<bool> {
+        let Answer { bytes, to } = answer;
+        let write = ConcurrentWrite { offset: 0, bytes, answers: *to };
+        let outcome = compiled.observe_beside(&call, &memory, write, limit)?;
         Ok(outcome != Outcome::TimedOut)
     };
     let mut alone = Compiled::new(&program, Pipeline::Speed, Settings::default())?;
@@ -70,28 +72,29 @@ pub(super) fn check(seed: u64, statistics: &mut Statistics) -> Result<()> {
         false => loops.run(context, isa, &mut ControlPlane::default()),
     };
     let mut optimized = Compiled::with_rewrite(&program, Settings::default(), &mut rewrite)?;
-    let Some(written) = awaited(&mut draws, &mut |bytes, limit| observe(&mut alone, bytes, limit))? else {
+    let Some(answer) = awaited(&mut draws, &mut |answer, limit| observe(&mut alone, answer, limit))? else {
         return Ok(());
     };
     statistics.note(Shape::WaitingLoop);
+    if answer.to.is_some() {
+        statistics.note(Shape::AnsweredLoop);
+    }
     if optimized.functions()[0].report.as_ref().is_some_and(|report| !report.changed) {
         return Ok(());
     }
     // What fails is tried again: time is that of the clock, and the machine may do other things.
     for _ in 0..TRIES {
         for limit in iter::repeat_n(SOON, MOST_TIMES).chain([LATE]) {
-            if observe(&mut optimized, &written, limit)? {
+            if observe(&mut optimized, &answer, limit)? {
                 return Ok(());
             }
         }
-        if !ends_each_time(&mut |limit| observe(&mut alone, &written, limit))? {
+        if !ends_each_time(&mut |limit| observe(&mut alone, &answer, limit))? {
             return Ok(());
         }
     }
     let rewritten = &optimized.functions()[0].clif;
-    bail!(
-        "{call} with {memory:?} ends without loopopt alone once that is {written:?}\n{func}\nwith loopopt:\n{rewritten}"
-    )
+    bail!("{call} with {memory:?} ends without loopopt alone: {answer:?}\n{func}\nwith loopopt:\n{rewritten}")
 }
 
 /// How many loads a function has.
@@ -114,16 +117,33 @@ fn options(seed: u64) -> Options {
     }
 }
 
-/// The memory that a call waits for, if it waits. `ends` says whether it ends while another thread writes this, before so much time is over.
-fn awaited(draws: &mut Draws, ends: &mut dyn FnMut(&[u8], Duration) -> Result<bool>) -> Result<Option<Vec<u8>>> {
-    if ends(&[], ALONE)? {
+/// What another thread does.
+#[derive(Debug)]
+struct Answer {
+    /// What it writes to memory.
+    bytes: Vec<u8>,
+    /// Only while the byte at this offset is another one than it was.
+    to: Option<usize>,
+}
+
+/// What a call waits for, if it waits: an answer to what it stores, if it ends then as well. `ends` says whether it ends while another thread does this, before so much
+/// time is over.
+fn awaited(draws: &mut Draws, ends: &mut dyn FnMut(&Answer, Duration) -> Result<bool>) -> Result<Option<Answer>> {
+    if ends(&Answer { bytes: Vec::new(), to: None }, ALONE)? {
         return Ok(None);
     }
     for _ in 0..WRITES {
-        let written = cells(draws);
-        if ends_each_time(&mut |limit| ends(&written, limit))? {
-            return Ok(Some(written));
+        let mut answer = Answer { bytes: cells(draws), to: None };
+        if !ends_each_time(&mut |limit| ends(&answer, limit))? {
+            continue;
         }
+        for cell in 0..MEMORY / 8 {
+            answer.to = Some(8 * cell);
+            if ends_each_time(&mut |limit| ends(&answer, limit))? {
+                return Ok(Some(answer));
+            }
+        }
+        return Ok(Some(Answer { to: None, ..answer }));
     }
     Ok(None)
 }

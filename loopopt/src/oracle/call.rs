@@ -29,6 +29,8 @@ pub struct ConcurrentWrite<'a> {
     pub offset: usize,
     /// What.
     pub bytes: &'a [u8],
+    /// If this is said, it writes only while the byte at this offset is not what it was when the call began: it answers.
+    pub answers: Option<usize>,
 }
 
 /// How a call ended.

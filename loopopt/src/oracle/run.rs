@@ -3,7 +3,7 @@
 use super::arena::{self, Arena};
 use super::compile::{Compiled, CompiledFunction};
 use super::host::{Log, lock};
-use super::native::{self, Ended, Entry, Slot, Watch};
+use super::native::{self, Ended, Entry, Slot, Watch, Write};
 use super::thunk;
 use super::{Arg, Call, ConcurrentWrite, HostCall, Observation, Outcome};
 use anyhow::{Context as _, Result, bail, ensure};
@@ -72,7 +72,7 @@ impl Compiled {
     /// How a call ends while another thread writes to its memory image, ten times in each millisecond. Such a call may take `limit`, by the
     /// clock, whatever the [`Settings`](super::Settings) say.
     ///
-    /// Fails as [`Self::observe`] does, and if it writes outside of the image.
+    /// Fails as [`Self::observe`] does, and if it accesses what is outside of the image.
     pub fn observe_beside(
         &mut self,
         call: &Call,
@@ -81,7 +81,8 @@ impl Compiled {
         limit: Duration,
     ) -> Result<Outcome> {
         let end = write.offset.saturating_add(write.bytes.len());
-        ensure!(end <= memory.len(), "the other thread writes outside of the image");
+        let looks = write.answers.is_none_or(|at| at < memory.len());
+        ensure!(end <= memory.len() && looks, "the other thread accesses what is outside of the image");
         let mut prepared = self.prepare(call, memory)?;
         arena::with(|arena| Ok(self.run(&mut prepared, arena, (false, limit, Some(write)))?.0))
     }
@@ -131,7 +132,10 @@ impl Compiled {
             code: self.span.clone(),
             stack: self.stack,
         };
-        let write = write.map(|ConcurrentWrite { offset, bytes }| (image + offset, bytes));
+        let write = write.map(|ConcurrentWrite { offset, bytes, answers }| {
+            let unless = answers.map(|at| (image + at, prepared.memory[at]));
+            Write { address: image + offset, bytes, unless }
+        });
         let (ended, time) = native::call(&entry, &mut prepared.slots, Watch { limit, write })?;
         let log = lock(&self.session).log.take();
         let outcome = match ended {

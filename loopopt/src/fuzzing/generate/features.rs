@@ -258,6 +258,8 @@ pub enum Shape {
     PollingLoop,
     /// A loop ends when another thread writes to memory, and not before.
     WaitingLoop,
+    /// A loop that waits until another thread answers what it stores.
+    AnsweredLoop,
     /// The address of an exception handler is taken.
     HandlerAddress,
 }

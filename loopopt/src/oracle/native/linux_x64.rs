@@ -12,7 +12,7 @@
 
 #![allow(unsafe_code, reason = "memory mappings, signal handlers, and a switch of stacks")]
 
-use super::{Access, Ended, Entry, PAGE, STACK, Slot, Watch};
+use super::{Access, Ended, Entry, PAGE, STACK, Slot, Watch, Write};
 use crate::oracle::host;
 use anyhow::{Context as _, Result};
 use std::arch::naked_asm;
@@ -110,8 +110,8 @@ struct Activation<'a> {
     code: Range<usize>,
     stack: Range<usize>,
     ended: Cell<Ended>,
-    /// What is written at each tick: where, and what.
-    write: Option<(usize, &'a [u8])>,
+    /// What is written at each tick.
+    write: Option<Write<'a>>,
     /// How many ticks are left.
     left: Cell<u128>,
 }
@@ -394,7 +394,9 @@ extern "C" fn on_timer(_: libc::c_int, _: *mut libc::siginfo_t, context: *mut li
         if let Some(active) = ACTIVE.get().as_ref()
             && active.code.contains(&pc)
         {
-            if let Some((address, bytes)) = active.write {
+            if let Some(Write { address, bytes, unless }) = active.write
+                && unless.is_none_or(|(byte, was)| ptr::read_volatile(byte as *const u8) != was)
+            {
                 ptr::copy_nonoverlapping(bytes.as_ptr(), address as *mut u8, bytes.len());
             }
             match active.left.get().checked_sub(1) {

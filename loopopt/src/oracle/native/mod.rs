@@ -61,8 +61,19 @@ pub(super) struct Entry {
 pub(super) struct Watch<'a> {
     /// How much time it may take: on the processor, or on the clock if something is written.
     pub(super) limit: Duration,
-    /// What is written, again and again: where, and what.
-    pub(super) write: Option<(usize, &'a [u8])>,
+    /// What is written, again and again.
+    pub(super) write: Option<Write<'a>>,
+}
+
+/// What another thread writes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Write<'a> {
+    /// Where.
+    pub(super) address: usize,
+    /// What.
+    pub(super) bytes: &'a [u8],
+    /// A byte, and what it must not be for that.
+    pub(super) unless: Option<(usize, u8)>,
 }
 
 /// How a call to machine code ended.

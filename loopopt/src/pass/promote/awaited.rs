@@ -7,6 +7,7 @@ use super::why::Decline;
 use crate::analysis::cfg::loops::{Loop, LoopForest};
 use crate::analysis::inst::number::constant_of;
 use crate::analysis::memory::exit_polls::{settles, subtracts};
+use crate::fault::fault;
 use cranelift_codegen::ir::{Inst, Opcode, Value, ValueDef};
 use std::rc::Rc;
 
@@ -47,6 +48,9 @@ impl Here<'_> {
     /// (L6): that nobody else is waited for, in this loop or an inner one, while the stores of a cell are not done.
     pub(super) fn prove_no_wait(&mut self, memory: &Memory, accesses: &[Rc<Located>]) -> Option<Decline> {
         let store = accesses.iter().find(|access| access.stored.is_some())?.inst;
+        if fault!(StoredAfterTheWait) {
+            return None;
+        }
         let flow = (self.cfg, self.domtree);
         let forest = self.forest.whole(self.func, flow);
         let own = forest.loop_of_header(self.forest.data(self.lp).header)?;
