@@ -137,7 +137,9 @@ fn plan(ctx: &Context, cx: &mut PassCx<'_>) -> Vec<Plan> {
             around.extend(data.parent);
             continue;
         }
-        if !cx.marks.has_full_effort(data.header) {
+        // A loop in which it is asserted stays as it is.
+        let is_asserted = is_marked(&ctx.func) && cx.has_fired(NAME, data.header);
+        if is_asserted || !cx.marks.has_full_effort(data.header) {
             continue;
         }
         match Plan::prove(ctx, cx, (&forest, lp), (&order, &asked), &mut conditions)

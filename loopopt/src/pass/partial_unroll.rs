@@ -98,7 +98,7 @@ use crate::options::Options;
 use crate::pass::copying::{Denied, granted};
 use crate::pass::{Pass, PassCx};
 use cranelift_codegen::cursor::{Cursor, FuncCursor};
-use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, Value};
+use cranelift_codegen::ir::{Block, BlockArg, Function, Inst, InstBuilder, Value, ValueDef};
 use cranelift_codegen::{CodegenResult, Context, FxHashSet};
 use guard::{Again, Entries, Guard, Test, guard};
 pub(crate) use judge::most_iterations;
@@ -242,7 +242,11 @@ impl Plan {
             return Err(Decline::NotDuplicable(func.dfg.insts[inst].opcode()));
         }
         let size = usual_insts(view, lp).filter(|&inst| counts_as_code(func, inst)).count();
-        let all = insts().count();
+        // What an iteration passes to another parameter is moved, by an instruction for each.
+        let params = func.dfg.block_params(data.header).iter().zip(back_edge.args(func));
+        let is_of_header = |arg| matches!(func.dfg.value_def(arg), ValueDef::Param(block, _) if block == data.header);
+        let moved = params.filter(|(param, arg)| arg.as_value().is_some_and(|arg| arg != **param && is_of_header(arg)));
+        let all = insts().count() + moved.count();
         let factor = factor((size, all), options)?;
         let leaving = leaving(view, lp);
         if !options.ignore_cost {

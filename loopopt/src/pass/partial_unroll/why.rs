@@ -19,9 +19,9 @@ refusals! {
         SearchTooLarge { insts: usize, max: usize }
             => "too-large", "each iteration keeps its tests, and two of them would hold {insts} instructions; there may be {max}",
             help "raise Options::partial_unroll_max_uncounted_insts if the loop is hot";
-        /// (P1) The same, with what is cold.
+        /// (P1) The same, with what is cold and what is moved to other parameters.
         CopiesTooMuch { insts: usize, max: usize }
-            => "too-large", "with their rare code, two iterations would hold {insts} instructions, more than {max}",
+            => "too-large", "with their rare code and what they move, two iterations would hold {insts} instructions, more than {max}",
             help "raise Options::partial_unroll_max_copied if the loop is hot";
         /// The options allow no two iterations at a time.
         NoGroups { most: usize }
