@@ -8,8 +8,13 @@ use cranelift_codegen::{Context, verify_function};
 
 /// The ISA of this machine at `opt_level=speed`.
 pub(crate) fn isa() -> OwnedTargetIsa {
+    isa_with(&[])
+}
+
+fn isa_with(enabled: &[&str]) -> OwnedTargetIsa {
     let mut flags = settings::builder();
     flags.set("opt_level", "speed").expect("a known flag");
+    enabled.iter().for_each(|flag| flags.enable(flag).expect("a known flag"));
     let builder = cranelift_native::builder().expect("a machine that Cranelift supports");
     builder.finish(settings::Flags::new(flags)).expect("a valid ISA")
 }
@@ -25,7 +30,7 @@ pub(crate) fn context(text: &str) -> Context {
 
 /// Panics unless the function is valid.
 pub(crate) fn verify(ctx: &Context) {
-    if let Err(errors) = verify_function(&ctx.func, &*isa()) {
+    if let Err(errors) = verify_function(&ctx.func, &*isa_with(&["enable_pinned_reg"])) {
         panic!("{errors}\n{}", ctx.func);
     }
 }
