@@ -179,6 +179,8 @@ struct Here<'a> {
     seen: Option<Seen>,
     /// Of all loops that were asked for.
     polls: &'a mut LoopPolls,
+    /// Whether the loop and its inner ones are known to have none, and so never will.
+    has_no_polls: bool,
     /// Made when the first cell needs a register.
     pressure: Option<Pressure>,
     /// The loads that were repeated before the loop.
@@ -254,6 +256,7 @@ impl<'a> Here<'a> {
             blocks,
             seen: None,
             polls,
+            has_no_polls: false,
             pressure: None,
             repeated: FxHashSet::default(),
             exit_points: FxHashMap::default(),

@@ -43,7 +43,7 @@ impl LoopPolls {
         self.find(func, flow, (forest, lp), is_settled).binary_search(&load).is_ok()
     }
 
-    /// The polls of `lp` as it is.
+    /// The polls of `lp` as it is. A loop that had none has none now: it does the same.
     pub fn of(
         &mut self,
         func: &Function,
@@ -51,7 +51,7 @@ impl LoopPolls {
         place: (&LoopForest, Loop),
     ) -> &[Inst] {
         let changes = self.changes;
-        self.find(func, flow, place, |known| known.changes == changes)
+        self.find(func, flow, place, |known| known.changes == changes || known.loads.is_empty())
     }
 
     /// Those that are known, if these will do, or else those of the loop as it is.

@@ -48,22 +48,26 @@ impl Here<'_> {
     /// (L6): that nobody else is waited for, in this loop or an inner one, while the stores of a cell are not done.
     pub(super) fn prove_no_wait(&mut self, memory: &Memory, accesses: &[Rc<Located>]) -> Option<Decline> {
         let store = accesses.iter().find(|access| access.stored.is_some())?.inst;
-        if fault!(StoredAfterTheWait) {
+        if self.has_no_polls || fault!(StoredAfterTheWait) {
             return None;
         }
         let flow = (self.cfg, self.domtree);
         let forest = self.forest.whole(self.func, flow);
         let own = forest.loop_of_header(self.forest.data(self.lp).header)?;
         let mut loops = forest.loops().filter(|&lp| forest.contains(own, forest.data(lp).header));
-        loops.find_map(|lp| {
+        let mut has_no_polls = true;
+        let waits = loops.find_map(|lp| {
             let polls = self.polls.of(self.func, flow, (forest, lp)).to_vec();
+            has_no_polls &= polls.is_empty();
             let is_awaited = |&load: &Inst| {
                 let place = memory.accesses.iter().find(|access| access.inst == load).map(|access| access.place);
                 let of_cell = memory.accesses.iter().filter(|access| Some(access.place) == place);
                 !self.is_overwritten(&of_cell.cloned().collect::<Vec<_>>(), load, (forest, lp))
             };
             polls.into_iter().find(is_awaited).map(|load| Decline::Waits { store, load })
-        })
+        });
+        self.has_no_polls = has_no_polls;
+        waits
     }
 
     /// That no loop that encloses `load` waits for its value, be it outside this loop, or one that no pass looks at; but for those that satisfy `is_free`.
