@@ -5,10 +5,12 @@
 //! out. Nothing here compiles or runs anything: the harness does.
 
 mod build;
+mod by_hand;
 mod limits;
 mod memory;
 mod programs;
 
+pub use by_hand::by_hand;
 pub use limits::{Limit, Place};
 
 use cranelift_codegen::ir::Function;
@@ -119,8 +121,10 @@ static ALL: &[Program] = &[
     parts::BOTH_CONDITIONS,
     parts::GUARDED_DIVISION,
     parts::FEW_EACH,
+    parts::LATE_CHECK,
     joined::MERGE_SUM,
     joined::STOP_FLAG,
+    joined::MIDDLE_EXIT,
     arrays::DIFFERENCES,
     arrays::EARLY_EXIT,
     arrays::SKIP_ZEROS,

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use bench_programs::{Arg, Checks, Input, Program, Source, Value, all};
+use bench_programs::{Arg, Checks, Input, Program, Source, Value, all, by_hand};
 use cranelift_codegen::dominator_tree::DominatorTree;
 use cranelift_codegen::flowgraph::ControlFlowGraph;
 use cranelift_codegen::ir::{AbiParam, Function, Type, types};
@@ -14,12 +14,32 @@ fn function(program: &Program) -> Function {
     match program.source {
         Source::Built(build) => build(),
         Source::Checked { build, .. } => build(Checks::On),
-        Source::Clif(text) => {
-            let functions = cranelift_reader::parse_functions(text)
-                .unwrap_or_else(|error| panic!("{} does not parse: {error}", program.name));
-            let [function]: [Function; 1] = functions.try_into().expect("a file of kernels/ has one function");
-            function
-        }
+        Source::Clif(text) => parsed(program.name, text),
+    }
+}
+
+fn parsed(name: &str, text: &str) -> Function {
+    let functions =
+        cranelift_reader::parse_functions(text).unwrap_or_else(|error| panic!("{name} does not parse: {error}"));
+    let [function]: [Function; 1] = functions.try_into().expect("a file of kernels/ has one function");
+    function
+}
+
+/// The programs that somebody has rewritten, with that text.
+fn rewritten() -> impl Iterator<Item = (&'static Program, &'static str)> {
+    all().iter().filter_map(|program| Some((program, by_hand(program.name)?)))
+}
+
+#[test]
+fn what_is_rewritten_by_hand_is_of_a_program() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/by_hand");
+    let files = std::fs::read_dir(folder).expect("there is such a folder");
+    assert_eq!(rewritten().count(), files.count(), "each file of kernels/by_hand is named after a program");
+    for (program, text) in rewritten() {
+        assert!(text.starts_with(";; "), "{} has no header", program.name);
+        let (written, by_hand) = (function(program), parsed(program.name, text));
+        assert_eq!(written.name, by_hand.name);
+        assert_eq!(written.signature, by_hand.signature, "{}", program.name);
     }
 }
 

@@ -30,12 +30,14 @@ pub enum Verdict<'a> {
     Failed(String),
 }
 
-/// Compares all arms with each other on the small call, without checks as well if the program has any, and if they agree, makes them ready for the large one.
+/// Compares all arms with each other on the small call, also those without checks or by hand if there are any, and if they agree, makes them ready for the large
+/// one.
 pub fn agree(subject: &Subject) -> Result<Verdict<'_>> {
     let options = &subject.options;
     let compare = |program| guard(|| check(program, std::slice::from_ref(&subject.small), options));
-    let unchecked = subject.unchecked.as_ref().map_or(Ok(()), |program| compare(program).map(|_| ()));
-    let agreement = match unchecked.and_then(|()| compare(&subject.program)) {
+    let mut others = subject.unchecked.iter().chain(&subject.by_hand);
+    let others = others.try_for_each(|program| compare(program).map(|_| ()));
+    let agreement = match others.and_then(|()| compare(&subject.program)) {
         Ok(agreement) => agreement,
         Err(error) => {
             let differs = difference(error).map(Verdict::Differs);

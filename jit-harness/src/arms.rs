@@ -41,7 +41,11 @@ impl Arms {
                 |program, pipeline| Compiled::new(program, pipeline, settings).with_context(|| subject.name.clone());
             let arm = |arm: Arm| {
                 let pipeline = if arm.has_loopopt() { Pipeline::LoopOpt(&subject.options) } else { baseline };
-                let program = if arm.is_unchecked() { subject.unchecked.as_ref()? } else { &subject.program };
+                let program = match arm {
+                    Arm::Unchecked | Arm::UncheckedAgain => subject.unchecked.as_ref()?,
+                    Arm::Baseline | Arm::Again => subject.by_hand.as_ref().unwrap_or(&subject.program),
+                    Arm::LoopOpt | Arm::LoopOptAgain => &subject.program,
+                };
                 Some(compile(program, pipeline))
             };
             let compiled = Arm::ALL.into_iter().filter_map(arm).collect::<Result<_>>()?;

@@ -74,6 +74,9 @@ pub struct BenchArgs {
     /// Time the programs' C kernels as well, compiled by `cc -O2` without vectorization.
     #[arg(long, conflicts_with_all = ["compile_time", "scaling"])]
     pub native: bool,
+    /// Compare with the same programs rewritten by hand, both with loopopt. Of the samples, those that somebody has rewritten.
+    #[arg(long, conflicts_with_all = ["files", "native", "page", "compile_time", "scaling"])]
+    pub by_hand: bool,
     /// Measure the compiler instead: time per pass, growth with size, peak memory. With files: for each file, all its functions together.
     #[arg(long, conflicts_with_all = ["filter"])]
     pub compile_time: bool,
@@ -88,13 +91,14 @@ pub struct BenchArgs {
 impl BenchArgs {
     /// The options on which figures depend, as they are given.
     pub fn settings(&self) -> String {
-        settings(self.quick, &self.optimizer)
+        settings(&[("--quick", self.quick), ("--by-hand", self.by_hand)], &self.optimizer)
     }
 }
 
-fn settings(quick: bool, optimizer: &OptimizerArgs) -> String {
-    let quick = quick.then(|| "--quick".to_owned());
-    let given: Vec<String> = quick.into_iter().chain(optimizer.settings()).collect();
+/// Those of the switches that are on, and the optimizer's settings.
+fn settings(switches: &[(&str, bool)], optimizer: &OptimizerArgs) -> String {
+    let on = switches.iter().filter(|(_, is_on)| *is_on).map(|&(switch, _)| switch.to_owned());
+    let given: Vec<String> = on.chain(optimizer.settings()).collect();
     if given.is_empty() { "none".to_owned() } else { given.join(" ") }
 }
 
@@ -126,7 +130,7 @@ pub struct ReportArgs {
 impl ReportArgs {
     /// The options on which figures depend, as they are given.
     pub fn settings(&self) -> String {
-        settings(self.quick, &self.optimizer)
+        settings(&[("--quick", self.quick)], &self.optimizer)
     }
 }
 

@@ -34,11 +34,6 @@ impl Arm {
         !matches!(self, Self::Baseline | Self::Again)
     }
 
-    /// Whether it is of the program without its checks.
-    pub fn is_unchecked(self) -> bool {
-        matches!(self, Self::Unchecked | Self::UncheckedAgain)
-    }
-
     /// All of them. The last two are only for programs with checks.
     pub const ALL: [Self; ARMS] =
         [Self::Baseline, Self::LoopOpt, Self::Again, Self::LoopOptAgain, Self::Unchecked, Self::UncheckedAgain];

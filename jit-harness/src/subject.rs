@@ -26,6 +26,8 @@ pub struct Subject {
     pub program: Program,
     /// The same without its checks, if it has any.
     pub unchecked: Option<Program>,
+    /// What the baseline runs, if that is not this program: the same rewritten by hand.
+    pub by_hand: Option<Program>,
     /// A call that is quick to check.
     pub small: Case,
     /// The call that is timed.
@@ -56,6 +58,7 @@ impl Subject {
             large: case(sample, (sample.large)()),
             program: program(sample_function(sample)?)?,
             unchecked,
+            by_hand: None,
             runs: Vec::new(),
             sample: Some(sample),
             options: Options::default(),
@@ -66,6 +69,16 @@ impl Subject {
     /// All sample programs.
     pub fn samples() -> Result<Vec<Self>> {
         samples::all().iter().map(Self::of_sample).collect()
+    }
+
+    /// This sample program, to be compared with the same rewritten by hand, both with loopopt. Nothing if nobody has rewritten it.
+    pub fn against_hand(mut self) -> Result<Option<Self>> {
+        let Some(text) = samples::by_hand(&self.name) else { return Ok(None) };
+        let program = parse_functions(text).map_err(anyhow::Error::from).and_then(Program::new);
+        self.by_hand = Some(program.with_context(|| format!("sample program {} by hand", self.name))?);
+        self.baseline = Some(self.options.clone());
+        self.unchecked = None;
+        Ok(Some(self))
     }
 
     /// All sample programs, or those of the files, that the filter selects. There must be some. Each has the settings of the command line
@@ -129,6 +142,7 @@ impl Subject {
             tags: Vec::new(),
             program: input.program.clone(),
             unchecked: None,
+            by_hand: None,
             small: case.clone(),
             large: case,
             runs,

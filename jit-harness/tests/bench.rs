@@ -41,6 +41,21 @@ fn bench_writes_its_record() {
 }
 
 #[test]
+fn bench_compares_with_what_is_rewritten_by_hand() {
+    let bench = Bench::new();
+    let output = bench.measures(&["bench", "--quick", "--by-hand", "--filter", "boxed", "--json", "out.json"]);
+    assert!(output.starts_with("baseline: rewritten by hand, with loopopt"), "{output}");
+    let record = json(&bench, "out.json");
+    let programs = record["programs"].as_array().expect("a list");
+    let names: Vec<_> = programs.iter().map(|program| &program["name"]).collect();
+    assert_eq!(names, ["boxed-lookup", "boxed-sum"]);
+    for program in programs {
+        assert_eq!(program["agree"], true, "{program}");
+        assert!(program["vs_unchecked"].is_null(), "{program}");
+    }
+}
+
+#[test]
 fn bench_times_the_calls_of_a_file() {
     let bench = Bench::new();
     let file = bench.file("good.clif", GOOD);

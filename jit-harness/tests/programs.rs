@@ -12,18 +12,29 @@ fn subjects() -> Vec<Subject> {
 
 #[test]
 fn all_arms_agree_on_both_inputs_and_with_the_reference() {
-    agree_on_both_inputs(&Options::default());
+    agree_on_both_inputs(subjects(), &Options::default());
 }
 
 #[test]
 fn what_rewrites_rest_on_holds_on_both_inputs() {
     let mut options = Options::default();
     options.assert_claims = true;
-    agree_on_both_inputs(&options);
+    agree_on_both_inputs(subjects(), &options);
 }
 
-fn agree_on_both_inputs(options: &Options) {
-    for mut subject in subjects() {
+#[test]
+fn what_is_rewritten_by_hand_does_the_same() {
+    agree_on_both_inputs(rewritten(), &Options::default());
+}
+
+/// The sample programs that somebody has rewritten by hand, each to be compared with that.
+fn rewritten() -> Vec<Subject> {
+    let rewritten = subjects().into_iter().map(Subject::against_hand).filter_map(Result::transpose);
+    rewritten.collect::<Result<_, _>>().expect("what is rewritten by hand is valid")
+}
+
+fn agree_on_both_inputs(subjects: Vec<Subject>, options: &Options) {
+    for mut subject in subjects {
         subject.options = options.clone();
         let name = &subject.name;
         let agreed = match agree(&subject).unwrap_or_else(|error| panic!("{name}: {error:#}")) {
@@ -40,12 +51,13 @@ fn agree_on_both_inputs(options: &Options) {
 
 #[test]
 fn the_reference_is_right_on_the_small_input() {
-    for subject in subjects() {
+    for subject in subjects().into_iter().chain(rewritten()) {
         let name = &subject.name;
         let (values, memory) = subject.expected(false).expect("sample programs have a reference");
         let options = Options::default();
         let pipelines = [Pipeline::None, Pipeline::Speed, Pipeline::LoopOpt(&options)];
-        let programs = [Some(&subject.program), subject.unchecked.as_ref()].into_iter().flatten();
+        let programs =
+            [Some(&subject.program), subject.unchecked.as_ref(), subject.by_hand.as_ref()].into_iter().flatten();
         for (program, pipeline) in programs.flat_map(|program| pipelines.map(|pipeline| (program, pipeline))) {
             let mut compiled = Compiled::new(program, pipeline, Settings::default()).expect("it compiles");
             let seen = compiled.observe(&subject.small.call, &subject.small.memory).expect("it can be called");

@@ -80,6 +80,25 @@ fn merge_sum() -> Function {
     })
 }
 
+pub(crate) const MIDDLE_EXIT: Program = Program {
+    name: "middle-exit",
+    about: "The exit is in the middle of the loop, behind a branch whose two edges meet.",
+    tags: &["nest"],
+    while_loops: 1,
+    source: Source::Clif(include_str!("../../kernels/middle_exit.clif")),
+    small: || Input::new().array(&ints(1, 9, 1000)).int(9).int(2),
+    large: || Input::new().array(&ints(1, 4_000, 1000)).int(4_000).int(10),
+    reference: |input, memory| {
+        let numbers = read::<i64>(memory, input.at(0), input.size(1));
+        let next = |total: i64, x: i64| if x & 1 == 1 { total.wrapping_add(x) } else { total ^ x };
+        let mixed = |total: i64| total.wrapping_add((total as u64 >> 7) as i64);
+        let (&first, rest) = numbers.split_first()?;
+        let round = |total, _| rest.iter().fold(next(total, first), |total, &x| next(mixed(total), x));
+        Some(Value::I64((0..input.get_int(2)).fold(0, round)))
+    },
+    c: Some(include_str!("../../kernels/middle_exit.c")),
+};
+
 pub(crate) const STOP_FLAG: Program = Program {
     name: "stop-flag",
     about: "A sum that ends at the first large number, or at the last one: both set a flag, which the loop tests.",

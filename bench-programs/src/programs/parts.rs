@@ -217,3 +217,42 @@ fn few_each() -> Function {
         f.ret(total);
     })
 }
+
+pub(crate) const LATE_CHECK: Program = Program {
+    name: "late-check",
+    about: "A check that only the last iteration fails, which then leaves the loop.",
+    tags: &["nest"],
+    while_loops: 2,
+    source: Source::Built(late_check),
+    small: || Input::new().array(&ints(1, 9, 1000)).int(9).int(12).int(2),
+    large: || Input::new().array(&ints(1, 4_000, 1000)).int(4_000).int(5_000).int(40),
+    reference: |input, memory| {
+        let numbers = read::<i64>(memory, input.at(0), input.size(1));
+        let end = input.size(1).min(input.size(2));
+        let sum = numbers[..end].iter().fold(end as i64, |sum, x| sum.wrapping_add(*x));
+        Some(Value::I64(sum.wrapping_mul(input.get_int(3))))
+    },
+    c: Some(include_str!("../../kernels/late_check.c")),
+};
+
+fn late_check() -> Function {
+    function("late_check", [I64; 4], Some(I64), |f, [data, len, count, rounds]| {
+        let array = Array::unchecked(data, I64);
+        let total = f.local(I64, 0);
+        f.repeat(rounds, |f| {
+            let i = f.local(I64, 0);
+            f.while_loop(
+                |f| f.less(i, count),
+                |f| {
+                    let is_outside = f.icmp(IntCC::UnsignedGreaterThanOrEqual, i, len);
+                    f.break_if(is_outside);
+                    let x = f.load(array, i);
+                    f.increase(total, x);
+                    f.increase(i, 1);
+                },
+            );
+            f.increase(total, i);
+        });
+        f.ret(total);
+    })
+}

@@ -15,12 +15,16 @@ use crate::sample::{Effort, Figures, Round, sample};
 use crate::schedule::Arm;
 use crate::subject::Subject;
 use crate::target::cpu;
-use anyhow::Result;
+use anyhow::{Result, bail};
 use std::fs::File;
 use std::io::Write;
 
 pub(super) fn run(args: &BenchArgs, out: &mut dyn Write) -> Result<Ending> {
-    let subjects = Subject::selected(&args.files, args.filter.as_deref(), &args.optimizer)?;
+    let mut subjects = Subject::selected(&args.files, args.filter.as_deref(), &args.optimizer)?;
+    if args.by_hand {
+        subjects = against_hand(subjects)?;
+        writeln!(out, "baseline: rewritten by hand, with loopopt; loopopt: as a front end writes it, with loopopt\n")?;
+    }
     let outputs = Outputs::open(args)?;
     let compiler = if args.native { Compiler::find() } else { None };
     if args.native && compiler.is_none() {
@@ -35,6 +39,18 @@ pub(super) fn run(args: &BenchArgs, out: &mut dyn Write) -> Result<Ending> {
     table::print(&bench, compiler.is_some(), out)?;
     outputs.finish(args, &bench, out)?;
     Ok(Ending::of(&bench))
+}
+
+/// Those of the programs that somebody has rewritten by hand, of which there must be some.
+fn against_hand(subjects: Vec<Subject>) -> Result<Vec<Subject>> {
+    let rewritten = subjects.into_iter().map(Subject::against_hand).filter_map(Result::transpose);
+    let rewritten: Vec<Subject> = rewritten.collect::<Result<_>>()?;
+    if rewritten.is_empty() {
+        bail!(
+            "none of these programs has been rewritten by hand; `bench --by-hand` without a filter compares all that have"
+        );
+    }
+    Ok(rewritten)
 }
 
 /// What is done with each program.
