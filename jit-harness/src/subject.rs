@@ -71,11 +71,16 @@ impl Subject {
         samples::all().iter().map(Self::of_sample).collect()
     }
 
-    /// This sample program, to be compared with the same rewritten by hand, both with loopopt. Nothing if nobody has rewritten it.
-    pub fn against_hand(mut self) -> Result<Option<Self>> {
+    /// Those of the sample programs that somebody has rewritten by hand, each to be compared with that, both with loopopt.
+    pub fn all_against_hand(subjects: Vec<Self>) -> Result<Vec<Self>> {
+        subjects.into_iter().map(Self::against_hand).filter_map(Result::transpose).collect()
+    }
+
+    /// This sample program, to be compared so. Nothing if nobody has rewritten it.
+    fn against_hand(mut self) -> Result<Option<Self>> {
         let Some(text) = samples::by_hand(&self.name) else { return Ok(None) };
-        let program = parse_functions(text).map_err(anyhow::Error::from).and_then(Program::new);
-        self.by_hand = Some(program.with_context(|| format!("sample program {} by hand", self.name))?);
+        let program = Program::parse(text).with_context(|| format!("sample program {} by hand", self.name))?;
+        self.by_hand = Some(program);
         self.baseline = Some(self.options.clone());
         self.unchecked = None;
         Ok(Some(self))

@@ -29,8 +29,7 @@ fn what_is_rewritten_by_hand_does_the_same() {
 
 /// The sample programs that somebody has rewritten by hand, each to be compared with that.
 fn rewritten() -> Vec<Subject> {
-    let rewritten = subjects().into_iter().map(Subject::against_hand).filter_map(Result::transpose);
-    rewritten.collect::<Result<_, _>>().expect("what is rewritten by hand is valid")
+    Subject::all_against_hand(subjects()).expect("what is rewritten by hand is valid")
 }
 
 fn agree_on_both_inputs(subjects: Vec<Subject>, options: &Options) {

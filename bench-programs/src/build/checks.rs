@@ -136,7 +136,7 @@ impl Emitter<'_> {
     }
 
     /// Whether an index is not below a length.
-    pub(super) fn is_outside(&mut self, index: Value, len: Value) -> Value {
+    pub(crate) fn is_outside(&mut self, index: impl Into<Operand>, len: impl Into<Operand>) -> Value {
         self.icmp(IntCC::UnsignedGreaterThanOrEqual, index, len)
     }
 }

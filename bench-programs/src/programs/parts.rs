@@ -244,7 +244,7 @@ fn late_check() -> Function {
             f.while_loop(
                 |f| f.less(i, count),
                 |f| {
-                    let is_outside = f.icmp(IntCC::UnsignedGreaterThanOrEqual, i, len);
+                    let is_outside = f.is_outside(i, len);
                     f.break_if(is_outside);
                     let x = f.load(array, i);
                     f.increase(total, x);

@@ -22,7 +22,12 @@ use std::io::Write;
 pub(super) fn run(args: &BenchArgs, out: &mut dyn Write) -> Result<Ending> {
     let mut subjects = Subject::selected(&args.files, args.filter.as_deref(), &args.optimizer)?;
     if args.by_hand {
-        subjects = against_hand(subjects)?;
+        subjects = Subject::all_against_hand(subjects)?;
+        if subjects.is_empty() {
+            bail!(
+                "none of these programs has been rewritten by hand; `bench --by-hand` without a filter compares all that have"
+            );
+        }
         writeln!(out, "baseline: rewritten by hand, with loopopt; loopopt: as a front end writes it, with loopopt\n")?;
     }
     let outputs = Outputs::open(args)?;
@@ -39,18 +44,6 @@ pub(super) fn run(args: &BenchArgs, out: &mut dyn Write) -> Result<Ending> {
     table::print(&bench, compiler.is_some(), out)?;
     outputs.finish(args, &bench, out)?;
     Ok(Ending::of(&bench))
-}
-
-/// Those of the programs that somebody has rewritten by hand, of which there must be some.
-fn against_hand(subjects: Vec<Subject>) -> Result<Vec<Subject>> {
-    let rewritten = subjects.into_iter().map(Subject::against_hand).filter_map(Result::transpose);
-    let rewritten: Vec<Subject> = rewritten.collect::<Result<_>>()?;
-    if rewritten.is_empty() {
-        bail!(
-            "none of these programs has been rewritten by hand; `bench --by-hand` without a filter compares all that have"
-        );
-    }
-    Ok(rewritten)
 }
 
 /// What is done with each program.
